@@ -8,26 +8,27 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use protocol::{
-    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, EmbeddingRequest, Embeddings, Engine, EngineEvent, Error, ErrorCode,
-    FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver, Request, Result, Sender, TokenCount,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, EmbeddingRequest, Embeddings, Engine, EngineEvent,
+    Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver,
+    Request, Result, Sender, TokenCount,
 };
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 
-use crate::wire::{self, Call, Control, Greeting, VERSION};
+use crate::wire::{self, ControlFrame, Hello, SocketCall, VERSION};
 
-/// How long a process is waited for that has an engine, for what it knows without thinking.
+/// The time limit for questions that the engine's process can answer at once.
 const SOON: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether somebody wants a thought to end.
+/// The interval at which the flag *Answer now* is read.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Makes an engine of this process.
 type MakeEngine = dyn Fn() -> Arc<dyn LocalEngine> + Send + Sync;
 
-/// The engine of another process of this user, while one shares its own; else one of this process, which is made when it is first
-/// needed and used from then on.
+/// The engine of another process of this user, while one shares its own; else one of this process, which is made when
+/// it is first needed and used from then on.
 #[derive(Clone)]
 pub struct SharedEngine {
     socket: PathBuf,
@@ -37,8 +38,13 @@ pub struct SharedEngine {
 }
 
 impl SharedEngine {
-    /// The engine that a process shares in this data folder, or the one that `make` makes. Answers are followed on this runtime.
-    pub fn new(data_dir: &Path, runtime: Handle, make: impl Fn() -> Arc<dyn LocalEngine> + Send + Sync + 'static) -> Self {
+    /// The engine that a process shares in this data folder, or the one that `make` makes. Answers are followed on this
+    /// runtime.
+    pub fn new(
+        data_dir: &Path,
+        runtime: Handle,
+        make: impl Fn() -> Arc<dyn LocalEngine> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             socket: wire::socket(&wire::folder(data_dir)),
             runtime,
@@ -47,19 +53,19 @@ impl SharedEngine {
         }
     }
 
-    /// Whether another process shares its engine at the moment, and what that can do.
-    fn greeting(&self) -> Option<Greeting> {
-        let greeting: Greeting = ask_now(&self.socket, &Call::Greet).ok()?;
+    /// The greeting of a process that shares its engine; `None` if there is none now.
+    fn hello(&self) -> Option<Hello> {
+        let hello: Hello = ask_now(&self.socket, &SocketCall::Hello).ok()?;
         // Another version may mean something else by the same words.
-        (greeting.version == VERSION).then_some(greeting)
+        (hello.version == VERSION).then_some(hello)
     }
 
-    /// Whether this process has an engine of its own, or would have to make one.
+    /// True if this process has an engine of its own, or would have to start one.
     pub fn is_own(&self) -> bool {
-        self.own.get().is_some() || self.greeting().is_none()
+        self.own.get().is_some() || self.hello().is_none()
     }
 
-    /// The engine of this process, if it has one or has to have one because nobody shares any.
+    /// The engine of this process, if it has one or needs one because none is shared.
     fn own(&self) -> Option<&dyn LocalEngine> {
         let own = match self.is_own() {
             true => self.own.get_or_init(|| (self.make)()),
@@ -68,7 +74,7 @@ impl SharedEngine {
         Some(own.as_ref())
     }
 
-    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: Call) -> BoxFuture<'static, Result<T>> {
+    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: SocketCall) -> BoxFuture<'static, Result<T>> {
         let socket = self.socket.clone();
         Box::pin(async move {
             let asked = async {
@@ -104,11 +110,11 @@ impl Engine for SharedEngine {
     }
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
-        let shared = self.own.get().is_none().then(|| self.greeting()).flatten();
+        let shared = self.own.get().is_none().then(|| self.hello()).flatten();
         match (shared, model) {
-            // Whether a model sees differs between models; an engine that is busy with that tells what it can do with any.
+            // Vision support differs between models. If the engine is too busy to say, its general capabilities count.
             (Some(shared), ModelSource::Folder(_)) => {
-                ask_now(&self.socket, &Call::Capabilities(model.clone())).unwrap_or(shared.capabilities)
+                ask_now(&self.socket, &SocketCall::Capabilities(model.clone())).unwrap_or(shared.capabilities)
             }
             (Some(_), ModelSource::Remote { .. }) => Capabilities::default(),
             (None, _) => self.own.get_or_init(|| (self.make)()).capabilities(model),
@@ -119,14 +125,14 @@ impl Engine for SharedEngine {
         if let Some(own) = self.own() {
             return own.count(request);
         }
-        self.ask(Call::Count(Box::new(request)))
+        self.ask(SocketCall::Count(Box::new(request)))
     }
 
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
         if let Some(own) = self.own() {
             return own.embed(request);
         }
-        self.ask(Call::Embed(Box::new(request)))
+        self.ask(SocketCall::Embed(Box::new(request)))
     }
 
     fn local(&self) -> Option<&dyn LocalEngine> {
@@ -143,7 +149,7 @@ impl LocalEngine for SharedEngine {
         let socket = self.socket.clone();
         self.runtime.spawn(async move {
             // As for an answer.
-            let _ = hear(&socket, &Call::Load(model), &sender).await;
+            let _ = hear(&socket, &SocketCall::Load(model), &sender).await;
         });
         events
     }
@@ -154,9 +160,9 @@ impl LocalEngine for SharedEngine {
         }
         let socket = self.socket.clone();
         self.runtime.spawn(async move {
-            // It saves time, and nobody waits for it.
+            // Prefetching saves time, and no caller waits for it.
             let stream = UnixStream::connect(socket).await?;
-            wire::send(&mut wire::split(stream).1, &Call::Prefetch(Box::new(request))).await
+            wire::send(&mut wire::split(stream).1, &SocketCall::Prefetch(Box::new(request))).await
         });
     }
 
@@ -164,42 +170,42 @@ impl LocalEngine for SharedEngine {
         if let Some(own) = self.own() {
             return own.unload(reference);
         }
-        self.ask(Call::Unload(reference.to_owned()))
+        self.ask(SocketCall::Unload(reference.to_owned()))
     }
 
     fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
         if let Some(own) = self.own() {
             return own.unload_idle(reference, idle);
         }
-        self.ask(Call::UnloadIdle(reference.to_owned(), idle))
+        self.ask(SocketCall::UnloadIdle(reference.to_owned(), idle))
     }
 
     fn unload_all(&self) -> BoxFuture<'static, Result<()>> {
         if let Some(own) = self.own() {
             return own.unload_all();
         }
-        self.ask(Call::UnloadAll)
+        self.ask(SocketCall::UnloadAll)
     }
 
     fn free_caches(&self) -> BoxFuture<'static, Result<()>> {
         if let Some(own) = self.own() {
             return own.free_caches();
         }
-        self.ask(Call::FreeCaches)
+        self.ask(SocketCall::FreeCaches)
     }
 
     fn loaded(&self) -> Vec<ModelInfo> {
         if let Some(own) = self.own() {
             return own.loaded();
         }
-        ask_now(&self.socket, &Call::Loaded).unwrap_or_default()
+        ask_now(&self.socket, &SocketCall::Loaded).unwrap_or_default()
     }
 
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>> {
         if let Some(own) = self.own() {
             return own.memory();
         }
-        self.ask(Call::Memory)
+        self.ask(SocketCall::Memory)
     }
 }
 
@@ -211,7 +217,7 @@ async fn follow(
     (cancel, end_thinking): (CancelFlag, AnswerNowFlag),
 ) -> io::Result<()> {
     let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
-    wire::send(&mut to, &Call::Generate(Box::new(request))).await?;
+    wire::send(&mut to, &SocketCall::Generate(Box::new(request))).await?;
     let (mut cancelled, mut thinking_ended) = (false, false);
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -226,18 +232,18 @@ async fn follow(
             }
             () = cancel.cancelled(), if !cancelled => {
                 cancelled = true;
-                wire::send(&mut to, &Control::Cancel).await?;
+                wire::send(&mut to, &ControlFrame::Cancel).await?;
             }
             _ = look.tick(), if !thinking_ended => if end_thinking.is_asked() {
                 thinking_ended = true;
-                wire::send(&mut to, &Control::EndThinking).await?;
+                wire::send(&mut to, &ControlFrame::EndThinking).await?;
             },
         }
     }
 }
 
 /// Passes events on, up to the last one.
-async fn hear<T: Coalesce + DeserializeOwned>(socket: &Path, call: &Call, sender: &Sender<T>) -> io::Result<()> {
+async fn hear<T: Coalesce + DeserializeOwned>(socket: &Path, call: &SocketCall, sender: &Sender<T>) -> io::Result<()> {
     let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
     wire::send(&mut to, call).await?;
     while let Some(event) = lines.next::<T>().await? {
@@ -251,7 +257,7 @@ async fn hear<T: Coalesce + DeserializeOwned>(socket: &Path, call: &Call, sender
 }
 
 /// Asks for what is known at once.
-fn ask_now<T: DeserializeOwned>(socket: &Path, call: &Call) -> io::Result<T> {
+fn ask_now<T: DeserializeOwned>(socket: &Path, call: &SocketCall) -> io::Result<T> {
     let mut stream = BlockingStream::connect(socket)?;
     stream.set_read_timeout(Some(SOON))?;
     stream.set_write_timeout(Some(SOON))?;

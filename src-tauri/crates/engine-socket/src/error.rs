@@ -10,7 +10,7 @@ pub enum Error {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         reason: std::io::Error,
     },
     /// The socket cannot be made.
@@ -18,7 +18,7 @@ pub enum Error {
     Socket {
         /// The socket.
         path: PathBuf,
-        /// What the system says; paths of more than about 100 bytes are too long for a socket.
+        /// The system's message. Paths of more than about 100 bytes are too long for a socket.
         reason: std::io::Error,
     },
 }

@@ -12,8 +12,8 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::wire::{self, Call, Control, Greeting, Lines, VERSION};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::wire::{self, ControlFrame, Hello, JsonLines, SocketCall, VERSION};
 
 /// An engine that other processes of the same user may ask, until this is dropped.
 pub struct EngineSocket {
@@ -24,8 +24,8 @@ pub struct EngineSocket {
 }
 
 impl EngineSocket {
-    /// Listens in this data folder; `None` if another process does already. A socket that a killed process left is replaced. Called within a
-    /// tokio runtime, which answers from then on.
+    /// Listens in this data folder; `None` if another process does already. A socket that a killed process left is
+    /// replaced. Called within a tokio runtime, which answers from then on.
     ///
     /// # Errors
     /// If the folder or the socket cannot be made.
@@ -73,7 +73,7 @@ impl Drop for EngineSocket {
     fn drop(&mut self) {
         // The connections end with it, and what they asked for is cancelled.
         self.listening.abort();
-        // Who finds it nevertheless is refused.
+        // A client that still finds the file is refused.
         let _ = fs::remove_file(&self.socket);
     }
 }
@@ -107,43 +107,50 @@ async fn answer(stream: UnixStream, engine: &dyn LocalEngine) -> io::Result<()> 
     let (mut lines, mut to) = wire::split(stream);
     let Some(call) = lines.next().await? else { return Ok(()) };
     match call {
-        Call::Greet => wire::send(&mut to, &greeting(engine)).await,
-        Call::Capabilities(model) => wire::send(&mut to, &engine.capabilities(&model)).await,
-        Call::Generate(request) => generate(engine, *request, lines, to).await,
-        Call::Count(request) => wire::send(&mut to, &engine.count(*request).await).await,
-        Call::Embed(request) => tokio::select! {
+        SocketCall::Hello => wire::send(&mut to, &hello(engine)).await,
+        SocketCall::Capabilities(model) => wire::send(&mut to, &engine.capabilities(&model)).await,
+        SocketCall::Generate(request) => generate(engine, *request, lines, to).await,
+        SocketCall::Count(request) => wire::send(&mut to, &engine.count(*request).await).await,
+        SocketCall::Embed(request) => tokio::select! {
             embedded = engine.embed(*request) => wire::send(&mut to, &embedded).await,
             // Nothing is said meanwhile, so the other side has gone; what is dropped here ends.
-            _ = lines.next::<Control>() => Ok(()),
+            _ = lines.next::<ControlFrame>() => Ok(()),
         },
-        Call::Load(model) => tell(engine.load(model), &mut to).await,
-        Call::Prefetch(request) => {
+        SocketCall::Load(model) => tell(engine.load(model), &mut to).await,
+        SocketCall::Prefetch(request) => {
             engine.prefetch(*request);
             Ok(())
         }
-        Call::Unload(reference) => wire::send(&mut to, &engine.unload(&reference).await).await,
-        Call::UnloadIdle(reference, idle) => wire::send(&mut to, &engine.unload_idle(&reference, idle).await).await,
-        Call::UnloadAll => wire::send(&mut to, &engine.unload_all().await).await,
-        Call::FreeCaches => wire::send(&mut to, &engine.free_caches().await).await,
-        Call::Loaded => wire::send(&mut to, &engine.loaded()).await,
-        Call::Memory => wire::send(&mut to, &engine.memory().await).await,
+        SocketCall::Unload(reference) => wire::send(&mut to, &engine.unload(&reference).await).await,
+        SocketCall::UnloadIdle(reference, idle) => {
+            wire::send(&mut to, &engine.unload_idle(&reference, idle).await).await
+        }
+        SocketCall::UnloadAll => wire::send(&mut to, &engine.unload_all().await).await,
+        SocketCall::FreeCaches => wire::send(&mut to, &engine.free_caches().await).await,
+        SocketCall::Loaded => wire::send(&mut to, &engine.loaded()).await,
+        SocketCall::Memory => wire::send(&mut to, &engine.memory().await).await,
     }
 }
 
-fn greeting(engine: &dyn LocalEngine) -> Greeting {
+fn hello(engine: &dyn LocalEngine) -> Hello {
     let any = ModelSource::Folder(FolderSource {
         reference: String::new(),
         path: PathBuf::new(),
         revision: None,
     });
-    Greeting {
+    Hello {
         version: VERSION.to_owned(),
         capabilities: engine.capabilities(&any),
     }
 }
 
 /// Makes an answer, and ends it if the process that asked is gone.
-async fn generate(engine: &dyn LocalEngine, request: Request, mut lines: Lines, mut to: OwnedWriteHalf) -> io::Result<()> {
+async fn generate(
+    engine: &dyn LocalEngine,
+    request: Request,
+    mut lines: JsonLines,
+    mut to: OwnedWriteHalf,
+) -> io::Result<()> {
     let mut job = engine.generate(request);
     let _cancel = CancelOnDrop(job.cancel.clone());
     loop {
@@ -156,8 +163,8 @@ async fn generate(engine: &dyn LocalEngine, request: Request, mut lines: Lines, 
                 }
             }
             control = lines.next() => match control? {
-                Some(Control::Cancel) => job.cancel.cancel(),
-                Some(Control::EndThinking) => job.end_thinking.answer_now(),
+                Some(ControlFrame::Cancel) => job.cancel.cancel(),
+                Some(ControlFrame::EndThinking) => job.end_thinking.answer_now(),
                 None => return Ok(()),
             }
         }

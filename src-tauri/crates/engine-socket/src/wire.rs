@@ -1,4 +1,4 @@
-//! What is said over the socket: a line of JSON for each value.
+//! The wire format of the socket: one JSON value per line.
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use tokio::net::UnixStream;
 /// Both sides have to be of one version, because they speak in the types of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a process asks for: the first line of its connection.
+/// A request of another process: the first line of its connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Call {
-    /// Who is there? Answered by [`Greeting`].
-    Greet,
-    /// What can be done with this model? Answered by [`Capabilities`].
+pub enum SocketCall {
+    /// Answered by [`Hello`].
+    Hello,
+    /// Asks for what this model can do. Answered by [`Capabilities`].
     Capabilities(ModelSource),
     /// Answered by events, until the last one.
     Generate(Box<Request>),
@@ -46,22 +46,22 @@ pub enum Call {
     Memory,
 }
 
-/// What a process may say while its answer is made.
+/// A control message while an answer is generated.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Control {
+pub enum ControlFrame {
     /// End it.
     Cancel,
     /// End its thought.
     EndThinking,
 }
 
-/// Who is there.
+/// The greeting of a process that shares its engine.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Greeting {
+pub struct Hello {
     /// Its [`VERSION`].
     pub version: String,
-    /// What can be done with models of this computer.
+    /// The engine's general capabilities for models of this computer.
     pub capabilities: Capabilities,
 }
 
@@ -83,9 +83,9 @@ pub fn line<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 }
 
 /// Both directions of a connection.
-pub fn split(stream: UnixStream) -> (Lines, OwnedWriteHalf) {
+pub fn split(stream: UnixStream) -> (JsonLines, OwnedWriteHalf) {
     let (read, write) = stream.into_split();
-    let lines = Lines {
+    let lines = JsonLines {
         reader: BufReader::new(read),
         begun: Vec::new(),
     };
@@ -98,13 +98,13 @@ pub async fn send<T: Serialize>(to: &mut OwnedWriteHalf, value: &T) -> Result<()
 }
 
 /// The lines of a connection.
-pub struct Lines {
+pub struct JsonLines {
     reader: BufReader<OwnedReadHalf>,
     /// A line of which more is to come.
     begun: Vec<u8>,
 }
 
-impl Lines {
+impl JsonLines {
     /// The next value; `None` if the other side has closed. Nothing is lost if this is given up while it waits.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         self.reader.read_until(b'\n', &mut self.begun).await?;

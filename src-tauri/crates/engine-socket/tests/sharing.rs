@@ -11,8 +11,9 @@ use std::time::Duration;
 use engine_socket::{EngineSocket, Error, SharedEngine};
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    Content, Done, EmbeddingInput, EmbeddingRequest, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, LoadEvent,
-    LocalEngine, MemoryFigures, Message, Priority, Request, Role, Stage, Timing, TokenLogprobs, Usage,
+    Content, Done, EmbeddingInput, EmbeddingRequest, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason,
+    FolderSource, LoadEvent, LocalEngine, MemoryFigures, Message, Priority, Request, Role, Stage, Timing,
+    TokenLogprobs, Usage,
 };
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -30,7 +31,9 @@ struct Sharing {
 fn share() -> Sharing {
     let home = tempfile::tempdir().unwrap();
     let (fake, own) = (FakeEngine::new(), FakeEngine::new());
-    let socket = EngineSocket::listen(home.path(), Arc::new(fake.clone())).unwrap().unwrap();
+    let socket = EngineSocket::listen(home.path(), Arc::new(fake.clone()))
+        .unwrap()
+        .unwrap();
     Sharing {
         used: using(home.path(), &own),
         fake,
@@ -167,9 +170,17 @@ async fn the_other_calls_are_the_engines_own() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     sharing.fake.set_idle(Some(Duration::from_secs(1)));
-    assert!(!sharing.used.unload_idle("pebble", Duration::from_secs(2)).await.unwrap());
+    assert!(!sharing
+        .used
+        .unload_idle("pebble", Duration::from_secs(2))
+        .await
+        .unwrap());
     assert!(!sharing.used.unload_idle("other", Duration::ZERO).await.unwrap());
-    assert!(sharing.used.unload_idle("pebble", Duration::from_secs(1)).await.unwrap());
+    assert!(sharing
+        .used
+        .unload_idle("pebble", Duration::from_secs(1))
+        .await
+        .unwrap());
     assert!(sharing.fake.loaded().is_empty());
     drop(sharing.used.load(model()));
     while sharing.fake.loaded().is_empty() {
@@ -178,7 +189,10 @@ async fn the_other_calls_are_the_engines_own() {
     sharing.used.unload("pebble").await.unwrap();
     assert!(sharing.fake.loaded().is_empty());
     sharing.used.unload_all().await.unwrap();
-    assert_eq!(sharing.used.memory().await.unwrap(), sharing.fake.memory().await.unwrap());
+    assert_eq!(
+        sharing.used.memory().await.unwrap(),
+        sharing.fake.memory().await.unwrap()
+    );
     sharing.fake.set_memory(MemoryFigures {
         cache: 1,
         ..MemoryFigures::default()

@@ -1,4 +1,4 @@
-//! What can go wrong in the engine.
+//! Errors of the engine.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -7,13 +7,13 @@ use protocol::ErrorCode;
 /// An error of the engine. It becomes a [`protocol::Error`] when it leaves the worker.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// `config.json` or the files beside it say that the model will not run.
+    /// `config.json` or the files next to it say that the model will not run.
     #[error(transparent)]
     Checkpoint(#[from] checkpoint::Error),
     /// The tokenizer or the chat template cannot be used, or refused.
     #[error(transparent)]
     Prompt(#[from] prompt::Error),
-    /// A picture cannot be read.
+    /// An image cannot be read.
     #[error(transparent)]
     Media(#[from] media::Error),
     /// The JSON schema cannot be honoured, or was left.
@@ -24,7 +24,7 @@ pub enum Error {
     Unreadable {
         /// The file's name.
         file: String,
-        /// What the system said.
+        /// The reason that the system gave.
         reason: String,
     },
     /// A file of weights is broken.
@@ -32,7 +32,7 @@ pub enum Error {
     BrokenFile {
         /// The file's name.
         file: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The weights lack a tensor.
@@ -43,21 +43,21 @@ pub enum Error {
     WrongShape {
         /// The tensor.
         name: String,
-        /// What the config asks for.
+        /// The shape that the config asks for.
         expected: String,
-        /// What the file holds.
+        /// The shape that the file holds.
         found: Vec<i32>,
     },
     /// A feature of the model that is not supported yet.
     #[error("this model needs {0}, which is not supported yet")]
     Unsupported(String),
-    /// MLX multiplies packed numbers of a kind wrongly here, and there is no memory for the numbers themselves.
+    /// MLX multiplies quantized numbers of a kind wrongly here, and there is no memory for the numbers themselves.
     #[error(
         "this device multiplies {0} wrongly, and there is not enough memory to dequantise them; a smaller model, or one in another \
          quantisation, will run"
     )]
     WrongProducts(String),
-    /// Somebody asked the job to end; it is no failure, and no listener sees it.
+    /// The job was cancelled; it is no failure, and no listener sees it.
     #[error("it was cancelled")]
     Cancelled,
     /// As many requests wait as may.
@@ -87,7 +87,9 @@ pub enum Error {
         index: usize,
     },
     /// An input is longer than the model reads.
-    #[error("it has {tokens} tokens and this embedding model reads at most {most}; nothing was cut off, send shorter texts")]
+    #[error(
+        "it has {tokens} tokens and this embedding model reads at most {most}; nothing was cut off, send shorter texts"
+    )]
     InputTooLong {
         /// Which.
         index: usize,
@@ -99,7 +101,7 @@ pub enum Error {
     /// The inputs of a request are too much for one.
     #[error("the inputs have more than {most} tokens together; send several requests")]
     TooManyTokens {
-        /// What a request takes.
+        /// The most tokens of a request.
         most: usize,
     },
     /// An input holds an id that is none.
@@ -112,20 +114,20 @@ pub enum Error {
         /// Tokens of the vocabulary.
         vocabulary: u32,
     },
-    /// Vectors cannot be cut to so many numbers.
+    /// Vectors cannot be cut to this length.
     #[error("{wanted} numbers were asked for, and this model's vectors have {width} and are not made to be cut so")]
     Dimensions {
-        /// What was asked for.
+        /// The requested length.
         wanted: u32,
-        /// What there is.
+        /// The length of the model's vectors.
         width: u32,
     },
     /// The model is in no folder of this computer.
     #[error("{0} is served by another program, and this engine only answers with models of this computer")]
     NotAFolder(String),
-    /// A picture was sent to a model without a tower.
+    /// An image was sent to a model without a vision encoder.
     #[error("this model reads text alone and cannot look at pictures; choose one that sees")]
-    Blind,
+    NoVision,
     /// The conversation does not fit.
     #[error(
         "the conversation has {prompt} tokens and the model's context holds {context}, so no answer fits; nothing was dropped: \
@@ -185,10 +187,11 @@ impl From<Error> for protocol::Error {
                     ..error
                 };
             }
-            Error::Blind => ErrorCode::PictureNotSeen,
-            Error::Unreadable { .. } | Error::BrokenFile { .. } | Error::MissingTensor(_) | Error::WrongShape { .. } => {
-                ErrorCode::ModelBroken
-            }
+            Error::NoVision => ErrorCode::PictureNotSeen,
+            Error::Unreadable { .. }
+            | Error::BrokenFile { .. }
+            | Error::MissingTensor(_)
+            | Error::WrongShape { .. } => ErrorCode::ModelBroken,
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
             Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
             Error::BadRequest(_)
@@ -205,7 +208,9 @@ impl From<Error> for protocol::Error {
         };
         let message = Self::new(code, error.to_string());
         match error {
-            Error::Unreadable { file, reason } | Error::BrokenFile { file, reason } => message.with("file", file).with("reason", reason),
+            Error::Unreadable { file, reason } | Error::BrokenFile { file, reason } => {
+                message.with("file", file).with("reason", reason)
+            }
             Error::MissingTensor(tensor) => message.with("tensor", tensor),
             Error::WrongShape { name, .. } => message.with("tensor", name),
             Error::NotAFolder(model) => message.with("model", model),
@@ -213,7 +218,10 @@ impl From<Error> for protocol::Error {
             Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
             Error::AnswerFull { written, context } => message.with("written", written).with("context", context),
             Error::EmptyInput { index } | Error::UnknownToken { index, .. } => message.with("input", index),
-            Error::InputTooLong { index, tokens, most } => message.with("input", index).with("prompt", tokens).with("context", most),
+            Error::InputTooLong { index, tokens, most } => message
+                .with("input", index)
+                .with("prompt", tokens)
+                .with("context", most),
             Error::Dimensions { wanted, .. } => message.with("dimensions", wanted),
             Error::TooManyTokens { most } => message.with("tokens", most),
             Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),
@@ -224,7 +232,7 @@ impl From<Error> for protocol::Error {
             | Error::Media(_)
             | Error::MemoryShort(_)
             | Error::BadRequest(_)
-            | Error::Blind
+            | Error::NoVision
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::Cancelled

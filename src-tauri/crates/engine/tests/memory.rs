@@ -1,4 +1,4 @@
-//! What a model takes while it is loaded, while it answers, and after it is gone.
+//! The memory of a model while it is loaded, while it answers, and after it is gone.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -117,7 +117,10 @@ async fn load(engine: &MlxEngine, folder: &Path) -> ModelInfo {
     while let Some(event) = events.recv().await {
         match event {
             LoadEvent::Progress { done, total } => {
-                assert!(last <= done && done <= total, "progress goes on: {last}, {done} of {total}");
+                assert!(
+                    last <= done && done <= total,
+                    "progress goes on: {last}, {done} of {total}"
+                );
                 last = done;
             }
             LoadEvent::Ready(ready) => info = Some(*ready),
@@ -127,7 +130,7 @@ async fn load(engine: &MlxEngine, folder: &Path) -> ModelInfo {
     info.unwrap()
 }
 
-/// A chat of so many turns, whose answers are whatever they are; the result are the tokens of all of it.
+/// A chat of `turns` turns, whose answers are whatever they are; returns the tokens of all of it.
 async fn talk(engine: &MlxEngine, folder: &Path, messages: &mut Vec<Message>, turns: usize, tokens: u32) -> u64 {
     let mut length = 0;
     for turn in 0..turns {
@@ -177,7 +180,7 @@ async fn memory_stays_near_the_model_and_comes_back() {
             let length = talk(&engine, folder.path(), &mut messages, TURNS - 1, 2).await;
             let after = engine.memory().await.unwrap();
             report(form, &format!("after {TURNS} turns"), after);
-            // What was read stays for the next turn, once; buffers grow in steps.
+            // The tokens that were read stay for the next turn, once; buffers grow in steps.
             let read = length * (layers * 2 * KEY_HEADS * HEAD * 4) as u64;
             let kept = after.active - loaded.active;
             assert!(

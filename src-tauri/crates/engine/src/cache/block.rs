@@ -1,13 +1,13 @@
-//! What frozen copies of caches are made of, and how many bytes of it live.
+//! The tensors of frozen caches, and a count of their bytes.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::error::Result;
-use crate::tensor::{eval, Tensor};
+use crate::mlx::tensor::{eval, Tensor};
 
-/// Counts the bytes of all living blocks that were made with it, each once, however many copies share it. Clones count
-/// together.
+/// Counts the bytes of all living blocks that were created with it, each once, however many copies share it. Clones
+/// count together.
 #[derive(Clone, Default)]
 pub struct ByteCounter(Rc<Cell<u64>>);
 

@@ -1,14 +1,15 @@
-//! The cache of layers that look at pictures beside the text (Llama 3.2 Vision): keys and values of whole pictures, which grow with no token.
+//! The cache of layers that attend to images next to the text (Llama 3.2 Vision): keys and values of complete images,
+//! which grow with no token.
 
 use std::rc::Rc;
 
 use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
-use crate::ops::concatenate;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 
-/// A picture whose keys and values are there.
+/// An image whose keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CachedImage {
     /// The position of its token.
@@ -17,7 +18,7 @@ struct CachedImage {
     states: i32,
 }
 
-/// Pictures whose tokens follow each other without text between.
+/// Images whose tokens follow each other without text between.
 struct Group {
     images: Vec<CachedImage>,
     /// Of all of them, `[1, key heads, states, width]`.
@@ -27,17 +28,17 @@ struct Group {
     frozen: Option<Rc<Block>>,
 }
 
-/// What one layer sees of pictures: the last group before a token or with it, and none that is older.
+/// The images that one layer sees: the last group before a token or with it, and none that is older.
 #[derive(Default)]
 pub struct CrossCache {
     seen: Option<Group>,
-    /// The position of the first picture of all, which may be seen no longer.
+    /// The position of the first image of all, which may be seen no longer.
     first: Option<usize>,
     offset: usize,
 }
 
 impl CrossCache {
-    /// How many positions have been read.
+    /// The number of positions that have been read.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -47,7 +48,7 @@ impl CrossCache {
         self.offset += length;
     }
 
-    /// Takes the last positions back, among which is no picture.
+    /// Takes the last positions back, among which is no image.
     pub fn drop_last(&mut self, count: usize) {
         self.offset -= count;
     }
@@ -57,9 +58,12 @@ impl CrossCache {
         self.seen.as_ref().map(|group| (&group.keys, &group.values))
     }
 
-    /// From the token at position `at` on this picture is seen, beside those right before it, and no older one.
+    /// From the token at position `at` on this image is seen, together with those right before it, and no older one.
     pub fn update(&mut self, at: usize, keys: Tensor, values: Tensor) -> Result<()> {
-        let image = CachedImage { at, states: keys.dim(2) };
+        let image = CachedImage {
+            at,
+            states: keys.dim(2),
+        };
         self.first.get_or_insert(at);
         let beside = self
             .seen
@@ -88,7 +92,10 @@ impl CrossCache {
             None => (Vec::new(), None),
             Some(group) => {
                 let block = || Rc::new(Block::new(vec![group.keys.clone(), group.values.clone()], counter));
-                (group.images.clone(), Some(group.frozen.get_or_insert_with(block).clone()))
+                (
+                    group.images.clone(),
+                    Some(group.frozen.get_or_insert_with(block).clone()),
+                )
             }
         };
         FrozenCross {
@@ -110,7 +117,8 @@ pub struct FrozenCross {
 }
 
 impl FrozenCross {
-    /// Whether a sequence can continue after exactly this many positions: before all pictures, or if what was seen there is still held.
+    /// True if a sequence can continue after exactly this many positions: before all images, or while the group seen
+    /// there is still held.
     pub fn can_trim_to(&self, positions: usize) -> bool {
         let before_all = self.first.is_none_or(|first| positions <= first);
         positions <= self.offset && (before_all || self.images.first().is_some_and(|image| positions > image.at))
@@ -118,7 +126,12 @@ impl FrozenCross {
 
     /// A cache that has read this many positions, which are [reached](Self::can_trim_to).
     pub fn thaw(&self, positions: usize) -> Result<CrossCache> {
-        let held: Vec<CachedImage> = self.images.iter().copied().filter(|image| image.at < positions).collect();
+        let held: Vec<CachedImage> = self
+            .images
+            .iter()
+            .copied()
+            .filter(|image| image.at < positions)
+            .collect();
         let seen = match self.block.as_ref().map(|block| (block, block.tensors())) {
             Some((block, [keys, values])) if !held.is_empty() => {
                 let whole = held.len() == self.images.len();
@@ -146,13 +159,13 @@ impl FrozenCross {
         })
     }
 
-    /// Keeps only the first positions; returns whether that is possible, as it is if there is no picture.
+    /// Keeps only the first positions; returns whether that is possible, as it is if there is no image.
     pub fn trim(&mut self, positions: usize) -> bool {
         self.offset = self.offset.min(positions);
         self.first.is_none()
     }
 
-    /// What it is made of.
+    /// Its tensors.
     pub fn blocks(&self) -> &[Rc<Block>] {
         self.block.as_slice()
     }
@@ -171,7 +184,7 @@ impl Parameters for CrossCache {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::tensor::connect;
+    use crate::mlx::device::connect;
 
     fn read(cache: &mut CrossCache, pictures: &[usize], positions: usize) {
         for at in pictures {
@@ -217,9 +230,13 @@ mod tests {
         cache.freeze(&counter);
         late.thaw(20).unwrap().freeze(&counter);
         assert_eq!(counter.bytes(), 3 * 8);
-        let reached = |copy: &FrozenCross| (0..22).filter(|positions| copy.can_trim_to(*positions)).collect::<Vec<_>>();
+        let reached = |copy: &FrozenCross| {
+            (0..22)
+                .filter(|positions| copy.can_trim_to(*positions))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(reached(&early), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        // What was seen from 6 to 10 is not held any longer.
+        // The group seen from 6 to 10 is not held any longer.
         assert_eq!(reached(&late), (0..6).chain(11..21).collect::<Vec<_>>());
         for (positions, expected) in [
             (3, vec![]),
@@ -230,11 +247,11 @@ mod tests {
         ] {
             let mut cache = late.thaw(positions).unwrap();
             assert_eq!((seen(&cache), cache.offset()), (expected, positions));
-            // Whatever comes then is told apart from what was before.
+            // Later tokens are distinguished from those before.
             read(&mut cache, &[30], 31);
             assert_eq!(seen(&cache), [30.0]);
         }
-        // A picture that comes right after one that is held is seen beside it, as it was the first time.
+        // An image that comes right after one that is held is seen together with it, as it was the first time.
         let mut cache = late.thaw(11).unwrap();
         read(&mut cache, &[11], 12);
         assert_eq!(seen(&cache), [10.0, 11.0]);

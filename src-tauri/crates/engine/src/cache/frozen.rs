@@ -13,7 +13,7 @@ use crate::error::Result;
 pub enum FrozenCache {
     /// Of a plain one.
     Plain(KvBlocks),
-    /// Of a quantised one.
+    /// Of a quantized one.
     Quantized(KvBlocks, KvBits),
     /// Of a rotating one.
     Rotating {
@@ -26,17 +26,17 @@ pub enum FrozenCache {
     },
     /// Of a recurrent one.
     Recurrent {
-        /// What it carried on.
+        /// The carried state.
         state: Rc<Block>,
         /// How many positions it has read.
         offset: usize,
     },
-    /// Of one that keeps pictures.
+    /// Of one that keeps images.
     Cross(FrozenCross),
 }
 
 impl FrozenCache {
-    /// Whether a sequence can continue after exactly this many positions.
+    /// True if a sequence can continue after exactly this many positions.
     pub fn can_trim_to(&self, positions: usize) -> bool {
         let exactly = positions;
         let positions = positions as i64;
@@ -65,7 +65,8 @@ impl FrozenCache {
         })
     }
 
-    /// Keeps only the full blocks of the first `positions`; returns whether that is possible, as it is for full attention.
+    /// Keeps only the full blocks of the first `positions`; returns whether that is possible, as it is for full
+    /// attention.
     pub fn trim(&mut self, positions: usize) -> bool {
         match self {
             Self::Plain(blocks) | Self::Quantized(blocks, _) => {
@@ -77,7 +78,7 @@ impl FrozenCache {
         }
     }
 
-    /// What it is made of.
+    /// Its tensors.
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
             Self::Plain(blocks) | Self::Quantized(blocks, _) => blocks.blocks(),
@@ -92,7 +93,7 @@ impl Cache {
     /// computed.
     pub fn freeze(&mut self, counter: &ByteCounter) -> Result<FrozenCache> {
         Ok(match self {
-            // Nothing that has read a position becomes packed, so that it need not be told apart any longer.
+            // Nothing that has read a position becomes quantized, so the two need not be distinguished any longer.
             Self::Plain(cache) | Self::Mla(cache) => FrozenCache::Plain(cache.freeze(counter)?),
             Self::Quantized(cache) => FrozenCache::Quantized(cache.freeze(counter)?, cache.bits()),
             Self::Rotating(cache) => {

@@ -1,16 +1,17 @@
 //! Buffers of keys and values that grow with the positions: the storage of full attention.
 //!
-//! While a sequence is read its rows lie in buffers that grow by steps and are written in place. What has been read never
-//! changes, so a frozen copy consists of [`Block`]s of [`BLOCK`] positions that all copies of one sequence share: freezing
-//! copies what is new since the last time, and only the last block, unless it is full, belongs to one copy alone.
+//! While a sequence is read its rows lie in buffers that grow by steps and are written in place. What has been read
+//! never changes, so a frozen copy consists of [`Block`]s of [`BLOCK`] positions that all copies of one sequence share:
+//! freezing copies what is new since the last time, and only the last block, unless it is full, belongs to one copy
+//! alone.
 
 use std::rc::Rc;
 
 use crate::cache::{Block, ByteCounter};
 use crate::error::Result;
-use crate::ops::concatenate;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 
 /// Positions that are added at once when the space is used up.
 const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
@@ -63,7 +64,10 @@ impl KvBuffer {
     /// A copy that does not change. Its tensors are still to be computed.
     pub fn freeze(&mut self, counter: &ByteCounter) -> Result<KvBlocks> {
         let copy = |start: i32, end: i32| -> Result<Rc<Block>> {
-            let rows = self.buffers.iter().map(|buffer| buffer.slice(2, start, end)?.contiguous());
+            let rows = self
+                .buffers
+                .iter()
+                .map(|buffer| buffer.slice(2, start, end)?.contiguous());
             Ok(Rc::new(Block::new(rows.collect::<Result<_>>()?, counter)))
         };
         let full = self.offset / BLOCK;
@@ -146,7 +150,7 @@ fn grown(buffer: Tensor, used: i32, needed: i32) -> Result<Tensor> {
 
 impl Parameters for KvBuffer {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        // The blocks are copies that were computed when they were made.
+        // The blocks are copies that were computed when they were created.
         let Self {
             buffers,
             offset: _,

@@ -1,36 +1,33 @@
-//! KV caches: keys and values of the positions that were read, `[1, key heads, positions, width]`. A sequence owns one per
-//! layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from the copy.
+//! KV caches: keys and values of the positions that were read, `[1, key heads, positions, width]`. A sequence owns one
+//! per layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from
+//! the copy.
 
 mod block;
 mod cross;
-mod features;
 mod frozen;
-mod kv_buffer;
+pub mod kv_buffer;
 mod plain;
-mod prefix;
-mod prefix_cache;
 mod quantized;
 mod recurrent;
 mod rotating;
 
 pub use block::{Block, ByteCounter};
 pub use cross::CrossCache;
-pub use features::FeatureCache;
 pub use frozen::FrozenCache;
 pub use plain::PlainCache;
-pub use prefix::{common_prefix, ImageKey, Prefix};
-pub use prefix_cache::PrefixCache;
 use protocol::KvBits;
 pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
 
 use crate::error::Result;
-use crate::ops::{Mask, QuantizedTensor};
-use crate::parameters::Parameters;
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::Mask;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::quantized::QuantizedTensor;
+use crate::mlx::tensor::Tensor;
 
-/// The keys and values that a query may look at, as their cache keeps them.
+/// The keys and values that a query may attend to, as their cache stores them.
 #[derive(Clone)]
 pub enum KvView {
     /// As they were computed, `[1, key heads, positions, width]` each.
@@ -50,7 +47,7 @@ pub enum KvView {
 }
 
 impl KvView {
-    /// Keys and values as numbers, dequantised if they are stored in few bits.
+    /// Keys and values as numbers, dequantized if they are stored in few bits.
     pub fn dequantized(&self) -> Result<(Tensor, Tensor)> {
         Ok(match self {
             Self::Plain { keys, values } => (keys.clone(), values.clone()),
@@ -63,8 +60,8 @@ impl KvView {
 pub enum Cache {
     /// Keeps every position.
     Plain(PlainCache),
-    /// Keeps every position of latents, the short vectors that keys and values are made of. They are small as they are, and
-    /// what few bits lose of them is lost in every head, so it stays plain.
+    /// Keeps every position of latents, the short vectors that keys and values are made of. They are small as they are,
+    /// and what few bits lose of them is lost in every head, so it stays plain.
     Mla(PlainCache),
     /// Keeps every position, in few bits.
     Quantized(QuantizedCache),
@@ -72,12 +69,12 @@ pub enum Cache {
     Rotating(RotatingCache),
     /// Keeps a state that sums up all positions, instead of the positions.
     Recurrent(RecurrentCache),
-    /// Keeps pictures that are looked at beside the text.
+    /// Keeps images that are attended to next to the text.
     Cross(CrossCache),
 }
 
 impl Cache {
-    /// The cache for keys and values of this many bits: an empty plain one becomes quantised, others stay.
+    /// The cache for keys and values of this many bits: an empty plain one becomes quantized, others stay.
     pub fn quantized(self, bits: Option<KvBits>) -> Self {
         match (self, bits) {
             (Self::Plain(_), Some(bits)) => Self::Quantized(QuantizedCache::new(bits)),
@@ -85,7 +82,7 @@ impl Cache {
         }
     }
 
-    /// How many positions have been read.
+    /// The number of positions that have been read.
     pub fn offset(&self) -> usize {
         match self {
             Self::Plain(cache) | Self::Mla(cache) => cache.offset(),
@@ -96,14 +93,14 @@ impl Cache {
         }
     }
 
-    /// Adds the keys and values of the next positions and returns those that these positions may look at.
+    /// Adds the keys and values of the next positions and returns those that these positions may attend to.
     pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<KvView> {
         if let Self::Quantized(cache) = self {
             if QuantizedCache::supports(keys.dim(3)) && QuantizedCache::supports(values.dim(3)) {
                 let (keys, values) = cache.update(keys, values)?;
                 return Ok(KvView::Quantized { keys, values });
             }
-            // Only the first keys tell the width, so nothing was stored yet if it cannot be quantised.
+            // Only the first keys tell the width, so nothing was stored yet if it cannot be quantized.
             *self = Self::Plain(PlainCache::default());
         }
         let (keys, values) = match self {
@@ -115,7 +112,7 @@ impl Cache {
         Ok(KvView::Plain { keys, values })
     }
 
-    /// Whether a state sums up all positions, so that none of them can be taken back.
+    /// True if a state sums up all positions, so that none of them can be taken back.
     pub fn is_recurrent(&self) -> bool {
         matches!(self, Self::Recurrent(_))
     }
@@ -141,7 +138,7 @@ impl Cache {
         }
     }
 
-    /// What a recurrent layer carries on.
+    /// The state of a recurrent layer.
     pub fn recurrent(&mut self) -> &mut RecurrentCache {
         match self {
             Self::Recurrent(cache) => cache,
@@ -149,7 +146,7 @@ impl Cache {
         }
     }
 
-    /// What a layer that looks at pictures sees of them.
+    /// The images that a cross-attention layer sees.
     pub fn cross(&mut self) -> &mut CrossCache {
         match self {
             Self::Cross(cache) => cache,
@@ -157,8 +154,8 @@ impl Cache {
         }
     }
 
-    /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see. `last` says for each the
-    /// last of them that it sees, if that is not itself for all.
+    /// Which of the keys that the next [`Cache::update`] returns each of the next `length` positions may see. `last`
+    /// says for each the last of them that it sees, if that is not itself for all.
     pub fn mask(&self, length: usize, last: Option<&[i32]>) -> Result<Mask> {
         match self {
             _ if length == 1 => Ok(Mask::None),
@@ -184,13 +181,14 @@ const MAX_COMPOSED: usize = 256;
 /// Scores that are written to memory for each head.
 const MAX_SCORES: usize = 1 << 19;
 
-/// Whether so many queries attend to so many positions by plain products: cuDNN plans a kernel for each new pair of these numbers,
-/// which takes 55 ms on an H200 and would be the gap between two tokens of an answer beside which a prompt is read.
+/// True if `length` queries attend to `positions` positions by plain products: cuDNN plans a kernel for each new pair
+/// of these numbers, which takes 55 ms on an H200 and would be the gap between two tokens of an answer that decodes
+/// while a prompt is read.
 pub fn composes(length: usize, positions: usize) -> bool {
     device() == Device::Cuda && (MIN_COMPOSED..=MAX_COMPOSED).contains(&length) && length * positions <= MAX_SCORES
 }
 
-/// The most tokens that may be read after so many positions without a plan of cuDNN's.
+/// The most tokens that may be read after `before` positions without a plan of cuDNN's.
 pub fn max_composed(before: usize) -> usize {
     match device() {
         Device::Cuda => (MAX_SCORES / (before + MAX_COMPOSED)).clamp(MIN_COMPOSED, MAX_COMPOSED),
@@ -198,9 +196,9 @@ pub fn max_composed(before: usize) -> usize {
     }
 }
 
-/// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or to the `last` one of the
-/// `length` that it sees, and if there is a window only those less than so many before its own; `[length, before + length]`. Made on the
-/// device: for a chunk of 2,048 positions there are millions of marks.
+/// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or to the
+/// `last` one of the `length` that it sees, and with a window only those less than `window` before its own; `[length,
+/// before + length]`. Created on the device: for a chunk of 2,048 positions there are millions of marks.
 fn seen(before: i32, length: i32, window: Option<i32>, last: Option<&[i32]>) -> Result<Tensor> {
     let positions: Vec<i32> = (0..before + length).collect();
     let keys = Tensor::from_i32(&positions, &[1, before + length]);

@@ -3,15 +3,15 @@
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 use crate::error::Result;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 
 /// Keeps every position, as it was computed.
 #[derive(Default)]
 pub struct PlainCache(KvBuffer);
 
 impl PlainCache {
-    /// How many positions have been read.
+    /// The number of positions that have been read.
     pub fn offset(&self) -> usize {
         self.0.offset() as usize
     }

@@ -1,4 +1,5 @@
-//! The cache of full attention in 4 or 8 bits. Sliding windows and recurrent states do not grow, so they are never packed.
+//! The cache of full attention in 4 or 8 bits. Sliding windows and recurrent states do not grow, so they are never
+//! quantized.
 
 use protocol::KvBits;
 
@@ -7,11 +8,11 @@ use checkpoint::memory::KV_GROUP_SIZES;
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 use crate::error::Result;
-use crate::ops::{QuantizationFormat, QuantizedTensor};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use crate::mlx::tensor::Tensor;
 
-/// The size of the groups that heads of this width are quantised in; `None` if none of MLX's divides it.
+/// The size of the groups that heads of this width are quantized in; `None` if none of MLX's divides it.
 fn group_size(width: i32) -> Option<i32> {
     KV_GROUP_SIZES
         .map(|group| group as i32)
@@ -34,7 +35,7 @@ impl QuantizedCache {
         }
     }
 
-    /// Whether heads of this width can be quantised.
+    /// True if heads of this width can be quantized.
     pub fn supports(width: i32) -> bool {
         group_size(width).is_some()
     }
@@ -44,7 +45,7 @@ impl QuantizedCache {
         self.bits
     }
 
-    /// How many positions have been read.
+    /// The number of positions that have been read.
     pub fn offset(&self) -> usize {
         self.rows.offset() as usize
     }
@@ -55,7 +56,13 @@ impl QuantizedCache {
         let values = QuantizedTensor::quantize(values, self.format(values.dim(3)))?;
         let parts: Vec<&Tensor> = [&keys, &values]
             .into_iter()
-            .flat_map(|quantized| [Some(&quantized.weight), Some(&quantized.scales), quantized.biases.as_ref()])
+            .flat_map(|quantized| {
+                [
+                    Some(&quantized.weight),
+                    Some(&quantized.scales),
+                    quantized.biases.as_ref(),
+                ]
+            })
             .flatten()
             .collect();
         let mut seen = self.rows.append(&parts)?.into_iter();

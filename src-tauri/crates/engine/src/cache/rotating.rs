@@ -4,15 +4,15 @@ use std::rc::Rc;
 
 use crate::cache::{composes, Block, ByteCounter};
 use crate::error::Result;
-use crate::ops::{concatenate, Mask};
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::ops::{concatenate, Mask};
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 
 /// Places that are added to a ring at once.
 const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
 
-/// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with as
-/// much before them as the first of them may see.
+/// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with
+/// as much before them as the first of them may see.
 #[derive(Clone)]
 pub struct RotatingCache {
     window: i32,
@@ -46,12 +46,12 @@ impl RotatingCache {
         }
     }
 
-    /// How many positions have been read.
+    /// The number of positions that have been read.
     pub fn offset(&self) -> usize {
         self.offset as usize
     }
 
-    /// Adds positions and returns what they may look at.
+    /// Adds positions and returns the keys and values that they may attend to.
     pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         match keys.dim(2) {
             1 => self.write(keys, values),
@@ -87,8 +87,8 @@ impl RotatingCache {
         Ok((all_keys, all_values))
     }
 
-    /// Takes back the last `count` of several positions that were just appended, of which one at least stays. Before them lies as
-    /// much as the first of them saw, so that what stays is a whole window.
+    /// Takes back the last `count` of several positions that were just appended, of which one at least stays. Before
+    /// them lies as much as the first of them saw, so that the rest is a full window.
     pub fn drop_last(&mut self, count: usize) -> Result<()> {
         let count = count as i32;
         if let Some(Buffers { keys, values, layout }) = &mut self.buffers {
@@ -116,7 +116,8 @@ impl RotatingCache {
         self.offset += 1;
         let used = self.offset.min(self.window);
         let seen = if used == self.window {
-            // The order inside the ring does not matter: positions are turned into the keys, and one query sees them all.
+            // The order inside the ring does not matter: positions are turned into the keys, and one query sees them
+            // all.
             (all_keys.clone(), all_values.clone())
         } else {
             (all_keys.slice(2, 0, used)?, all_values.slice(2, 0, used)?)
@@ -184,10 +185,14 @@ impl RotatingCache {
             return concatenate(&[&last, &self.space(buffer, self.places(kept) - kept)?], 2);
         }
         let place = self.offset % self.window;
-        concatenate(&[&last.slice(2, kept - place, kept)?, &last.slice(2, 0, kept - place)?], 2)
+        concatenate(
+            &[&last.slice(2, kept - place, kept)?, &last.slice(2, 0, kept - place)?],
+            2,
+        )
     }
 
-    /// How many places a ring has whose first `used` are taken: it grows up to the window, so that a short text takes little.
+    /// How many places a ring has whose first `used` are taken: it grows up to the window, so that a short text takes
+    /// little.
     fn places(&self, used: i32) -> i32 {
         (used / STEP + 1).saturating_mul(STEP).min(self.window)
     }
@@ -212,7 +217,12 @@ impl Parameters for RotatingCache {
             offset: _,
             buffers,
         } = self;
-        if let Some(Buffers { keys, values, layout: _ }) = buffers {
+        if let Some(Buffers {
+            keys,
+            values,
+            layout: _,
+        }) = buffers
+        {
             visitor(keys);
             visitor(values);
         }
@@ -223,7 +233,7 @@ impl Parameters for RotatingCache {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::tensor::connect;
+    use crate::mlx::device::connect;
 
     /// Which positions are seen when these come next, each position being its own key.
     fn seen(cache: &mut RotatingCache, length: i32) -> Vec<i32> {

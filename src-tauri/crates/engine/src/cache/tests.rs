@@ -6,8 +6,7 @@ use std::rc::Rc;
 use protocol::KvBits;
 
 use super::*;
-use crate::layers::scaled_dot_product_attention;
-use crate::tensor::{connect, pretend_gpu};
+use crate::mlx::device::connect;
 
 const HEADS: i32 = 2;
 const WINDOW: u32 = 20;
@@ -16,7 +15,10 @@ const WINDOW: u32 = 20;
 fn numbers(first: usize, positions: usize, width: i32, seed: usize) -> Tensor {
     let size = HEADS as usize * positions * width as usize;
     let value = |index: usize| {
-        let (head, rest) = (index / (positions * width as usize), index % (positions * width as usize));
+        let (head, rest) = (
+            index / (positions * width as usize),
+            index % (positions * width as usize),
+        );
         let position = first + rest / width as usize;
         let mixed = (head * 7919 + position * 104_729 + (rest % width as usize) * 1299 + seed * 31) % 2003;
         mixed as f32 / 1001.0 - 1.0
@@ -31,7 +33,11 @@ fn read(cache: &mut Cache, positions: usize) -> Vec<f32> {
         .update(&numbers(first, positions, 32, 1), &numbers(first, positions, 64, 2))
         .unwrap();
     let (keys, values) = seen.dequantized().unwrap();
-    keys.to_f32().unwrap().into_iter().chain(values.to_f32().unwrap()).collect()
+    keys.to_f32()
+        .unwrap()
+        .into_iter()
+        .chain(values.to_f32().unwrap())
+        .collect()
 }
 
 /// One cache of each kind that attention has.
@@ -51,7 +57,7 @@ fn frozen(cache: &mut Cache, counter: &ByteCounter) -> FrozenCache {
     copy
 }
 
-/// What may be seen does not depend on its order, in which a ring differs from a copy.
+/// The visible positions do not depend on their order, in which a ring differs from a copy.
 fn sorted(mut values: Vec<f32>) -> Vec<f32> {
     values.sort_by(f32::total_cmp);
     values
@@ -119,13 +125,24 @@ fn a_copy_can_be_cut_where_nothing_is_lost() {
         assert_eq!(late.can_trim_to(300), !turns, "a window that has turned cannot go back");
         for (copy, cuts) in [
             (&early, vec![1, 7, 12]),
-            (&late, if turns { vec![] } else { vec![1, 255, 256, 257, 512, 611] }),
+            (
+                &late,
+                if turns {
+                    vec![]
+                } else {
+                    vec![1, 255, 256, 257, 512, 611]
+                },
+            ),
         ] {
             for cut in cuts {
                 assert!(copy.can_trim_to(cut));
                 let (mut again, mut never_more) = (copy.thaw(cut).unwrap(), fresh_like(&cache));
                 read(&mut never_more, cut);
-                assert_eq!(sorted(read(&mut again, 3)), sorted(read(&mut never_more, 3)), "cut at {cut}");
+                assert_eq!(
+                    sorted(read(&mut again, 3)),
+                    sorted(read(&mut never_more, 3)),
+                    "cut at {cut}"
+                );
                 assert_eq!(sorted(read(&mut again, 1)), sorted(read(&mut never_more, 1)));
             }
         }
@@ -135,7 +152,15 @@ fn a_copy_can_be_cut_where_nothing_is_lost() {
 #[test]
 fn positions_that_are_taken_back_leave_nothing() {
     let counter = ByteCounter::default();
-    for chunks in [vec![3], vec![1; 9], vec![19, 1, 1], vec![20], vec![254], vec![300, 1], vec![1; 41]] {
+    for chunks in [
+        vec![3],
+        vec![1; 9],
+        vec![19, 1, 1],
+        vec![20],
+        vec![254],
+        vec![300, 1],
+        vec![1; 41],
+    ] {
         for mut cache in caches() {
             chunks.iter().for_each(|chunk| drop(read(&mut cache, *chunk)));
             let mut never_read = fresh_like(&cache);
@@ -148,7 +173,11 @@ fn positions_that_are_taken_back_leave_nothing() {
                 let mut copy = frozen(&mut cache, &counter).thaw(cache.offset()).unwrap();
                 for next in [1, 6, 1] {
                     let expected = sorted(read(&mut never_read, next));
-                    assert_eq!(sorted(read(&mut cache, next)), expected, "{chunks:?}, {dropped} of {count}");
+                    assert_eq!(
+                        sorted(read(&mut cache, next)),
+                        expected,
+                        "{chunks:?}, {dropped} of {count}"
+                    );
                     assert_eq!(sorted(read(&mut copy, next)), expected, "from a copy");
                 }
             }
@@ -179,7 +208,11 @@ fn copies_share_their_blocks_and_each_is_counted_once() {
         .collect();
     assert_eq!(blocks.len(), 2 + 1 + 2 + 1);
     drop((first, second, third));
-    assert_eq!(counter.bytes(), (512 + 256) * position, "what the caches share is still theirs");
+    assert_eq!(
+        counter.bytes(),
+        (512 + 256) * position,
+        "what the caches share is still theirs"
+    );
     drop((cache, resumed));
     assert_eq!(counter.bytes(), 0);
 }
@@ -187,44 +220,19 @@ fn copies_share_their_blocks_and_each_is_counted_once() {
 #[test]
 fn heads_that_cannot_be_packed_stay_whole() {
     connect().unwrap();
-    for (width, quantized) in [(32, true), (64, true), (96, true), (128, true), (16, false), (80, false)] {
+    for (width, quantized) in [
+        (32, true),
+        (64, true),
+        (96, true),
+        (128, true),
+        (16, false),
+        (80, false),
+    ] {
         let mut cache = Cache::Plain(PlainCache::default()).quantized(Some(KvBits::Four));
-        cache.update(&numbers(0, 3, width, 1), &numbers(0, 3, width, 2)).unwrap();
+        cache
+            .update(&numbers(0, 3, width, 1), &numbers(0, 3, width, 2))
+            .unwrap();
         assert_eq!(matches!(cache, Cache::Quantized(_)), quantized, "{width}");
         assert_eq!(cache.offset(), 3);
-    }
-}
-
-#[test]
-fn attention_over_packed_keys_is_that_over_what_they_stand_for() {
-    connect().unwrap();
-    let sinks = Tensor::from_f32(&[0.3, -1.0, 2.0, 0.0, 0.5, -0.2], &[6]);
-    for gpu in [false, true] {
-        if gpu {
-            pretend_gpu();
-        }
-        for (bits, length, sinks, scale) in [
-            (KvBits::Eight, 1, None, 1.0),
-            (KvBits::Four, 1, Some(&sinks), 0.125),
-            (KvBits::Eight, 9, Some(&sinks), 0.125),
-            (KvBits::Four, 9, None, 1.0),
-        ] {
-            let mut cache = Cache::Plain(PlainCache::default()).quantized(Some(bits));
-            read(&mut cache, 40);
-            let mask = cache.mask(length, None).unwrap();
-            let first = cache.offset();
-            let seen = cache
-                .update(&numbers(first, length, 32, 1), &numbers(first, length, 64, 2))
-                .unwrap();
-            let (keys, values) = seen.dequantized().unwrap();
-            let queries: Vec<f32> = (0..6 * length * 32).map(|index| ((index * 37) % 101) as f32 / 50.0 - 1.0).collect();
-            let queries = Tensor::from_f32(&queries, &[1, 6, length as i32, 32]);
-            let quantized = scaled_dot_product_attention(&queries, &seen, scale, &mask, sinks).unwrap();
-            assert_eq!(quantized.shape(), [length as i32, 6 * 64]);
-            let plain = scaled_dot_product_attention(&queries, &KvView::Plain { keys, values }, scale, &mask, sinks).unwrap();
-            let pairs = quantized.to_f32().unwrap().into_iter().zip(plain.to_f32().unwrap());
-            let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(worst < 1e-5, "{bits:?}, {length} queries: {worst}");
-        }
     }
 }

@@ -1,22 +1,22 @@
-//! Activation functions, in the type of their input: constants are made at load, because a 32 bit scalar would widen a
-//! 16 bit model.
+//! Activation functions, in the type of their input: constants are created at load, because a 32 bit scalar would widen
+//! a 16 bit model.
 
 use checkpoint::config::decoder::Activation as Kind;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::kernels::{self, GateKernel};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::kernels::{self, GateKernel};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 
-/// Where gpt-oss clips (`swiglu_limit`).
+/// The bound at which gpt-oss clips (`swiglu_limit`).
 const LIMIT: f32 = 7.0;
 
 /// The slope of gpt-oss' logistic function (`alpha` in transformers' `modeling_gpt_oss.py`).
 const SLOPE: f32 = 1.702;
 
-/// The tanh approximation of GELU: `x · sigmoid(2·sqrt(2/π) · (x + 0.044715 x³))`, which is the same function as the usual
-/// form with `tanh` and takes fewer operations.
+/// The tanh approximation of GELU: `x · sigmoid(2·sqrt(2/π) · (x + 0.044715 x³))`, which is the same function as the
+/// usual form with `tanh` and takes fewer operations.
 #[derive(Clone)]
 pub struct Gelu {
     linear: Tensor,
@@ -118,7 +118,12 @@ impl Activation {
             Self::Silu => gate.sigmoid()?.mul(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::SquaredRelu { zero } => gate.maximum(zero)?.square()?.mul(&up),
-            Self::ClippedSilu { limit, floor, slope, one } => {
+            Self::ClippedSilu {
+                limit,
+                floor,
+                slope,
+                one,
+            } => {
                 let gate = gate.minimum(limit)?;
                 let gate = gate.mul(slope)?.sigmoid()?.mul(&gate)?;
                 up.clip(floor, limit)?.add(one)?.mul(&gate)
@@ -133,7 +138,12 @@ impl Parameters for Activation {
             Self::Silu => {}
             Self::Gelu(gelu) => gelu.visit(visitor),
             Self::SquaredRelu { zero } => visitor(zero),
-            Self::ClippedSilu { limit, floor, slope, one } => [limit, floor, slope, one].into_iter().for_each(visitor),
+            Self::ClippedSilu {
+                limit,
+                floor,
+                slope,
+                one,
+            } => [limit, floor, slope, one].into_iter().for_each(visitor),
         }
     }
 }

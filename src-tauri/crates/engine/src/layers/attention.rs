@@ -7,22 +7,31 @@ use mlx_rs::Dtype;
 
 use crate::cache::{composes, KvView};
 use crate::error::Result;
-use crate::kernels;
-use crate::ops::{concatenate, Mask, QuantizationFormat, QuantizedTensor};
-use crate::product_check;
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::{concatenate, Mask};
+use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use crate::mlx::tensor::Tensor;
+use crate::mlx::{kernels, product_check};
 
-/// Queries `[1, heads, length, width]` against what they may see; the result is `[length, heads · value width]`. `sinks`
-/// `[heads]` are logits that take a share of the attention and give nothing (gpt-oss).
-pub fn scaled_dot_product_attention(queries: &Tensor, view: &KvView, scale: f32, mask: &Mask, sinks: Option<&Tensor>) -> Result<Tensor> {
+/// Queries `[1, heads, length, width]` against what they may see; the result is `[length, heads · value width]`.
+/// `sinks` `[heads]` are logits that take a share of the attention and give nothing (gpt-oss).
+pub fn scaled_dot_product_attention(
+    queries: &Tensor,
+    view: &KvView,
+    scale: f32,
+    mask: &Mask,
+    sinks: Option<&Tensor>,
+) -> Result<Tensor> {
     let dequantized;
     let (keys, values) = match view {
         KvView::Plain { keys, values } => (keys, values),
-        KvView::Quantized { keys, values } if queries.dim(2) == 1 && device() != Device::Cpu && packed_is_right(queries, keys, values)? => {
+        KvView::Quantized { keys, values }
+            if queries.dim(2) == 1 && device() != Device::Cpu && packed_is_right(queries, keys, values)? =>
+        {
             return attend_packed(queries, keys, values, scale, sinks);
         }
-        // Many queries pay for unpacking once and then have the kernel that writes no scores to memory. The CPU's product
-        // with packed numbers is slower than unpacking them each time.
+        // Many queries pay for unpacking once and then have the kernel that writes no scores to memory. The CPU's
+        // product with quantized numbers is slower than unpacking them each time.
         KvView::Quantized { .. } => {
             dequantized = view.dequantized()?;
             (&dequantized.0, &dequantized.1)
@@ -62,8 +71,8 @@ pub fn scaled_dot_product_attention(queries: &Tensor, view: &KvView, scale: f32,
     ordered.reshape(&[length, heads * value_width])
 }
 
-/// Queries `[1, heads, length, width]` against keys and values `[1, key heads, positions, width]` of which they see those marked in
-/// `seen` `[length, positions]`; the result is `[1, heads, length, value width]`.
+/// Queries `[1, heads, length, width]` against keys and values `[1, key heads, positions, width]` of which they see
+/// those marked in `seen` `[length, positions]`; the result is `[1, heads, length, value width]`.
 fn attend_composed(
     queries: &Tensor,
     (keys, values): (&Tensor, &Tensor),
@@ -78,7 +87,9 @@ fn attend_composed(
     // Queries that share a key head become the rows of one product.
     let rows = heads / key_heads * length;
     let scaled = queries.mul(&Tensor::scalar(scale, queries.dtype())?)?;
-    let scores = scaled.reshape(&[1, key_heads, rows, width])?.matmul(&keys.swapaxes(2, 3)?)?;
+    let scores = scaled
+        .reshape(&[1, key_heads, rows, width])?
+        .matmul(&keys.swapaxes(2, 3)?)?;
     let scores = scores.reshape(&[1, heads, length, positions])?;
     let scores = seen.select(&scores, &Tensor::scalar(f32::NEG_INFINITY, scores.dtype())?)?;
     let shares = match sinks {
@@ -86,15 +97,17 @@ fn attend_composed(
         Some(sinks) => {
             let logits = sinks.astype(scores.dtype())?.reshape(&[1, heads, 1, 1])?;
             let logits = logits.broadcast(&[1, heads, length, 1])?;
-            concatenate(&[&scores, &logits], 3)?.softmax(-1, true)?.slice(3, 0, positions)?
+            concatenate(&[&scores, &logits], 3)?
+                .softmax(-1, true)?
+                .slice(3, 0, positions)?
         }
     };
     let attended = shares.reshape(&[1, key_heads, rows, positions])?.matmul(values)?;
     attended.reshape(&[1, heads, length, values.dim(3)])
 }
 
-/// What decides whether attention over packed keys and values is right: their bits, the numbers of query heads and key heads, their widths, and
-/// the type of the queries.
+/// The properties that decide whether attention over quantized keys and values is right: their bits, the numbers of
+/// query heads and key heads, their widths, and the type of the queries.
 type PackedKind = (i32, [i32; 4], Dtype);
 
 thread_local! {
@@ -104,13 +117,14 @@ thread_local! {
 /// Positions that are compared: which kernel MLX takes depends on their number and on what divides it.
 const COMPARED: [i32; 8] = [3, 8, 20, 64, 130, 512, 1030, 1280];
 
-/// Whether [`attend_packed`] may be used here: it is compared once with the same attention over dequantised keys and values, as
-/// the products with weights are.
+/// True if [`attend_packed`] may be used here: it is compared once with the same attention over dequantized keys and
+/// values, as the products with weights are.
 fn packed_is_right(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTensor) -> Result<bool> {
     let (bits, dtype) = (keys.format.bits, queries.dtype());
     let width = |packed: &QuantizedTensor| packed.scales.dim(3) * packed.format.group_size;
     let shape = [queries.dim(1), keys.scales.dim(1), width(keys), width(values)];
-    // MLX's kernel for keys that are no wider than a group is wrong for some numbers of positions, and for others it stops the device.
+    // MLX's kernel for keys that are no wider than a group is wrong for some numbers of positions, and for others it
+    // stops the device.
     if device() == Device::Cuda && width(keys) <= keys.format.group_size {
         return Ok(false);
     }
@@ -133,13 +147,18 @@ fn packed_difference(shape: [i32; 4], dtype: Dtype, [of_keys, of_values]: [Quant
     let queries = product_check::activations(&[1, heads, 1, key_width], dtype)?;
     let mut worst = 0.0;
     for positions in COMPARED {
-        let packed =
-            |width, format| QuantizedTensor::quantize(&product_check::activations(&[1, key_heads, positions, width], dtype)?, format);
+        let packed = |width, format| {
+            QuantizedTensor::quantize(
+                &product_check::activations(&[1, key_heads, positions, width], dtype)?,
+                format,
+            )
+        };
         let (keys, values) = (packed(key_width, of_keys)?, packed(value_width, of_values)?);
         let wide = |packed: &QuantizedTensor| packed.dequantize()?.astype(Dtype::Float32);
-        let right = queries
-            .astype(Dtype::Float32)?
-            .fast_attention(&wide(&keys)?, &wide(&values)?, scale, &Mask::None, None)?;
+        let right =
+            queries
+                .astype(Dtype::Float32)?
+                .fast_attention(&wide(&keys)?, &wide(&values)?, scale, &Mask::None, None)?;
         let found = attend_packed(&queries, &keys, &values, scale, None)?;
         let difference = product_check::relative(&found, &right.reshape(&[1, heads * value_width])?)?;
         worst = product_check::worse(worst, difference);
@@ -147,9 +166,15 @@ fn packed_difference(shape: [i32; 4], dtype: Dtype, [of_keys, of_values]: [Quant
     Ok(worst)
 }
 
-/// One query for each head `[1, heads, 1, width]` against packed keys and values, all of which it sees: two products with
-/// packed numbers, so that what is read from memory stays small.
-fn attend_packed(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTensor, scale: f32, sinks: Option<&Tensor>) -> Result<Tensor> {
+/// One query for each head `[1, heads, 1, width]` against quantized keys and values, all of which it sees: two products
+/// with quantized numbers, so that what is read from memory stays small.
+fn attend_packed(
+    queries: &Tensor,
+    keys: &QuantizedTensor,
+    values: &QuantizedTensor,
+    scale: f32,
+    sinks: Option<&Tensor>,
+) -> Result<Tensor> {
     let (heads, width, key_heads) = (queries.dim(1), queries.dim(3), keys.weight.dim(1));
     // Queries that share a key head become the rows of one product.
     let grouped = queries.reshape(&[1, key_heads, heads / key_heads, width])?;
@@ -162,12 +187,16 @@ fn attend_packed(queries: &Tensor, keys: &QuantizedTensor, values: &QuantizedTen
     let shares = match sinks {
         None => scores.softmax(-1, true)?,
         Some(sinks) => {
-            let logits = sinks.astype(scores.dtype())?.reshape(&[1, key_heads, heads / key_heads, 1])?;
+            let logits = sinks
+                .astype(scores.dtype())?
+                .reshape(&[1, key_heads, heads / key_heads, 1])?;
             let positions = scores.dim(3);
-            concatenate(&[&scores, &logits], 3)?.softmax(-1, true)?.slice(3, 0, positions)?
+            concatenate(&[&scores, &logits], 3)?
+                .softmax(-1, true)?
+                .slice(3, 0, positions)?
         }
     };
-    // The last axis of packed values counts words, so the width comes from the result.
+    // The last axis of quantized values counts words, so the width comes from the result.
     shares.quantized_matmul(values, false)?.reshape(&[1, -1])
 }
 
@@ -177,22 +206,23 @@ mod tests {
 
     use super::scaled_dot_product_attention;
     use crate::cache::KvView;
-    use crate::ops::{Mask, QuantizationFormat, QuantizedTensor};
-    use crate::product_check::{activations, relative};
-    use crate::tensor::{connect, plant_wrong_products, pretend_gpu};
+    use crate::mlx::device::{connect, pretend_gpu};
+    use crate::mlx::ops::Mask;
+    use crate::mlx::product_check::{activations, relative};
+    use crate::mlx::quantized::{inject_fault, QuantizationFormat, QuantizedTensor};
 
     #[test]
     fn wrong_products_with_packed_keys_are_made_of_numbers() {
         connect().unwrap();
         pretend_gpu();
-        // Wider than a group, because those that are not are never multiplied packed on CUDA.
+        // Wider than a group, because those that are not are never multiplied quantized on CUDA.
         let format = |group_size| QuantizationFormat {
             group_size,
             bits: 8,
             mode: c"affine",
         };
         for (heads, width, wrong) in [(6, 128, 0), (4, 128, 128), (8, 128, 128), (4, 64, 64)] {
-            plant_wrong_products(wrong);
+            inject_fault(wrong);
             let queries = activations(&[1, heads, 1, width], Dtype::Float32).unwrap();
             let kept = activations(&[1, 2, 40, width], Dtype::Float32).unwrap();
             let packed = || QuantizedTensor::quantize(&kept, format(64)).unwrap();
@@ -201,7 +231,7 @@ mod tests {
                 values: packed(),
             };
             let found = scaled_dot_product_attention(&queries, &view, 0.125, &Mask::None, None).unwrap();
-            plant_wrong_products(0);
+            inject_fault(0);
             let right = queries.fast_attention(&kept, &kept, 0.125, &Mask::None, None).unwrap();
             let right = right.reshape(&[1, heads * width]).unwrap();
             let difference = relative(&found, &right).unwrap();

@@ -1,24 +1,28 @@
-//! The gated delta rule (Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024). A head carries a matrix `S` from keys to
-//! values. Each token lets it fade, asks it for the key's value, and corrects the answer towards the token's own value:
+//! The gated delta rule (Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024). A head carries a matrix `S` from keys
+//! to values. Each token lets it fade, asks it for the key's value, and corrects the answer towards the token's own
+//! value:
 //!
 //! `S ← decay · S;  δ = rate · (value − S key);  S ← S + δ keyᵀ;  output = S query`
 //!
 //! One token is computed so. Several are computed in chunks by matrix products: within a chunk the corrections solve a
-//! triangular system, `(I + A) δ = rate · (value − fading · S key)` with `A[i, j] = rate[i] · decay(j → i) · key[i]·key[j]`,
-//! and only the states between chunks depend on one another.
+//! triangular system, `(I + A) δ = rate · (value − fading · S key)` with `A[i, j] = rate[i] · decay(j → i) ·
+//! key[i]·key[j]`, and only the states between chunks depend on one another.
+
+use checkpoint::config::decoder::RULE_CHUNK;
 
 use crate::error::Result;
-use crate::ops::concatenate;
-use crate::parameters::parameters;
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 
 /// Tokens of a chunk at most, a power of two.
-const CHUNK: i32 = 64;
+const CHUNK: i32 = RULE_CHUNK as i32;
 /// Tokens of a chunk at least, and the size of the triangles that are inverted by [`DeltaRule::invert_small`].
 const SMALL: i32 = 16;
 
-/// What the tokens of a step bring, all 32 bit floats. Value heads share key heads in order: head 0 of the keys serves the
-/// first `value heads / key heads` value heads.
+/// The inputs of a step's tokens, all 32 bit floats. Value heads share key heads in order: head 0 of the keys serves
+/// the first `value heads / key heads` value heads.
 pub struct DeltaRuleInputs {
     /// `[length, key heads, key width]`.
     pub queries: Tensor,
@@ -64,8 +68,8 @@ impl DeltaRule {
         }
     }
 
-    /// The outputs `[length, value heads, value width]` of the next tokens. `state` `[key heads, value heads per key head,
-    /// value width, key width]` is carried on; `None` is all zeros.
+    /// The outputs `[length, value heads, value width]` of the next tokens. `state` `[key heads, value heads per key
+    /// head, value width, key width]` is carried on; `None` is all zeros.
     pub fn forward(&self, tokens: &DeltaRuleInputs, state: &mut Option<Tensor>) -> Result<Tensor> {
         let (key_heads, key_width) = (tokens.keys.dim(1), tokens.keys.dim(2));
         let (value_heads, value_width) = (tokens.values.dim(1), tokens.values.dim(2));
@@ -115,21 +119,23 @@ impl DeltaRule {
             _ => x.slice(0, 0, size)?.slice(1, 0, size),
         };
 
-        // What is left of each earlier token (column) at each token (row). Summed from the decays between the two rather
-        // than as a difference of sums from the start, which would lose a weak decay after a strong one.
+        // The remaining share of each earlier token (column) at each token (row). Summed from the decays between the
+        // two rather than as a difference of sums from the start, which would lose a weak decay after a strong one.
         let fading = log_decays
             .mul(&corner(&self.earlier)?)?
             .cumsum(-2)?
             .exp()?
             .mul(&corner(&self.seen)?)?;
-        // What is left of the state before the chunk.
+        // The remaining share of the state before the chunk.
         let left = log_decays.cumsum(-2)?.exp()?;
 
         let turned_keys = turned(&keys)?;
         let alike = keys.matmul(&turned_keys)?.mul(&corner(&self.minus_earlier)?)?;
         let system = alike.mul(&fading)?.mul(&betas)?;
         let solved = self.invert(&system.reshape(&[-1, size, size])?)?;
-        let solver = solved.reshape(&[count, key_heads, shared, size, size])?.mul(&turned(&betas)?)?;
+        let solver = solved
+            .reshape(&[count, key_heads, shared, size, size])?
+            .mul(&turned(&betas)?)?;
         let attention = queries.matmul(&turned_keys)?.mul(&fading)?;
         let minus_faded_keys = keys.mul(&left.negative()?)?;
         let faded_queries = queries.mul(&left)?;
@@ -139,7 +145,13 @@ impl DeltaRule {
         let mut state = state.reshape(&[1, key_heads, shared, value_width, key_width])?;
         let (mut states, mut corrections) = (Vec::new(), Vec::new());
         for chunk in 0..count {
-            let of = |x: &Tensor| if count == 1 { Ok(x.clone()) } else { x.slice(0, chunk, chunk + 1) };
+            let of = |x: &Tensor| {
+                if count == 1 {
+                    Ok(x.clone())
+                } else {
+                    x.slice(0, chunk, chunk + 1)
+                }
+            };
             let wrong = of(&minus_faded_keys)?.addmm(&turned(&state)?, &of(&values)?)?;
             let correction = of(&solver)?.matmul(&wrong)?;
             let after = turned(&correction)?.addmm(&of(&kept_keys)?, &state.mul(&of(&kept)?)?)?;
@@ -202,7 +214,7 @@ fn step(tokens: &DeltaRuleInputs, state: &Tensor) -> Result<(Tensor, Tensor)> {
     let correction = value.sub(&faded.matmul(&key)?)?.mul(&per_head(&tokens.betas)?)?;
     let key = key.reshape(&[key_heads, 1, 1, key_width])?;
     let state = match device() {
-        // CUDA rounds the factors of a matrix product to 10 bits, and this one is summed up for the whole text.
+        // CUDA rounds the factors of a matrix product to 10 bits, and this one is summed up for the complete text.
         Device::Cuda => faded.add(&correction.mul(&key)?)?,
         Device::Cpu | Device::Metal => correction.addmm(&key, &faded)?,
     };

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::tensor::{connect, pretend_gpu};
+use crate::mlx::device::{connect, pretend_gpu};
 
 const KEY_HEADS: usize = 2;
 const SHARED: usize = 2;
@@ -61,7 +61,9 @@ impl Text {
             queries,
             keys,
             values: (0..heads * VALUE_WIDTH).map(|_| numbers.between(-1.0, 1.0)).collect(),
-            log_decays: (0..heads).map(|_| numbers.between(log_decays.0, log_decays.1)).collect(),
+            log_decays: (0..heads)
+                .map(|_| numbers.between(log_decays.0, log_decays.1))
+                .collect(),
             betas: (0..heads).map(|_| numbers.next()).collect(),
         }
     }
@@ -93,7 +95,10 @@ impl Text {
             for head in 0..heads {
                 let vector = |all: &[f32]| {
                     let start = (token * KEY_HEADS + head / SHARED) * KEY_WIDTH;
-                    all[start..start + KEY_WIDTH].iter().map(|x| f64::from(*x)).collect::<Vec<_>>()
+                    all[start..start + KEY_WIDTH]
+                        .iter()
+                        .map(|x| f64::from(*x))
+                        .collect::<Vec<_>>()
                 };
                 let (query, key) = (vector(&self.queries), vector(&self.keys));
                 let at = token * heads + head;
@@ -189,7 +194,11 @@ fn a_full_correction_of_one_key_keeps_the_last_value() {
     text.betas.fill(1.0);
     text.queries = text.keys.clone();
     let (found, _) = text.by_rule(&[64]);
-    let worst = found.iter().zip(&text.values).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    let worst = found
+        .iter()
+        .zip(&text.values)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max);
     // A few roundings of 32-bit sums over 64 tokens, whose order is the BLAS library's own.
     assert!(worst < 1e-5, "{worst:e}");
 }

@@ -4,16 +4,16 @@ use checkpoint::memory::MAX_DEQUANTIZED_EMBEDDING;
 
 use crate::error::Result;
 use crate::layers::Linear;
-use crate::ops::QuantizedTensor;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::quantized::QuantizedTensor;
+use crate::mlx::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
 
 /// A table with one row per token.
 pub enum Embedding {
     /// Plain numbers.
     Plain(Tensor),
-    /// Quantised rows; those that are asked for are dequantised.
+    /// Quantized rows; those that are asked for are dequantized.
     Quantized(QuantizedTensor),
 }
 

@@ -1,19 +1,21 @@
-//! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones, and
-//! how much each counts, is the router's matter.
+//! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones,
+//! and how much each counts, is the router's matter.
 
 use checkpoint::memory::{dequantises_experts, MAX_DEQUANTIZED_EXPERTS};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::Activation;
-use crate::ops::{concatenate, join, QuantizedTensor};
-use crate::parameters::{parameters, Parameters};
-use crate::product_check::Layout;
-use crate::tensor::{device, eval, on_cpu, Device, Tensor};
+use crate::mlx::device::{device, on_cpu, Device};
+use crate::mlx::ops::{concatenate, join};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::product_check::Layout;
+use crate::mlx::quantized::QuantizedTensor;
+use crate::mlx::tensor::{eval, Tensor};
 use crate::weights::{join_quantized, ExpertShape, Matrix, Storage, Weights};
 
-/// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of each
-/// expert once.
+/// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of
+/// each expert once.
 const MIN_SORTED_PAIRS: i32 = 64;
 
 /// The experts of one layer.
@@ -36,7 +38,7 @@ struct SwitchLinear {
 enum ExpertsWeight {
     /// Plain numbers, turned to `[experts, inputs, outputs]`.
     Plain(Tensor),
-    /// Quantised rows `[experts, outputs, words]`.
+    /// Quantized rows `[experts, outputs, words]`.
     Quantized(QuantizedTensor),
     /// Projections of one input in different number formats, which cannot become one stack.
     Split(Vec<ExpertsWeight>),
@@ -50,7 +52,13 @@ pub fn top_k_indices(scores: &Tensor, k: i32) -> Result<Tensor> {
 
 impl Experts {
     /// Loads the experts of the feed-forward at `path`, of which each token uses `chosen`.
-    pub fn load(weights: &mut Weights<'_>, path: &str, shape: ExpertShape, chosen: i32, activation: Activation) -> Result<Self> {
+    pub fn load(
+        weights: &mut Weights<'_>,
+        path: &str,
+        shape: ExpertShape,
+        chosen: i32,
+        activation: Activation,
+    ) -> Result<Self> {
         let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
         let gate_up_proj = SwitchLinear {
             product: ExpertsWeight::join(matrices.gate_up)?.checked(weights)?,
@@ -70,8 +78,8 @@ impl Experts {
         Ok(experts)
     }
 
-    /// `x` `[length, hidden]` through the experts `indices` `[length, chosen]`, each counted by `weights` `[length, chosen]`
-    /// in the type of `x`; the result is `[length, hidden]`.
+    /// `x` `[length, hidden]` through the experts `indices` `[length, chosen]`, each counted by `weights` `[length,
+    /// chosen]` in the type of `x`; the result is `[length, hidden]`.
     pub fn forward(&self, x: &Tensor, indices: &Tensor, weights: &Tensor) -> Result<Tensor> {
         let &[length, hidden] = x.shape() else {
             unreachable!("activations have two axes")
@@ -83,15 +91,24 @@ impl Experts {
             let indices = indices.reshape(&[length * chosen])?;
             let order = indices.argsort(0)?;
             let rows = x.take(&order.floor_divide(&self.chosen)?, 0)?;
-            let fed = self.feed(&rows.reshape(&[length * chosen, 1, hidden])?, &indices.take(&order, 0)?, true)?;
+            let fed = self.feed(
+                &rows.reshape(&[length * chosen, 1, hidden])?,
+                &indices.take(&order, 0)?,
+                true,
+            )?;
             fed.take(&order.argsort(0)?, 0)?
         };
         let fed = fed.reshape(&[length, chosen, hidden])?;
-        weights.reshape(&[length, 1, chosen])?.matmul(&fed)?.reshape(&[length, hidden])
+        weights
+            .reshape(&[length, 1, chosen])?
+            .matmul(&fed)?
+            .reshape(&[length, hidden])
     }
 
     fn feed(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-        let gated = self.activation.gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?;
+        let gated = self
+            .activation
+            .gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?;
         self.down_proj.forward(&gated, indices, sorted)
     }
 }
@@ -117,7 +134,10 @@ impl ExpertsWeight {
                 None => Ok(Self::Quantized(stack)),
             },
             Self::Split(parts) => Ok(Self::Split(
-                parts.into_iter().map(|part| part.checked(weights)).collect::<Result<_>>()?,
+                parts
+                    .into_iter()
+                    .map(|part| part.checked(weights))
+                    .collect::<Result<_>>()?,
             )),
         }
     }
@@ -129,7 +149,10 @@ impl ExpertsWeight {
             Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, 1)?)),
             Storage::Mixed => {}
         }
-        let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+        let parts = matrices
+            .into_iter()
+            .map(|matrix| Self::join(vec![matrix]))
+            .collect::<Result<_>>()?;
         Ok(Self::Split(parts))
     }
 
@@ -154,11 +177,14 @@ impl ExpertsWeight {
     }
 }
 
-/// Whether sorted rows are multiplied with the numbers of a stack of experts instead of its packed ones.
+/// True if sorted rows are multiplied with the dequantized numbers of a stack of experts.
 fn dequantises(stack: &QuantizedTensor, rows: &Tensor) -> bool {
-    // MLX gathers matrices on the processor in 32 bit floats alone, where a test may choose the operations that GPUs get.
+    // MLX gathers matrices on the processor in 32 bit floats alone, where a test may choose the operations that GPUs
+    // get.
     let gathers = !on_cpu() || rows.dtype() == Dtype::Float32;
-    device() == Device::Cuda && gathers && dequantises_experts(stack.scales.dim(0) as u64, stack.numbers() as u64, rows.dim(0) as u64)
+    device() == Device::Cuda
+        && gathers
+        && dequantises_experts(stack.scales.dim(0) as u64, stack.numbers() as u64, rows.dim(0) as u64)
 }
 
 /// Plain stacks joined and turned to `[experts, inputs, outputs]`.
@@ -166,9 +192,12 @@ fn turn(parts: &[&Tensor]) -> Result<Tensor> {
     if device() != Device::Cpu {
         return join(parts.iter().copied(), 1)?.swapaxes(1, 2);
     }
-    // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed. Turning before joining
-    // makes one copy of all experts instead of two.
-    let turned = parts.iter().map(|part| part.swapaxes(1, 2)).collect::<Result<Vec<_>>>()?;
+    // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed. Turning before
+    // joining makes one copy of all experts instead of two.
+    let turned = parts
+        .iter()
+        .map(|part| part.swapaxes(1, 2))
+        .collect::<Result<Vec<_>>>()?;
     match &turned[..] {
         [one] => one.contiguous(),
         several => concatenate(&several.iter().collect::<Vec<_>>(), 2),

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::layers::Gelu;
-use crate::ops::{random_key, random_uniform};
-use crate::tensor::{connect, pretend_gpu};
+use crate::mlx::device::{connect, pretend_gpu};
+use crate::mlx::ops::{random_key, random_uniform};
 
 const EXPERTS: i32 = 5;
 const HIDDEN: i32 = 6;
@@ -29,7 +29,11 @@ fn one_by_one(x: &Tensor, picks: &[i32], shares: &[f32], [gate_up, bias, down]: 
     let rows = rows.enumerate().map(|(token, (picks, shares))| {
         let x = x.slice(0, token as i32, token as i32 + 1).unwrap();
         let each = picks.iter().zip(shares).map(|(expert, share)| {
-            let inside = x.matmul(&matrix(gate_up, *expert)).unwrap().add(&of(bias, *expert)).unwrap();
+            let inside = x
+                .matmul(&matrix(gate_up, *expert))
+                .unwrap()
+                .add(&of(bias, *expert))
+                .unwrap();
             let activated = Activation::Gelu(gelu()).gated(&inside).unwrap();
             let out = activated.matmul(&matrix(down, *expert)).unwrap();
             out.mul(&Tensor::from_f32(&[*share], &[])).unwrap()
@@ -63,15 +67,23 @@ fn few_tokens_and_sorted_ones_go_through_their_own_experts() {
         let picks: Vec<i32> = (0..length)
             .flat_map(|token| [(token * 3) % EXPERTS, (token * 3 + 1 + token % 4) % EXPERTS])
             .collect();
-        let shares: Vec<f32> = (0..length * CHOSEN).map(|index| 0.1 + (index % 7) as f32 / 10.0).collect();
-        let indices = Tensor::from_i32(&picks, &[length, CHOSEN]).astype(Dtype::Uint32).unwrap();
+        let shares: Vec<f32> = (0..length * CHOSEN)
+            .map(|index| 0.1 + (index % 7) as f32 / 10.0)
+            .collect();
+        let indices = Tensor::from_i32(&picks, &[length, CHOSEN])
+            .astype(Dtype::Uint32)
+            .unwrap();
         let found = experts
             .forward(&x, &indices, &Tensor::from_f32(&shares, &[length, CHOSEN]))
             .unwrap();
         assert_eq!(found.shape(), [length, HIDDEN]);
         let expected = one_by_one(&x, &picks, &shares, [&gate_up, &bias, &down]);
         let found = found.to_f32().unwrap();
-        let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let worst = found
+            .iter()
+            .zip(&expected)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f32::max);
         assert!(worst < 1e-5, "{length} tokens differ by {worst}");
     }
 }
@@ -80,12 +92,14 @@ fn few_tokens_and_sorted_ones_go_through_their_own_experts() {
 fn projections_in_different_formats_stand_side_by_side() {
     connect().unwrap();
     // Two rows of 32 numbers: 4 bit floats that are all 1 (bits 0010), and a scale of 1 (an exponent of 127).
-    let words = Tensor::from_i32(&[0x2222_2222; 8], &[1, 2, 4]).astype(Dtype::Uint32).unwrap();
+    let words = Tensor::from_i32(&[0x2222_2222; 8], &[1, 2, 4])
+        .astype(Dtype::Uint32)
+        .unwrap();
     let quantized = Matrix::Quantized(QuantizedTensor {
         weight: words,
         scales: Tensor::from_i32(&[127; 2], &[1, 2, 1]).astype(Dtype::Uint8).unwrap(),
         biases: None,
-        format: crate::ops::QuantizationFormat {
+        format: crate::mlx::quantized::QuantizationFormat {
             group_size: 32,
             bits: 4,
             mode: c"mxfp4",
@@ -104,7 +118,7 @@ fn many_sorted_rows_are_multiplied_with_dequantised_experts_on_cuda() {
     connect().unwrap();
     let stack = QuantizedTensor::quantize(
         &random(4, &[3, 32, 64]),
-        crate::ops::QuantizationFormat {
+        crate::mlx::quantized::QuantizationFormat {
             group_size: 64,
             bits: 8,
             mode: c"affine",
@@ -121,7 +135,11 @@ fn many_sorted_rows_are_multiplied_with_dequantised_experts_on_cuda() {
         assert_eq!(dequantises(&stack, &x), rows >= 48);
         let dequantised = weight.forward(&x, &indices, true).unwrap().to_f32().unwrap();
         connect().unwrap();
-        let worst = packed.iter().zip(&dequantised).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let worst = packed
+            .iter()
+            .zip(&dequantised)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f32::max);
         assert!(worst < 1e-4, "{rows} rows differ by {worst}");
     }
 }

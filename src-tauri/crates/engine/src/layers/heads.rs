@@ -1,9 +1,9 @@
 //! From a joint projection to the heads of queries, keys and values, in one kernel if there is one.
 
 use crate::error::Result;
-use crate::kernels::{self, HeadShape, Split};
 use crate::layers::{RmsNorm, Rope, Rotation};
-use crate::tensor::Tensor;
+use crate::mlx::kernels::{self, HeadShape, Split};
+use crate::mlx::tensor::Tensor;
 
 /// How many heads there are.
 pub struct Heads {
@@ -15,9 +15,15 @@ pub struct Heads {
     pub width: i32,
 }
 
-/// Splits the projection `all` `[length, all heads · width]`, norms as many heads as `norm` has factors for and turns queries
-/// and keys. `None` if no kernel does this; the caller then composes it.
-pub fn split_heads(heads: &Heads, all: &Tensor, norm: Option<&RmsNorm>, rope: &Rope, rotation: &Rotation) -> Result<Option<Split>> {
+/// Splits the projection `all` `[length, all heads · width]`, norms as many heads as `norm` has factors for and turns
+/// queries and keys. `None` if no kernel does this; the caller then composes it.
+pub fn split_heads(
+    heads: &Heads,
+    all: &Tensor,
+    norm: Option<&RmsNorm>,
+    rope: &Rope,
+    rotation: &Rotation,
+) -> Result<Option<Split>> {
     let Some((rotated, traditional, periods, place)) = rope.turning(rotation) else {
         return Ok(None);
     };

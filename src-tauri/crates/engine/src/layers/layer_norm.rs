@@ -1,8 +1,8 @@
 //! Norms by mean and variance.
 
 use crate::error::Result;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// `(x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.

@@ -1,17 +1,17 @@
 //! Projections.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
-use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
-
 use crate::error::Result;
-use crate::kernels::{self, Epilogue, GateKernel};
 use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
-use crate::ops::{concatenate, join, QuantizedTensor};
-use crate::parameters::{parameters, Parameters};
-use crate::product_check::Layout;
-use crate::tensor::{async_eval, device, eval, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::kernels::{self, Epilogue, GateKernel};
+use crate::mlx::ops::{concatenate, join};
+use crate::mlx::packed_product::packed_product;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::product_check::Layout;
+use crate::mlx::quantized::QuantizedTensor;
+use crate::mlx::tensor::Tensor;
 use crate::weights::{join_quantized, Matrix, Storage, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
@@ -39,8 +39,8 @@ impl Projection {
         }
     }
 
-    /// For interleaved rows, which lie in groups that each hold some rows of every part, such as the query and the gate of a head:
-    /// puts the parts one after another. `parts` are the ranges within a group, in the order that is wanted.
+    /// For interleaved rows, which lie in groups that each hold some rows of every part, such as the query and the gate
+    /// of a head: puts the parts one after another. `parts` are the ranges within a group, in the order that is wanted.
     pub fn deinterleaved(mut self, parts: &[Range<i32>]) -> Self {
         let group: i32 = parts.iter().map(|part| part.end - part.start).sum();
         let groups = self.outputs / group;
@@ -52,8 +52,8 @@ impl Projection {
         self
     }
 
-    /// With the rows after the first `before` repeated so many times, `width` of them together: for keys and values that several heads share
-    /// in the checkpoint and not in the model.
+    /// Repeats the rows after the first `before` `times` times, `width` of them together: for keys and values that
+    /// several heads share in the checkpoint and not in the model.
     pub fn repeated(mut self, before: i32, width: i32, times: i32) -> Self {
         let groups = before / width..self.outputs / width;
         let repeated = groups.flat_map(|group| std::iter::repeat_n(group, times as usize));
@@ -97,7 +97,7 @@ impl Projection {
 enum LinearWeight {
     /// Plain numbers, turned to `[inputs, outputs]`.
     Plain(Tensor),
-    /// Quantised rows, one per output.
+    /// Quantized rows, one per output.
     Quantized(QuantizedTensor),
     /// Projections in different number formats, which cannot become one matrix.
     Split(Vec<LinearWeight>),
@@ -111,13 +111,19 @@ impl Linear {
 
     /// Loads projections of one input and joins them, so that a step launches one product instead of several.
     pub fn load_joined(weights: &mut Weights<'_>, parts: &[(String, i32)], inputs: i32) -> Result<Self> {
-        let parts: Vec<Projection> = parts.iter().map(|(path, outputs)| Projection::new(path, *outputs)).collect();
+        let parts: Vec<Projection> = parts
+            .iter()
+            .map(|(path, outputs)| Projection::new(path, *outputs))
+            .collect();
         Self::load_rows(weights, &parts, inputs)
     }
 
     /// The same for projections whose rows have to be put in order.
     pub fn load_rows(weights: &mut Weights<'_>, parts: &[Projection], inputs: i32) -> Result<Self> {
-        let matrices = parts.iter().map(|part| part.matrix(weights, inputs)).collect::<Result<Vec<_>>>()?;
+        let matrices = parts
+            .iter()
+            .map(|part| part.matrix(weights, inputs))
+            .collect::<Result<Vec<_>>>()?;
         let linear = Self {
             bias: load_bias(weights, parts)?,
             weight: LinearWeight::join(matrices)?.checked(weights)?,
@@ -142,7 +148,7 @@ impl Linear {
         })
     }
 
-    /// The projection that is a tied quantised embedding read the other way round.
+    /// The projection that is a tied quantized embedding read the other way round.
     pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> Result<Self> {
         let linear = Self {
             weight: LinearWeight::Quantized(rows).checked(weights)?,
@@ -152,8 +158,8 @@ impl Linear {
         Ok(linear)
     }
 
-    /// The same projection with every output times its own factor, if the weights are plain numbers of 32 bits, so that nothing
-    /// is lost; otherwise `None`.
+    /// The same projection with every output times its own factor, if the weights are plain numbers of 32 bits, so that
+    /// nothing is lost; otherwise `None`.
     pub fn scaled(&self, factors: &[f32]) -> Result<Option<Self>> {
         let LinearWeight::Plain(weight) = &self.weight else {
             return Ok(None);
@@ -190,7 +196,12 @@ impl Linear {
     }
 
     /// `activation(gate) · up` of the normed stream, if this projection gives both side by side.
-    pub fn gated_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>, activation: &Activation) -> Result<Tensor> {
+    pub fn gated_normed(
+        &self,
+        stream: &mut ResidualStream<'_>,
+        norm: Option<&RmsNorm>,
+        activation: &Activation,
+    ) -> Result<Tensor> {
         if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
             if let Some(read) = stream.fuse(norm, |row| kernels::norm_linear(row, quantized, Epilogue::Gated(curve)))? {
                 return Ok(read);
@@ -223,7 +234,7 @@ impl Linear {
 }
 
 impl LinearWeight {
-    /// The matrix of a projection that may be quantised.
+    /// The matrix of a projection that may be quantized.
     fn quantized(&self) -> Option<&QuantizedTensor> {
         match self {
             Self::Quantized(quantized) => Some(quantized),
@@ -234,7 +245,11 @@ impl LinearWeight {
     fn from_rows(rows: &Tensor) -> Result<Self> {
         let turned = rows.swapaxes(0, 1)?;
         // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.
-        Ok(Self::Plain(if device() == Device::Cpu { turned.contiguous()? } else { turned }))
+        Ok(Self::Plain(if device() == Device::Cpu {
+            turned.contiguous()?
+        } else {
+            turned
+        }))
     }
 
     /// The same weights, as numbers if this device multiplies them wrongly as they are.
@@ -246,7 +261,10 @@ impl LinearWeight {
                 None => Ok(Self::Quantized(quantized)),
             },
             Self::Split(parts) => Ok(Self::Split(
-                parts.into_iter().map(|part| part.checked(weights)).collect::<Result<_>>()?,
+                parts
+                    .into_iter()
+                    .map(|part| part.checked(weights))
+                    .collect::<Result<_>>()?,
             )),
         }
     }
@@ -257,7 +275,10 @@ impl LinearWeight {
             Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, 0)?)),
             Storage::Mixed => {}
         }
-        let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix])).collect::<Result<_>>()?;
+        let parts = matrices
+            .into_iter()
+            .map(|matrix| Self::join(vec![matrix]))
+            .collect::<Result<_>>()?;
         Ok(Self::Split(parts))
     }
 
@@ -271,51 +292,6 @@ impl LinearWeight {
             }
         }
     }
-}
-
-/// `x` `[rows, inputs]` times the rows of a quantised matrix `[outputs, inputs]`: `[rows, outputs]`.
-pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
-    match kernels::linear(x, matrix, None)? {
-        Some(product) => Ok(product),
-        None if device() == Device::Cuda && dequantises_rows(x.dim(0) as u64) => dequantized_product(x, matrix),
-        None => x.quantized_matmul(matrix, true),
-    }
-}
-
-/// Matrices that were dequantised ahead of the device.
-#[derive(Default)]
-struct DequantizedAhead {
-    /// Their bytes since `last`.
-    bytes: u64,
-    /// A product that the device was last asked for.
-    last: Option<Tensor>,
-}
-
-thread_local! {
-    static DEQUANTIZED: RefCell<DequantizedAhead> = RefCell::default();
-}
-
-/// Lets go of the product that [`packed_product`] would wait for next. Called when a chunk has been read.
-pub fn forget_dequantized() {
-    DEQUANTIZED.take();
-}
-
-/// The same with the matrix as numbers, for many rows. The device is asked for what is there at each half of
-/// [`MAX_DEQUANTIZED_AHEAD`], and the half before is waited for, so that it always has something to do.
-fn dequantized_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
-    let numbers = matrix.dequantize()?;
-    let product = x.matmul(&numbers.swapaxes(0, 1)?)?;
-    let mut ahead = DEQUANTIZED.take();
-    ahead.bytes += numbers.nbytes() as u64;
-    if ahead.bytes >= MAX_DEQUANTIZED_AHEAD / 2 {
-        async_eval([&product])?;
-        ahead.bytes = 0;
-        if let Some(last) = ahead.last.replace(product.clone()) {
-            eval([&last])?;
-        }
-    }
-    DEQUANTIZED.set(ahead);
-    Ok(product)
 }
 
 /// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.
@@ -333,13 +309,6 @@ fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> Result<Option<T
         .collect::<Result<Vec<_>>>()?;
     join(&biases, 1).map(Some)
 }
-
-parameters!(QuantizedTensor {
-    weight,
-    scales,
-    biases,
-    format: _,
-});
 
 impl Parameters for LinearWeight {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {

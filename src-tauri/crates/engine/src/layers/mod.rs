@@ -1,8 +1,11 @@
-//! The parts that model families are built of. Activations are `[rows, width]`, without a batch axis: the rows are the next
-//! tokens of one sequence, or the next token of each of several. Only what mixes positions tells them apart.
+//! The parts that model families are built of. Activations are `[rows, width]`, without a batch axis: the rows are the
+//! next tokens of one sequence, or the next token of each of several. Only the parts that mix positions distinguish
+//! them.
 
 mod activation;
 mod attention;
+#[cfg(test)]
+mod cache_tests;
 mod delta_rule;
 mod embedding;
 mod experts;
@@ -23,7 +26,7 @@ pub use embedding::Embedding;
 pub use experts::{top_k_indices, Experts};
 pub use heads::{split_heads, Heads};
 pub use layer_norm::LayerNorm;
-pub use linear::{forget_dequantized, packed_product, Linear, Projection};
+pub use linear::{Linear, Projection};
 pub use norm::{norm_weight, ones, RmsNorm};
 pub use pointwise::Pointwise;
 pub use residual::ResidualStream;

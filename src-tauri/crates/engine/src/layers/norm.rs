@@ -4,8 +4,9 @@ use checkpoint::config::decoder::NormConfig;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::parameters::Parameters;
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// `x / sqrt(mean(x²) + eps) · weight` over the last axis.
@@ -19,8 +20,8 @@ pub enum RmsNorm {
         /// Added to the mean.
         eps: f32,
     },
-    /// For the CPU, which has no such kernel and would run eight operations: with the mean's divisor moved into the factor,
-    /// four or five are enough.
+    /// For the CPU, which has no such kernel and would run eight operations: with the mean's divisor moved into the
+    /// factor, four or five are enough.
     Composed {
         /// Factors times `sqrt(width)`.
         weight: Tensor,
@@ -38,8 +39,15 @@ impl RmsNorm {
         Ok(norm)
     }
 
-    /// Loads `path.weight` `[width]`, stored as its difference from 1 if `config` says so, or without factors, of type `dtype`.
-    pub fn load_from(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig, dtype: Dtype) -> Result<Self> {
+    /// Loads `path.weight` `[width]`, stored as its difference from 1 if `config` says so, or without factors, of type
+    /// `dtype`.
+    pub fn load_from(
+        weights: &mut Weights<'_>,
+        path: &str,
+        width: i32,
+        config: NormConfig,
+        dtype: Dtype,
+    ) -> Result<Self> {
         let factors = match config.bare {
             true => ones(width, dtype)?,
             false => norm_weight(weights, path, width, config)?,
@@ -76,7 +84,11 @@ impl RmsNorm {
     /// Factors `[width]` and epsilon, if a kernel applies them.
     pub fn weight(&self) -> Option<(&Tensor, f32)> {
         match self {
-            Self::Fast { weight, heads: None, eps } => Some((weight.as_ref()?, *eps)),
+            Self::Fast {
+                weight,
+                heads: None,
+                eps,
+            } => Some((weight.as_ref()?, *eps)),
             _ => None,
         }
     }
@@ -84,7 +96,11 @@ impl RmsNorm {
     /// Factors `[heads, width]` and epsilon, if heads differ and a kernel norms them.
     pub fn head_weights(&self) -> Option<(&Tensor, f32)> {
         match self {
-            Self::Fast { weight: None, heads, eps } => Some((heads.as_ref()?, *eps)),
+            Self::Fast {
+                weight: None,
+                heads,
+                eps,
+            } => Some((heads.as_ref()?, *eps)),
             _ => None,
         }
     }

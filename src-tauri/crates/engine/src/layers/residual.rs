@@ -1,17 +1,18 @@
 //! The residual stream: what each part of a layer gives is added to it, and the next part reads it normed.
 
 use crate::error::Result;
-use crate::kernels::{self, Norm, ResidualInput};
 use crate::layers::RmsNorm;
-use crate::tensor::Tensor;
+use crate::mlx::kernels::{self, Norm, ResidualInput};
+use crate::mlx::tensor::Tensor;
 
-/// The stream `[length, width]`, and a part that is still to be added to it: a kernel that reads the stream next can do that on the way.
+/// The stream `[length, width]`, and a part that is still to be added to it: a kernel that reads the stream next can do
+/// that on the way.
 pub struct ResidualStream<'a> {
     h: Tensor,
     pending: Option<Pending<'a>>,
 }
 
-/// What is to be added: `(h + norm(x)) · factor`.
+/// A pending summand: `(h + norm(x)) · factor`.
 struct Pending<'a> {
     x: Tensor,
     norm: Option<&'a RmsNorm>,
@@ -49,8 +50,8 @@ impl<'a> ResidualStream<'a> {
         Ok(normed)
     }
 
-    /// Lets one kernel sum, norm and read the stream at once; `launch` returns what it computed and the sum. `None` if nothing
-    /// waits to be added, a norm is of a kind that no kernel applies, or the kernel declines.
+    /// Lets one kernel sum, norm and read the stream at once; `launch` returns what it computed and the sum. `None` if
+    /// nothing waits to be added, a norm is of a kind that no kernel applies, or the kernel declines.
     pub fn fuse(
         &mut self,
         norm: Option<&RmsNorm>,
@@ -67,7 +68,9 @@ impl<'a> ResidualStream<'a> {
             factor: pending.factor,
             outer,
         };
-        let Some((made, sum)) = launch(row)? else { return Ok(None) };
+        let Some((made, sum)) = launch(row)? else {
+            return Ok(None);
+        };
         self.h = sum;
         self.pending = None;
         Ok(Some(made))
@@ -83,7 +86,13 @@ fn applied(norm: Option<&RmsNorm>) -> Option<Option<Norm<'_>>> {
 }
 
 /// `(h + inner(x)) · factor`, and that normed by `outer`; a norm that is not given changes nothing.
-fn add_norm(h: &Tensor, x: &Tensor, inner: Option<&RmsNorm>, factor: Option<&Tensor>, outer: Option<&RmsNorm>) -> Result<(Tensor, Tensor)> {
+fn add_norm(
+    h: &Tensor,
+    x: &Tensor,
+    inner: Option<&RmsNorm>,
+    factor: Option<&Tensor>,
+    outer: Option<&RmsNorm>,
+) -> Result<(Tensor, Tensor)> {
     if let (Some(by_inner), Some(by_outer)) = (applied(inner), applied(outer)) {
         if inner.is_some() || factor.is_some() || outer.is_some() {
             if let Some((sum, normed)) = kernels::add_norm(h, x, by_inner, factor, by_outer)? {

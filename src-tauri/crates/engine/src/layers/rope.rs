@@ -4,9 +4,10 @@ use checkpoint::config::rope::{RopeConfig, SectionOrder};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::ops::{concatenate, stack};
-use crate::parameters::parameters;
-use crate::tensor::{device, has_kernels, Device, Tensor};
+use crate::mlx::device::{device, has_kernels, Device};
+use crate::mlx::ops::{concatenate, stack};
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 
 /// The turning of one kind of layer.
 pub struct Rope {
@@ -17,30 +18,31 @@ pub struct Rope {
     periods: Tensor,
     /// Factors of a head's numbers before they turn, `[width]`, if only a part of the head is amplified.
     amplitude: Option<Tensor>,
-    /// How far pairs turn per row and per column of a picture, `[heads, pairs, 2]`, if each head has directions of its own.
+    /// How far pairs turn per row and per column of an image, `[heads, pairs, 2]`, if each head has directions of its
+    /// own.
     directions: Vec<f32>,
 }
 
-/// Where a token stands, as in M-RoPE: its time or its place in the prompt, its row, its column and its picture's number. What rows and
-/// columns count from is the family's matter.
+/// The position of a token as in M-RoPE: its time or its place in the prompt, its row, its column and its image's
+/// number. The family decides from where rows and columns are counted.
 pub type Position = [f32; 4];
 
-/// How a family tells the tokens of a picture apart by their positions (multimodal RoPE).
+/// The rule by which a family positions the tokens of an image (multimodal RoPE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MultimodalRope {
-    /// All have the time at which the picture begins, and rows and columns count on from there; what comes next stands after the greatest
-    /// of them (Qwen2-VL).
+    /// All have the time at which the image begins, and rows and columns count on from there; what comes next stands
+    /// after the greatest of them (Qwen2-VL).
     Grid,
-    /// Each has its own position, and rows, columns and pictures count from 0 (HunyuanOCR).
+    /// Each has its own position, and rows, columns and images count from 0 (HunyuanOCR).
     Counted,
-    /// They and the marks around share one position, and rows and columns go from minus to plus the picture's shape, around its middle
-    /// (Falcon-OCR).
+    /// They and the marks around share one position, and rows and columns go from minus to plus the image's shape,
+    /// around its middle (Falcon-OCR).
     Centred,
 }
 
 /// The turning at one place of each sequence, for all layers of a kind.
 pub enum Rotation {
-    /// Angles are made by MLX's kernel, from this position on.
+    /// Angles are computed by MLX's kernel, from this position on.
     Kernel {
         /// The first position.
         offset: i32,
@@ -58,8 +60,8 @@ pub enum Rotation {
     Positions(Tensor),
     /// Several sequences of which one has a base of its own.
     Each(Vec<Rotation>),
-    /// Angles made on the host, for a [`Position`] each: `[1, 1, length, dims / 2]`, or for each head of queries and keys
-    /// `[1, heads, length, dims / 2]`.
+    /// Angles computed on the host, for a [`Position`] each: `[1, 1, length, dims / 2]`, or for each head of queries
+    /// and keys `[1, heads, length, dims / 2]`.
     Table {
         /// Their cosines.
         cos: Tensor,
@@ -87,13 +89,12 @@ impl Rope {
         })
     }
 
-    /// The same with directions `[heads, pairs, 2]` for those pairs that turn by the place in a picture.
+    /// The same with directions `[heads, pairs, 2]` for those pairs that turn by the place in an image.
     pub fn with_directions(self, directions: Vec<f32>) -> Self {
         Self { directions, ..self }
     }
 
-    /// What the scores of turned queries and keys have to be multiplied by: if all of a head is amplified, that is the whole
-    /// effect.
+    /// The factor for the scores of rotated queries and keys: if all of a head is amplified, that is its only effect.
     pub fn score_factor(&self) -> f32 {
         if self.amplitude.is_none() {
             self.config.amplitude * self.config.amplitude
@@ -102,14 +103,17 @@ impl Rope {
         }
     }
 
-    /// Whether its base grows with the sequence.
+    /// True if its base grows with the sequence.
     pub fn is_dynamic(&self) -> bool {
         self.config.dynamic.is_some()
     }
 
     /// The base that replaces the periods once `positions` are more than the model was trained for.
     fn base(&self, positions: usize) -> Option<f64> {
-        let dynamic = self.config.dynamic.filter(|dynamic| positions > dynamic.context as usize)?;
+        let dynamic = self
+            .config
+            .dynamic
+            .filter(|dynamic| positions > dynamic.context as usize)?;
         Some(dynamic.base(self.config.dims, positions))
     }
 
@@ -146,7 +150,7 @@ impl Rope {
         Rotation::Matrix(Tensor::from_f32(&self.matrix(offset, base), &[self.width, self.width]))
     }
 
-    /// By what tokens of pictures turn, if by more than the number of tokens before them.
+    /// By what tokens of images turn, if by more than the number of tokens before them.
     pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
         match self.config.sections {
             _ if self.config.golden => Some(MultimodalRope::Centred),
@@ -173,8 +177,17 @@ impl Rope {
         let mut angles = Vec::with_capacity(heads.len() * positions.len() * pairs);
         for directions in &heads {
             for position in positions {
-                angles.extend(by_period.iter().enumerate().map(|(pair, period)| position[axis(pair)] / period));
-                angles.extend(directions.chunks(2).map(|each| position[1] * each[0] + position[2] * each[1]));
+                angles.extend(
+                    by_period
+                        .iter()
+                        .enumerate()
+                        .map(|(pair, period)| position[axis(pair)] / period),
+                );
+                angles.extend(
+                    directions
+                        .chunks(2)
+                        .map(|each| position[1] * each[0] + position[2] * each[1]),
+                );
             }
         }
         let shape = [1, heads.len() as i32, positions.len() as i32, pairs as i32];
@@ -199,14 +212,21 @@ impl Rope {
         };
         let dims = self.config.dims as i32;
         let turning = x.slice(3, 0, dims)?.astype(Dtype::Float32)?;
-        // Pairs beside each other: of neighbours, or of halves.
+        // Adjacent pairs: of neighbors, or of halves.
         let (pairs, axis) = match self.config.traditional {
             true => (turning.reshape(&[batch, heads, length, dims / 2, 2])?, 4),
             false => (turning.reshape(&[batch, heads, length, 2, dims / 2])?, 3),
         };
-        let half = |part: i32| pairs.slice(axis, part, part + 1)?.reshape(&[batch, heads, length, dims / 2]);
+        let half = |part: i32| {
+            pairs
+                .slice(axis, part, part + 1)?
+                .reshape(&[batch, heads, length, dims / 2])
+        };
         let (one, other) = (half(0)?, half(1)?);
-        let turned = [one.mul(cos)?.sub(&other.mul(sin)?)?, other.mul(cos)?.add(&one.mul(sin)?)?];
+        let turned = [
+            one.mul(cos)?.sub(&other.mul(sin)?)?,
+            other.mul(cos)?.add(&one.mul(sin)?)?,
+        ];
         let turned = match self.config.traditional {
             true => stack(&[&turned[0], &turned[1]], 4)?.reshape(&[batch, heads, length, dims])?,
             false => concatenate(&[&turned[0], &turned[1]], 3)?,
@@ -221,7 +241,11 @@ impl Rope {
     /// The rotation of one position, `[width, width]`.
     fn matrix(&self, offset: usize, base: Option<f64>) -> Vec<f32> {
         let (width, dims) = (self.width as usize, self.config.dims as usize);
-        let amplitude = if self.amplitude.is_some() { self.config.amplitude } else { 1.0 };
+        let amplitude = if self.amplitude.is_some() {
+            self.config.amplitude
+        } else {
+            1.0
+        };
         let mut matrix = vec![0.0; width * width];
         for still in dims..width {
             matrix[still * width + still] = 1.0;
@@ -242,15 +266,17 @@ impl Rope {
         matrix
     }
 
-    /// What a kernel of our own needs to turn heads the same way: how many elements, whether neighbours turn against each
-    /// other, periods, and the first position `[1]`. `None` if it cannot.
+    /// The inputs of our own kernel that rotates heads the same way: how many elements, whether neighbors rotate
+    /// against each other, periods, and the first position `[1]`. `None` if it cannot.
     pub fn turning<'a>(&'a self, rotation: &'a Rotation) -> Option<(i32, bool, &'a Tensor, &'a Tensor)> {
         match rotation {
             Rotation::Kernel {
                 base: None,
                 place: Some(place),
                 ..
-            } if self.amplitude.is_none() => Some((self.config.dims as i32, self.config.traditional, &self.periods, place)),
+            } if self.amplitude.is_none() => {
+                Some((self.config.dims as i32, self.config.traditional, &self.periods, place))
+            }
             _ => None,
         }
     }
@@ -258,7 +284,11 @@ impl Rope {
     /// Turns heads `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`.
     pub fn forward(&self, x: &Tensor, rotation: &Rotation) -> Result<Tensor> {
         let (dims, traditional) = (self.config.dims as i32, self.config.traditional);
-        let amplified = || self.amplitude.as_ref().map_or_else(|| Ok(x.clone()), |amplitude| x.mul(amplitude));
+        let amplified = || {
+            self.amplitude
+                .as_ref()
+                .map_or_else(|| Ok(x.clone()), |amplitude| x.mul(amplitude))
+        };
         match rotation {
             Rotation::Matrix(matrix) => x.matmul(matrix),
             // One product per sequence, of the shape it has alone.

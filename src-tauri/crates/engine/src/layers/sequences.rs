@@ -1,9 +1,9 @@
-//! The rows of a forward pass, taken apart by the sequences they belong to.
+//! The rows of a forward pass, split by the sequences they belong to.
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::ops::join;
-use crate::tensor::Tensor;
+use crate::mlx::ops::join;
+use crate::mlx::tensor::Tensor;
 
 /// The rows of one sequence: all of them if it is alone, else one.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,10 @@ impl SequenceRows {
 
 /// The rows of each of `count` sequences.
 pub fn sequence_rows(count: usize) -> impl Iterator<Item = SequenceRows> {
-    (0..count).map(move |index| SequenceRows { index, alone: count == 1 })
+    (0..count).map(move |index| SequenceRows {
+        index,
+        alone: count == 1,
+    })
 }
 
 /// Joins what each sequence gave for its rows, in order. Costs no operation if there is one.
@@ -39,7 +42,14 @@ pub fn join_sequences(parts: Vec<Tensor>) -> Result<Tensor> {
 }
 
 /// Lets each sequence mix its own rows with what its cache holds, and joins what that gives.
-pub fn each_sequence(caches: &mut [&mut Cache], mut mix: impl FnMut(SequenceRows, &mut Cache) -> Result<Tensor>) -> Result<Tensor> {
+pub fn each_sequence(
+    caches: &mut [&mut Cache],
+    mut mix: impl FnMut(SequenceRows, &mut Cache) -> Result<Tensor>,
+) -> Result<Tensor> {
     let rows = sequence_rows(caches.len());
-    join_sequences(rows.zip(caches).map(|(rows, cache)| mix(rows, cache)).collect::<Result<_>>()?)
+    join_sequences(
+        rows.zip(caches)
+            .map(|(rows, cache)| mix(rows, cache))
+            .collect::<Result<_>>()?,
+    )
 }

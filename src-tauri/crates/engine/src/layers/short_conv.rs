@@ -3,13 +3,14 @@
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::ops::concatenate;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// A depthwise causal convolution: every channel of a token becomes a weighted sum of that channel in the last tokens. The
-/// weights lie as `[kernel, channels]`, oldest token first.
+/// A depthwise causal convolution: every channel of a token becomes a weighted sum of that channel in the last tokens.
+/// The weights lie as `[kernel, channels]`, oldest token first.
 pub struct ShortConv {
     rows: Tensor,
     bias: Option<Tensor>,
@@ -18,10 +19,20 @@ pub struct ShortConv {
 impl ShortConv {
     /// Loads `path.weight`, in one of these shapes, and `path.bias` if there is one; `dtype` if it differs from that of
     /// the checkpoint.
-    pub fn load(weights: &mut Weights<'_>, path: &str, channels: i32, kernel: i32, dtype: Option<Dtype>) -> Result<Self> {
+    pub fn load(
+        weights: &mut Weights<'_>,
+        path: &str,
+        channels: i32,
+        kernel: i32,
+        dtype: Option<Dtype>,
+    ) -> Result<Self> {
         let (name, bias) = (format!("{path}.weight"), format!("{path}.bias"));
         let unturned = weights.any(|other, shape| other == name && shape == [channels, 1, kernel]);
-        let shape = if unturned { [channels, 1, kernel] } else { [channels, kernel, 1] };
+        let shape = if unturned {
+            [channels, 1, kernel]
+        } else {
+            [channels, kernel, 1]
+        };
         let cast = |tensor: Tensor| dtype.map_or(Ok(tensor.clone()), |dtype| tensor.astype(dtype));
         let weight = cast(weights.take(&name, &shape)?)?;
         let bias = match weights.has(&bias) {
@@ -33,16 +44,16 @@ impl ShortConv {
         Ok(conv)
     }
 
-    /// Takes a filter as checkpoints have it, `[channels, kernel, 1]`, or `[channels, 1, kernel]` if it was not transposed
-    /// for MLX; and a bias `[channels]`.
+    /// Takes a filter as checkpoints have it, `[channels, kernel, 1]`, or `[channels, 1, kernel]` if it was not
+    /// transposed for MLX; and a bias `[channels]`.
     pub fn new(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         let channels = weight.dim(0);
         let rows = weight.reshape(&[channels, -1])?.swapaxes(0, 1)?.contiguous()?;
         Ok(Self { rows, bias })
     }
 
-    /// Filters the next tokens `x` `[length, channels]`, same shape, in the wider of the types of `x` and the filter. `before`
-    /// holds the tokens that came last, `[kernel - 1, channels]`, and is carried on.
+    /// Filters the next tokens `x` `[length, channels]`, same shape, in the wider of the types of `x` and the filter.
+    /// `before` holds the tokens that came last, `[kernel - 1, channels]`, and is carried on.
     pub fn forward(&self, x: &Tensor, before: &mut Option<Tensor>) -> Result<Tensor> {
         let (length, kernel, channels) = (x.dim(0), self.rows.dim(0), self.rows.dim(1));
         let earlier = match before.take() {
@@ -51,7 +62,8 @@ impl ShortConv {
         };
         let all = concatenate(&[&earlier, x], 0)?;
         let last = all.slice(0, length, length + kernel - 1)?;
-        // A slice keeps the whole of what it was cut from alive: nothing after one token, much after a long prompt.
+        // A slice keeps the complete tensor that it was cut from alive: nothing after one token, much after a long
+        // prompt.
         *before = Some(if length == 1 { last } else { last.contiguous()? });
         let filtered = if length == 1 {
             all.mul(&self.rows)?.sum(0, true)?
@@ -64,7 +76,9 @@ impl ShortConv {
             let batch = all.reshape(&[1, length + kernel - 1, channels])?;
             batch.conv1d(&filter, 1, 0, 1, channels)?.reshape(&[length, channels])?
         };
-        self.bias.as_ref().map_or(Ok(filtered.clone()), |bias| filtered.add(bias))
+        self.bias
+            .as_ref()
+            .map_or(Ok(filtered.clone()), |bias| filtered.add(bias))
     }
 }
 
@@ -74,21 +88,31 @@ parameters!(ShortConv { rows, bias });
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::tensor::{connect, pretend_gpu};
+    use crate::mlx::device::{connect, pretend_gpu};
 
     const KERNEL: usize = 4;
     const CHANNELS: usize = 6;
 
     fn numbers(count: usize) -> Vec<f32> {
-        (0..count).map(|index| ((index * 37 + 11) % 29) as f32 / 7.0 - 2.0).collect()
+        (0..count)
+            .map(|index| ((index * 37 + 11) % 29) as f32 / 7.0 - 2.0)
+            .collect()
     }
 
     fn expected(x: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
-        let at = |token: isize, channel: usize| if token < 0 { 0.0 } else { x[token as usize * CHANNELS + channel] };
+        let at = |token: isize, channel: usize| {
+            if token < 0 {
+                0.0
+            } else {
+                x[token as usize * CHANNELS + channel]
+            }
+        };
         (0..x.len())
             .map(|index| {
                 let (token, channel) = ((index / CHANNELS) as isize, index % CHANNELS);
-                let taps = (0..KERNEL).map(|tap| at(token + tap as isize + 1 - KERNEL as isize, channel) * weight[channel * KERNEL + tap]);
+                let taps = (0..KERNEL).map(|tap| {
+                    at(token + tap as isize + 1 - KERNEL as isize, channel) * weight[channel * KERNEL + tap]
+                });
                 taps.sum::<f32>() + bias[channel]
             })
             .collect()
@@ -99,7 +123,11 @@ mod tests {
         let wanted = expected(&x, &weight, &bias);
         let (channels, kernel) = (CHANNELS as i32, KERNEL as i32);
         for shape in [[channels, kernel, 1], [channels, 1, kernel]] {
-            let conv = ShortConv::new(&Tensor::from_f32(&weight, &shape), Some(Tensor::from_f32(&bias, &[channels]))).unwrap();
+            let conv = ShortConv::new(
+                &Tensor::from_f32(&weight, &shape),
+                Some(Tensor::from_f32(&bias, &[channels])),
+            )
+            .unwrap();
             for cuts in [vec![11], vec![1; 11], vec![1, 2, 5, 1, 2], vec![3, 8]] {
                 let (mut before, mut start, mut found) = (None, 0, Vec::new());
                 for length in cuts {
@@ -108,7 +136,11 @@ mod tests {
                     found.extend(conv.forward(&part, &mut before).unwrap().to_f32().unwrap());
                     start += length;
                 }
-                let worst = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                let worst = found
+                    .iter()
+                    .zip(&wanted)
+                    .map(|(a, b)| (a - b).abs())
+                    .fold(0.0, f32::max);
                 assert!(found.len() == wanted.len() && worst < 1e-5, "{worst}");
             }
         }

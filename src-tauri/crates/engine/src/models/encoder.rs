@@ -1,28 +1,28 @@
-//! Encoders: BERT and its kin. Names of tensors are those of transformers' newer encoders; families with other names say so in
-//! [`EncoderConfig::renames`].
+//! Encoders: BERT and its kin. Names of tensors are those of transformers' newer encoders; families with other names
+//! say so in [`EncoderConfig::renames`].
 
 use checkpoint::config::encoder::{EncoderConfig, Positions};
 use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, Rope};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::{ids_tensor, join, Mask};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::models::pass::{mask, spans, Pass};
-use crate::ops::{join, Mask};
-use crate::parameters::{parameters, Parameters};
-use crate::sequence::ids_tensor;
-use crate::tensor::{device, Device, Tensor};
 use crate::weights::Weights;
 
-/// Queries that look at a long text together, so that no device has to hold the scores of all.
+/// Queries that attend to a long text together, so that no device has to hold the scores of all.
 const QUERIES: i32 = 1024;
 
-/// The whole encoder.
+/// The encoder.
 pub struct Encoder {
     vocabulary: u32,
     heads: i32,
     word_embeddings: Embedding,
     positions: PositionTable,
-    /// What is added to every token for its type, `[1, width]`.
+    /// The embedding of the token type, which is added to every token, `[1, width]`.
     token_type: Option<Tensor>,
     norm: LayerNorm,
     layers: Vec<Layer>,
@@ -99,7 +99,9 @@ impl Layer {
         let joined = attention("qkv_proj");
         let parts = match weights.has(&format!("{joined}.weight")) {
             true => vec![(joined, 3 * hidden)],
-            false => ["q_proj", "k_proj", "v_proj"].map(|name| (attention(name), hidden)).to_vec(),
+            false => ["q_proj", "k_proj", "v_proj"]
+                .map(|name| (attention(name), hidden))
+                .to_vec(),
         };
         let output = attention("o_proj");
         if config.bias {
@@ -107,7 +109,9 @@ impl Layer {
                 weights.require(&format!("{part}.bias"))?;
             }
         }
-        let norm = |weights: &mut Weights<'_>, name: &str| LayerNorm::load(weights, &format!("{path}.{name}"), hidden, config.norm_eps);
+        let norm = |weights: &mut Weights<'_>, name: &str| {
+            LayerNorm::load(weights, &format!("{path}.{name}"), hidden, config.norm_eps)
+        };
         Ok(Self {
             qkv_proj: Linear::load_joined(weights, &parts, hidden)?,
             o_proj: Linear::load(weights, &output, hidden, hidden)?,
@@ -117,8 +121,15 @@ impl Layer {
         })
     }
 
-    /// States `[rows, hidden]` to the same; `mask` says what each row sees if the texts are not taken apart.
-    fn forward(&self, h: &Tensor, heads: i32, rope: Option<&Rope>, lengths: &[usize], mask: Option<&Mask>) -> Result<Tensor> {
+    /// States `[rows, hidden]` to the same; `mask` says what each row sees if the texts are not separated.
+    fn forward(
+        &self,
+        h: &Tensor,
+        heads: i32,
+        rope: Option<&Rope>,
+        lengths: &[usize],
+        mask: Option<&Mask>,
+    ) -> Result<Tensor> {
         let (rows, hidden) = (h.dim(0), h.dim(1));
         let width = hidden / heads;
         let all = self.qkv_proj.forward(h)?;
@@ -146,7 +157,9 @@ impl Layer {
             }
         }
         let attended = join(&attended, 2)?.transpose(&[0, 2, 1, 3])?.reshape(&[rows, hidden])?;
-        let h = self.post_attention_layernorm.forward(&h.add(&self.o_proj.forward(&attended)?)?)?;
+        let h = self
+            .post_attention_layernorm
+            .forward(&h.add(&self.o_proj.forward(&attended)?)?)?;
         self.post_mlp_layernorm.forward(&h.add(&self.mlp.forward(&h)?)?)
     }
 }
@@ -157,7 +170,9 @@ impl Encoder {
         config.renames.iter().for_each(|table| weights.rename(table));
         let hidden = config.hidden_size as i32;
         let norm = LayerNorm::load(weights, "embeddings.LayerNorm", hidden, config.norm_eps)?;
-        let dtype = weights.dtype_of_matrix("embeddings.word_embeddings").unwrap_or(Dtype::Float32);
+        let dtype = weights
+            .dtype_of_matrix("embeddings.word_embeddings")
+            .unwrap_or(Dtype::Float32);
         let table = |weights: &mut Weights<'_>, name: &str, rows: u32| {
             Embedding::load(weights, &format!("embeddings.{name}_embeddings"), rows as i32, hidden)
         };
@@ -187,12 +202,12 @@ impl Encoder {
         Ok(model)
     }
 
-    /// How many tokens its vocabulary has.
+    /// The number of tokens of its vocabulary.
     pub fn vocabulary(&self) -> u32 {
         self.vocabulary
     }
 
-    /// How many layers it has.
+    /// The number of its layers.
     pub fn layers(&self) -> usize {
         self.layers.len()
     }
@@ -204,10 +219,14 @@ impl Encoder {
             h = h.add(token_type)?;
         }
         if let PositionTable::Learned { rows, first } = &self.positions {
-            let places: Vec<u32> = lengths.iter().flat_map(|length| *first..*first + *length as u32).collect();
+            let places: Vec<u32> = lengths
+                .iter()
+                .flat_map(|length| *first..*first + *length as u32)
+                .collect();
             h = h.add(&rows.forward(&ids_tensor(&places))?)?;
         }
-        // A GPU takes one product with a mask in the time of a few short ones; the CPU computes what the mask leaves out.
+        // A GPU takes one product with a mask in the time of a few short ones; the CPU computes what the mask leaves
+        // out.
         let masks = match lengths.len() > 1 && device() != Device::Cpu {
             true => vec![mask(lengths, None, true)],
             false => Vec::new(),

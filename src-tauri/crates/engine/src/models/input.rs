@@ -1,36 +1,37 @@
-//! What a forward pass reads: tokens, and in place of some of them what a tower made of pictures.
+//! The input of a forward pass: tokens, and image embeddings in place of some of them.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::layers::Position;
-use crate::models::vision::Features;
-use crate::ops::concatenate;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::tensor::Tensor;
+use crate::models::vision::ImageEmbeddings;
 
-/// The tokens of a pass. Those of pictures stand in chunks of one sequence alone; steps of several sequences read text.
+/// The tokens of a pass. Those of images stand in chunks of one sequence alone; steps of several sequences read text.
 pub struct Input<'a> {
     /// The tokens `[rows]`: the next ones of one sequence, or the next one of each of several.
     pub ids: &'a Tensor,
-    /// Pictures of which tokens are read.
+    /// Images of which tokens are read.
     pub images: &'a [ChunkImage],
-    /// By how much the position of each sequence's next token differs from the number of tokens before it; empty if by nothing.
+    /// By how much the position of each sequence's next token differs from the number of tokens before it; empty if by
+    /// nothing.
     pub deltas: &'a [i32],
-    /// Where each token stands, if that is more than a number (multimodal positions).
+    /// The position of each token, if that is more than a number (multimodal positions).
     pub positions: Option<&'a [Position]>,
 }
 
-/// The part of a picture that is read in a chunk.
+/// The part of an image that is read in a chunk.
 pub struct ChunkImage {
-    /// What the tower made of the whole picture.
-    pub features: std::rc::Rc<Features>,
+    /// The embeddings of the complete image.
+    pub features: std::rc::Rc<ImageEmbeddings>,
     /// The first feature that is read, and the rows of the chunk that take it and those after it.
     pub first: usize,
     /// The rows, in rising order.
     pub rows: Vec<usize>,
     /// From the first to after the last row of its features, if they see each other.
     pub sees: Option<Range<usize>>,
-    /// The row from which on it is seen, if layers look at its features beside the tokens (Llama 3.2 Vision).
+    /// The row from which on it is seen, if layers attend to its embeddings next to the tokens (Llama 3.2 Vision).
     pub beside: Option<usize>,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// `h` `[rows, hidden]` with the features of pictures in the places that they take.
+    /// `h` `[rows, hidden]` with the features of images in the places that they take.
     pub fn place(&self, h: Tensor) -> Result<Tensor> {
         if self.images.iter().all(|image| image.rows.is_empty()) {
             return Ok(h);
@@ -62,7 +63,8 @@ impl<'a> Input<'a> {
         self.mix(&h, own, |image| Some(&image.features.embeddings))
     }
 
-    /// What is added to the states after layer `layer`: `[rows, hidden]`, zeros at rows of text. `None` if nothing is.
+    /// The summand for the states after layer `layer`: `[rows, hidden]`, zeros at rows of text. `None` if there is
+    /// none.
     pub fn deep(&self, layer: usize) -> Result<Option<Tensor>> {
         let Some(like) = self.images.iter().find_map(|image| image.features.deep.get(layer)) else {
             return Ok(None);
@@ -72,7 +74,7 @@ impl<'a> Input<'a> {
             .map(Some)
     }
 
-    /// Rows of `base` by `rows`, but where a picture has features, these.
+    /// Rows of `base` by `rows`, but where an image has features, these.
     fn mix(&self, base: &Tensor, mut rows: Vec<i32>, of: impl Fn(&ChunkImage) -> Option<&Tensor>) -> Result<Tensor> {
         let (mut parts, mut end) = (vec![base.clone()], base.dim(0));
         for image in self.images {
@@ -88,13 +90,16 @@ impl<'a> Input<'a> {
         all.take(&Tensor::from_i32(&rows, &[rows.len() as i32]), 0)
     }
 
-    /// 1 for rows of text and 0 for those of pictures, `[rows]`; `None` if all are text.
+    /// 1 for rows of text and 0 for those of images, `[rows]`; `None` if all are text.
     pub fn is_text(&self) -> Option<Tensor> {
         if self.images.is_empty() {
             return None;
         }
         let mut text = vec![1; self.ids.size()];
-        self.images.iter().flat_map(|image| &image.rows).for_each(|row| text[*row] = 0);
+        self.images
+            .iter()
+            .flat_map(|image| &image.rows)
+            .for_each(|row| text[*row] = 0);
         Some(Tensor::from_i32(&text, &[text.len() as i32]))
     }
 

@@ -1,6 +1,7 @@
 //! Models: the parametric decoder, the families that need more than it can describe, and encoders.
 
 mod decoder;
+pub mod embedding_head;
 mod encoder;
 mod gemma4;
 mod input;
@@ -12,9 +13,10 @@ use checkpoint::{Family, ModelConfig};
 use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::layers::MultimodalRope;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
+pub use embedding_head::EmbeddingHead;
 pub use input::{ChunkImage, Input};
 pub use pass::{spans, Pass};
 
@@ -47,8 +49,8 @@ impl Model {
         }
     }
 
-    /// Reads the tokens `[rows]` that come next: those of one sequence, or one of each of several, whose caches are given
-    /// in order. The result are the states `[rows, width]` before the output layer.
+    /// Reads the tokens `[rows]` that come next: those of one sequence, or one of each of several, whose caches are
+    /// given in order. The result are the states `[rows, width]` before the output layer.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         debug_assert!(sequences.len() == 1 || sequences.len() == input.ids.size());
         match self {
@@ -67,7 +69,8 @@ impl Model {
         }
     }
 
-    /// Whether a position is read alike however many come with it; not if the base of its rotary positions grows with the sequence.
+    /// True if a position gives the same result however many come with it; false if the base of its rotary positions
+    /// grows with the sequence.
     pub fn reads_chunks_alike(&self) -> bool {
         match self {
             Self::Gemma4(_) | Self::Encoder(_) => true,
@@ -75,7 +78,7 @@ impl Model {
         }
     }
 
-    /// Width of the states that it reads, and that a tower makes.
+    /// Width of the states that it reads, and that a vision encoder makes.
     pub fn hidden_size(&self) -> u32 {
         match self {
             Self::Gemma4(model) => model.hidden_size(),
@@ -84,7 +87,8 @@ impl Model {
         }
     }
 
-    /// How the tokens of a picture are told apart, if by more than the number of tokens before them (multimodal positions).
+    /// The positions of an image's tokens, if they depend on more than the number of tokens before them (multimodal
+    /// positions).
     pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
         match self {
             Self::Gemma4(_) | Self::Encoder(_) => None,
@@ -92,7 +96,7 @@ impl Model {
         }
     }
 
-    /// How many tokens it reads: those of its vocabulary, and such as only stand for pictures.
+    /// How many tokens it reads: those of its vocabulary, and such as only stand for images.
     pub fn readable(&self) -> u32 {
         match self {
             Self::Decoder(model) => model.readable(),
@@ -100,7 +104,7 @@ impl Model {
         }
     }
 
-    /// How many tokens its vocabulary has.
+    /// The number of tokens of its vocabulary.
     pub fn vocabulary(&self) -> u32 {
         match self {
             Self::Gemma4(model) => model.vocabulary(),
@@ -109,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Whether a text has to be read at once, because its tokens see what comes after them.
+    /// True if a text has to be read at once, because its tokens see the tokens after them.
     pub fn is_bidirectional(&self) -> bool {
         match self {
             Self::Gemma4(_) => false,
@@ -118,7 +122,7 @@ impl Model {
         }
     }
 
-    /// Whether several texts may go through it in one pass.
+    /// True if several texts may go through it in one pass.
     pub fn packs(&self) -> bool {
         match self {
             Self::Gemma4(_) => false,
@@ -136,7 +140,8 @@ impl Model {
         }
     }
 
-    /// Begins to read texts of these lengths, whose tokens are `ids` one after another; several only if it [packs](Self::packs).
+    /// Begins to read texts of these lengths, whose tokens are `ids` one after another; several only if it
+    /// [packs](Self::packs).
     pub fn begin_pass(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
         match self {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),
@@ -154,7 +159,7 @@ impl Model {
         }
     }
 
-    /// What embeddings are made of, by states `[rows, width]` after the last layer.
+    /// The states `[rows, width]` that embeddings are made of, from those after the last layer.
     pub fn last_hidden_states(&self, states: &Tensor) -> Result<Tensor> {
         match self {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),

@@ -1,8 +1,8 @@
-//! Texts that are read at once, one after another in the rows of one pass, so that nothing is padded; layer by layer, so that a
-//! long text does not hold up who waits.
+//! Texts that are read at once, one after another in the rows of one pass, so that nothing is padded; layer by layer,
+//! so that a long text does not hold up who waits.
 
-use crate::ops::Mask;
-use crate::tensor::Tensor;
+use crate::mlx::ops::Mask;
+use crate::mlx::tensor::Tensor;
 
 /// A pass that has gone through some of a model's layers.
 pub struct Pass {
@@ -42,7 +42,8 @@ pub fn spans(lengths: &[usize]) -> impl Iterator<Item = (i32, i32)> + '_ {
     })
 }
 
-/// What each row sees: rows of its own text, those up to itself unless `bidirectional`, and of these the ones less than `window` away.
+/// The mask of a pass: each row sees rows of its own text, those up to itself unless `bidirectional`, and of these the
+/// ones less than `window` away.
 pub fn mask(lengths: &[usize], window: Option<u32>, bidirectional: bool) -> Mask {
     let window = window.map_or(i32::MAX, |window| window as i32);
     if let [length] = lengths {

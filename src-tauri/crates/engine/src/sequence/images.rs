@@ -1,65 +1,28 @@
-//! The pictures of a prompt: where their tokens lie, and what a tower made of them once it has looked.
+//! The images of a prompt: the places of their tokens, and their embeddings once they are encoded.
 
 use std::cell::{OnceCell, RefCell};
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use checkpoint::{ImagePlan, VisionConfig};
+use checkpoint::VisionConfig;
 use media::ViewPixels;
-use protocol::ImageDetail;
 use tokio::sync::oneshot;
 
-use super::positions::ImagePositions;
-use crate::cache::ImageKey;
 use crate::error::{Error, Result};
 use crate::layers::Position;
-use crate::models::vision::Features;
+use crate::mlx::tensor::Tensor;
+use crate::models::vision::ImageEmbeddings;
 use crate::models::{ChunkImage, Input, Model};
-use crate::tensor::Tensor;
+use crate::sequence::positions::ImagePositions;
+use crate::sequence::prefix::ImageKey;
+use crate::sequence::prompt_image::{ImageViews, PendingViews, PromptImage};
 
-/// Where the numbers of a picture's views come from.
-#[derive(Clone)]
-pub enum ImageViews {
-    /// They are there.
-    Ready(Arc<Vec<ViewPixels>>),
-    /// They are made on a thread that this starts, if somebody has to look: most pictures of a chat were read in an earlier turn.
-    Prepare(Arc<dyn Fn() -> PendingViews + Send + Sync>),
-}
-
-/// Views that are being made on another thread.
-pub type PendingViews = oneshot::Receiver<Result<Vec<ViewPixels>>>;
-
-/// A picture of a prompt, as it is handed to the engine's thread.
-#[derive(Clone)]
-pub struct PromptImage {
-    /// All of its tokens, marks included.
-    pub run: Range<usize>,
-    /// The positions of tokens that take features, in order.
-    pub places: Vec<usize>,
-    /// How it goes through the tower.
-    pub plan: ImagePlan,
-    /// The details that a person could choose instead, the closest first, with the patches of its largest view at each.
-    pub less_detail: Vec<(ImageDetail, u64)>,
-    /// The numbers of its views.
-    pub views: ImageViews,
-    /// A hash of its file, of what is done with it and of how: pictures with the same one give the same features.
-    pub hash: [u8; 32],
-}
-
-/// One of the pictures, and its features once they are there.
+/// One of the images, and its features once they are there.
 struct PlacedImage {
     image: PromptImage,
-    /// Its views, while they are being made.
+    /// Its views, while they are being prepared.
     pending: RefCell<Option<PendingViews>>,
-    features: OnceCell<Rc<Features>>,
-}
-
-impl PromptImage {
-    /// Whether the model looks at its features beside the prompt, from its token on.
-    fn beside(&self) -> bool {
-        self.places.is_empty()
-    }
+    features: OnceCell<Rc<ImageEmbeddings>>,
 }
 
 impl From<PromptImage> for PlacedImage {
@@ -72,19 +35,19 @@ impl From<PromptImage> for PlacedImage {
     }
 }
 
-/// All pictures of a prompt, in order.
+/// All images of a prompt, in order.
 pub struct PromptImages {
     images: Vec<PlacedImage>,
-    /// Whether tokens of a picture see each other, so that it is read at once.
+    /// True if tokens of an image see each other, so that it is read at once.
     bidirectional: bool,
-    /// Whether the marks that open it take part.
+    /// True if the marks that open it take part.
     marks_look_ahead: bool,
-    /// Where each token stands; `None` if positions are plain numbers.
+    /// The position of each token; `None` if positions are plain numbers.
     positions: Option<ImagePositions>,
 }
 
 impl PromptImages {
-    /// Pictures that `model` will read.
+    /// Images that `model` will read.
     ///
     /// # Errors
     /// If they do not lie one after another, or have other features than places.
@@ -123,13 +86,13 @@ impl PromptImages {
         self.images.len()
     }
 
-    /// A picture.
+    /// An image.
     pub fn image(&self, index: usize) -> &PromptImage {
         &self.images[index].image
     }
 
-    /// The first picture that the tokens from `from` up to `to` belong to and that nobody has looked at.
-    pub fn unseen(&self, from: usize, to: usize) -> Option<usize> {
+    /// The first image that the tokens from `from` up to `to` belong to and that is not encoded yet.
+    pub fn unencoded(&self, from: usize, to: usize) -> Option<usize> {
         self.images.iter().position(|placed| {
             let needed = match placed.image.beside() {
                 true => (from..to).contains(&placed.image.run.start),
@@ -139,13 +102,14 @@ impl PromptImages {
         })
     }
 
-    /// The views of a picture; `None` if they are still being made.
+    /// The views of an image; `None` if they are still being prepared.
     ///
     /// # Errors
-    /// If they cannot be made.
+    /// If they cannot be prepared.
     pub fn views(&self, index: usize) -> Result<Option<Arc<Vec<ViewPixels>>>> {
         let PlacedImage { image, pending, .. } = &self.images[index];
         let start = match &image.views {
+            #[cfg(feature = "bench")]
             ImageViews::Ready(views) => return Ok(Some(views.clone())),
             ImageViews::Prepare(start) => start,
         };
@@ -155,25 +119,32 @@ impl PromptImages {
             return Ok(None);
         }
         *pending = None;
-        // Whoever made them has ended.
+        // The thread that prepared them has ended.
         Ok(Some(Arc::new(made.unwrap_or(Err(Error::WorkerGone))?)))
     }
 
-    /// Takes what a tower made of a picture.
-    pub fn see(&self, index: usize, features: Rc<Features>) {
+    /// Sets the embeddings of an image.
+    pub fn set_embeddings(&self, index: usize, features: Rc<ImageEmbeddings>) {
         // Looked at twice, it is the same.
         let _ = self.images[index].features.set(features);
     }
 
-    /// The tokens of all pictures, marks included, out of those of the prompt.
+    /// The tokens of all images, marks included, out of those of the prompt.
     pub fn tokens<'a>(&'a self, prompt: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
-        let runs = self.images.iter().filter_map(|placed| prompt.get(placed.image.run.clone()));
+        let runs = self
+            .images
+            .iter()
+            .filter_map(|placed| prompt.get(placed.image.run.clone()));
         runs.flatten().copied()
     }
 
-    /// How far to read from `from` if `to` was meant: no picture is cut whose tokens see each other.
+    /// How far to read from `from` if `to` was meant: no image is cut whose tokens see each other.
     pub fn chunk_end(&self, from: usize, to: usize) -> usize {
-        let runs = self.images.iter().filter(|_| self.bidirectional).map(|placed| &placed.image.run);
+        let runs = self
+            .images
+            .iter()
+            .filter(|_| self.bidirectional)
+            .map(|placed| &placed.image.run);
         let mut cut = runs.filter(|run| run.start < to && to < run.end);
         match cut.next() {
             Some(run) if run.start > from => run.start,
@@ -182,7 +153,7 @@ impl PromptImages {
         }
     }
 
-    /// What tells prompts with other pictures apart.
+    /// The keys that distinguish prompts with other images.
     pub fn keys(&self) -> Vec<ImageKey> {
         let key = |placed: &PlacedImage| ImageKey {
             run: placed.image.run.clone(),
@@ -197,10 +168,10 @@ impl PromptImages {
         self.positions.as_ref().map_or(0, |positions| positions.delta(read))
     }
 
-    /// What is read with the tokens from `from` up to `to`.
+    /// The images and positions of the tokens from `from` up to `to`.
     ///
     /// # Errors
-    /// If nobody has looked at one of the pictures.
+    /// If one of the images is not encoded yet.
     fn chunk(&self, from: usize, to: usize) -> Result<Chunk> {
         let mut images = Vec::new();
         for PlacedImage { image, features, .. } in &self.images {
@@ -236,7 +207,7 @@ impl PromptImages {
     }
 }
 
-/// What is read beside the tokens of a chunk.
+/// The images and positions that are read with the tokens of a chunk.
 #[derive(Default)]
 pub struct Chunk {
     images: Vec<ChunkImage>,
@@ -245,7 +216,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// That of the tokens from `from` up to `to` of a sequence that may have pictures.
+    /// That of the tokens from `from` up to `to` of a sequence that may have images.
     pub fn of(images: Option<&PromptImages>, from: usize, to: usize) -> Result<Self> {
         images.map_or_else(|| Ok(Self::default()), |images| images.chunk(from, to))
     }
@@ -266,35 +237,9 @@ impl Chunk {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub mod tests {
-    use checkpoint::View;
-
+mod tests {
     use super::*;
-
-    pub fn image(start: usize, rows: u32, columns: u32) -> PromptImage {
-        let features = rows * columns;
-        let view = View {
-            width: 1,
-            height: 1,
-            patches: (rows, columns),
-            tokens: (rows, columns),
-            features,
-        };
-        PromptImage {
-            run: start - 1..start + features as usize + 1,
-            places: (start..start + features as usize).collect(),
-            plan: ImagePlan {
-                steps: Vec::new(),
-                resized: (1, 1),
-                views: vec![view],
-                tiles: None,
-                whole: false,
-            },
-            less_detail: Vec::new(),
-            views: ImageViews::Ready(Arc::default()),
-            hash: [0; 32],
-        }
-    }
+    use crate::sequence::prompt_image::tests::image;
 
     fn placed(bidirectional: bool) -> PromptImages {
         PromptImages {
@@ -319,7 +264,7 @@ pub mod tests {
     fn pictures_are_looked_at_before_their_first_token_is_read() {
         let images = placed(false);
         assert_eq!(
-            (images.unseen(0, 2), images.unseen(0, 3), images.unseen(8, 11)),
+            (images.unencoded(0, 2), images.unencoded(0, 3), images.unencoded(8, 11)),
             (None, Some(0), Some(1))
         );
         assert!(images.chunk(0, 2).is_ok() && images.chunk(0, 3).is_err());

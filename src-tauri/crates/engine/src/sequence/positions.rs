@@ -1,23 +1,24 @@
-//! Where the tokens of a prompt with pictures stand, by the rules of the families whose heads turn by more than the number of tokens before.
+//! The positions of tokens in a prompt with images, by the rules of the families whose heads rotate by more than the
+//! number of tokens before.
 
-use super::PromptImage;
 use crate::error::{Error, Result};
 use crate::layers::{MultimodalRope, Position};
+use crate::sequence::prompt_image::PromptImage;
 
 /// The positions of a prompt's tokens.
 pub struct ImagePositions {
     kind: MultimodalRope,
-    /// Those up to the last one of a picture.
+    /// Those up to the last one of an image.
     positions: Vec<Position>,
-    /// By how much times after the last picture differ from the number of tokens before them.
+    /// By how much times after the last image differ from the number of tokens before them.
     delta: i32,
 }
 
 impl ImagePositions {
-    /// Those of a prompt with these pictures.
+    /// Those of a prompt with these images.
     ///
     /// # Errors
-    /// If the tokens of a picture are no grid.
+    /// If the tokens of an image are no grid.
     pub fn new(kind: MultimodalRope, images: &[PromptImage]) -> Result<Self> {
         let mut positions = Self {
             kind,
@@ -36,7 +37,9 @@ impl ImagePositions {
 
     /// By how much the time of the token after `read` others differs from that number.
     pub fn delta(&self, read: usize) -> i32 {
-        self.positions.get(read).map_or(self.delta, |[time, ..]| *time as i32 - read as i32)
+        self.positions
+            .get(read)
+            .map_or(self.delta, |[time, ..]| *time as i32 - read as i32)
     }
 
     /// The positions of the tokens from `from` up to `to`.
@@ -45,7 +48,7 @@ impl ImagePositions {
         (from..to).map(position).collect()
     }
 
-    /// The position of token `at`, which is text after all pictures so far.
+    /// The position of token `at`, which is text after all images so far.
     fn text(&self, at: usize) -> Position {
         let time = (at as i32 + self.delta) as f32;
         match self.kind {
@@ -60,14 +63,16 @@ impl ImagePositions {
         self.positions.extend(text);
     }
 
-    /// A picture begins at the time t after what is before it: its tokens have that time, their rows and columns count from it, and the text
-    /// goes on after the greatest of them.
+    /// An image begins at the time t after what is before it: its tokens have that time, their rows and columns count
+    /// from it, and the text goes on after the greatest of them.
     fn add_grid(&mut self, image: &PromptImage) -> Result<()> {
         let mut places = &image.places[..];
         for view in &image.plan.views {
             let (of_view, rest) = places.split_at(places.len().min(view.features as usize));
             places = rest;
-            let Some(start) = of_view.first().copied() else { continue };
+            let Some(start) = of_view.first().copied() else {
+                continue;
+            };
             let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32);
             check_grid(of_view, rows, columns, rows * columns)?;
             self.add_text(start);
@@ -81,8 +86,8 @@ impl ImagePositions {
         Ok(())
     }
 
-    /// All tokens have the positions that they would have as text, but those between the first and the last of a picture count rows,
-    /// columns (of which each row has one more, for its end) and pictures from 0.
+    /// All tokens have the positions that they would have as text, but those between the first and the last of an image
+    /// count rows, columns (of which each row has one more, for its end) and images from 0.
     fn add_counted(&mut self, image: &PromptImage, number: usize) -> Result<()> {
         for view in &image.plan.views {
             let (rows, columns) = (view.tokens.0 as i32, view.tokens.1 as i32 + 1);
@@ -98,7 +103,8 @@ impl ImagePositions {
         Ok(())
     }
 
-    /// All of a picture's run has one position. Rows lie from minus to plus the root of how much higher than wide it is, columns likewise.
+    /// All of an image's run has one position. Rows lie from minus to plus the root of how much higher than wide it is,
+    /// columns likewise.
     fn add_centred(&mut self, image: &PromptImage) -> Result<()> {
         self.add_text(image.run.start);
         let [time, ..] = self.text(image.run.start);
@@ -109,7 +115,8 @@ impl ImagePositions {
             check_grid(&image.places, rows, columns, rows * columns)?;
             let (high, wide) = (rows as f32, columns as f32);
             let (tallest, widest) = ((high / wide).sqrt(), (wide / high).sqrt());
-            let along = |index: i32, count: i32, most: f32| -most + 2.0 * most * index as f32 / (count - 1).max(1) as f32;
+            let along =
+                |index: i32, count: i32, most: f32| -most + 2.0 * most * index as f32 / (count - 1).max(1) as f32;
             for (index, at) in (0..).zip(&image.places) {
                 let (row, column) = (index / columns, index % columns);
                 self.positions[*at] = [time, along(row, rows, tallest), along(column, columns, widest), 0.0];
@@ -139,11 +146,11 @@ fn check_grid(places: &[usize], rows: i32, columns: i32, count: i32) -> Result<(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::sequence::images::tests::image;
+    use crate::sequence::prompt_image::tests::image;
 
     #[test]
     fn text_goes_on_after_the_longer_side_of_a_picture() {
-        // Two tokens, a picture of 2 by 3, a token, a picture of 1 by 2.
+        // Two tokens, an image of 2 by 3, a token, an image of 1 by 2.
         let positions = ImagePositions::new(MultimodalRope::Grid, &[image(2, 2, 3), image(9, 1, 2)]).unwrap();
         let expected = [
             [0, 0, 0],
@@ -170,18 +177,24 @@ mod tests {
 
     #[test]
     fn counted_positions_begin_anew_in_each_picture_and_text_goes_on() {
-        // A picture of 1 by 2 at 2 has a row of 3 and two around it.
+        // An image of 1 by 2 at 2 has a row of 3 and two around it.
         let mut wide = image(2, 1, 2);
         wide.places = (2..7).collect();
         let positions = ImagePositions::new(MultimodalRope::Counted, &[wide]).unwrap();
-        let expected = [[2.0; 4], [3.0, 0.0, 0.0, 0.0], [4.0, 0.0, 1.0, 0.0], [5.0, 0.0, 2.0, 0.0], [6.0; 4]];
+        let expected = [
+            [2.0; 4],
+            [3.0, 0.0, 0.0, 0.0],
+            [4.0, 0.0, 1.0, 0.0],
+            [5.0, 0.0, 2.0, 0.0],
+            [6.0; 4],
+        ];
         assert_eq!(positions.between(2, 7), expected);
         assert_eq!((positions.delta(4), positions.delta(9)), (0, 0));
     }
 
     #[test]
     fn centred_positions_hold_the_time_for_a_whole_run() {
-        // A mark at 1, a picture of 1 by 4, a mark at 6.
+        // A mark at 1, an image of 1 by 4, a mark at 6.
         let positions = ImagePositions::new(MultimodalRope::Centred, &[image(2, 1, 4)]).unwrap();
         let found = positions.between(0, 8);
         let times: Vec<f32> = found.iter().map(|[time, ..]| *time).collect();

@@ -3,15 +3,16 @@
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::join_sequences;
+use crate::mlx::ops::ids_tensor;
 use crate::models::Model;
-use crate::sampler::SamplerState;
-use crate::sequence::{ids_tensor, Sequence};
+use crate::sequence::sampler::SamplerState;
+use crate::sequence::Sequence;
 
 /// A pass over a draft, of which not everything may stay.
 pub struct Verified {
-    /// What was read: the last token of the sequence, then the draft.
+    /// The tokens that were read: the last token of the sequence, then the draft.
     ids: Vec<u32>,
-    /// What the sampler chose after each of them, as if all before it stayed.
+    /// The sampler's choices after each of them, as if all before it stayed.
     tokens: Vec<u32>,
     /// Windows and states as they were before, if there are states, which cannot be taken back.
     before: Option<Vec<Option<Cache>>>,
@@ -19,8 +20,8 @@ pub struct Verified {
     samplers: Vec<SamplerState>,
 }
 
-/// Reads `ids`, the last token of the sequence and a draft, and chooses the token after each of them. [`Verified::keep`] has to
-/// follow.
+/// Reads `ids`, the last token of the sequence and a draft, and chooses the token after each of them.
+/// [`Verified::keep`] has to follow.
 ///
 /// # Errors
 /// If MLX fails; then the sequence cannot be continued.
@@ -55,11 +56,15 @@ pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<V
 impl Verified {
     /// The tokens that follow: as much of the draft as was chosen too, and the one after that.
     pub fn chosen(&self) -> &[u32] {
-        let accepted = self.ids[1..].iter().zip(&self.tokens).take_while(|(draft, token)| draft == token);
+        let accepted = self.ids[1..]
+            .iter()
+            .zip(&self.tokens)
+            .take_while(|(draft, token)| draft == token);
         &self.tokens[..=accepted.count()]
     }
 
-    /// Takes everything back that was read after the first `count` tokens, at least one; `count` tokens were chosen then.
+    /// Takes everything back that was read after the first `count` tokens, at least one; `count` tokens were chosen
+    /// then.
     ///
     /// # Errors
     /// If MLX fails; then the sequence cannot be continued.
@@ -73,7 +78,10 @@ impl Verified {
         }
         let Some(before) = self.before else {
             state.offset -= read - count;
-            return state.caches.iter_mut().try_for_each(|cache| cache.drop_last(read - count));
+            return state
+                .caches
+                .iter_mut()
+                .try_for_each(|cache| cache.drop_last(read - count));
         };
         state.offset -= read;
         for (cache, before) in state.caches.iter_mut().zip(before) {

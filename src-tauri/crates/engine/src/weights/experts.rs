@@ -4,10 +4,10 @@ use mlx_rs::Dtype;
 
 use super::{wrong_shape, Matrix, StoredMatrix, Weights};
 use crate::error::{Error, Result};
-use crate::ops::stack;
-use crate::tensor::Tensor;
+use crate::mlx::ops::stack;
+use crate::mlx::tensor::Tensor;
 
-/// Where a layer may keep its experts, below its feed-forward: MLX's own files (`switch_mlp`, Gemma 4's `switch_glu`) and
+/// The paths of a layer's experts below its feed-forward: MLX's own files (`switch_mlp`, Gemma 4's `switch_glu`) and
 /// transformers' and gpt-oss' `experts`.
 const PREFIXES: [&str; 3] = ["switch_mlp", "experts.switch_glu", "experts"];
 
@@ -23,13 +23,14 @@ pub struct ExpertShape {
     pub hidden: i32,
     /// Width of one expert.
     pub width: i32,
-    /// Whether they must have biases.
+    /// True if they must have biases.
     pub bias: bool,
 }
 
 /// The projections of all experts of a layer, expert after expert.
 pub struct ExpertMatrices {
-    /// Gate and up projection `[experts, width, hidden]` each, or one `[experts, 2 · width, hidden]` with the gate's rows first.
+    /// Gate and up projection `[experts, width, hidden]` each, or one `[experts, 2 · width, hidden]` with the gate's
+    /// rows first.
     pub gate_up: Vec<Matrix>,
     /// The biases of gate and up `[experts, 2 · width]`, the gate's first.
     pub gate_up_bias: Option<Tensor>,
@@ -49,8 +50,9 @@ impl Weights<'_> {
         }
     }
 
-    /// The experts below `path`, the name of a layer's feed-forward: stacked by MLX, one by one, or fused as transformers
-    /// (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them. On the CPU, stacks of up to `limit` bytes are dequantised.
+    /// The experts below `path`, the name of a layer's feed-forward: stacked by MLX, one by one, or fused as
+    /// transformers (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them. On the CPU, stacks of up to
+    /// `limit` bytes are dequantized.
     pub fn take_experts(&mut self, path: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
         Self::complete(self.find_experts(path, shape, limit)?, path, shape)
     }
@@ -98,7 +100,7 @@ impl Weights<'_> {
         Err(Error::MissingTensor(format!("{path}.switch_mlp.gate_proj.weight")))
     }
 
-    /// Matrices `[count, rows, columns]` that may be quantised, as [`Weights::take_matrix`] takes one.
+    /// Matrices `[count, rows, columns]` that may be quantized, as [`Weights::take_matrix`] takes one.
     pub fn take_stack(&mut self, path: &str, shape: &[i32], limit: u64) -> Result<Matrix> {
         let parts = self.take_parts(path)?;
         self.matrix(path, parts, shape, limit)
@@ -117,8 +119,14 @@ impl Weights<'_> {
                 .iter()
                 .find(|other| other.shape() != first.shape() || other.dtype() != first.dtype())
             {
-                Some(other) => Err(wrong_shape(&path, other, format!("{:?}, as the other experts", first.shape()))),
-                None if all.len() != each.len() => Err(wrong_shape(&path, first, "the same format for all experts".into())),
+                Some(other) => Err(wrong_shape(
+                    &path,
+                    other,
+                    format!("{:?}, as the other experts", first.shape()),
+                )),
+                None if all.len() != each.len() => {
+                    Err(wrong_shape(&path, first, "the same format for all experts".into()))
+                }
                 None => Ok(Some(stack(&all, 0)?)),
             }
         };
@@ -130,12 +138,14 @@ impl Weights<'_> {
         self.matrix(&path, parts, shape, limit)
     }
 
-    /// Transformers' form: plain numbers, the rows of gate before those of up. Some files have the transposes (Qwen3-VL).
+    /// Transformers' form: plain numbers, the rows of gate before those of up. Some files have the transposes
+    /// (Qwen3-VL).
     fn take_fused(&mut self, place: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
         let ExpertShape {
             experts, hidden, width, ..
         } = shape;
-        let turned = 2 * width != hidden && self.shape(&format!("{place}.gate_up_proj")) == Some(&[experts, hidden, 2 * width]);
+        let turned =
+            2 * width != hidden && self.shape(&format!("{place}.gate_up_proj")) == Some(&[experts, hidden, 2 * width]);
         let mut plain = |name: &str, shape: &[i32]| {
             let path = format!("{place}.{name}");
             let stored = self.take_raw(&path)?;
@@ -198,7 +208,7 @@ impl Weights<'_> {
             return Ok(None);
         };
         let up = self.take(&format!("{up}.bias"), &each)?;
-        Ok(Some(crate::ops::concatenate(&[&gate, &up], 1)?))
+        Ok(Some(crate::mlx::ops::concatenate(&[&gate, &up], 1)?))
     }
 }
 
@@ -214,8 +224,8 @@ fn by_turns_to_halves(x: Tensor) -> Result<Tensor> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ops::concatenate;
-    use crate::tensor::{connect, pretend_gpu};
+    use crate::mlx::device::{connect, pretend_gpu};
+    use crate::mlx::ops::concatenate;
 
     const SHAPE: ExpertShape = ExpertShape {
         experts: 3,
@@ -234,10 +244,13 @@ mod tests {
         numbers(from, shape).astype(Dtype::Uint8).unwrap()
     }
 
-    /// What a layer reads from tensors of these names: gate and up joined, then down, each flat.
+    /// The values that a layer reads from tensors of these names: gate and up joined, then down, each flat.
     fn read(tensors: Vec<(&str, Tensor)>) -> [Vec<f32>; 2] {
         let mut progress = |_| Ok(());
-        let named = tensors.into_iter().map(|(name, tensor)| (format!("mlp.{name}"), tensor)).collect();
+        let named = tensors
+            .into_iter()
+            .map(|(name, tensor)| (format!("mlp.{name}"), tensor))
+            .collect();
         let mut weights = Weights::of(named, &mut progress);
         let taken = weights.take_experts("mlp", SHAPE, u64::MAX).unwrap();
         let flat = |matrix: &Matrix| match matrix {
@@ -257,20 +270,28 @@ mod tests {
         let one = |stack: &Tensor, expert: i32| stack.slice(0, expert, expert + 1).unwrap().reshape(&[32, 32]).unwrap();
         let stacked = |place: &str| -> Vec<(String, Tensor)> {
             let named = [("gate_proj", &gate), ("up_proj", &up), ("down_proj", &down)];
-            named.map(|(name, stack)| (format!("{place}.{name}.weight"), stack.clone())).into()
+            named
+                .map(|(name, stack)| (format!("{place}.{name}.weight"), stack.clone()))
+                .into()
         };
         let single = |[g, u, d]: [&str; 3]| -> Vec<(String, Tensor)> {
             let named = [(g, &gate), (u, &up), (d, &down)];
-            let each = named
-                .iter()
-                .flat_map(|(name, stack)| (0..3).map(move |expert| (format!("experts.{expert}.{name}.weight"), one(stack, expert))));
+            let each = named.iter().flat_map(|(name, stack)| {
+                (0..3).map(move |expert| (format!("experts.{expert}.{name}.weight"), one(stack, expert)))
+            });
             each.collect()
         };
         let fused = vec![
-            ("experts.gate_up_proj".to_owned(), concatenate(&[&gate, &up], 1).unwrap()),
+            (
+                "experts.gate_up_proj".to_owned(),
+                concatenate(&[&gate, &up], 1).unwrap(),
+            ),
             ("experts.down_proj".to_owned(), down.clone()),
         ];
-        let expected = [concatenate(&[&gate, &up], 1).unwrap().to_f32().unwrap(), down.to_f32().unwrap()];
+        let expected = [
+            concatenate(&[&gate, &up], 1).unwrap().to_f32().unwrap(),
+            down.to_f32().unwrap(),
+        ];
         let forms = [
             stacked("switch_mlp"),
             stacked("experts.switch_glu"),
@@ -280,7 +301,10 @@ mod tests {
             fused,
         ];
         for form in forms {
-            let names: Vec<_> = form.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+            let names: Vec<_> = form
+                .iter()
+                .map(|(name, tensor)| (name.as_str(), tensor.clone()))
+                .collect();
             assert!(read(names) == expected, "{}", form[0].0);
         }
     }
@@ -325,7 +349,10 @@ mod tests {
         connect().unwrap();
         let fails = |tensors: Vec<(&str, Tensor)>| {
             let mut progress = |_| Ok(());
-            let named = tensors.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect();
+            let named = tensors
+                .into_iter()
+                .map(|(name, tensor)| (name.to_owned(), tensor))
+                .collect();
             let taken = Weights::of(named, &mut progress).take_experts("mlp", SHAPE, u64::MAX);
             taken.err().unwrap().to_string()
         };

@@ -19,7 +19,9 @@ pub struct Entry {
 impl Entry {
     /// A tensor of numbers of 2 bytes, the upper halves of 32 bit floats.
     pub fn bf16(name: impl Into<String>, shape: &[usize], numbers: impl Iterator<Item = f32>) -> Self {
-        let data: Vec<u8> = numbers.flat_map(|number| ((number.to_bits() >> 16) as u16).to_le_bytes()).collect();
+        let data: Vec<u8> = numbers
+            .flat_map(|number| ((number.to_bits() >> 16) as u16).to_le_bytes())
+            .collect();
         assert_eq!(data.len(), shape.iter().product::<usize>() * 2);
         Self {
             name: name.into(),

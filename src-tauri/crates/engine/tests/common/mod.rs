@@ -1,4 +1,4 @@
-//! What the engine's tests share: Pebble, events in a list, and safetensors files without MLX.
+//! Shared parts of the engine's tests: Pebble, events in a list, and safetensors files without MLX.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod files;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use engine::MlxEngine;
 use protocol::{
-    Content, Done, EngineEvent, FolderSource, JobHandle, LocalEngine, MemoryGuard, Message, Notice, Request, Role, Sampling, Thinking,
-    TokenLogprobs, ToolCall,
+    Content, Done, EngineEvent, FolderSource, JobHandle, LocalEngine, MemoryGuard, Message, Notice, Request, Role,
+    Sampling, Thinking, TokenLogprobs, ToolCall,
 };
 
 /// The folder of the model that comes with the app.
@@ -69,7 +69,7 @@ pub async fn engine_without_prefixes() -> MlxEngine {
     engine
 }
 
-/// So many tokens of a story by Pebble.
+/// A story of `tokens` tokens by Pebble.
 pub fn story(tokens: u32) -> Request {
     Request {
         max_tokens: Some(tokens),
@@ -171,9 +171,19 @@ pub fn read_safetensors(path: &Path) -> HashMap<String, RawTensor> {
     let bytes = std::fs::read(path).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
-    let numbers =
-        |value: &serde_json::Value| -> Vec<usize> { value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect() };
-    let entries = header.as_object().unwrap().iter().filter(|(name, _)| *name != "__metadata__");
+    let numbers = |value: &serde_json::Value| -> Vec<usize> {
+        value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap() as usize)
+            .collect()
+    };
+    let entries = header
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| *name != "__metadata__");
     entries
         .map(|(name, entry)| {
             let place = numbers(&entry["data_offsets"]);
@@ -188,4 +198,21 @@ pub fn read_safetensors(path: &Path) -> HashMap<String, RawTensor> {
             )
         })
         .collect()
+}
+
+/// The calls without their ids, which are random.
+pub fn calls(heard: &Heard) -> Vec<(&str, &serde_json::Value)> {
+    heard
+        .calls
+        .iter()
+        .map(|call| (call.name.as_str(), &call.arguments))
+        .collect()
+}
+
+/// Copies Pebble into a folder.
+pub fn copy_pebble(folder: &Path) {
+    files::copy_words(&pebble_dir(), folder);
+    for name in ["model.safetensors", "model.safetensors.index.json"] {
+        std::fs::copy(pebble_dir().join(name), folder.join(name)).unwrap();
+    }
 }

@@ -31,13 +31,13 @@ pub fn seed() -> u64 {
 pub struct Variant {
     pub name: String,
     pub model_type: String,
-    /// Whether a router chooses among experts.
+    /// True if a router chooses among experts.
     pub experts: bool,
     pub quantized: bool,
-    /// Whether there is a copy in which all but the packed weights are 32 bit floats; else the model is such itself, or is not
-    /// quantised.
+    /// True if there is a copy in which all but the quantized weights are 32 bit floats; else the model is such itself,
+    /// or is not quantized.
     pub packed_in_f32: bool,
-    /// Whether reading token by token has to give what reading all at once gives.
+    /// True if reading token by token has to give the result of reading all at once.
     pub steps_alike: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Written {
     folder: PathBuf,
     /// Removes the folder, if it is of this test alone.
     _own: Option<tempfile::TempDir>,
-    /// What wrote it, such as `mlx 0.32.4, mlx-lm 0.32.2`.
+    /// The programs that wrote it, such as `mlx 0.32.4, mlx-lm 0.32.2`.
     pub versions: String,
     pub variants: Vec<Variant>,
 }
@@ -61,7 +61,11 @@ fn write(python: &Path, folder: &Path, seed: u64, only: &[&str], folders: bool) 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/families.py");
     let mut command = Command::new(python);
     // The oracle brings an MLX of its own.
-    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder);
+    command
+        .env_remove("LD_LIBRARY_PATH")
+        .arg(script)
+        .arg("--out")
+        .arg(folder);
     command.args(["--seed", &seed.to_string()]);
     if folders {
         command.arg("--folders");
@@ -70,10 +74,14 @@ fn write(python: &Path, folder: &Path, seed: u64, only: &[&str], folders: bool) 
         command.args(["--only", &only.join(",")]);
     }
     let ran = command.output().unwrap();
-    assert!(ran.status.success(), "the oracle failed: {}", String::from_utf8_lossy(&ran.stderr));
+    assert!(
+        ran.status.success(),
+        "the oracle failed: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
 }
 
-/// What mlx-lm computed with one variant.
+/// The results of mlx-lm for one variant.
 pub struct Figures {
     pub prompt: Vec<u32>,
     pub greedy: Vec<u32>,
@@ -104,7 +112,11 @@ impl Written {
         table
             .variants
             .retain(|variant| only.is_empty() || only.contains(&variant.name.as_str()));
-        let versions: Vec<String> = table.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let versions: Vec<String> = table
+            .versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
         Self {
             folder,
             _own: own,
@@ -127,7 +139,7 @@ impl Written {
         })
     }
 
-    /// What mlx-lm computed.
+    /// The results of mlx-lm.
     pub fn figures(&self, name: &str) -> Figures {
         let mut stored = read_safetensors(&self.folder.join(format!("{name}.safetensors")));
         let logits = stored["logits"].floats();
@@ -135,7 +147,10 @@ impl Written {
             prompt: stored["prompt"].ids(),
             greedy: stored["greedy"].ids(),
             margins: stored["margins"].floats(),
-            steps: stored.remove("steps").as_ref().map_or_else(|| logits.clone(), RawTensor::floats),
+            steps: stored
+                .remove("steps")
+                .as_ref()
+                .map_or_else(|| logits.clone(), RawTensor::floats),
             native: stored.remove("native").as_ref().map(RawTensor::floats),
             logits,
         }

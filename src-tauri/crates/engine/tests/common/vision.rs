@@ -8,6 +8,7 @@ use std::sync::Arc;
 use checkpoint::{ImagePlan, View};
 use engine::{ImageViews, PromptImage};
 use media::ViewPixels;
+use protocol::ImageBytes;
 use serde::Deserialize;
 
 use super::oracle::{computed, seed};
@@ -18,9 +19,9 @@ use super::{read_safetensors, RawTensor};
 pub struct Row {
     pub name: String,
     pub model_type: String,
-    /// Whether some of its weights are packed.
+    /// True if some of its weights are quantized.
     pub packed: bool,
-    /// Whether there is no sound peer.
+    /// True if there is no sound peer.
     pub unverified: bool,
     pub cases: Vec<Case>,
 }
@@ -57,7 +58,7 @@ struct Table {
     rows: Vec<Row>,
 }
 
-/// What the oracle computed for one prompt.
+/// The oracle's results for one prompt.
 pub struct Figures {
     pub ids: Vec<u32>,
     /// Its pictures, with a hash for each that no other has.
@@ -91,9 +92,18 @@ impl Written {
         };
         let table = std::fs::read_to_string(folder.join("table.json")).unwrap();
         let mut table: Table = serde_json::from_str(&table).unwrap();
-        table.rows.retain(|row| only.is_empty() || only.contains(&row.name.as_str()));
-        assert!(only.is_empty() || table.rows.len() == only.len(), "{only:?} are not all there");
-        let versions: Vec<String> = table.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        table
+            .rows
+            .retain(|row| only.is_empty() || only.contains(&row.name.as_str()));
+        assert!(
+            only.is_empty() || table.rows.len() == only.len(),
+            "{only:?} are not all there"
+        );
+        let versions: Vec<String> = table
+            .versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
         Self {
             folder,
             _own: own,
@@ -102,7 +112,7 @@ impl Written {
         }
     }
 
-    /// Where all of it lies.
+    /// The folder of all of it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -112,7 +122,7 @@ impl Written {
         self.folder.join(name)
     }
 
-    /// What the oracle computed.
+    /// The oracle's results.
     pub fn figures(&self, row: &Row, case: &Case) -> Figures {
         let mut stored = read_safetensors(&self.folder.join(format!("{}.{}.safetensors", row.name, case.case)));
         let mut views = (0..).map_while(|index| Some((index, stored.remove(&format!("pixels.{index}"))?)));
@@ -189,21 +199,52 @@ fn write(python: &Path, folder: &Path, seed: u64, only: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/vision.py");
     let mut command = Command::new(python);
     // The oracle brings an MLX of its own.
-    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder);
+    command
+        .env_remove("LD_LIBRARY_PATH")
+        .arg(script)
+        .arg("--out")
+        .arg(folder);
     command.args(["--seed", &seed.to_string()]);
     if !only.is_empty() {
         command.args(["--only", &only.join(",")]);
     }
     let ran = command.output().unwrap();
-    assert!(ran.status.success(), "the oracle failed: {}", String::from_utf8_lossy(&ran.stderr));
+    assert!(
+        ran.status.success(),
+        "the oracle failed: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
 }
 
 /// The largest difference of two rows of logits; infinite if one is not a number.
 pub fn apart(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
-    differences.fold(0.0, |worst, one| if one.is_nan() { f32::INFINITY } else { worst.max(one) })
+    differences.fold(
+        0.0,
+        |worst, one| if one.is_nan() { f32::INFINITY } else { worst.max(one) },
+    )
 }
 
 /// The largest differences by what was compared.
 pub type Worst = HashMap<&'static str, f32>;
+
+/// A picture of stripes as a bitmap file.
+pub fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
+    let row = (3 * width).next_multiple_of(4);
+    let mut bytes = b"BM".to_vec();
+    bytes.extend((54 + row * height).to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(54u32.to_le_bytes());
+    bytes.extend(40u32.to_le_bytes());
+    bytes.extend(width.to_le_bytes());
+    bytes.extend(height.to_le_bytes());
+    bytes.extend([1, 0, 24, 0]);
+    bytes.extend([0; 24]);
+    for y in 0..height {
+        for x in 0..row {
+            bytes.push(shade.wrapping_mul((1 + (x / 9) % 5 + (y / 7) % 3) as u8));
+        }
+    }
+    bytes.into()
+}

@@ -2,15 +2,18 @@
 
 use checkpoint::config::decoder::{AttentionConfig, QkNorm};
 
-use super::{LoadContext, QueryScale, Step};
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error::Result;
 use crate::layers::{
-    each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection, ResidualStream, RmsNorm,
+    each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection,
+    ResidualStream, RmsNorm,
 };
-use crate::ops::concatenate;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::step::{QueryScale, Step};
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
 pub struct Attention {
@@ -20,9 +23,10 @@ pub struct Attention {
     window: Option<u32>,
     mask: usize,
     rope: Option<usize>,
-    /// What is left of the factor of the scores after loading: on the CPU it is part of the weights that make the queries.
+    /// The part of the scores' factor that is left after loading: on the CPU it is multiplied into the weights that
+    /// make the queries.
     scale: f32,
-    /// Whether what each head found goes through a gate.
+    /// True if the output of each head goes through a gate.
     output_gate: bool,
     /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
     qkv_proj: Linear,
@@ -50,7 +54,8 @@ enum HeadNorms {
 }
 
 impl Attention {
-    /// Loads what stands below `path`: `q_proj`, `k_proj`, `v_proj` or all in one `qkv_proj` (Phi 3), `o_proj` and norms.
+    /// Loads what stands below `path`: `q_proj`, `k_proj`, `v_proj` or all in one `qkv_proj` (Phi 3), `o_proj` and
+    /// norms.
     pub fn load(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
         let hidden = loading.config.hidden_size as i32;
@@ -74,7 +79,9 @@ impl Attention {
             (_, true) => (qkv_proj, 1.0),
             (_, false) => (qkv_proj, scale),
         };
-        loading.weights.materialize(norms.tensors().into_iter().chain(qkv_proj.tensors()))?;
+        loading
+            .weights
+            .materialize(norms.tensors().into_iter().chain(qkv_proj.tensors()))?;
         if config.o_bias {
             loading.weights.require(&format!("{path}.o_proj.bias"))?;
         }
@@ -118,7 +125,7 @@ impl Attention {
         self.mask
     }
 
-    /// What the normed stream gives, `[length, hidden]`.
+    /// The attention's output for the normed stream, `[length, hidden]`.
     pub(super) fn forward(
         &self,
         stream: &mut ResidualStream<'_>,
@@ -154,8 +161,8 @@ impl Attention {
         }
     }
 
-    /// Queries, keys and values `[1, heads, length, width]` of one sequence, normed before they turn and turned by one kernel; `None` if there
-    /// is none.
+    /// Queries, keys and values `[1, heads, length, width]` of one sequence, normed before they turn and turned by one
+    /// kernel; `None` if there is none.
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
             HeadNorms::None | HeadNorms::Turned { .. } => None,
@@ -175,10 +182,12 @@ impl Attention {
             keys: self.key_heads,
             width: self.width,
         };
-        Ok(match split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
-            Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
-            _ => None,
-        })
+        Ok(
+            match split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
+                Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
+                _ => None,
+            },
+        )
     }
 
     /// The same by separate operations.
@@ -208,8 +217,8 @@ impl Attention {
         })
     }
 
-    /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`; the rows of several sequences to
-    /// `[sequences, count, 1, width]`.
+    /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`; the rows of several
+    /// sequences to `[sequences, count, 1, width]`.
     fn by_head(&self, x: &Tensor, count: i32, step: &Step<'_>) -> Result<Tensor> {
         match x.dim(0) {
             rows if rows as usize == step.sequences => x.reshape(&[rows, count, 1, self.width]),
@@ -244,17 +253,26 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     } else {
         ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
         let q_proj = match config.output_gate {
-            // The gate comes first, so that queries and keys stay neighbours.
+            // The gate comes first, so that queries and keys stay neighbors.
             true => Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width]),
             false => Projection::new(part("q_proj"), queries),
         };
-        vec![q_proj, Projection::new(part("k_proj"), keys), Projection::new(part("v_proj"), keys)]
+        vec![
+            q_proj,
+            Projection::new(part("k_proj"), keys),
+            Projection::new(part("v_proj"), keys),
+        ]
     };
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
 /// The norms, those of queries times `factor`.
-fn head_norms(config: &AttentionConfig, path: &str, factor: f32, loading: &mut LoadContext<'_, '_>) -> Result<HeadNorms> {
+fn head_norms(
+    config: &AttentionConfig,
+    path: &str,
+    factor: f32,
+    loading: &mut LoadContext<'_, '_>,
+) -> Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
     let mut take = |name: &str, width: i32, factor: f32| {

@@ -1,21 +1,21 @@
-//! Layers that look at pictures beside the text (Llama 3.2 Vision). A row that sees no picture passes by the layer, as in the models' original
-//! code; transformers lets rows before the first picture look at all of them alike.
+//! Layers that attend to images next to the text (Llama 3.2 Vision). A row that sees no image passes by the layer, as
+//! in the models' original code; transformers lets rows before the first image attend to all of them alike.
 
 use std::ops::Range;
 
 use checkpoint::config::decoder::CrossAttentionConfig;
-use checkpoint::memory::MAX_TOWER_SCORES;
+use checkpoint::memory::MAX_VISION_SCORES;
 
-use super::LoadContext;
 use crate::cache::{Cache, CrossCache, KvView};
 use crate::error::Result;
 use crate::layers::{scaled_dot_product_attention, Linear, RmsNorm};
+use crate::mlx::ops::{join, Mask};
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
 use crate::models::ChunkImage;
-use crate::ops::{join, Mask};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
 
-/// Attention from tokens to the states of a tower, whose heads may share keys.
+/// Attention from tokens to the states of a vision encoder, whose heads may share keys.
 pub struct CrossAttention {
     heads: i32,
     key_heads: i32,
@@ -39,7 +39,7 @@ struct Segment {
 /// The keys and values that the rows of a pass see.
 pub struct CrossAttentionStates {
     segments: Vec<Segment>,
-    /// 1 for rows that see a picture and 0 for the others, `[rows, 1]`; `None` if all do.
+    /// 1 for rows that see an image and 0 for the others, `[rows, 1]`; `None` if all do.
     row_mask: Option<Tensor>,
 }
 
@@ -69,9 +69,14 @@ impl CrossAttention {
         })
     }
 
-    /// Takes the pictures of a chunk of `rows` tokens into the cache, and tells what each row sees, or the row of each of several sequences;
-    /// `None` if none sees anything.
-    pub fn update_and_fetch(&self, images: &[ChunkImage], rows: usize, caches: &mut [&mut Cache]) -> Result<Option<CrossAttentionStates>> {
+    /// Takes the images of a chunk of `rows` tokens into the cache, and tells what each row sees, or the row of each of
+    /// several sequences; `None` if none sees anything.
+    pub fn update_and_fetch(
+        &self,
+        images: &[ChunkImage],
+        rows: usize,
+        caches: &mut [&mut Cache],
+    ) -> Result<Option<CrossAttentionStates>> {
         let view = |cache: &CrossCache| {
             let (keys, values) = cache.seen()?;
             Some(KvView::Plain {
@@ -124,7 +129,7 @@ impl CrossAttention {
         Ok(Some(CrossAttentionStates { segments, row_mask }))
     }
 
-    /// Keys and values `[1, key heads, states, width]` of the states of a picture `[states, hidden]`.
+    /// Keys and values `[1, key heads, states, width]` of the states of an image `[states, hidden]`.
     fn states(&self, states: &Tensor) -> Result<(Tensor, Tensor)> {
         let heads = |part: Tensor| part.reshape(&[1, part.dim(0), self.key_heads, self.width]);
         let turned = |part: Tensor| part.swapaxes(1, 2)?.contiguous();
@@ -132,7 +137,7 @@ impl CrossAttention {
         Ok((turned(keys)?, turned(heads(self.v_proj.forward(states)?)?)?))
     }
 
-    /// What the normed rows `[rows, hidden]` find in what they see, the same shape.
+    /// The attention of the normed rows `[rows, hidden]` over the image states that they see, in the same shape.
     pub fn forward(&self, x: &Tensor, states: &CrossAttentionStates) -> Result<Tensor> {
         let queries = self.q_proj.forward(x)?.reshape(&[x.dim(0), self.heads, self.width])?;
         let queries = self.q_norm.forward(&queries)?;
@@ -146,26 +151,34 @@ impl CrossAttention {
         self.o_proj.forward(&join(&found, 0)?)
     }
 
-    /// Rows of queries `[rows, heads, width]` look in turns if the scores of all would take too much memory, should no kernel keep them to
-    /// itself.
+    /// Rows of queries `[rows, heads, width]` look in turns if the scores of all would take too much memory, should no
+    /// kernel keep them to itself.
     fn attend(&self, queries: &Tensor, rows: Range<i32>, seen: &KvView, found: &mut Vec<Tensor>) -> Result<()> {
         let KvView::Plain { keys, .. } = seen else {
             unreachable!("pictures are kept as they were computed")
         };
         let of_one = self.heads as u64 * keys.dim(2) as u64 * 4;
-        let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, i32::MAX as u64) as i32;
+        let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, i32::MAX as u64) as i32;
         let scale = (self.width as f32).powf(-0.5);
         let mut start = rows.start;
         while start < rows.end {
             let end = rows.end.min(start.saturating_add(together));
-            let some = queries.slice(0, start, end)?.reshape(&[1, end - start, self.heads, self.width])?;
-            found.push(scaled_dot_product_attention(&some.swapaxes(1, 2)?, seen, scale, &Mask::None, None)?);
+            let some = queries
+                .slice(0, start, end)?
+                .reshape(&[1, end - start, self.heads, self.width])?;
+            found.push(scaled_dot_product_attention(
+                &some.swapaxes(1, 2)?,
+                seen,
+                scale,
+                &Mask::None,
+                None,
+            )?);
             start = end;
         }
         Ok(())
     }
 
-    /// What the attention gave through its gate; nothing for rows that see no picture.
+    /// The attention's output through its gate; zeros for rows that see no image.
     pub fn gate_attention(&self, x: &Tensor, states: &CrossAttentionStates) -> Result<Tensor> {
         gated(x, &self.gates[0], states)
     }

@@ -1,26 +1,27 @@
-//! The gated delta net of Qwen 3.5 and Qwen 3 Next: a short convolution makes queries, keys and values of the last tokens, and
-//! the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
+//! The gated delta net of Qwen 3.5 and Qwen 3 Next: a short convolution makes queries, keys and values of the last
+//! tokens, and the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
 
 use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
 use mlx_rs::Dtype;
 
-use super::LoadContext;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::{each_sequence, DeltaRule, DeltaRuleInputs, Linear, Projection, RmsNorm, ShortConv};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
 
 /// Added to the squares of queries and keys before they become unit vectors; no config tells it.
 const UNIT_EPS: f32 = 1e-6;
 
-/// From the convolution to the gated norm everything is 32 bit: the state sums up a whole text.
+/// From the convolution to the gated norm everything is 32 bit: the state sums up a complete text.
 pub struct DeltaNet {
     key_heads: i32,
     value_heads: i32,
     key_width: i32,
     value_width: i32,
-    /// What makes queries, keys and values, the gate `z` of the output, `b` of the rates and `a` of the decays, side by side.
+    /// The joined projection of queries, keys and values, the gate `z` of the output, `b` of the rates and `a` of the
+    /// decays.
     in_proj: Linear,
     conv1d: ShortConv,
     /// Makes unit vectors.
@@ -73,7 +74,8 @@ impl DeltaNet {
             minus_speeds: Tensor::from_f32(&minus_speeds, &[value_heads]),
             zero: Tensor::scalar(0.0, Dtype::Float32)?,
             rule: DeltaRule::new(),
-            // Queries ought to be shorter by the root of the width. The norm undoes that up to what it adds to the mean.
+            // Queries ought to be shorter by the root of the width. The norm undoes that up to what it adds to the
+            // mean.
             norm: RmsNorm::new(norm, loading.config.norm.eps * key_width as f32)?,
             out_proj: Linear::load(weights, &format!("{path}.out_proj"), value_heads * value_width, hidden)?,
         };
@@ -89,7 +91,7 @@ impl DeltaNet {
             self.value_heads * self.value_width,
             self.value_heads,
         );
-        // Where each part of the projection ends.
+        // The end of each part of the projection.
         let mixed = 2 * keys + values;
         let (z, a) = (mixed + values, mixed + values + 2 * heads);
         let all = self.in_proj.forward(x)?;
@@ -105,11 +107,16 @@ impl DeltaNet {
         let units = self.unit_norm.forward(&units)?;
         let b_a = all.slice(1, z, a)?.astype(Dtype::Float32)?;
         // The logarithm of 1 + e to the input.
-        let speed = b_a.slice(1, heads, 2 * heads)?.add(&self.dt_bias)?.logaddexp(&self.zero)?;
+        let speed = b_a
+            .slice(1, heads, 2 * heads)?
+            .add(&self.dt_bias)?
+            .logaddexp(&self.zero)?;
         let tokens = DeltaRuleInputs {
             queries: units.slice(1, 0, self.key_heads)?,
             keys: units.slice(1, self.key_heads, 2 * self.key_heads)?,
-            values: filtered.slice(1, 2 * keys, mixed)?.reshape(&[length, heads, self.value_width])?,
+            values: filtered
+                .slice(1, 2 * keys, mixed)?
+                .reshape(&[length, heads, self.value_width])?,
             log_decays: speed.mul(&self.minus_speeds)?,
             betas: b_a.slice(1, 0, heads)?.sigmoid()?,
         };
@@ -136,7 +143,10 @@ impl DeltaNet {
 /// The projections of the input and the order of their rows: queries, keys, values, `z`, `b`, `a`.
 fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Projection> {
     let (key_heads, value_heads) = (config.key_heads as i32, config.value_heads as i32);
-    let (keys, values) = (key_heads * config.key_width as i32, value_heads * config.value_width as i32);
+    let (keys, values) = (
+        key_heads * config.key_width as i32,
+        value_heads * config.value_width as i32,
+    );
     let rows = |name: &str, outputs: i32| Projection::new(format!("{path}.{name}"), outputs);
     match config.projections {
         DeltaProjections::Apart => vec![

@@ -1,15 +1,16 @@
-//! The short convolution of LFM 2 in place of attention: `out(C · conv(B · x))`, with `B`, `C` and `x` projected from the input.
+//! The short convolution of LFM 2 in place of attention: `out(C · conv(B · x))`, with `B`, `C` and `x` projected from
+//! the input.
 
 use checkpoint::config::decoder::GatedConvConfig;
 
-use super::LoadContext;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::{each_sequence, Linear, ShortConv};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
 
-/// A gated short convolution over the whole width of the stream.
+/// A gated short convolution over the full width of the stream.
 pub struct GatedConv {
     width: i32,
     /// Makes `B`, `C` and `x` side by side.

@@ -2,13 +2,16 @@
 
 use checkpoint::config::decoder::{LayerConfig, NormPlacement};
 
-use super::cross_attention::CrossAttention;
-use super::residual_add::ResidualAdd;
-use super::{FeedForward, LoadContext, Mixer, Step};
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::parameters::parameters;
+use crate::mlx::parameters::parameters;
+use crate::models::decoder::cross_attention::CrossAttention;
+use crate::models::decoder::feed_forward::FeedForward;
+use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mixer::Mixer;
+use crate::models::decoder::residual_add::ResidualAdd;
+use crate::models::decoder::step::Step;
 
 /// One layer.
 pub(super) struct Layer {
@@ -24,7 +27,12 @@ impl Layer {
     pub(super) fn load(config: &LayerConfig, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let names = match config.norms {
             NormPlacement::Pre => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
-            NormPlacement::Post => [None, Some("post_attention_layernorm"), None, Some("post_feedforward_layernorm")],
+            NormPlacement::Post => [
+                None,
+                Some("post_attention_layernorm"),
+                None,
+                Some("post_feedforward_layernorm"),
+            ],
             NormPlacement::Sandwich => [
                 Some("input_layernorm"),
                 Some("post_attention_layernorm"),
@@ -35,7 +43,8 @@ impl Layer {
         let mut norm = |name: Option<&str>| {
             let width = loading.config.hidden_size as i32;
             let (config, dtype) = (loading.config.norm, loading.dtype);
-            let load = |name| RmsNorm::load_from(loading.weights, &format!("layers.{layer}.{name}"), width, config, dtype);
+            let load =
+                |name| RmsNorm::load_from(loading.weights, &format!("layers.{layer}.{name}"), width, config, dtype);
             name.map(load).transpose()
         };
         let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;
@@ -66,7 +75,7 @@ impl Layer {
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }
 
-    /// The same if the layer looks at pictures.
+    /// The same for a cross-attention layer.
     fn cross_attend<'a>(
         &'a self,
         cross: &CrossAttention,
@@ -80,7 +89,11 @@ impl Layer {
             return Ok(());
         };
         let found = cross.forward(&stream.normed(self.pre_mixer_norm.as_ref())?, &states)?;
-        residual_add.add(stream, cross.gate_attention(&found, &states)?, self.post_mixer_norm.as_ref())?;
+        residual_add.add(
+            stream,
+            cross.gate_attention(&found, &states)?,
+            self.post_mixer_norm.as_ref(),
+        )?;
         let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
         let fed = cross.gate_feed_forward(&fed, &states)?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())

@@ -1,16 +1,18 @@
-//! Multi-head latent attention, MLA (DeepSeek-V2, arXiv:2405.04434). For each position the cache keeps the latent, the short vector
-//! that keys and values of all heads are made from, and the rotary part of the key, which all heads share.
+//! Multi-head latent attention, MLA (DeepSeek-V2, arXiv:2405.04434). For each position the cache keeps the latent, the
+//! short vector that keys and values of all heads are made from, and the rotary part of the key, which all heads share.
 
 use checkpoint::config::mla::MlaConfig;
 
-use super::{LoadContext, Step};
 use crate::cache::{Cache, KvView, PlainCache};
 use crate::error::Result;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
-use crate::ops::{concatenate, QuantizedTensor};
-use crate::parameters::{parameters, Parameters};
-use crate::product_check::Layout;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::product_check::Layout;
+use crate::mlx::quantized::QuantizedTensor;
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::step::Step;
 use crate::weights::{Matrix, Weights};
 
 /// The attention of one layer.
@@ -42,9 +44,9 @@ pub struct Mla {
 enum HeadProjection {
     /// `[heads, own, rank]`.
     Plain(Tensor),
-    /// Rows of `own`, quantised along `rank`.
+    /// Rows of `own`, quantized along `rank`.
     QuantizedByHead(QuantizedTensor),
-    /// Rows of `rank`, quantised along `own`.
+    /// Rows of `rank`, quantized along `own`.
     QuantizedByRank(QuantizedTensor),
 }
 
@@ -145,12 +147,19 @@ impl Mla {
                 keys: concatenate(&[&self.keys.expand(&latents)?, &keys], 3)?,
                 values: self.values.expand(&latents)?,
             };
-            scaled_dot_product_attention(&concatenate(&[&nope, &rotated], 3)?, &seen, 1.0, &step.masks[self.mask], None)
+            scaled_dot_product_attention(
+                &concatenate(&[&nope, &rotated], 3)?,
+                &seen,
+                1.0,
+                &step.masks[self.mask],
+                None,
+            )
         })?;
         self.o_proj.forward(&attended)
     }
 
-    /// One position with absorbed weights: queries are projected to the latents, so that no key of the past has to be expanded.
+    /// One position with absorbed weights: queries are projected to the latents, so that no key of the past has to be
+    /// expanded.
     fn attend_absorbed(&self, nope: &Tensor, rotated: &Tensor, keys: &Tensor, latents: &Tensor) -> Result<Tensor> {
         let as_rows = |x: &Tensor, width: i32| x.reshape(&[1, 1, self.heads, width]);
         let nope = as_rows(&self.keys.to_latent(nope)?, self.rank)?.matmul(&latents.swapaxes(2, 3)?)?;
@@ -170,7 +179,8 @@ impl Mla {
     }
 }
 
-/// `[length, count · width]` to `[1, count, length, width]`, or the rows of several sequences to `[sequences, count, 1, width]`.
+/// `[length, count · width]` to `[1, count, length, width]`, or the rows of several sequences to `[sequences, count, 1,
+/// width]`.
 fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
     let (length, width) = (x.dim(0), x.dim(1) / count);
     match (length, count) {
@@ -183,20 +193,30 @@ fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
 impl HeadProjection {
     /// The matrices of keys and of values.
     fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<(Self, Self)> {
-        let [heads, rank, nope, value] =
-            [config.heads, config.kv_lora_rank, config.qk_nope_head_dim, config.v_head_dim].map(|width| width as i32);
+        let [heads, rank, nope, value] = [
+            config.heads,
+            config.kv_lora_rank,
+            config.qk_nope_head_dim,
+            config.v_head_dim,
+        ]
+        .map(|width| width as i32);
         let weights = &mut *loading.weights;
         let joined = format!("{path}.kv_b_proj");
         let (keys, values) = if weights.has(&format!("{joined}.weight")) {
             let own = nope + value;
-            let part = |rows: &Tensor, from: i32, to: i32| rows.reshape(&[heads, own, -1])?.slice(1, from, to)?.contiguous();
+            let part =
+                |rows: &Tensor, from: i32, to: i32| rows.reshape(&[heads, own, -1])?.slice(1, from, to)?.contiguous();
             let parts = |from: i32, to: i32, matrix: &Matrix| -> Result<Self> {
                 Ok(match matrix {
                     Matrix::Plain(rows) => Self::Plain(part(rows, from, to)?),
                     Matrix::Quantized(quantized) => Self::QuantizedByHead(QuantizedTensor {
                         weight: part(&quantized.weight, from, to)?,
                         scales: part(&quantized.scales, from, to)?,
-                        biases: quantized.biases.as_ref().map(|biases| part(biases, from, to)).transpose()?,
+                        biases: quantized
+                            .biases
+                            .as_ref()
+                            .map(|biases| part(biases, from, to))
+                            .transpose()?,
                         format: quantized.format,
                     }),
                 })

@@ -2,11 +2,11 @@
 
 use checkpoint::config::decoder::DenseConfig;
 
-use super::LoadContext;
 use crate::error::Result;
 use crate::layers::{Activation, Linear, Projection, ResidualStream, RmsNorm};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
 
 /// `down(activation(gate(x)) · up(x))`.
 pub struct Mlp {
@@ -17,8 +17,8 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row by row in turn in
-    /// `gate_up_pairs` (Falcon-OCR), and `down_proj`.
+    /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row
+    /// by row in turn in `gate_up_pairs` (Falcon-OCR), and `down_proj`.
     pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let at = |name: &str| format!("{path}.{name}");
@@ -30,7 +30,10 @@ impl Mlp {
             (&["gate_up_pairs"], vec![pairs.deinterleaved(&[0..1, 1..2])])
         } else {
             let names: &[&str] = &["gate_proj", "up_proj"];
-            (names, names.iter().map(|name| Projection::new(at(name), width)).collect())
+            (
+                names,
+                names.iter().map(|name| Projection::new(at(name), width)).collect(),
+            )
         };
         let down = format!("{path}.down_proj");
         if config.bias {

@@ -1,165 +1,40 @@
-//! The parametric decoder: builds the layers that a [`DecoderConfig`] describes and runs them. Names of tensors are those of
-//! Llama's checkpoints; families with other names say so in [`DecoderConfig::renames`].
+//! The parametric decoder: builds the layers that a [`DecoderConfig`] describes and runs them. Names of tensors are
+//! those of Llama's checkpoints; families with other names say so in [`DecoderConfig::renames`].
 //!
-//! A new kind of mixer or feed-forward is a file here with `load`, `forward` and `Parameters`, one variant of [`Mixer`] or [`FeedForward`],
-//! and one arm in each `match` below.
+//! A new kind of mixer or feed-forward is a file here with `load`, `forward` and `Parameters`, one variant of
+//! [`Mixer`](mixer::Mixer) or [`FeedForward`](feed_forward::FeedForward), and one arm in each `match` of its file.
 
 mod attention;
 mod cross_attention;
 mod delta_net;
+mod embedding_pass;
+mod feed_forward;
 mod gated_conv;
 mod layer;
+mod load_context;
+mod mixer;
 mod mla;
 mod mlp;
 mod residual_add;
 mod sparse_moe;
-mod whole;
+mod step;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LmHead, QueryScaling};
 use mlx_rs::Dtype;
 
-use crate::cache::{of_layer, Cache, CrossCache, RecurrentCache};
+use crate::cache::{of_layer, Cache};
 use crate::error::{Error, Result};
-use crate::layers::{norm_weight, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope, Rotation};
-use crate::models::{ChunkImage, Input};
-use crate::ops::Mask;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::layers::{norm_weight, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
+use crate::models::Input;
 use crate::weights::Weights;
-use attention::Attention;
-use cross_attention::CrossAttention;
-use delta_net::DeltaNet;
-use gated_conv::GatedConv;
 use layer::Layer;
-use mla::Mla;
-use mlp::Mlp;
+use load_context::LoadContext;
 use residual_add::ResidualAdd;
-use sparse_moe::SparseMoe;
+use step::{query_scale, Step};
 
-/// What the parts of a layer need in addition to their own config while they are loaded.
-struct LoadContext<'a, 'w> {
-    config: &'a DecoderConfig,
-    weights: &'a mut Weights<'w>,
-    /// Type of activations and of what is not quantised.
-    dtype: Dtype,
-    ropes: &'a [Rope],
-    /// The windows met so far; attention refers to its mask by the index.
-    windows: &'a mut Vec<Option<u32>>,
-}
-
-impl LoadContext<'_, '_> {
-    /// The index of the mask for this window.
-    fn mask(&mut self, window: Option<u32>) -> usize {
-        let known = self.windows.iter().position(|other| *other == window);
-        known.unwrap_or_else(|| {
-            self.windows.push(window);
-            self.windows.len() - 1
-        })
-    }
-}
-
-/// What all layers share in one step.
-struct Step<'a> {
-    /// How many sequences there are. Several have one row each.
-    sequences: usize,
-    ropes: &'a [Rope],
-    rotations: Vec<Rotation>,
-    /// One per window, for every sequence: one that has a single row sees all of its keys.
-    masks: Vec<Mask>,
-    /// One per sequence.
-    query_scaling: Vec<Option<QueryScale>>,
-    /// Pictures of the chunk.
-    images: &'a [ChunkImage],
-}
-
-/// The factors of queries at the positions of a step, which grow with the position.
-enum QueryScale {
-    /// At the only position.
-    Single(f32),
-    /// `[1, 1, length, 1]`.
-    PerPosition(Tensor),
-}
-
-/// How a layer mixes positions.
-enum Mixer {
-    Attention(Attention),
-    DeltaNet(DeltaNet),
-    GatedConv(GatedConv),
-    Mla(Box<Mla>),
-    CrossAttention(Box<CrossAttention>),
-}
-
-impl Mixer {
-    fn load(config: &decoder::Mixer, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
-        let path = format!("layers.{layer}");
-        match config {
-            decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(config, &format!("{path}.self_attn"), loading)?)),
-            decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(config, &format!("{path}.linear_attn"), loading)?)),
-            decoder::Mixer::Mla(config) => Ok(Self::Mla(Box::new(Mla::load(config, &format!("{path}.self_attn"), loading)?))),
-            decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(config, &format!("{path}.conv"), loading)?)),
-            decoder::Mixer::CrossAttention(config) => Ok(Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))),
-        }
-    }
-
-    fn cache(&self) -> Cache {
-        match self {
-            Self::Attention(attention) => attention.cache(),
-            Self::Mla(mla) => mla.cache(),
-            Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
-            Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
-        }
-    }
-
-    /// The index of its mask, for those that look at a cache of keys.
-    fn mask(&self) -> Option<usize> {
-        match self {
-            Self::Attention(attention) => Some(attention.mask()),
-            Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
-        }
-    }
-
-    fn forward(
-        &self,
-        stream: &mut ResidualStream<'_>,
-        norm: Option<&RmsNorm>,
-        step: &Step<'_>,
-        caches: &mut [&mut Cache],
-    ) -> Result<Tensor> {
-        match self {
-            Self::Attention(attention) => attention.forward(stream, norm, step, caches),
-            Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
-            Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
-            Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
-            Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
-        }
-    }
-}
-
-/// What a layer does with each position.
-enum FeedForward {
-    Dense(Mlp),
-    SparseMoe(Box<SparseMoe>),
-}
-
-impl FeedForward {
-    fn load(config: &decoder::FeedForward, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
-        let path = format!("layers.{layer}.mlp");
-        match config {
-            decoder::FeedForward::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
-            decoder::FeedForward::Moe(config) => Ok(Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?))),
-        }
-    }
-
-    fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        match self {
-            Self::Dense(mlp) => mlp.forward_normed(stream, norm),
-            Self::SparseMoe(moe) => moe.forward(&stream.normed(norm)?),
-        }
-    }
-}
-
-/// The whole model.
+/// The model.
 pub struct Decoder {
     hidden_size: u32,
     vocabulary: u32,
@@ -176,7 +51,7 @@ pub struct Decoder {
     norm: RmsNorm,
     /// `None` if the model makes embeddings.
     lm_head: Option<Linear>,
-    /// Whether several texts may be read one after another at once.
+    /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
     logits_factor: Option<Tensor>,
@@ -194,11 +69,14 @@ impl Decoder {
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embeddings = vocabulary + config.read_only_tokens as i32;
         let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
-        // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
+        // Before the layers, because dequantizing and transposing it takes the most memory of all, which is free while
+        // little else is loaded.
         let lm_head = match config.lm_head {
             LmHead::Absent => None,
             LmHead::Untied => Some(Linear::load(weights, "lm_head", hidden, vocabulary)?),
-            LmHead::UntiedIfPresent if weights.has("lm_head.weight") => Some(Linear::load(weights, "lm_head", hidden, vocabulary)?),
+            LmHead::UntiedIfPresent if weights.has("lm_head.weight") => {
+                Some(Linear::load(weights, "lm_head", hidden, vocabulary)?)
+            }
             LmHead::Tied | LmHead::UntiedIfPresent => Some(embed_tokens.as_linear(weights)?),
         };
         weights.materialize(lm_head.tensors())?;
@@ -220,7 +98,7 @@ impl Decoder {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
             readable: config.vocab_size + config.read_only_tokens,
-            packs: whole::packs(config),
+            packs: embedding_pass::packs(config),
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
@@ -233,9 +111,10 @@ impl Decoder {
             ropes,
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.query_scaling,
-                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::Mla(_) | decoder::Mixer::CrossAttention(_) => {
-                    None
-                }
+                decoder::Mixer::DeltaNet(_)
+                | decoder::Mixer::GatedConv(_)
+                | decoder::Mixer::Mla(_)
+                | decoder::Mixer::CrossAttention(_) => None,
             }),
             norm: RmsNorm::new(norm, config.norm.eps)?,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
@@ -245,7 +124,7 @@ impl Decoder {
         Ok(model)
     }
 
-    /// Whether a position is read alike however many come with it.
+    /// True if a position gives the same result however many come with it.
     pub fn reads_chunks_alike(&self) -> bool {
         self.ropes.iter().all(|rope| !rope.is_dynamic())
     }
@@ -255,17 +134,17 @@ impl Decoder {
         self.hidden_size
     }
 
-    /// How tokens of pictures are told apart, if by more than the number of tokens before them.
+    /// The positions of image tokens, if they depend on more than the number of tokens before them.
     pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
         self.ropes.iter().find_map(Rope::multimodal_rope)
     }
 
-    /// How many tokens it reads.
+    /// The number of tokens that it reads.
     pub fn readable(&self) -> u32 {
         self.readable
     }
 
-    /// How many tokens its vocabulary has.
+    /// The number of tokens of its vocabulary.
     pub fn vocabulary(&self) -> u32 {
         self.vocabulary
     }
@@ -275,8 +154,8 @@ impl Decoder {
         self.layers.iter().map(|layer| layer.mixer.cache()).collect()
     }
 
-    /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or one of them in
-    /// each sequence.
+    /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
+    /// one of them in each sequence.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         let step = self.step(input, input.ids.size() / sequences.len(), sequences)?;
         let mut stream = ResidualStream::new(input.place(self.embed(input.ids)?)?);
@@ -302,7 +181,10 @@ impl Decoder {
     fn step<'a>(&'a self, input: &Input<'a>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'a>> {
         let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
         let offsets: Vec<usize> = sequences.iter().map(offset).collect();
-        let next: Vec<usize> = (0..).zip(&offsets).map(|(index, offset)| input.position(index, *offset)).collect();
+        let next: Vec<usize> = (0..)
+            .zip(&offsets)
+            .map(|(index, offset)| input.position(index, *offset))
+            .collect();
         let rotation = |rope: &Rope| match (input.positions, &next[..]) {
             (Some(positions), _) => rope.at_positions(positions),
             (None, [place]) => Ok(rope.at(*place, length)),
@@ -344,9 +226,9 @@ impl Decoder {
 /// The config with what only the weights tell.
 fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
-    config.norm.offset |=
-        config.norm_offset_unless_sanitized && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
-    // Conversions for text alone may leave out the tokens that stand for pictures.
+    config.norm.offset |= config.norm_offset_unless_sanitized
+        && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    // Conversions for text alone may leave out the tokens that stand for images.
     let stored = weights.shape("embed_tokens.weight").and_then(|shape| shape.first());
     if stored.is_some_and(|rows| *rows == config.vocab_size as i32) {
         config.read_only_tokens = 0;
@@ -358,7 +240,10 @@ fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
 fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Vec<Rope>> {
     let heads = config.layers.iter().find_map(|layer| match &layer.mixer {
         decoder::Mixer::Attention(attention) => Some(attention.heads as i32),
-        decoder::Mixer::Mla(_) | decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
+        decoder::Mixer::Mla(_)
+        | decoder::Mixer::DeltaNet(_)
+        | decoder::Mixer::GatedConv(_)
+        | decoder::Mixer::CrossAttention(_) => None,
     });
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
@@ -380,40 +265,6 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> Res
             Ok(rope.with_directions(directions.astype(Dtype::Float32)?.to_f32()?))
         })
         .collect()
-}
-
-/// The factors of queries from `offset` on; `None` if they are all 1, as within the context that the model was trained for.
-fn query_scale(query_scaling: QueryScaling, offset: usize, length: usize) -> Option<QueryScale> {
-    let scale_at = |position: usize| 1.0 + query_scaling.beta * (1.0 + (position / query_scaling.original_context as usize) as f32).ln();
-    if offset + length <= query_scaling.original_context as usize {
-        return None;
-    }
-    if length == 1 {
-        return Some(QueryScale::Single(scale_at(offset)));
-    }
-    let factors: Vec<f32> = (offset..offset + length).map(scale_at).collect();
-    Some(QueryScale::PerPosition(Tensor::from_f32(&factors, &[1, 1, length as i32, 1])))
-}
-
-impl Parameters for Mixer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Attention(attention) => attention.visit(visitor),
-            Self::Mla(mla) => mla.visit(visitor),
-            Self::DeltaNet(net) => net.visit(visitor),
-            Self::GatedConv(conv) => conv.visit(visitor),
-            Self::CrossAttention(cross) => cross.visit(visitor),
-        }
-    }
-}
-
-impl Parameters for FeedForward {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Dense(mlp) => mlp.visit(visitor),
-            Self::SparseMoe(moe) => moe.visit(visitor),
-        }
-    }
 }
 
 parameters!(Decoder {

@@ -5,13 +5,13 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 
 /// How the parts of a layer are added to the residual stream.
 #[derive(Default)]
 pub(super) struct ResidualAdd {
-    /// What they are multiplied by before.
+    /// The factor of the summands.
     factor: Option<Tensor>,
     /// The least and the greatest number that may come out, as 32 bit floats, for types that end early.
     bounds: Option<(Tensor, Tensor)>,
@@ -23,7 +23,10 @@ impl ResidualAdd {
         const GREATEST: f32 = 65504.0;
         let bound = |value| Tensor::scalar(value, Dtype::Float32);
         Ok(Self {
-            factor: config.residual_multiplier.map(|value| Tensor::scalar(value, dtype)).transpose()?,
+            factor: config
+                .residual_multiplier
+                .map(|value| Tensor::scalar(value, dtype))
+                .transpose()?,
             bounds: match config.clip_residual && dtype == Dtype::Float16 {
                 true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
                 false => None,
@@ -32,7 +35,12 @@ impl ResidualAdd {
     }
 
     /// Adds `norm(part)`.
-    pub(super) fn add<'a>(&self, stream: &mut ResidualStream<'a>, part: Tensor, norm: Option<&'a RmsNorm>) -> Result<()> {
+    pub(super) fn add<'a>(
+        &self,
+        stream: &mut ResidualStream<'a>,
+        part: Tensor,
+        norm: Option<&'a RmsNorm>,
+    ) -> Result<()> {
         if self.factor.is_none() && self.bounds.is_none() {
             return stream.add(part, norm, None);
         }

@@ -4,12 +4,12 @@ use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
 use mlx_rs::Dtype;
 
-use super::mlp::Mlp;
-use super::LoadContext;
 use crate::error::Result;
 use crate::layers::{top_k_indices, Activation, Experts, Linear};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mlp::Mlp;
 use crate::weights::ExpertShape;
 
 /// A sparse mixture of experts: each token goes through a few of many networks.
@@ -62,10 +62,16 @@ impl SparseMoe {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let numbers = self.gates.forward(x)?;
         let gated = numbers.dim(1) > self.count;
-        let routed = if gated { numbers.slice(1, 0, self.count)? } else { numbers.clone() };
+        let routed = if gated {
+            numbers.slice(1, 0, self.count)?
+        } else {
+            numbers.clone()
+        };
         let (indices, shares) = self.router.choose(&routed)?;
         let fed = self.experts.forward(x, &indices, &shares)?;
-        let Some(shared) = &self.shared_experts else { return Ok(fed) };
+        let Some(shared) = &self.shared_experts else {
+            return Ok(fed);
+        };
         let shared = shared.forward(x)?;
         if !gated {
             return fed.add(&shared);
@@ -82,14 +88,14 @@ struct Router {
     /// e_score_correction_bias, in 32 bits, `[1, experts]`.
     correction: Option<Tensor>,
     factor: Option<Tensor>,
-    /// What the scores of experts in groups that are not chosen from become.
+    /// The score of experts in groups that are not chosen.
     nothing: Option<Tensor>,
 }
 
 impl Router {
     fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
         let router = config.router;
-        // Sigmoid scores are made and kept in 32 bits, as the reference does: their small differences decide.
+        // Sigmoid scores are computed and stored in 32 bits, as the reference does: their small differences decide.
         let dtype = if router.scoring == Scoring::Sigmoid {
             Dtype::Float32
         } else {
@@ -120,11 +126,15 @@ impl Router {
         Ok(router)
     }
 
-    /// For the `logits` `[length, experts]` of the gate the chosen experts and how much each counts, `[length, chosen]`.
+    /// For the `logits` `[length, experts]` of the gate the chosen experts and how much each counts, `[length,
+    /// chosen]`.
     fn choose(&self, logits: &Tensor) -> Result<(Tensor, Tensor)> {
         let config = &self.config;
         // Shares of the chosen among themselves are the softmax of their logits alone.
-        let alone = config.scoring == Scoring::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none();
+        let alone = config.scoring == Scoring::Softmax
+            && config.normalised
+            && config.groups.is_none()
+            && self.correction.is_none();
         let scores = match config.scoring {
             Scoring::Softmax if alone => logits.clone(),
             Scoring::Softmax => logits.softmax(1, true)?,
@@ -135,11 +145,14 @@ impl Router {
             ranking = ranking.add(correction)?;
         }
         let indices = match (config.groups, &self.nothing) {
-            // Experts of the other groups tie at zero. If a correction pushes those of the best groups below zero, some of the tied
-            // are chosen: the first ones, as the reference sorts them.
+            // Experts of the other groups tie at zero. If a correction pushes those of the best groups below zero, some
+            // of the tied are chosen: the first ones, as the reference sorts them.
             (Some(groups), Some(nothing)) => {
                 ranking = best_groups(&ranking, groups, nothing)?;
-                ranking.negative()?.argpartition(self.chosen - 1, 1)?.slice(1, 0, self.chosen)?
+                ranking
+                    .negative()?
+                    .argpartition(self.chosen - 1, 1)?
+                    .slice(1, 0, self.chosen)?
             }
             _ => top_k_indices(&ranking, self.chosen)?,
         };
@@ -197,7 +210,7 @@ parameters!(SparseMoe {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::tensor::connect;
+    use crate::mlx::device::connect;
 
     /// The chosen experts of one token in rising order, each with its share.
     fn choose(config: RouterConfig, correction: Option<[f32; 6]>, logits: [f32; 6]) -> Vec<(u32, f32)> {
@@ -265,11 +278,17 @@ mod tests {
             ..RouterConfig::new(Scoring::Sigmoid, true)
         };
         // Groups of two: their best are 0.9, 0.6 and 0.4; their two best together 1.0, 1.1 and 0.7.
-        assert_close(&choose(grouped(GroupScore::Best, 1), None, scores), &[(0, 0.9), (1, 0.1)]);
+        assert_close(
+            &choose(grouped(GroupScore::Best, 1), None, scores),
+            &[(0, 0.9), (1, 0.1)],
+        );
         assert_close(
             &choose(grouped(GroupScore::TwoBest, 1), None, scores),
             &[(2, 6.0 / 11.0), (3, 5.0 / 11.0)],
         );
-        assert_close(&choose(grouped(GroupScore::TwoBest, 3), None, scores), &[(0, 0.6), (2, 0.4)]);
+        assert_close(
+            &choose(grouped(GroupScore::TwoBest, 3), None, scores),
+            &[(0, 0.6), (2, 0.4)],
+        );
     }
 }

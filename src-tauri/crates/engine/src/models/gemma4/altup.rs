@@ -1,5 +1,6 @@
-//! Gemma 3n: several streams of which a layer computes one, predicting the others before and correcting them after (AltUp), with a shortcut beside
-//! its attention (Laurel) and networks that let only their greatest gates through. Reference: transformers' `modeling_gemma3n.py`.
+//! Gemma 3n: several streams of which a layer computes one, predicting the others before and correcting them after
+//! (AltUp), with a shortcut around its attention (Laurel) and networks that let only their greatest gates through.
+//! Reference: transformers' `modeling_gemma3n.py`.
 
 use checkpoint::config::gemma4::{AltUpConfig, Gemma4Config};
 use mlx_rs::Dtype;
@@ -9,9 +10,9 @@ use super::inputs::InputGate;
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
 use crate::layers::{Gelu, Linear, ResidualStream, RmsNorm};
-use crate::ops::stack;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::ops::stack;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The least mean square that a stream is divided by the root of.
@@ -19,15 +20,20 @@ const LEAST: f32 = 1e-5;
 
 /// The layers, with the way from one stream to several before them and back after them.
 pub(super) struct AltUpLayers {
-    /// What makes each of the others of the first.
+    /// The projections that make the other streams from the first.
     projections: Vec<Linear>,
-    /// What is made of each of the others at the end.
+    /// The projections of the other streams at the end.
     unembed_projections: Vec<Linear>,
     layers: Vec<Layer>,
 }
 
 impl AltUpLayers {
-    pub(super) fn load(config: &Gemma4Config, altup: &AltUpConfig, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &Gemma4Config,
+        altup: &AltUpConfig,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let hidden = config.hidden_size as i32;
         let projections = |name: &str, weights: &mut Weights<'_>| -> Result<Vec<Linear>> {
             let others = 0..altup.streams as usize - 1;
@@ -46,7 +52,10 @@ impl AltUpLayers {
 
     /// The streams `[rows, streams, hidden]` that begin with `h` `[rows, hidden]`.
     pub(super) fn begin(&self, h: &Tensor) -> Result<Tensor> {
-        let others = self.projections.iter().map(|projection| like(h, &projection.forward(h)?));
+        let others = self
+            .projections
+            .iter()
+            .map(|projection| like(h, &projection.forward(h)?));
         let all: Vec<Tensor> = std::iter::once(Ok(h.clone())).chain(others).collect::<Result<_>>()?;
         stack(&all.iter().collect::<Vec<_>>(), 1)
     }
@@ -69,7 +78,9 @@ impl AltUpLayers {
 
 /// Stream `index` `[rows, hidden]` of all.
 fn one_of(streams: &Tensor, index: i32) -> Result<Tensor> {
-    streams.slice(1, index, index + 1)?.reshape(&[streams.dim(0), streams.dim(2)])
+    streams
+        .slice(1, index, index + 1)?
+        .reshape(&[streams.dim(0), streams.dim(2)])
 }
 
 /// The mean square of each row in 32 bit floats, `[rows, 1]`.
@@ -82,8 +93,14 @@ fn mean_square(x: &Tensor) -> Result<Tensor> {
 fn like(pattern: &Tensor, x: &Tensor) -> Result<Tensor> {
     let wanted = mean_square(pattern)?;
     // The root of the one over the root of the other.
-    let root = wanted.mul(&wanted.maximum(&Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?)?.rsqrt()?)?;
-    let found = mean_square(x)?.maximum(&Tensor::scalar(LEAST, Dtype::Float32)?)?.rsqrt()?;
+    let root = wanted.mul(
+        &wanted
+            .maximum(&Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?)?
+            .rsqrt()?,
+    )?;
+    let found = mean_square(x)?
+        .maximum(&Tensor::scalar(LEAST, Dtype::Float32)?)?
+        .rsqrt()?;
     x.mul(&root.mul(&found)?.astype(x.dtype())?)
 }
 
@@ -107,7 +124,13 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &Gemma4Config,
+        altup: &AltUpConfig,
+        layer: usize,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
         let path = |name: &str| format!("layers.{layer}.{name}");
         let norm = |weights: &mut Weights<'_>, name: &str| RmsNorm::load(weights, &path(name), hidden, eps);
@@ -118,7 +141,9 @@ impl Layer {
         };
         weights.materialize(&scale)?;
         let width = config.hidden_size_per_layer_input.unwrap_or(0) as i32;
-        let others: Vec<f32> = (0..altup.streams).map(|index| if index == 0 { 0.0 } else { 1.0 }).collect();
+        let others: Vec<f32> = (0..altup.streams)
+            .map(|index| if index == 0 { 0.0 } else { 1.0 })
+            .collect();
         Ok(Self {
             active: altup.active as i32,
             input_layernorm: norm(weights, "input_layernorm")?,
@@ -136,8 +161,8 @@ impl Layer {
         })
     }
 
-    /// Takes the streams `[rows, streams, hidden]` through this layer, which has inputs `[rows, width]` of its own; keys and values as
-    /// [`Attention::forward`] has them.
+    /// Takes the streams `[rows, streams, hidden]` through this layer, which has inputs `[rows, width]` of its own;
+    /// keys and values as [`Attention::forward`] has them.
     pub(super) fn forward(
         &self,
         streams: &Tensor,
@@ -167,7 +192,9 @@ impl Layer {
         }
         let projected = self.input_gate.forward(&mut ResidualStream::new(first), input)?;
         let projected = self.input_gate.output_norm().forward(&projected)?;
-        let to_others = projected.reshape(&[projected.dim(0), 1, projected.dim(1)])?.mul(&self.others)?;
+        let to_others = projected
+            .reshape(&[projected.dim(0), 1, projected.dim(1)])?
+            .mul(&self.others)?;
         corrected.add(&to_others)
     }
 }
@@ -207,7 +234,13 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &Gemma4Config,
+        altup: &AltUpConfig,
+        layer: usize,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let path = |part: &str| format!("layers.{layer}.mlp.{part}");
         let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
         // The quantile of a normal distribution.
@@ -219,7 +252,11 @@ impl Mlp {
         let cutoff = (part > 0.0).then(|| quantile(part)).transpose()?;
         weights.materialize(&cutoff)?;
         Ok(Self {
-            gate_up_proj: Linear::load_joined(weights, &[(path("gate_proj"), width), (path("up_proj"), width)], hidden)?,
+            gate_up_proj: Linear::load_joined(
+                weights,
+                &[(path("gate_proj"), width), (path("up_proj"), width)],
+                hidden,
+            )?,
             gelu: gelu.clone(),
             down_proj: Linear::load(weights, &path("down_proj"), width, hidden)?,
             cutoff,
@@ -239,13 +276,16 @@ impl Mlp {
             let floor = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
             let deviation = variance.mul(&variance.maximum(&floor)?.rsqrt()?)?;
             let zero = Tensor::scalar(0.0, Dtype::Float32)?;
-            gate = apart.sub(&deviation.mul(cutoff)?)?.maximum(&zero)?.astype(gate.dtype())?;
+            gate = apart
+                .sub(&deviation.mul(cutoff)?)?
+                .maximum(&zero)?
+                .astype(gate.dtype())?;
         }
         self.down_proj.forward(&self.gelu.times(&gate, &up)?)
     }
 }
 
-/// How streams predict and correct each other. Products of so few numbers are made in 32 bits.
+/// How streams predict and correct each other. Products of this few numbers are computed in 32 bits.
 struct AltUp {
     /// The norm before it, over the width.
     norm: RmsNorm,
@@ -281,8 +321,12 @@ impl AltUp {
     /// Each stream and what all make of it, `[rows, streams, hidden]`.
     fn predict(&self, streams: &Tensor, active: i32) -> Result<Tensor> {
         let count = streams.dim(1);
-        let shares = self.prediction_coefs.forward(&self.modalities(&one_of(streams, active)?)?)?;
-        let shares = shares.reshape(&[streams.dim(0), count, count])?.astype(Dtype::Float32)?;
+        let shares = self
+            .prediction_coefs
+            .forward(&self.modalities(&one_of(streams, active)?)?)?;
+        let shares = shares
+            .reshape(&[streams.dim(0), count, count])?
+            .astype(Dtype::Float32)?;
         let wide = streams.astype(Dtype::Float32)?;
         shares.matmul(&wide)?.add(&wide)?.astype(streams.dtype())
     }
@@ -290,9 +334,17 @@ impl AltUp {
     /// The predicted streams, moved by what the computed one differs from what was predicted of it.
     fn correct(&self, predicted: &Tensor, active: &Tensor, computed: &Tensor) -> Result<Tensor> {
         let (rows, count, hidden) = (predicted.dim(0), predicted.dim(1), predicted.dim(2));
-        let shares = self.correction_coefs.forward(&self.modalities(computed)?)?.astype(Dtype::Float32)?;
-        let shares = shares.add(&Tensor::scalar(1.0, Dtype::Float32)?)?.reshape(&[rows, count, 1])?;
-        let moved = computed.sub(active)?.reshape(&[rows, 1, hidden])?.astype(Dtype::Float32)?;
+        let shares = self
+            .correction_coefs
+            .forward(&self.modalities(computed)?)?
+            .astype(Dtype::Float32)?;
+        let shares = shares
+            .add(&Tensor::scalar(1.0, Dtype::Float32)?)?
+            .reshape(&[rows, count, 1])?;
+        let moved = computed
+            .sub(active)?
+            .reshape(&[rows, 1, hidden])?
+            .astype(Dtype::Float32)?;
         moved
             .mul(&shares)?
             .add(&predicted.astype(Dtype::Float32)?)?

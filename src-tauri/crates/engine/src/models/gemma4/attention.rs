@@ -1,22 +1,23 @@
-//! Attention of Gemma 4: normed queries, keys and values; full layers have wider heads, and in the large models no values of
-//! their own. Layers at the end of the small models look at the keys and values of an earlier layer.
+//! Attention of Gemma 4: normed queries, keys and values; full layers have wider heads, and in the large models no
+//! values of their own. Layers at the end of the small models attend to the keys and values of an earlier layer.
 
 use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config};
 
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
 use crate::layers::{
-    join_sequences, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream, RmsNorm, Rope, Rotation,
+    join_sequences, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream, RmsNorm,
+    Rope, Rotation,
 };
-use crate::ops::{concatenate, Mask};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::ops::{concatenate, Mask};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Queries and keys are normed, so that nothing is left to scale.
 const SCALE: f32 = 1.0;
 
-/// What all layers of a kind share in one step.
+/// Everything that all layers of a kind share in one step.
 pub(super) struct Step<'a> {
     /// How many sequences there are. Several have one row each.
     pub(super) sequences: usize,
@@ -30,7 +31,8 @@ impl Step<'_> {
         self.rope.forward(heads, &self.rotation)
     }
 
-    /// `[length, heads, width]` as `[1, heads, length, width]`, or the rows of several sequences as `[sequences, heads, 1, width]`.
+    /// `[length, heads, width]` as `[1, heads, length, width]`, or the rows of several sequences as `[sequences, heads,
+    /// 1, width]`.
     fn by_head(&self, x: &Tensor) -> Result<Tensor> {
         let &[length, heads, width] = x.shape() else {
             unreachable!("heads stand in the second of three axes")
@@ -100,8 +102,8 @@ impl Attention {
         })
     }
 
-    /// What the normed stream gives, `[rows, hidden]`. Keys and values of each sequence come from the layer's own caches, or, if
-    /// it has none, from the layer that shares its.
+    /// The attention's output for the normed stream, `[rows, hidden]`. Keys and values of each sequence come from the
+    /// layer's own caches, or, if it has none, from the layer that shares its.
     pub(super) fn forward(
         &self,
         stream: &mut ResidualStream<'_>,
@@ -143,7 +145,13 @@ impl Attention {
         };
         let turning = step.rotate(&turning)?;
         let keys = turning.slice(1, heads, turned)?;
-        self.attend(&turning.slice(1, 0, heads)?, Some(&(keys, values)), step, caches, shared)
+        self.attend(
+            &turning.slice(1, 0, heads)?,
+            Some(&(keys, values)),
+            step,
+            caches,
+            shared,
+        )
     }
 
     /// Attention of each sequence to its own keys and values, after those of this layer, if it has any, are added.

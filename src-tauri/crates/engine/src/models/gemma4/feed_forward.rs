@@ -1,11 +1,12 @@
-//! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts next to it, each between norms of its own.
+//! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts next to it, each between norms of
+//! its own.
 
 use checkpoint::config::gemma4::{Gemma4Config, Gemma4MoeConfig};
 
 use crate::error::Result;
 use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 
 pub(super) struct FeedForward {
@@ -28,11 +29,14 @@ impl FeedForward {
         })
     }
 
-    /// What the stream gets, once [`FeedForward::output_norm`] has normed it.
+    /// The summand for the stream, before [`FeedForward::output_norm`].
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
         let fed = self.mlp.forward_normed(stream, &self.pre_feedforward_layernorm)?;
         match &self.moe {
-            Some(moe) => moe.post_feedforward_layernorm_1.forward(&fed)?.add(&moe.forward(stream.sum()?)?),
+            Some(moe) => moe
+                .post_feedforward_layernorm_1
+                .forward(&fed)?
+                .add(&moe.forward(stream.sum()?)?),
             None => Ok(fed),
         }
     }
@@ -54,7 +58,11 @@ impl Mlp {
         let path = |part: &str| format!("layers.{layer}.mlp.{part}");
         let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
         Ok(Self {
-            gate_up_proj: Linear::load_joined(weights, &[(path("gate_proj"), width), (path("up_proj"), width)], hidden)?,
+            gate_up_proj: Linear::load_joined(
+                weights,
+                &[(path("gate_proj"), width), (path("up_proj"), width)],
+                hidden,
+            )?,
             activation: Activation::Gelu(gelu.clone()),
             down_proj: Linear::load(weights, &path("down_proj"), width, hidden)?,
         })
@@ -77,7 +85,13 @@ struct SparseMoe {
 }
 
 impl SparseMoe {
-    fn load(config: &Gemma4Config, of: &Gemma4MoeConfig, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &Gemma4Config,
+        of: &Gemma4MoeConfig,
+        layer: usize,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let shape = ExpertShape {
             experts: of.num_experts as i32,
             hidden: config.hidden_size as i32,
@@ -87,7 +101,13 @@ impl SparseMoe {
         let activation = Activation::Gelu(gelu.clone());
         Ok(Self {
             router: Router::load(config, of, layer, weights)?,
-            experts: Experts::load(weights, &format!("layers.{layer}"), shape, of.top_k_experts as i32, activation)?,
+            experts: Experts::load(
+                weights,
+                &format!("layers.{layer}"),
+                shape,
+                of.top_k_experts as i32,
+                activation,
+            )?,
             pre_feedforward_layernorm_2: norm(config, layer, "pre_feedforward_layernorm_2", weights)?,
             post_feedforward_layernorm_1: norm(config, layer, "post_feedforward_layernorm_1", weights)?,
             post_feedforward_layernorm_2: norm(config, layer, "post_feedforward_layernorm_2", weights)?,

@@ -1,13 +1,13 @@
-//! Per-layer inputs (Gemma 4 E2B and E4B): in addition to the residual stream, every layer gets a few numbers of its own for each
-//! token, from a table of the token and from a projection of its embedding.
+//! Per-layer inputs (Gemma 4 E2B and E4B): in addition to the residual stream, every layer gets a few numbers of its
+//! own for each token, from a table of the token and from a projection of its embedding.
 
 use checkpoint::config::gemma4::Gemma4Config;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The inputs that every layer gets for each token in addition to the residual stream.
@@ -26,9 +26,19 @@ impl PerLayerInputs {
         let (hidden, all) = (config.hidden_size, (width * config.layers.len() as u32) as i32);
         Ok(Self {
             width: width as i32,
-            embed_tokens_per_layer: Embedding::load(weights, "embed_tokens_per_layer", config.vocab_size_per_layer_input as i32, all)?,
+            embed_tokens_per_layer: Embedding::load(
+                weights,
+                "embed_tokens_per_layer",
+                config.vocab_size_per_layer_input as i32,
+                all,
+            )?,
             per_layer_model_projection: Linear::load(weights, "per_layer_model_projection", hidden as i32, all)?,
-            per_layer_projection_norm: RmsNorm::load(weights, "per_layer_projection_norm", width as i32, config.rms_norm_eps)?,
+            per_layer_projection_norm: RmsNorm::load(
+                weights,
+                "per_layer_projection_norm",
+                width as i32,
+                config.rms_norm_eps,
+            )?,
             embedding_scale: Tensor::scalar((width as f32).sqrt(), dtype)?,
             projection_scale: Tensor::scalar((hidden as f32).powf(-0.5), dtype)?,
             joint_scale: Tensor::scalar(0.5f32.sqrt(), dtype)?,
@@ -44,9 +54,15 @@ impl PerLayerInputs {
     /// `[length, layers · width]` for `ids` and their scaled embeddings `h`.
     pub(super) fn forward(&self, ids: &Tensor, h: &Tensor) -> Result<Tensor> {
         let tokens = self.embed_tokens_per_layer.forward(ids)?.mul(&self.embedding_scale)?;
-        let context = self.per_layer_model_projection.forward(h)?.mul(&self.projection_scale)?;
+        let context = self
+            .per_layer_model_projection
+            .forward(h)?
+            .mul(&self.projection_scale)?;
         let by_layer = context.reshape(&[h.dim(0), -1, self.width])?;
-        let context = self.per_layer_projection_norm.forward(&by_layer)?.reshape(tokens.shape())?;
+        let context = self
+            .per_layer_projection_norm
+            .forward(&by_layer)?
+            .reshape(tokens.shape())?;
         context.add(&tokens)?.mul(&self.joint_scale)
     }
 }
@@ -60,18 +76,29 @@ pub(super) struct InputGate {
 }
 
 impl InputGate {
-    pub(super) fn load(config: &Gemma4Config, layer: usize, width: i32, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &Gemma4Config,
+        layer: usize,
+        width: i32,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let path = |part: &str| format!("layers.{layer}.{part}");
         let hidden = config.hidden_size as i32;
         Ok(Self {
             per_layer_input_gate: Linear::load(weights, &path("per_layer_input_gate"), hidden, width)?,
             gelu: gelu.clone(),
             per_layer_projection: Linear::load(weights, &path("per_layer_projection"), width, hidden)?,
-            post_per_layer_input_norm: RmsNorm::load(weights, &path("post_per_layer_input_norm"), hidden, config.rms_norm_eps)?,
+            post_per_layer_input_norm: RmsNorm::load(
+                weights,
+                &path("post_per_layer_input_norm"),
+                hidden,
+                config.rms_norm_eps,
+            )?,
         })
     }
 
-    /// What the stream gets, once [`InputGate::output_norm`] has normed it.
+    /// The summand for the stream, before [`InputGate::output_norm`].
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, input: &Tensor) -> Result<Tensor> {
         let gated = self.per_layer_input_gate.gelu_times(stream, &self.gelu, input)?;
         self.per_layer_projection.forward(&gated)

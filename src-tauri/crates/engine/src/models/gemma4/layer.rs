@@ -8,8 +8,8 @@ use super::inputs::InputGate;
 use crate::cache::{Cache, KvView};
 use crate::error::Result;
 use crate::layers::{Gelu, ResidualStream, RmsNorm};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 pub(super) struct Layer {
@@ -25,7 +25,9 @@ pub(super) struct Layer {
 impl Layer {
     pub(super) fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
         let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
-        let norm = |weights: &mut Weights<'_>, name: &str| RmsNorm::load(weights, &format!("layers.{layer}.{name}"), hidden, eps);
+        let norm = |weights: &mut Weights<'_>, name: &str| {
+            RmsNorm::load(weights, &format!("layers.{layer}.{name}"), hidden, eps)
+        };
         let scalar = weights.take(&format!("layers.{layer}.layer_scalar"), &[1])?;
         Ok(Self {
             input_layernorm: norm(weights, "input_layernorm")?,
@@ -50,7 +52,9 @@ impl Layer {
         caches: &mut [&mut Cache],
         shared: &mut Vec<KvView>,
     ) -> Result<()> {
-        let attended = self.self_attn.forward(stream, &self.input_layernorm, step, caches, shared)?;
+        let attended = self
+            .self_attn
+            .forward(stream, &self.input_layernorm, step, caches, shared)?;
         stream.add(attended, Some(&self.post_attention_layernorm), None)?;
         let fed = self.feed_forward.forward(stream)?;
         let scalar = self.layer_scalar.as_ref();

@@ -1,6 +1,6 @@
-//! Gemma 4 and Gemma 3n, the text models: sliding and full attention with heads of different width, keys and values that later layers
-//! share, per-layer inputs, experts, squeezed logits. Names are those of the checkpoint. Reference: transformers'
-//! `modeling_gemma4.py`.
+//! Gemma 4 and Gemma 3n, the text models: sliding and full attention with heads of different width, keys and values
+//! that later layers share, per-layer inputs, experts, squeezed logits. Names are those of the checkpoint. Reference:
+//! transformers' `modeling_gemma4.py`.
 
 mod altup;
 mod attention;
@@ -18,9 +18,9 @@ use layer::Layer;
 use crate::cache::{of_layer, Cache, PlainCache, RotatingCache};
 use crate::error::Result;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::models::Input;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The layers, first to last.
@@ -31,7 +31,7 @@ enum Layers {
     AltUp(AltUpLayers),
 }
 
-/// The whole model.
+/// The model.
 pub struct Gemma4 {
     config: Gemma4Config,
     embed_tokens: Embedding,
@@ -53,7 +53,8 @@ impl Gemma4 {
         let dtype = final_norm.dtype();
         let gelu = Gelu::new(dtype)?;
         let embed_tokens = Embedding::load(weights, "embed_tokens", vocabulary, hidden)?;
-        // Before the layers, because dequantising and transposing it takes the most memory of all, which is free while little else is loaded.
+        // Before the layers, because dequantizing and transposing it takes the most memory of all, which is free while
+        // little else is loaded.
         let lm_head = if config.tie_word_embeddings {
             embed_tokens.as_linear(weights)?
         } else {
@@ -82,7 +83,10 @@ impl Gemma4 {
             // Rounded to the model's type, as the training code and mlx-lm have it.
             embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,
             embed_tokens,
-            softcap: config.final_logit_softcapping.map(|cap| Tensor::scalar(cap, dtype)).transpose()?,
+            softcap: config
+                .final_logit_softcapping
+                .map(|cap| Tensor::scalar(cap, dtype))
+                .transpose()?,
             sliding_rope: rope(config.head_dim, &config.sliding_rope)?,
             full_rope: rope(config.global_head_dim, &config.full_rope)?,
             config: config.clone(),
@@ -96,7 +100,7 @@ impl Gemma4 {
         self.config.hidden_size
     }
 
-    /// How many tokens its vocabulary has.
+    /// The number of tokens of its vocabulary.
     pub fn vocabulary(&self) -> u32 {
         self.config.vocab_size
     }
@@ -112,17 +116,17 @@ impl Gemma4 {
             .collect()
     }
 
-    /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or one of them in
-    /// each sequence.
+    /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
+    /// one of them in each sequence.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         let length = input.ids.size() / sequences.len();
-        // Pictures take the place of what was scaled, and are not scaled themselves.
+        // Images take the place of what was scaled, and are not scaled themselves.
         let h = input.place(self.embed_tokens.forward(input.ids)?.mul(&self.embed_scale)?)?;
         let inputs = match &self.per_layer_inputs {
             None => None,
             Some(inputs) => Some(match input.is_text() {
                 None => inputs.forward(&self.with_inputs(input.ids)?, &h)?,
-                // A picture's tokens have the inputs of token 0, beside what is made of its features.
+                // An image's tokens have the inputs of token 0, in addition to its embeddings.
                 Some(text) => inputs.forward(&self.with_inputs(&input.ids.mul(&text)?)?, &h)?,
             }),
         };
@@ -130,7 +134,8 @@ impl Gemma4 {
             self.step(Kind::Sliding, input, length, sequences)?,
             self.step(Kind::Full, input, length, sequences)?,
         );
-        // The keys and values of each sequence that shared layers of each kind use: those of the last layer that has its own.
+        // The keys and values of each sequence that shared layers of each kind use: those of the last layer that has
+        // its own.
         let (mut sliding_shared, mut full_shared) = (Vec::new(), Vec::new());
         let own = self.config.own_kv_layers();
         let mut several = match &self.layers {
@@ -148,12 +153,18 @@ impl Gemma4 {
                 (Some(inputs), Some(all)) => Some(inputs.of_layer(all, index)?),
                 _ => None,
             };
-            let mut caches = if index < own { of_layer(sequences, index) } else { Vec::new() };
+            let mut caches = if index < own {
+                of_layer(sequences, index)
+            } else {
+                Vec::new()
+            };
             match (&self.layers, &mut several, &input) {
                 (Layers::AltUp(layers), Some(all), Some(input)) => {
                     *all = layers.layer(index).forward(all, input, step, &mut caches, shared)?;
                 }
-                (Layers::Plain(layers), ..) => layers[index].forward(&mut stream, input.as_ref(), step, &mut caches, shared)?,
+                (Layers::Plain(layers), ..) => {
+                    layers[index].forward(&mut stream, input.as_ref(), step, &mut caches, shared)?
+                }
                 _ => unreachable!("several streams have inputs for every layer"),
             }
         }
@@ -172,14 +183,24 @@ impl Gemma4 {
         ids.less(&limit)?.select(ids, &Tensor::from_i32(&[0], &[1]))
     }
 
-    fn step(&self, kind: Kind, input: &Input<'_>, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Step<'_>>> {
-        let rope = if kind == Kind::Full { &self.full_rope } else { &self.sliding_rope };
+    fn step(
+        &self,
+        kind: Kind,
+        input: &Input<'_>,
+        length: usize,
+        sequences: &[&mut [Cache]],
+    ) -> Result<Option<Step<'_>>> {
+        let rope = if kind == Kind::Full {
+            &self.full_rope
+        } else {
+            &self.sliding_rope
+        };
         let own = &self.config.layers[..self.config.own_kv_layers()];
         let Some(layer) = own.iter().position(|other| *other == kind) else {
             return Ok(None);
         };
         let offsets: Vec<usize> = sequences.iter().map(|caches| caches[layer].offset()).collect();
-        // Pictures look ahead in sliding layers only.
+        // Images look ahead in sliding layers only.
         let last_seen = if kind == Kind::Sliding { input.last_seen() } else { None };
         Ok(Some(Step {
             sequences: sequences.len(),

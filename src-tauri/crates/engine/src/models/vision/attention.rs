@@ -1,19 +1,20 @@
-//! Attention of towers: every patch sees every patch of its window, or of the whole view.
+//! Attention of vision encoders: every patch sees every patch of its window, or of the full view.
 
-use checkpoint::memory::MAX_TOWER_SCORES;
+use checkpoint::memory::MAX_VISION_SCORES;
 
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
-use crate::ops::{concatenate, join, Mask};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::{device, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::{concatenate, join, Mask};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 
 /// The widths of heads that Metal has a kernel for.
 const KERNEL_WIDTHS: [i32; 3] = [64, 80, 128];
 
-/// How queries, keys and values are made.
+/// The projections of queries, keys and values.
 pub enum Projections {
     /// By one matrix, side by side.
     Joined(Linear),
@@ -54,11 +55,11 @@ pub struct Attention {
     pub width: i32,
     /// Factor of the scores.
     pub scale: f32,
-    /// What makes queries, keys and values.
+    /// The projections of queries, keys and values.
     pub projections: Projections,
-    /// What is done to queries, keys and values before they turn.
+    /// The norms of queries, keys and values before they are rotated.
     pub norms: HeadNorms,
-    /// What is made of what the heads found.
+    /// The output projection (`o_proj`).
     pub output: ClippedLinear,
 }
 
@@ -69,7 +70,7 @@ pub type Group = (i32, i32);
 pub enum PatchMask<'a> {
     /// Those of a window each other. The windows follow each other and hold all patches.
     Windows(&'a [Group]),
-    /// The first so many see all; the others, which only fill up, see the first ones.
+    /// The first rows, this many, see all; the others only fill up and see the first ones.
     Padded(i32),
 }
 
@@ -105,7 +106,9 @@ impl Attention {
         for (count, length) in groups {
             let end = start + count * length;
             let window = |part: &Tensor| {
-                let part = part.slice(0, start, end)?.reshape(&[*count, *length, self.heads, self.width])?;
+                let part = part
+                    .slice(0, start, end)?
+                    .reshape(&[*count, *length, self.heads, self.width])?;
                 self.padded(&part.transpose(&[0, 2, 1, 3])?)
             };
             let seen = self.attend_window(&window(queries)?, &window(keys)?, &window(values)?)?;
@@ -120,7 +123,9 @@ impl Attention {
     fn attend_padded(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, real: i32) -> Result<Tensor> {
         let rows = queries.dim(0);
         let part = |part: &Tensor, start: i32, end: i32| {
-            let part = part.slice(0, start, end)?.reshape(&[1, end - start, self.heads, self.width])?;
+            let part = part
+                .slice(0, start, end)?
+                .reshape(&[1, end - start, self.heads, self.width])?;
             self.padded(&part.transpose(&[0, 2, 1, 3])?)
         };
         let mut found = Vec::with_capacity(2);
@@ -128,25 +133,29 @@ impl Attention {
             if start == end {
                 continue;
             }
-            let attended = self.attend_window(&part(queries, start, end)?, &part(keys, 0, seen)?, &part(values, 0, seen)?)?;
+            let attended = self.attend_window(
+                &part(queries, start, end)?,
+                &part(keys, 0, seen)?,
+                &part(values, 0, seen)?,
+            )?;
             let attended = attended.slice(3, 0, self.width)?.transpose(&[0, 2, 1, 3])?;
             found.push(attended.reshape(&[end - start, self.heads * self.width])?);
         }
         join(&found, 0)
     }
 
-    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should no kernel keep them
-    /// to itself.
+    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should
+    /// no kernel keep them to itself.
     fn attend_window(&self, queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
         let &[windows, heads, length, _] = queries.shape() else {
             unreachable!("queries have four axes")
         };
         let of_one = windows as u64 * heads as u64 * keys.dim(2) as u64 * 4;
-        let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
+        let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
         self.attend_in_turns(queries, keys, values, together)
     }
 
-    /// The same with so many queries of each window and head at once.
+    /// The same with `together` queries of each window and head at once.
     fn attend_in_turns(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, together: i32) -> Result<Tensor> {
         let (length, mut found) = (queries.dim(2), Vec::new());
         for first in (0..length).step_by(together as usize) {
@@ -156,7 +165,8 @@ impl Attention {
         join(&found, 2)
     }
 
-    /// Heads with zeros after them, up to a width that Metal's kernel takes; they change neither scores nor what is found.
+    /// Heads with zeros after them, up to a width that Metal's kernel takes; they change neither scores nor what is
+    /// found.
     fn padded(&self, heads: &Tensor) -> Result<Tensor> {
         let wider = KERNEL_WIDTHS.into_iter().find(|width| *width >= self.width);
         match wider.filter(|width| device() == Device::Metal && *width > self.width) {
@@ -206,8 +216,8 @@ mod tests {
     use mlx_rs::Dtype;
 
     use super::*;
-    use crate::product_check::{activations, relative};
-    use crate::tensor::connect;
+    use crate::mlx::device::connect;
+    use crate::mlx::product_check::{activations, relative};
 
     fn attention(heads: i32, width: i32) -> Attention {
         let hidden = heads * width;
@@ -241,10 +251,16 @@ mod tests {
         connect().unwrap();
         let attention = attention(2, 8);
         let x = activations(&[20, 16], Dtype::Float32).unwrap();
-        let both = attention.forward(&x, None, &PatchMask::Windows(&[(2, 4), (1, 12)])).unwrap();
+        let both = attention
+            .forward(&x, None, &PatchMask::Windows(&[(2, 4), (1, 12)]))
+            .unwrap();
         for (start, end) in [(0, 4), (4, 8), (8, 20)] {
             let alone = attention
-                .forward(&x.slice(0, start, end).unwrap(), None, &PatchMask::Windows(&[(1, end - start)]))
+                .forward(
+                    &x.slice(0, start, end).unwrap(),
+                    None,
+                    &PatchMask::Windows(&[(1, end - start)]),
+                )
                 .unwrap();
             assert!(
                 relative(&both.slice(0, start, end).unwrap(), &alone).unwrap() < 1e-5,

@@ -1,12 +1,13 @@
-//! A layer of a tower: attention and a network, each after a norm, and before one if the tower has such.
+//! A layer of a vision encoder: attention and a network, each after a norm, and before one if the vision encoder has
+//! such.
 
 use super::attention::{Attention, PatchMask};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use crate::error::Result;
 use crate::layers::{LayerNorm, Pointwise, RmsNorm};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 
 /// A norm of either kind.
 pub enum Norm {
@@ -33,7 +34,7 @@ impl Norm {
 pub struct Mlp {
     /// The activation.
     pub activation: Pointwise,
-    /// What the activation gates, if anything.
+    /// The projection that the activation gates, if there is one.
     pub gate: Option<ClippedLinear>,
     /// The first projection.
     pub up: ClippedLinear,
@@ -63,7 +64,7 @@ pub struct Block {
     pub after_attention: Option<Norm>,
     /// Before the network.
     pub before_mlp: Norm,
-    /// What happens to each patch.
+    /// The part that treats each patch by itself.
     pub mlp: Mlp,
     /// After the network (Gemma 4, InternViT).
     pub after_mlp: Option<Norm>,
@@ -73,7 +74,9 @@ impl Block {
     /// States `[patches, hidden]` to the same.
     pub fn forward(&self, x: &Tensor, rotation: Option<&PatchRotation>, mask: &PatchMask<'_>) -> Result<Tensor> {
         let normed = |norm: &Option<Norm>, x: Tensor| norm.as_ref().map_or(Ok(x.clone()), |norm| norm.forward(&x));
-        let attended = self.attention.forward(&self.before_attention.forward(x)?, rotation, mask)?;
+        let attended = self
+            .attention
+            .forward(&self.before_attention.forward(x)?, rotation, mask)?;
         let x = x.add(&normed(&self.after_attention, attended)?)?;
         let fed = self.mlp.forward(&self.before_mlp.forward(&x)?)?;
         x.add(&normed(&self.after_mlp, fed)?)

@@ -1,5 +1,5 @@
-//! What Falcon-OCR has in place of a tower: a projection, after which patches are tokens among others. Reference: mlx-vlm's
-//! `models/falcon_ocr`; transformers has no such model.
+//! The input projection of Falcon-OCR, which has no vision encoder: patches are tokens among others after it.
+//! Reference: mlx-vlm's `models/falcon_ocr`; transformers has no such model.
 
 use checkpoint::config::vision::FalconPatchesConfig;
 use checkpoint::View;
@@ -7,10 +7,10 @@ use media::ViewPixels;
 use mlx_rs::Dtype;
 
 use super::patches::COLOURS;
-use super::{pause, rows_of, Features, LayerHook};
+use super::{pause, rows_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::Linear;
-use crate::parameters::parameters;
+use crate::mlx::parameters::parameters;
 use crate::weights::Weights;
 
 /// The projection of patches, pixel by pixel.
@@ -32,11 +32,11 @@ impl FalconPatches {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let rows = rows_of(pixels, view, self.numbers)?.astype(self.dtype)?;
         let projected = self.img_projector.forward(&rows)?;
         pause(&projected, hook)?;
-        Ok(Features::of(projected))
+        Ok(ImageEmbeddings::of(projected))
     }
 }
 

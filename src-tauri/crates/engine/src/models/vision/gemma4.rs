@@ -1,4 +1,4 @@
-//! Gemma 4's tower. Reference: transformers' `modeling_gemma4.py`.
+//! Gemma 4's vision encoder. Reference: transformers' `modeling_gemma4.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::Gemma4VisionConfig;
@@ -11,15 +11,15 @@ use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::rope::{angles, PatchRotation};
-use super::{pause, rows_of, Features, LayerHook};
+use super::{pause, rows_of, ImageEmbeddings, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::parameters::parameters;
-use crate::sequence::ids_tensor;
-use crate::tensor::Tensor;
+use crate::mlx::ops::ids_tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// The whole tower.
+/// The vision encoder.
 pub struct Gemma4Tower {
     patch_size: i32,
     pooling: i32,
@@ -32,7 +32,7 @@ pub struct Gemma4Tower {
     layers: Vec<Block>,
     /// √hidden over the patches of a token, in 32 bit floats.
     pool_factor: Tensor,
-    /// What is taken away from what is pooled, and what it is multiplied with then.
+    /// The mean that is subtracted from the pooled states, and the factor that follows.
     standard: Option<[Tensor; 2]>,
     pre_projection_norm: RmsNorm,
     embedding_projection: Linear,
@@ -79,26 +79,40 @@ impl Gemma4Tower {
             pool_factor: Tensor::scalar((hidden as f32).sqrt() / patches, Dtype::Float32)?,
             standard,
             pre_projection_norm: RmsNorm::new(ones(hidden, dtype)?, config.eps)?,
-            embedding_projection: Linear::load(weights, "embed_vision.embedding_projection", hidden, text_width as i32)?,
+            embedding_projection: Linear::load(
+                weights,
+                "embed_vision.embedding_projection",
+                hidden,
+                text_width as i32,
+            )?,
             two: Tensor::scalar(2.0, Dtype::Float32)?,
             half: Tensor::scalar(0.5, Dtype::Float32)?,
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (rows, columns) = view.patches;
-        if rows > self.rows || columns > self.rows || view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32) {
+        if rows > self.rows
+            || columns > self.rows
+            || view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32)
+        {
             return Err(Error::BadRequest(format!(
                 "this model's tower takes no grid of {rows} by {columns} patches"
             )));
         }
-        let places: Vec<(u32, u32)> = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))).collect();
+        let places: Vec<(u32, u32)> = (0..rows)
+            .flat_map(|row| (0..columns).map(move |column| (row, column)))
+            .collect();
         let patches = rows_of(pixels, view, self.patch_size * self.patch_size * COLOURS)?;
         let patches = patches.sub(&self.half)?.mul(&self.two)?;
         let by_column = ids_tensor(&places.iter().map(|(_, column)| *column).collect::<Vec<_>>());
         let by_row = ids_tensor(&places.iter().map(|(row, _)| *row).collect::<Vec<_>>());
         let mut x = self.input_proj.forward(&patches.astype(self.positions[0].dtype())?)?;
-        x = x.add(&self.positions[0].take(&by_column, 0)?.add(&self.positions[1].take(&by_row, 0)?)?)?;
+        x = x.add(
+            &self.positions[0]
+                .take(&by_column, 0)?
+                .add(&self.positions[1].take(&by_row, 0)?)?,
+        )?;
         // The first half of a head turns by the column, the second by the row.
         let rotation = PatchRotation::new(&angles(&places, self.head_dim / 2, self.theta, true), places.len(), 2);
         let whole = [(1, places.len() as i32)];
@@ -107,8 +121,10 @@ impl Gemma4Tower {
             pause(&x, hook)?;
         }
         let embeddings = self.pool(&x, rows as i32, columns as i32)?;
-        Ok(Features {
-            embeddings: self.embedding_projection.forward(&self.pre_projection_norm.forward(&embeddings)?)?,
+        Ok(ImageEmbeddings {
+            embeddings: self
+                .embedding_projection
+                .forward(&self.pre_projection_norm.forward(&embeddings)?)?,
             deep: Vec::new(),
         })
     }
@@ -136,7 +152,9 @@ fn load_block(config: &Gemma4VisionConfig, layer: u32, dtype: Dtype, weights: &m
     let path = |name: &str| format!("vision_tower.encoder.layers.{layer}.{name}");
     let (hidden, width) = (config.hidden_size as i32, config.intermediate_size as i32);
     let (heads, head_dim) = (config.heads as i32, config.head_dim as i32);
-    let mut linear = |name: &str, inputs: i32, outputs: i32| ClippedLinear::load(weights, &path(name), inputs, outputs, config.clipped);
+    let mut linear = |name: &str, inputs: i32, outputs: i32| {
+        ClippedLinear::load(weights, &path(name), inputs, outputs, config.clipped)
+    };
     let projections = Projections::Apart(Box::new([
         linear("self_attn.q_proj", hidden, heads * head_dim)?,
         linear("self_attn.k_proj", hidden, heads * head_dim)?,

@@ -1,4 +1,5 @@
-//! The towers of GLM-4.1V and GLM-OCR. References: transformers' `modeling_glm4v.py` and `modeling_glm_ocr.py`.
+//! The vision encoders of GLM-4.1V and GLM-OCR. References: transformers' `modeling_glm4v.py` and
+//! `modeling_glm_ocr.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::GlmVisionConfig;
@@ -11,12 +12,12 @@ use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_EPS};
-use super::{rows_of, Features, LayerHook};
+use super::{rows_of, ImageEmbeddings, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::parameters::parameters;
-use crate::sequence::ids_tensor;
-use crate::tensor::Tensor;
+use crate::mlx::ops::ids_tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The base of the rotation's periods.
@@ -40,7 +41,7 @@ const NORMED: BlockNames = BlockNames {
     ..BLOCK
 };
 
-/// A tower with its merger.
+/// A vision encoder with its merger.
 pub struct GlmTower {
     config: GlmVisionConfig,
     dtype: Dtype,
@@ -58,7 +59,7 @@ struct Learned {
     positions: Tensor,
 }
 
-/// What makes a token of the patches of a block.
+/// The part that makes one token of the patches of a block.
 struct Merger {
     downsample: Linear,
     proj: Linear,
@@ -83,7 +84,13 @@ impl GlmTower {
         let block = if config.qk_norm { &NORMED } else { &BLOCK };
         Ok(Self {
             dtype,
-            patch_proj: load_patch_linear(weights, "vision_tower.patch_embed.proj", inputs, hidden, PatchOrder::ColourByColour)?,
+            patch_proj: load_patch_linear(
+                weights,
+                "vision_tower.patch_embed.proj",
+                inputs,
+                hidden,
+                PatchOrder::ColourByColour,
+            )?,
             learned: match config.learned {
                 Some(side) => Some(Learned {
                     post_conv_layernorm: norm("vision_tower.post_conv_layernorm", weights)?,
@@ -98,23 +105,33 @@ impl GlmTower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (config, (rows, columns)) = (&self.config, view.patches);
         check_blocks(view, config.merge)?;
         let inputs = COLOURS * (config.frames * config.shape.patch_size * config.shape.patch_size) as i32;
-        let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
+        let mut x = self
+            .patch_proj
+            .forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
         let places = in_squares(rows, columns, config.merge);
         if let Some(learned) = &self.learned {
             let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
-            let positions = Resampling::Cubic.apply(&learned.positions, view.patches)?.astype(self.dtype)?;
+            let positions = Resampling::Cubic
+                .apply(&learned.positions, view.patches)?
+                .astype(self.dtype)?;
             x = learned
                 .post_conv_layernorm
                 .forward(&x)?
                 .add(&positions.take(&ids_tensor(&order), 0)?)?;
         }
-        let rotation = PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, THETA, false), places.len(), 1);
+        let rotation = PatchRotation::new(
+            &angles(&places, config.shape.head_dim() / 2, THETA, false),
+            places.len(),
+            1,
+        );
         let x = self.stack.forward(x, Some(&rotation), hook)?;
-        Ok(Features::of(self.merger.forward(&self.post_layernorm.forward(&x)?, config.merge)?))
+        Ok(ImageEmbeddings::of(
+            self.merger.forward(&self.post_layernorm.forward(&x)?, config.merge)?,
+        ))
     }
 }
 
@@ -130,7 +147,12 @@ impl Merger {
                 config.merge as i32,
             )?,
             proj: Linear::load(weights, &format!("{PATH}.proj"), outputs, outputs)?,
-            post_projection_norm: LayerNorm::load(weights, &format!("{PATH}.post_projection_norm"), outputs, TORCH_EPS)?,
+            post_projection_norm: LayerNorm::load(
+                weights,
+                &format!("{PATH}.post_projection_norm"),
+                outputs,
+                TORCH_EPS,
+            )?,
             activation: Pointwise::new(EncoderActivation::Gelu, dtype)?,
             network: load_mlp(
                 PATH,

@@ -1,5 +1,6 @@
-//! HunyuanOCR's tower. References: the model's own code as vLLM (`hunyuan_vision.py`) and mlx-vlm have it, and transformers'
-//! `modeling_hunyuan_vl.py`, which stretches positions by another tenth of a cell. Nobody has compared them on the published weights.
+//! HunyuanOCR's vision encoder. References: the model's own code as vLLM (`hunyuan_vision.py`) and mlx-vlm have it, and
+//! transformers' `modeling_hunyuan_vl.py`, which stretches positions by another tenth of a cell. Nobody has compared
+//! them on the published weights.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::HunyuanVisionConfig;
@@ -10,12 +11,12 @@ use mlx_rs::Dtype;
 use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, first_with, join_blocks, load_table_after, BlockNames, Stack};
-use super::{rows_of, Features, LayerHook};
+use super::{rows_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::ops::concatenate;
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Layers as transformers 5 writes them.
@@ -31,7 +32,7 @@ const BLOCK: BlockNames = BlockNames {
     ..RENAMED
 };
 
-/// A tower with its merger.
+/// A vision encoder with its merger.
 pub struct HunyuanTower {
     config: HunyuanVisionConfig,
     dtype: Dtype,
@@ -42,7 +43,7 @@ pub struct HunyuanTower {
     merger: Merger,
 }
 
-/// What makes a token of the patches of a block, and tokens around and between.
+/// The part that makes one token of the patches of a block, and tokens around and between.
 struct Merger {
     before_rms: RmsNorm,
     /// The first convolution, a product with the patches of a block.
@@ -73,8 +74,14 @@ impl HunyuanTower {
         );
         Ok(Self {
             dtype,
-            patch_embedding: load_patch_linear(weights, &conv, COLOURS * side * side, hidden, PatchOrder::ColourByColour)?,
-            // The first row is that of a class token that no picture has.
+            patch_embedding: load_patch_linear(
+                weights,
+                &conv,
+                COLOURS * side * side,
+                hidden,
+                PatchOrder::ColourByColour,
+            )?,
+            // The first row is that of a class token that no image has.
             positions: load_table_after(1, &table, config.side, hidden, weights)?,
             stack: Stack::load(&layers, block, shape, dtype, weights)?,
             merger: Merger::load(config, outputs as i32, dtype, weights)?,
@@ -82,14 +89,16 @@ impl HunyuanTower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, config.merge)?;
         let rows = rows_of(pixels, view, COLOURS * side * side)?.astype(self.dtype)?;
-        let positions = Resampling::LinearWidened.apply(&self.positions, view.patches)?.astype(self.dtype)?;
+        let positions = Resampling::LinearWidened
+            .apply(&self.positions, view.patches)?
+            .astype(self.dtype)?;
         let x = self.patch_embedding.forward(&rows)?.add(&positions)?;
         let x = self.stack.forward(x, None, hook)?;
-        Ok(Features::of(self.merger.forward(&x, view, config.merge)?))
+        Ok(ImageEmbeddings::of(self.merger.forward(&x, view, config.merge)?))
     }
 }
 
@@ -125,11 +134,16 @@ impl Merger {
     /// `[patches, hidden]`, row after row, to the features of all tokens.
     fn forward(&self, x: &Tensor, view: &View, merge: u32) -> Result<Tensor> {
         let blocks = join_blocks(&self.before_rms.forward(x)?, view.patches, merge)?;
-        let merged = self.second.forward(&self.activation.forward(&self.first.forward(&blocks)?)?)?;
+        let merged = self
+            .second
+            .forward(&self.activation.forward(&self.first.forward(&blocks)?)?)?;
         let (rows, columns) = ((view.patches.0 / merge) as i32, (view.patches.1 / merge) as i32);
         let width = merged.dim(1);
         let newlines = vec![&self.newline; rows as usize];
-        let lines = concatenate(&[&merged.reshape(&[rows, columns, width])?, &concatenate(&newlines, 0)?], 1)?;
+        let lines = concatenate(
+            &[&merged.reshape(&[rows, columns, width])?, &concatenate(&newlines, 0)?],
+            1,
+        )?;
         let tokens = self.mlp.forward(&lines.reshape(&[rows * (columns + 1), width])?)?;
         let [begin, end] = &self.ends;
         self.after_rms.forward(&concatenate(&[begin, &tokens, end], 0)?)

@@ -1,5 +1,5 @@
-//! InternViT, and what joins it to language parts. References: transformers' `modeling_internvl.py` and the original repositories'
-//! `modeling_intern_vit.py`.
+//! InternViT, and what joins it to language parts. References: transformers' `modeling_internvl.py` and the original
+//! repositories' `modeling_intern_vit.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::InternVitConfig;
@@ -10,15 +10,15 @@ use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, join_blocks, load_mlp, BlockNames, Stack, TORCH_EPS};
-use super::{planes_of, Features, LayerHook};
+use super::{planes_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear};
-use crate::ops::concatenate;
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// What tensors are called.
+/// The names of the tensors.
 struct Names {
     class: &'static str,
     patches: &'static str,
@@ -74,7 +74,7 @@ const TRANSFORMERS: Names = Names {
     network: ["linear_1", "linear_2"],
 };
 
-/// A tower with its projector.
+/// A vision encoder with its projector.
 pub struct InternVit {
     config: InternVitConfig,
     patch_embedding: Linear,
@@ -99,7 +99,9 @@ impl InternVit {
             ..names.block
         };
         let positions = weights.take(names.positions, &[1, side * side + 1, hidden])?;
-        let class = weights.take(names.class, &[1, 1, hidden])?.add(&positions.slice(1, 0, 1)?)?;
+        let class = weights
+            .take(names.class, &[1, 1, hidden])?
+            .add(&positions.slice(1, 0, 1)?)?;
         let class = class.reshape(&[1, hidden])?;
         let positions = positions
             .slice(1, 1, side * side + 1)?
@@ -127,15 +129,19 @@ impl InternVit {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         check_blocks(view, self.config.merge)?;
         let (side, dtype) = (self.config.shape.patch_size as i32, self.positions.dtype());
         let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(dtype)?;
         let positions = Resampling::Cubic.apply(&self.positions, view.patches)?.astype(dtype)?;
         let patches = self.patch_embedding.forward(&rows)?.add(&positions)?;
-        let x = self.stack.forward(concatenate(&[&self.class, &patches], 0)?, None, hook)?;
+        let x = self
+            .stack
+            .forward(concatenate(&[&self.class, &patches], 0)?, None, hook)?;
         let blocks = join_blocks(&x.slice(0, 1, x.dim(0))?, view.patches, self.config.merge)?;
-        Ok(Features::of(self.projector.forward(&self.norm.forward(&blocks)?)?))
+        Ok(ImageEmbeddings::of(
+            self.projector.forward(&self.norm.forward(&blocks)?)?,
+        ))
     }
 }
 

@@ -1,9 +1,9 @@
-//! Projections of towers, of which some clip.
+//! Projections of vision encoders, of which some clip.
 
 use crate::error::Result;
 use crate::layers::Linear;
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// A projection that may clip what goes in and what comes out (Gemma 4's `Gemma4ClippableLinear`).
@@ -25,11 +25,16 @@ impl ClippedLinear {
         Ok(Linear::load(weights, path, inputs, outputs)?.into())
     }
 
-    /// Loads `path.linear.weight`, and the bounds beside it if it is `clipped`.
+    /// Loads `path.linear.weight`, and its bounds if it is `clipped`.
     pub fn load(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32, clipped: bool) -> Result<Self> {
         let mut bound = |name: &str| weights.take_any(&format!("{path}.{name}"))?.reshape(&[]);
         let bounds = match clipped {
-            true => Some([bound("input_min")?, bound("input_max")?, bound("output_min")?, bound("output_max")?]),
+            true => Some([
+                bound("input_min")?,
+                bound("input_max")?,
+                bound("output_min")?,
+                bound("output_max")?,
+            ]),
             false => None,
         };
         if let Some(bounds) = &bounds {

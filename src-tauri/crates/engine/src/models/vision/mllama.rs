@@ -1,6 +1,7 @@
-//! The tower of Llama 3.2 Vision: the tiles of a picture go through it together, and those that it does not have too, because patches see what
-//! only fills up. References: the models' original code (`encoder_utils.py`, `multimodal/model.py`) and transformers' `modeling_mllama.py`, which
-//! since its fifth version takes the states on the way one layer too late.
+//! The vision encoder of Llama 3.2 Vision: the tiles of an image go through it together, and those that it does not
+//! have too, because patches see what only fills up. References: the models' original code (`encoder_utils.py`,
+//! `multimodal/model.py`) and transformers' `modeling_mllama.py`, which since its fifth version takes the states on the
+//! way one layer too late.
 
 use checkpoint::config::vision::{MllamaVisionConfig, TowerShape};
 use checkpoint::ImagePlan;
@@ -10,15 +11,15 @@ use mlx_rs::Dtype;
 use super::attention::PatchMask;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::stack::{first_with, BlockNames, Stack};
-use super::{planes_of, Features, LayerHook};
+use super::{planes_of, ImageEmbeddings, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, LayerNorm, Linear};
-use crate::ops::{concatenate, stack};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::ops::{concatenate, stack};
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// Where conversions and originals keep the tower.
+/// The paths at which conversions and originals keep the vision encoder.
 const PLACES: [&str; 2] = ["vision_tower", "vision_model"];
 
 /// The layers of the first stack.
@@ -42,7 +43,13 @@ struct ArrangementTable {
 }
 
 impl ArrangementTable {
-    fn load(config: &MllamaVisionConfig, path: &str, table: &str, width: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &MllamaVisionConfig,
+        path: &str,
+        table: &str,
+        width: u32,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let rows = 1 + config.arrangements.len() as i32;
         let gate = weights.take(&format!("{path}.gate"), &[1])?.tanh()?;
         weights.materialize([&gate])?;
@@ -52,7 +59,7 @@ impl ArrangementTable {
         })
     }
 
-    /// What it holds for an arrangement, times the gate, as numbers of this shape.
+    /// The embedding of an arrangement, times the gate, in this shape.
     fn of(&self, arrangement: i32, shape: &[i32]) -> Result<Tensor> {
         let row = self.table.forward(&Tensor::from_i32(&[arrangement], &[1]))?;
         row.reshape(shape)?.mul(&self.gate)
@@ -61,14 +68,14 @@ impl ArrangementTable {
 
 parameters!(ArrangementTable { table, gate });
 
-/// A tower with its projector.
+/// A vision encoder with its projector.
 pub struct Mllama {
     config: MllamaVisionConfig,
     dtype: Dtype,
     patch_embedding: Linear,
     /// `[1, 1, hidden]`.
     class: Tensor,
-    /// What is left of the positions within a tile beside those of the arrangement, `[states of a tile, hidden]`.
+    /// The share of the positions within a tile that those of the arrangement leave, `[states of a tile, hidden]`.
     positions: Tensor,
     tile_positions: ArrangementTable,
     before: ArrangementTable,
@@ -106,9 +113,13 @@ impl Mllama {
         let rest = Tensor::scalar(1.0, dtype)?.sub(&tile_positions.gate)?;
         let positions = weights.take(&at("gated_positional_embedding.embedding"), &[states as i32, width])?;
         let positions = positions.mul(&rest)?;
-        let class = weights.take(&at("class_embedding"), &[width])?.reshape(&[1, 1, width])?;
+        let class = weights
+            .take(&at("class_embedding"), &[width])?
+            .reshape(&[1, 1, width])?;
         weights.materialize([&positions, &class])?;
-        let tiles = |name: &str, weights: &mut Weights<'_>| ArrangementTable::load(config, &at(name), "embedding", hidden, weights);
+        let tiles = |name: &str, weights: &mut Weights<'_>| {
+            ArrangementTable::load(config, &at(name), "embedding", hidden, weights)
+        };
         let global = TowerShape {
             layers: config.global_layers,
             ..*shape
@@ -131,8 +142,13 @@ impl Mllama {
         })
     }
 
-    /// Encodes all tiles of a picture: the features are states `[tiles · states of a tile, width of the language part]`.
-    pub(super) fn encode(&self, tiles: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
+    /// Encodes all tiles of an image: the features are states `[tiles · states of a tile, width of the language part]`.
+    pub(super) fn encode(
+        &self,
+        tiles: &[ViewPixels],
+        plan: &ImagePlan,
+        hook: &mut LayerHook<'_>,
+    ) -> Result<ImageEmbeddings> {
         let config = &self.config;
         let (most, width) = (config.tiles as i32, config.shape.hidden_size as i32);
         let states = config.states_of_tile() as i32;
@@ -149,7 +165,8 @@ impl Mllama {
             }
         };
         let x = self.embed(tiles, plan, arrangement)?;
-        // Rows of tiles that are there, then those that fill up: whole tiles, and what is missing in each to a multiple of 8.
+        // Rows of tiles that are there, then those that fill up: full tiles, and the rows missing in each to a multiple
+        // of 8.
         let (real, filling) = (count * states, config.rows_of_tile() as i32 - states);
         let x = x.reshape(&[most * states, width])?;
         let x = concatenate(&[&x, &Tensor::zeros(&[most * filling, width], x.dtype())?], 0)?;
@@ -170,18 +187,22 @@ impl Mllama {
         let x = self.global.forward_masked(x, None, &mask, |_, _| Ok(()), hook)?;
         let mut parts = vec![x.slice(0, 0, real)?];
         if !intermediate.is_empty() {
-            // The numbers of a place from all layers stand beside each other.
+            // The numbers of a place from all layers are adjacent.
             let beside = stack(&intermediate.iter().collect::<Vec<_>>(), 2)?;
             parts.push(beside.reshape(&[real, width * intermediate.len() as i32])?);
         }
         let joined = concatenate(&parts.iter().collect::<Vec<_>>(), 1)?;
-        Ok(Features::of(self.projector.forward(&joined)?))
+        Ok(ImageEmbeddings::of(self.projector.forward(&joined)?))
     }
 
-    /// What comes into the first layer, `[most tiles, states of a tile, hidden]`: a tile that is not there is black.
+    /// The input of the first layer, `[most tiles, states of a tile, hidden]`: a missing tile is black.
     fn embed(&self, tiles: &[ViewPixels], plan: &ImagePlan, arrangement: i32) -> Result<Tensor> {
         let config = &self.config;
-        let (most, width, pixels) = (config.tiles as i32, config.shape.hidden_size as i32, config.shape.patch_size as i32);
+        let (most, width, pixels) = (
+            config.tiles as i32,
+            config.shape.hidden_size as i32,
+            config.shape.patch_size as i32,
+        );
         let states = config.states_of_tile() as i32;
         let mut rows = Vec::with_capacity(config.tiles as usize);
         for (tile, view) in tiles.iter().zip(&plan.views) {

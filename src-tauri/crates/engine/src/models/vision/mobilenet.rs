@@ -1,6 +1,6 @@
-//! MobileNet v5, the tower of Gemma 3n: stages of convolutions, each of which begins with a stride, and attention over the grid in the last two, whose
-//! results are joined at the end. How many blocks of which kind there are is told by the weights. References: timm's `mobilenetv5.py` and
-//! transformers' `modeling_gemma3n.py`.
+//! MobileNet v5, the vision encoder of Gemma 3n: stages of convolutions, each of which begins with a stride, and
+//! attention over the grid in the last two, whose results are joined at the end. How many blocks of which kind there
+//! are follows from the weights. References: timm's `mobilenetv5.py` and transformers' `modeling_gemma3n.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::MobileNetConfig;
@@ -8,19 +8,21 @@ use checkpoint::View;
 use media::ViewPixels;
 use mlx_rs::Dtype;
 
-use super::mobilenet_blocks::{Block, Convolution, FeatureMap, KernelLayout, LoadContext, UniversalInvertedResidual, STRIDE};
+use super::mobilenet_blocks::{
+    Block, Convolution, FeatureMap, KernelLayout, LoadContext, UniversalInvertedResidual, STRIDE,
+};
 use super::patches::COLOURS;
-use super::{pause, Features, LayerHook};
+use super::{pause, ImageEmbeddings, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, Linear, Pointwise, RmsNorm};
-use crate::ops::concatenate;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// Where the network lies.
+/// The path of the network.
 const NETWORK: &str = "vision_tower.timm_model";
-/// Where what joins it to the language part lies.
+/// The path of the projection into the language model.
 const EMBEDDER: &str = "embed_vision";
 
 /// The stages whose results are joined, from this one on.
@@ -29,7 +31,7 @@ const JOINED: usize = 2;
 /// More than any network has of them.
 const MOST_BLOCKS: usize = 256;
 
-/// A tower with what joins it to the language part.
+/// A vision encoder with what joins it to the language part.
 pub struct MobileNet {
     config: MobileNetConfig,
     dtype: Dtype,
@@ -42,7 +44,7 @@ pub struct MobileNet {
     soft_norm: RmsNorm,
     projection: Linear,
     output_norm: RmsNorm,
-    /// The embedding of the mark that closes a picture, `[1, width of the language part]`.
+    /// The embedding of the mark that closes an image, `[1, width of the language part]`.
     closing: Option<Tensor>,
 }
 
@@ -89,7 +91,12 @@ impl MobileNet {
         };
         let soft_norm = norm("soft_embedding_norm", 1.0, weights)?;
         let hard_norm = norm("hard_embedding_norm", 1.0, weights)?;
-        let projection = Linear::load(weights, &format!("{EMBEDDER}.embedding_projection"), hidden, outputs as i32)?;
+        let projection = Linear::load(
+            weights,
+            &format!("{EMBEDDER}.embedding_projection"),
+            hidden,
+            outputs as i32,
+        )?;
         let ones = Tensor::from_f32(&vec![1.0; outputs as usize], &[outputs as i32]).astype(dtype)?;
         let output_norm = RmsNorm::new(ones, config.eps)?;
         let closing = match config.closing_mark() {
@@ -115,12 +122,12 @@ impl MobileNet {
         })
     }
 
-    /// Whether the mark that closes a picture comes with its features.
+    /// True if the mark that closes an image comes with its embeddings.
     pub(super) fn closes(&self) -> bool {
         self.closing.is_some()
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (height, width) = (view.height as i32, view.width as i32);
         let shape = [COLOURS as usize, view.height as usize, view.width as usize];
         if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
@@ -153,7 +160,7 @@ impl MobileNet {
         let root = Tensor::scalar((self.config.hidden_size as f32).sqrt(), features.dtype())?;
         let soft = self.soft_norm.forward(&features.mul(&root)?)?;
         let soft = self.output_norm.forward(&self.projection.forward(&soft)?)?;
-        Ok(Features::of(match &self.closing {
+        Ok(ImageEmbeddings::of(match &self.closing {
             Some(mark) => concatenate(&[&soft, mark], 0)?,
             None => soft,
         }))
@@ -191,7 +198,9 @@ fn stretched(grid: &FeatureMap, to: &FeatureMap) -> Result<Tensor> {
     let nearest = |place: i32, from: i32, to: i32| place * from / to;
     let places: Vec<i32> = (0..to.rows)
         .flat_map(|row| {
-            (0..to.columns).map(move |column| nearest(row, grid.rows, to.rows) * grid.columns + nearest(column, grid.columns, to.columns))
+            (0..to.columns).map(move |column| {
+                nearest(row, grid.rows, to.rows) * grid.columns + nearest(column, grid.columns, to.columns)
+            })
         })
         .collect();
     grid.states.take(&Tensor::from_i32(&places, &[places.len() as i32]), 0)

@@ -1,13 +1,13 @@
-//! The blocks of MobileNet v5: convolutions over a grid and attention of its places. References: timm's `_efficientnet_blocks.py` and
-//! `attention2d.py`.
+//! The blocks of MobileNet v5: convolutions over a grid and attention of its places. References: timm's
+//! `_efficientnet_blocks.py` and `attention2d.py`.
 
-use checkpoint::memory::MAX_TOWER_SCORES;
+use checkpoint::memory::MAX_VISION_SCORES;
 
 use crate::error::{Error, Result};
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::ops::{concatenate, Mask};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::ops::{concatenate, Mask};
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The epsilon of the network's norms (timm's `RmsNorm2d`).
@@ -38,7 +38,7 @@ pub(super) enum KernelLayout {
     Ohwi,
 }
 
-/// What the parts are loaded with.
+/// Everything that the parts are loaded with.
 pub(super) struct LoadContext<'l, 'w> {
     pub(super) weights: &'l mut Weights<'w>,
     pub(super) layout: KernelLayout,
@@ -90,7 +90,7 @@ impl LoadContext<'_, '_> {
     }
 }
 
-/// A convolution over a grid, with so many zeros around it that strides alone make it smaller.
+/// A convolution over a grid, padded with zeros so that strides alone make it smaller.
 pub(super) struct Convolution {
     kernel: Tensor,
     bias: Option<Tensor>,
@@ -140,7 +140,7 @@ pub(super) struct Attention {
     factors: Option<Tensor>,
 }
 
-/// A projection of a grid that may be made smaller before.
+/// A projection of a grid that may be reduced before.
 struct DownsampledProjection {
     down: Option<(Convolution, RmsNorm)>,
     projection: Linear,
@@ -164,7 +164,9 @@ impl DownsampledProjection {
     /// `[1, 1, places, width]`.
     fn forward(&self, x: &FeatureMap) -> Result<Tensor> {
         let projected = match &self.down {
-            Some((convolution, norm)) => self.projection.forward(&norm.forward(&convolution.forward(x)?.states)?)?,
+            Some((convolution, norm)) => self
+                .projection
+                .forward(&norm.forward(&convolution.forward(x)?.states)?)?,
             None => self.projection.forward(&x.states)?,
         };
         projected.reshape(&[1, 1, projected.dim(0), projected.dim(1)])
@@ -193,7 +195,7 @@ impl Attention {
         let queries = queries.reshape(&[1, places, heads, width])?.swapaxes(1, 2)?;
         // Places look in turns if the scores of all would take too much memory.
         let of_one = heads as u64 * keys.dim(2) as u64 * 4;
-        let together = (MAX_TOWER_SCORES / of_one.max(1)).clamp(1, places as u64) as i32;
+        let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, places as u64) as i32;
         let mut found = Vec::new();
         for first in (0..places).step_by(together as usize) {
             let some = queries.slice(2, first, places.min(first + together))?;
@@ -252,7 +254,10 @@ impl UniversalInvertedResidual {
         let mut depthwise = |name: &str, stride: i32| -> Result<Option<(Convolution, RmsNorm)>> {
             let (convolution, norm) = (at(&format!("{name}.conv")), at(&format!("{name}.bn")));
             match loading.has(&convolution) {
-                true => Ok(Some((Convolution::load(&convolution, stride, loading)?, loading.norm(&norm)?))),
+                true => Ok(Some((
+                    Convolution::load(&convolution, stride, loading)?,
+                    loading.norm(&norm)?,
+                ))),
                 false => Ok(None),
             }
         };
@@ -262,7 +267,10 @@ impl UniversalInvertedResidual {
             before,
             expansion: (loading.pointwise(&at("pw_exp.conv"))?, loading.norm(&at("pw_exp.bn"))?),
             between,
-            projection: (loading.pointwise(&at("pw_proj.conv"))?, loading.norm(&at("pw_proj.bn"))?),
+            projection: (
+                loading.pointwise(&at("pw_proj.conv"))?,
+                loading.norm(&at("pw_proj.bn"))?,
+            ),
             factors: loading.factors(path)?,
         })
     }
@@ -309,7 +317,9 @@ impl Block {
         } else if has("attn.query.proj") {
             Some(Self::Attention(Box::new(Attention::load(path, loading)?)))
         } else if has("pw_exp.conv") {
-            Some(Self::Inverted(Box::new(UniversalInvertedResidual::load(path, stride, loading)?)))
+            Some(Self::Inverted(Box::new(UniversalInvertedResidual::load(
+                path, stride, loading,
+            )?)))
         } else {
             None
         })
@@ -321,7 +331,7 @@ impl Block {
             Self::Edge(edge) => edge.forward(&x, gelu)?,
             Self::Inverted(inverted) => inverted.forward(&x, gelu)?,
         };
-        // What keeps its shape is added to what it was made of.
+        // A block that keeps its shape is added to its input.
         match x.states.shape() == made.states.shape() {
             true => Ok(made.with(x.states.add(&made.states)?)),
             false => Ok(made),
@@ -329,7 +339,11 @@ impl Block {
     }
 }
 
-parameters!(Convolution { kernel, bias, stride: _ });
+parameters!(Convolution {
+    kernel,
+    bias,
+    stride: _
+});
 
 parameters!(DownsampledProjection { down, projection });
 

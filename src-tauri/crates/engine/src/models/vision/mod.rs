@@ -1,6 +1,7 @@
-//! Towers: what looks at pictures, and gives the language part features to read in place of tokens. Each kind of tower is a file made of the
-//! shared parts beside it; names of tensors are those of mlx-community's conversions. A view goes through a tower by itself, so that
-//! pictures cannot see each other and the memory for one is enough.
+//! Vision encoders, which turn images into embeddings that the language model reads in place of tokens. Each kind of
+//! vision encoder is a file made of the shared parts in this folder; names of tensors are those of mlx-community's
+//! conversions. A view goes through a vision encoder by itself, so that images cannot see each other and the memory for
+//! one is enough.
 
 mod attention;
 mod block;
@@ -25,21 +26,22 @@ use checkpoint::{ImagePlan, View, VisionConfig};
 use media::ViewPixels;
 
 use crate::error::{Error, Result};
-use crate::ops::concatenate;
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::{device, eval, Device, Tensor};
+use crate::mlx::device::{device, Device};
+use crate::mlx::ops::concatenate;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::{eval, Tensor};
 use crate::weights::Weights;
 
-/// What a tower makes of a picture.
+/// The output of a vision encoder for one image.
 #[derive(Clone)]
-pub struct Features {
-    /// What stands in the prompt in place of tokens `[tokens, width of the language part]`.
+pub struct ImageEmbeddings {
+    /// The rows that stand in the prompt in place of tokens, `[tokens, width of the language model]`.
     pub embeddings: Tensor,
-    /// What is added after the first layers of the language part, one `[tokens, width]` for each (Qwen3-VL).
+    /// The summands after the first layers of the language model, one `[tokens, width]` for each (Qwen3-VL).
     pub deep: Vec<Tensor>,
 }
 
-impl Features {
+impl ImageEmbeddings {
     /// Those of one view, without any that are added later.
     fn of(embeddings: Tensor) -> Self {
         Self {
@@ -58,23 +60,28 @@ impl Features {
         match &views[..] {
             [one] => Ok(one.clone()),
             several => {
-                let joined = |of: &dyn Fn(&Self) -> Option<&Tensor>| concatenate(&several.iter().filter_map(of).collect::<Vec<_>>(), 0);
+                let joined = |of: &dyn Fn(&Self) -> Option<&Tensor>| {
+                    concatenate(&several.iter().filter_map(of).collect::<Vec<_>>(), 0)
+                };
                 let sets = several.first().map_or(0, |view| view.deep.len());
                 Ok(Self {
                     embeddings: joined(&|view| Some(&view.embeddings))?,
-                    deep: (0..sets).map(|set| joined(&|view| view.deep.get(set))).collect::<Result<_>>()?,
+                    deep: (0..sets)
+                        .map(|set| joined(&|view| view.deep.get(set)))
+                        .collect::<Result<_>>()?,
                 })
             }
         }
     }
 }
 
-parameters!(Features { embeddings, deep });
+parameters!(ImageEmbeddings { embeddings, deep });
 
-/// Called between two layers of a tower with the states that the next one takes; an error from it ends the encoding.
+/// Called between two layers of a vision encoder with the states that the next one takes; an error from it ends the
+/// encoding.
 pub type LayerHook<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;
 
-/// A tower of any kind.
+/// A vision encoder of any kind.
 pub enum VisionTower {
     /// Gemma 4's.
     Gemma4(gemma4::Gemma4Tower),
@@ -99,7 +106,7 @@ pub enum VisionTower {
 }
 
 impl VisionTower {
-    /// Builds the tower and makes every tensor of it resident; `hidden` is the width of the language part.
+    /// Builds the vision encoder and makes every tensor of it resident; `hidden` is the width of the language part.
     pub fn load(config: &VisionConfig, hidden: u32, weights: &mut Weights<'_>) -> Result<Self> {
         let tower = match config {
             VisionConfig::Gemma4(config) => Self::Gemma4(gemma4::Gemma4Tower::load(config, hidden, weights)?),
@@ -109,7 +116,9 @@ impl VisionTower {
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
             VisionConfig::Glm(config) => Self::Glm(glm::GlmTower::load(config, hidden, weights)?),
             VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
-            VisionConfig::MobileNet(config) => Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?)),
+            VisionConfig::MobileNet(config) => {
+                Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?))
+            }
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -117,8 +126,8 @@ impl VisionTower {
         Ok(tower)
     }
 
-    /// Encodes the views of one picture, one after another; what is returned is computed.
-    pub fn encode(&self, views: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<Features> {
+    /// Encodes the views of one image, one after another; what is returned is computed.
+    pub fn encode(&self, views: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         if views.len() != plan.views.len() || views.is_empty() {
             return Err(Error::BadRequest(format!(
                 "a picture was prepared as {} views of {}",
@@ -156,7 +165,7 @@ impl VisionTower {
             eval(encoded.tensors())?;
             features.push(encoded);
         }
-        let features = Features::join(features)?;
+        let features = ImageEmbeddings::join(features)?;
         eval(features.tensors())?;
         Ok(features)
     }
@@ -192,7 +201,7 @@ fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> Result<Tensor> {
     Ok(Tensor::from_f32(&pixels.values, &[patches as i32, numbers]))
 }
 
-/// The planes `[3, height, width]` of a view that come whole, if they are what `view` says of patches of this side.
+/// The planes `[3, height, width]` of a view that come complete, if they are what `view` says of patches of this side.
 fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
     let shape = [
         patches::COLOURS as usize,
@@ -208,7 +217,7 @@ fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
     Ok(Tensor::from_f32(&pixels.values, &shape.map(|length| length as i32)))
 }
 
-/// Between two layers: on a CPU, which is slow, they are computed, so that somebody can be asked whether to go on.
+/// Between two layers: on a CPU, which is slow, they are computed, so that the caller can be asked whether to go on.
 fn pause(states: &Tensor, hook: &mut LayerHook<'_>) -> Result<()> {
     if device() == Device::Cpu {
         eval([states])?;

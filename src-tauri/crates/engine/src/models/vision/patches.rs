@@ -1,13 +1,13 @@
-//! The projection of patches. Files have it as a convolution whose stride is its kernel, which is a product with each patch: the weight is
-//! brought into the order of a patch's numbers.
+//! The projection of patches. Files have it as a convolution whose stride is its kernel, which is a product with each
+//! patch: the weight is brought into the order of a patch's numbers.
 
 use crate::error::{Error, Result};
 use crate::layers::Linear;
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// Colours of a pixel.
+/// Colors of a pixel.
 pub const COLOURS: i32 = 3;
 
 /// The order of a patch's numbers.
@@ -19,11 +19,20 @@ pub enum PatchOrder {
     PixelByPixel,
 }
 
-/// Loads the projection of patches at `path`: `[outputs, inputs]` in the order of the patches, or a convolution with its colours second, as
-/// PyTorch has them, or last, as MLX has them. Which of the two is told by which axis is 3.
-pub fn load_patch_linear(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32, order: PatchOrder) -> Result<Linear> {
+/// Loads the projection of patches at `path`: `[outputs, inputs]` in the order of the patches, or a convolution with
+/// its colors second, as PyTorch has them, or last, as MLX has them. The axis of length 3 tells which of the two it is.
+pub fn load_patch_linear(
+    weights: &mut Weights<'_>,
+    path: &str,
+    inputs: i32,
+    outputs: i32,
+    order: PatchOrder,
+) -> Result<Linear> {
     let name = format!("{path}.weight");
-    let shape = weights.shape(&name).ok_or_else(|| Error::MissingTensor(name.clone()))?.to_vec();
+    let shape = weights
+        .shape(&name)
+        .ok_or_else(|| Error::MissingTensor(name.clone()))?
+        .to_vec();
     if shape.len() == 2 {
         return Linear::load(weights, path, inputs, outputs);
     }
@@ -33,9 +42,10 @@ pub fn load_patch_linear(weights: &mut Weights<'_>, path: &str, inputs: i32, out
         expected: format!("a convolution of {inputs} numbers to {outputs}"),
         found: shape.clone(),
     };
-    // Axes after the outputs: frames if there are any, then rows and columns, and the colours among them.
+    // Axes after the outputs: frames if there are any, then rows and columns, and the colors among them.
     let axes = shape.len() as i32;
-    if !(4..=5).contains(&axes) || shape[0] != outputs || kernel.size() as i64 != i64::from(inputs) * i64::from(outputs) {
+    if !(4..=5).contains(&axes) || shape[0] != outputs || kernel.size() as i64 != i64::from(inputs) * i64::from(outputs)
+    {
         return Err(wrong());
     }
     let colours = match (shape[1], shape[shape.len() - 1]) {
@@ -59,9 +69,14 @@ pub fn load_patch_linear(weights: &mut Weights<'_>, path: &str, inputs: i32, out
     Ok(linear)
 }
 
-/// Loads the convolution at `path` that makes one row of the `merge` × `merge` patches of a block, patch after patch, from `inputs` numbers
-/// each to `outputs`. Its channels are second, as PyTorch has them, or last, as MLX has them.
-pub fn load_block_linear(weights: &mut Weights<'_>, path: &str, (inputs, outputs): (i32, i32), merge: i32) -> Result<Linear> {
+/// Loads the convolution at `path` that makes one row of the `merge` × `merge` patches of a block, patch after patch,
+/// from `inputs` numbers each to `outputs`. Its channels are second, as PyTorch has them, or last, as MLX has them.
+pub fn load_block_linear(
+    weights: &mut Weights<'_>,
+    path: &str,
+    (inputs, outputs): (i32, i32),
+    merge: i32,
+) -> Result<Linear> {
     let name = format!("{path}.weight");
     let kernel = match weights.shape(&name) {
         Some(shape) if shape == [outputs, inputs, merge, merge] => {
@@ -76,7 +91,8 @@ pub fn load_block_linear(weights: &mut Weights<'_>, path: &str, (inputs, outputs
     Ok(linear)
 }
 
-/// The rows of patches `[rows · columns, side · side · 3]`, pixel by pixel, row after row of planes `[3, height, width]`.
+/// The rows of patches `[rows · columns, side · side · 3]`, pixel by pixel, row after row of planes `[3, height,
+/// width]`.
 pub fn cut(planes: &Tensor, side: i32) -> Result<Tensor> {
     let &[colours, height, width] = planes.shape() else {
         return Err(Error::BadRequest("a picture has three axes".into()));

@@ -1,4 +1,5 @@
-//! Pixtral's tower, and what joins it to language parts. References: transformers' `modeling_pixtral.py` and `modeling_mistral3.py`.
+//! Pixtral's vision encoder, and what joins it to language parts. References: transformers' `modeling_pixtral.py` and
+//! `modeling_mistral3.py`.
 
 use checkpoint::config::vision::PixtralConfig;
 use checkpoint::View;
@@ -9,14 +10,14 @@ use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::rope::PatchRotation;
 use super::stack::{check_blocks, first_with, load_mlp, row_by_row, BlockNames, Stack};
-use super::{planes_of, Features, LayerHook};
+use super::{planes_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
-use crate::parameters::parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// Where conversions and originals keep the tower.
+/// The paths at which conversions and originals keep the vision encoder.
 const PLACES: [&str; 2] = ["vision_tower.vision_model", "vision_tower"];
 
 const PROJECTOR: &str = "multi_modal_projector";
@@ -33,7 +34,7 @@ const BLOCK: BlockNames = BlockNames {
     network: ["feed_forward.up_proj", "feed_forward.down_proj"],
 };
 
-/// A tower with its projector.
+/// A vision encoder with its projector.
 pub struct Pixtral {
     config: PixtralConfig,
     dtype: Dtype,
@@ -63,7 +64,12 @@ impl Pixtral {
                 Some(Merger {
                     merge: merger.merge,
                     norm: RmsNorm::load(weights, &format!("{PROJECTOR}.norm"), hidden, merger.eps)?,
-                    merging_layer: Linear::load(weights, &format!("{PROJECTOR}.patch_merger.merging_layer"), block, hidden)?,
+                    merging_layer: Linear::load(
+                        weights,
+                        &format!("{PROJECTOR}.patch_merger.merging_layer"),
+                        block,
+                        hidden,
+                    )?,
                 })
             }
             None => None,
@@ -87,7 +93,7 @@ impl Pixtral {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let side = self.config.shape.patch_size as i32;
         let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(self.dtype)?;
         let x = self.ln_pre.forward(&self.patch_conv.forward(&rows)?)?;
@@ -97,7 +103,7 @@ impl Pixtral {
             Some(merger) => merger.forward(&states, view)?,
             None => states,
         };
-        Ok(Features::of(self.projector.forward(&states)?))
+        Ok(ImageEmbeddings::of(self.projector.forward(&states)?))
     }
 
     /// Rows turn by every second period from the first, columns by the others.
@@ -120,7 +126,10 @@ impl Merger {
         check_blocks(view, self.merge)?;
         let (merge, hidden) = (self.merge as i32, states.dim(-1));
         let (down, across) = (view.patches.0 as i32 / merge, view.patches.1 as i32 / merge);
-        let blocks = self.norm.forward(states)?.reshape(&[down, merge, across, merge, hidden])?;
+        let blocks = self
+            .norm
+            .forward(states)?
+            .reshape(&[down, merge, across, merge, hidden])?;
         let blocks = blocks
             .transpose(&[0, 2, 4, 1, 3])?
             .reshape(&[down * across, hidden * merge * merge])?;

@@ -1,5 +1,5 @@
-//! Qwen's towers: 2-VL, 2.5-VL with windows, 3-VL and 3.5 with learned positions. References: transformers' `modeling_qwen2_vl.py`,
-//! `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`.
+//! Qwen's vision encoders: 2-VL, 2.5-VL with windows, 3-VL and 3.5 with learned positions. References: transformers'
+//! `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::{QwenVisionConfig, Windows};
@@ -14,12 +14,12 @@ use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::load_table;
-use super::{pause, rows_of, Features, LayerHook};
+use super::{pause, rows_of, ImageEmbeddings, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::parameters::parameters;
-use crate::sequence::ids_tensor;
-use crate::tensor::Tensor;
+use crate::mlx::ops::ids_tensor;
+use crate::mlx::parameters::parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Added to the variance in every norm, whatever the config says.
@@ -28,7 +28,7 @@ const EPS: f32 = 1e-6;
 /// The base of the rotation's periods.
 const THETA: f32 = 10_000.0;
 
-/// The whole tower.
+/// The vision encoder.
 pub struct QwenTower {
     config: QwenVisionConfig,
     dtype: Dtype,
@@ -41,12 +41,12 @@ pub struct QwenTower {
     deep_mergers: Vec<Merger>,
 }
 
-/// What makes a token of the patches of a square.
+/// The part that makes one token of the patches of a square.
 struct Merger {
     /// Numbers of all patches of a square.
     width: i32,
     norm: Norm,
-    /// Whether all patches of a square are normed together.
+    /// True if all patches of a square are normed together.
     norm_together: bool,
     activation: Pointwise,
     up: Linear,
@@ -54,7 +54,13 @@ struct Merger {
 }
 
 impl Merger {
-    fn load(config: &QwenVisionConfig, path: &str, names: [&str; 3], norm_together: bool, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &QwenVisionConfig,
+        path: &str,
+        names: [&str; 3],
+        norm_together: bool,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
         let hidden = config.hidden_size as i32;
         let width = hidden * (config.merge * config.merge) as i32;
         let [norm, up, down] = names.map(|name| format!("{path}.{name}"));
@@ -76,7 +82,8 @@ impl Merger {
             true => self.norm.forward(&x.reshape(&[-1, self.width])?)?,
             false => self.norm.forward(x)?.reshape(&[-1, self.width])?,
         };
-        self.down.forward(&self.activation.forward(&self.up.forward(&squares)?)?)
+        self.down
+            .forward(&self.activation.forward(&self.up.forward(&squares)?)?)
     }
 }
 
@@ -104,7 +111,7 @@ impl QwenTower {
         let blocks = blocks.collect::<Result<Vec<_>>>()?;
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
-        // Qwen3-Omni has the newer tower with the older names.
+        // Qwen3-Omni has the newer vision encoder with the older names.
         let names = if weights.has("vision_tower.merger.ln_q.weight") {
             OLDER
         } else {
@@ -115,7 +122,13 @@ impl QwenTower {
             let list = lists
                 .iter()
                 .find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
-            Merger::load(config, &format!("{}.{set}", list.unwrap_or(&lists[0])), names, true, weights)
+            Merger::load(
+                config,
+                &format!("{}.{set}", list.unwrap_or(&lists[0])),
+                names,
+                true,
+                weights,
+            )
         });
         let deep_mergers = deep.collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -129,7 +142,7 @@ impl QwenTower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (rows, columns) = view.patches;
         let merge = self.config.merge;
         if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {
@@ -138,11 +151,15 @@ impl QwenTower {
             )));
         }
         let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
-        let mut x = self.patch_proj.forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
+        let mut x = self
+            .patch_proj
+            .forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
         let mut places = in_squares(rows, columns, merge);
         if let Some(table) = &self.positions {
             let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
-            let positions = Resampling::LinearAligned.apply(table, view.patches)?.take(&ids_tensor(&order), 0)?;
+            let positions = Resampling::LinearAligned
+                .apply(table, view.patches)?
+                .take(&ids_tensor(&order), 0)?;
             x = x.add(&positions.astype(self.dtype)?)?;
         }
         let whole = vec![(1, (rows * columns) as i32)];
@@ -171,7 +188,7 @@ impl QwenTower {
         }
         deep.sort_by_key(|(set, _)| *set);
         let embeddings = self.merger.forward(&x)?;
-        Ok(Features {
+        Ok(ImageEmbeddings {
             embeddings: match &windows {
                 Some(windows) => embeddings.take(&ids_tensor(&windows.inverse()), 0)?,
                 None => embeddings,
@@ -196,8 +213,8 @@ impl Windowed {
             .flat_map(|row| (0..columns).step_by(side as usize).map(move |column| (row, column)));
         let mut all: Vec<Vec<u32>> = starts
             .map(|(top, left)| {
-                let inside =
-                    (top..rows.min(top + side)).flat_map(|row| (left..columns.min(left + side)).map(move |column| row * columns + column));
+                let inside = (top..rows.min(top + side))
+                    .flat_map(|row| (left..columns.min(left + side)).map(move |column| row * columns + column));
                 inside.collect()
             })
             .collect();
@@ -251,7 +268,11 @@ fn load_norm(config: &QwenVisionConfig, path: &str, width: i32, weights: &mut We
 
 fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Block> {
     let path = |name: &str| format!("vision_tower.blocks.{layer}.{name}");
-    let (hidden, width, head_dim) = (config.hidden_size as i32, config.intermediate_size as i32, config.head_dim());
+    let (hidden, width, head_dim) = (
+        config.hidden_size as i32,
+        config.intermediate_size as i32,
+        config.head_dim(),
+    );
     let [gate, up, down] = match (config.gated, config.positions.is_some()) {
         (true, _) => [Some("mlp.gate_proj"), Some("mlp.up_proj"), Some("mlp.down_proj")],
         (false, true) => [None, Some("mlp.linear_fc1"), Some("mlp.linear_fc2")],

@@ -1,21 +1,22 @@
-//! Learned positions for grids of another size than they were learned on: each axis is resampled by a small matrix that is made
-//! on the host, so that a grid costs two products.
+//! Learned positions for grids of another size than they were learned on: each axis is resampled by a small matrix that
+//! is computed on the host, so that a grid costs two products.
 
 use crate::error::Result;
-use crate::tensor::Tensor;
+use crate::mlx::tensor::Tensor;
 
-/// How values between those of a table are made.
+/// The interpolation between the values of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resampling {
-    /// Between the two neighbours, cells of both grids covering the same square.
+    /// Between the two neighbors, cells of both grids covering the same square.
     Linear,
-    /// The same, for a grid that is taken to be a tenth of a cell larger, as HunyuanOCR's own code asks for it, by a factor.
+    /// The same, for a grid that is taken to be a tenth of a cell larger, as HunyuanOCR's own code asks for it, by a
+    /// factor.
     LinearWidened,
     /// The same as the first, averaged over all that a cell covers if the grid is smaller than the table (`antialias`).
     LinearAntialiased,
-    /// Between the two neighbours, with the outermost cells of both grids on each other (`align_corners`).
+    /// Between the two neighbors, with the outermost cells of both grids on each other (`align_corners`).
     LinearAligned,
-    /// By four neighbours, those beyond the border being the border's.
+    /// By four neighbors, those beyond the border being the border's.
     Cubic,
 }
 
@@ -65,13 +66,19 @@ impl Resampling {
         let (first, part) = (place.floor(), place - place.floor());
         match self {
             Self::LinearAntialiased if scale > 1.0 => {
-                let (low, high) = ((place - scale + 1.0).floor().max(0.0), (place + scale + 1.0).floor().min(from));
+                let (low, high) = (
+                    (place - scale + 1.0).floor().max(0.0),
+                    (place + scale + 1.0).floor().min(from),
+                );
                 let cells = (low as i64..high as i64).map(|index| index as f64);
                 let shares: Vec<_> = cells
                     .map(|index| (index, (1.0 - ((index - place) / scale).abs()).max(0.0)))
                     .collect();
                 let total: f64 = shares.iter().map(|(_, share)| share).sum();
-                shares.into_iter().map(|(index, share)| (index, share / total)).collect()
+                shares
+                    .into_iter()
+                    .map(|(index, share)| (index, share / total))
+                    .collect()
             }
             Self::Cubic => {
                 let near = |x: f64| ((CUBIC + 2.0) * x - (CUBIC + 3.0)) * x * x + 1.0;
@@ -103,7 +110,10 @@ mod tests {
         ] {
             for (from, to) in [(4, 4), (4, 7), (16, 3), (27, 1), (1, 5)] {
                 for row in kind.matrix(from, to).chunks(from as usize) {
-                    assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{kind:?} {from} {to}: {row:?}");
+                    assert!(
+                        (row.iter().sum::<f32>() - 1.0).abs() < 1e-5,
+                        "{kind:?} {from} {to}: {row:?}"
+                    );
                 }
             }
         }

@@ -3,10 +3,10 @@
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::ops::concatenate;
-use crate::tensor::Tensor;
+use crate::mlx::ops::concatenate;
+use crate::mlx::tensor::Tensor;
 
-/// The angles of a view's patches, made on the host, once for all layers.
+/// The angles of a view's patches, computed on the host, once for all layers.
 pub struct PatchRotation {
     /// Parts of a head that turn by themselves, each half against half.
     parts: i32,
@@ -20,7 +20,8 @@ impl PatchRotation {
     pub fn new(angles: &[f32], patches: usize, parts: i32) -> Self {
         let pairs = (angles.len() / patches.max(1)) as i32 / parts;
         let shape = [patches as i32, 1, parts, pairs];
-        let of = |of: fn(f32) -> f32| Tensor::from_f32(&angles.iter().map(|angle| of(*angle)).collect::<Vec<_>>(), &shape);
+        let of =
+            |of: fn(f32) -> f32| Tensor::from_f32(&angles.iter().map(|angle| of(*angle)).collect::<Vec<_>>(), &shape);
         Self {
             parts,
             cos: of(f32::cos),
@@ -34,7 +35,9 @@ impl PatchRotation {
             unreachable!("heads stand in the second of three axes")
         };
         let part = width / self.parts;
-        let split = heads.astype(Dtype::Float32)?.reshape(&[patches, count, self.parts, part])?;
+        let split = heads
+            .astype(Dtype::Float32)?
+            .reshape(&[patches, count, self.parts, part])?;
         let (one, other) = (split.slice(3, 0, part / 2)?, split.slice(3, part / 2, part)?);
         let turned = concatenate(
             &[
@@ -47,10 +50,18 @@ impl PatchRotation {
     }
 }
 
-/// The angles of positions (row, column) for the periods `theta^(2·pair/dims)`: those of the first axis of `by`, then those of the second.
+/// The angles of positions (row, column) for the periods `theta^(2·pair/dims)`: those of the first axis of `by`, then
+/// those of the second.
 pub fn angles(positions: &[(u32, u32)], dims: u32, theta: f32, columns_first: bool) -> Vec<f32> {
-    let periods: Vec<f32> = (0..dims / 2).map(|pair| theta.powf(2.0 * pair as f32 / dims as f32)).collect();
-    let of = |position: u32| periods.iter().map(move |period| position as f32 / period).collect::<Vec<_>>();
+    let periods: Vec<f32> = (0..dims / 2)
+        .map(|pair| theta.powf(2.0 * pair as f32 / dims as f32))
+        .collect();
+    let of = |position: u32| {
+        periods
+            .iter()
+            .map(move |period| position as f32 / period)
+            .collect::<Vec<_>>()
+    };
     let both = positions.iter().flat_map(|(row, column)| match columns_first {
         true => [of(*column), of(*row)].concat(),
         false => [of(*row), of(*column)].concat(),

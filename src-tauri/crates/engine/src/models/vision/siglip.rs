@@ -1,5 +1,6 @@
-//! SigLIP and SigLIP 2, and what joins them to language parts. References: transformers' `modeling_siglip.py`, `modeling_siglip2.py`,
-//! `modeling_gemma3.py`, `modeling_idefics3.py`, `modeling_lfm2_vl.py` and `modeling_paddleocr_vl.py`.
+//! SigLIP and SigLIP 2, and what joins them to language parts. References: transformers' `modeling_siglip.py`,
+//! `modeling_siglip2.py`, `modeling_gemma3.py`, `modeling_idefics3.py`, `modeling_lfm2_vl.py` and
+//! `modeling_paddleocr_vl.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::{SiglipConfig, SiglipProjector};
@@ -11,15 +12,17 @@ use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, PatchRotation};
-use super::stack::{check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS};
-use super::{planes_of, rows_of, Features, LayerHook};
+use super::stack::{
+    check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS,
+};
+use super::{planes_of, rows_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear, RmsNorm};
-use crate::parameters::{parameters, Parameters};
-use crate::tensor::Tensor;
+use crate::mlx::parameters::{parameters, Parameters};
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
-/// Where conversions and originals keep the tower.
+/// The paths at which conversions and originals keep the vision encoder.
 const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
 
 /// Layers with the projections joined (conversions of PaddleOCR-VL).
@@ -28,7 +31,7 @@ const JOINED: BlockNames = BlockNames {
     ..BlockNames::CLIP
 };
 
-/// A tower with its projector.
+/// A vision encoder with its projector.
 pub struct Siglip {
     config: SiglipConfig,
     dtype: Dtype,
@@ -53,7 +56,8 @@ impl Siglip {
         let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
         let path = first_with(weights, &PLACES, "embeddings.patch_embedding.weight");
         let embedding = format!("{path}.embeddings.patch_embedding");
-        // Rows of SigLIP 2 come pixel by pixel, and so do those that planes are cut into; PaddleOCR's come colour by colour.
+        // Rows of SigLIP 2 come pixel by pixel, and so do those that planes are cut into; PaddleOCR's come color by
+        // color.
         let order = match config.theta {
             Some(_) => PatchOrder::ColourByColour,
             None => PatchOrder::PixelByPixel,
@@ -67,15 +71,26 @@ impl Siglip {
         Ok(Self {
             dtype,
             patch_embedding: load_patch_linear(weights, &embedding, COLOURS * side * side, hidden, order)?,
-            positions: load_table(&format!("{path}.embeddings.position_embedding"), config.side, hidden, weights)?,
-            stack: Stack::load(&layers, if joined { &JOINED } else { &BlockNames::CLIP }, shape, dtype, weights)?,
+            positions: load_table(
+                &format!("{path}.embeddings.position_embedding"),
+                config.side,
+                hidden,
+                weights,
+            )?,
+            stack: Stack::load(
+                &layers,
+                if joined { &JOINED } else { &BlockNames::CLIP },
+                shape,
+                dtype,
+                weights,
+            )?,
             post_layernorm: LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps)?,
             projector: Projector::load(config, outputs as i32, dtype, weights)?,
             config: *config,
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<Features> {
+    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, block(config, view))?;
         let rows = match config.rows {
@@ -89,12 +104,23 @@ impl Siglip {
         let positions = resampling.apply(&self.positions, view.patches)?.astype(self.dtype)?;
         let rotation = config.theta.map(|theta| {
             let places = row_by_row(view.patches);
-            PatchRotation::new(&angles(&places, config.shape.head_dim() / 2, theta, false), places.len(), 1)
+            PatchRotation::new(
+                &angles(&places, config.shape.head_dim() / 2, theta, false),
+                places.len(),
+                1,
+            )
         });
-        let x = self.patch_embedding.forward(&rows.astype(self.dtype)?)?.add(&positions)?;
+        let x = self
+            .patch_embedding
+            .forward(&rows.astype(self.dtype)?)?
+            .add(&positions)?;
         let x = self.stack.forward(x, rotation.as_ref(), hook)?;
         let states = self.post_layernorm.forward(&x)?;
-        Ok(Features::of(self.projector.forward(&states, view.patches, &config.projector)?))
+        Ok(ImageEmbeddings::of(self.projector.forward(
+            &states,
+            view.patches,
+            &config.projector,
+        )?))
     }
 }
 
@@ -102,7 +128,9 @@ impl Siglip {
 fn block(config: &SiglipConfig, view: &View) -> u32 {
     match config.projector {
         SiglipProjector::Pooled { tokens } => (view.patches.0 / tokens).max(1),
-        SiglipProjector::Joined { merge } | SiglipProjector::Network { merge, .. } | SiglipProjector::NormedNetwork { merge } => merge,
+        SiglipProjector::Joined { merge }
+        | SiglipProjector::Network { merge, .. }
+        | SiglipProjector::NormedNetwork { merge } => merge,
     }
 }
 
@@ -133,7 +161,12 @@ impl Projector {
                 activation,
             } => {
                 let norm = match normed {
-                    true => Some(LayerNorm::load(weights, &format!("{PATH}.layer_norm"), block(merge), TORCH_EPS)?),
+                    true => Some(LayerNorm::load(
+                        weights,
+                        &format!("{PATH}.layer_norm"),
+                        block(merge),
+                        TORCH_EPS,
+                    )?),
                     false => None,
                 };
                 let shape = (block(merge), width as i32, outputs);
@@ -159,9 +192,12 @@ impl Projector {
                 let squares = states.reshape(&[tokens, down, tokens, across, hidden])?;
                 let share = Tensor::scalar(1.0 / (down * across) as f32, states.dtype())?;
                 let means = squares.sum(3, false)?.sum(1, false)?.mul(&share)?;
-                norm.forward(&means.reshape(&[tokens * tokens, hidden])?)?.matmul(projection)
+                norm.forward(&means.reshape(&[tokens * tokens, hidden])?)?
+                    .matmul(projection)
             }
-            (Self::Joined(projection), SiglipProjector::Joined { merge }) => projection.forward(&join_blocks(states, grid, merge)?),
+            (Self::Joined(projection), SiglipProjector::Joined { merge }) => {
+                projection.forward(&join_blocks(states, grid, merge)?)
+            }
             (Self::Network { norm, network }, SiglipProjector::Network { merge, .. }) => {
                 let blocks = join_blocks(states, grid, merge)?;
                 match norm {

@@ -12,23 +12,23 @@ use super::rope::PatchRotation;
 use super::{pause, LayerHook};
 use crate::error::{Error, Result};
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::parameters::Parameters;
-use crate::tensor::Tensor;
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The epsilon of norms for which transformers leaves it to torch.
 pub const TORCH_EPS: f32 = 1e-5;
 
-/// What the tensors of a layer are called, and what it is made of.
+/// The names of a layer's tensors, and the parts that they make up.
 #[derive(Clone, Copy)]
 pub struct BlockNames {
-    /// Whether norms are by the root mean square.
+    /// True if norms are by the root mean square.
     pub rms: bool,
     /// The norm before attention and the one before the network.
     pub norms: [&'static str; 2],
-    /// What makes queries, keys and values: one name or three.
+    /// The projections of queries, keys and values: one name or three.
     pub qkv: &'static [&'static str],
-    /// What is made of what the heads found.
+    /// The output projection (`o_proj`).
     pub output: &'static str,
     /// Norms of queries and keys, and whether they are over all heads together.
     pub qk_norms: Option<([&'static str; 2], bool)>,
@@ -36,7 +36,7 @@ pub struct BlockNames {
     pub scales: Option<[&'static str; 2]>,
     /// Single numbers that, squeezed by tanh, are factors of what attention and the network add.
     pub gates: Option<[&'static str; 2]>,
-    /// What the activation gates, if anything.
+    /// The projection that the activation gates, if there is one.
     pub gate: Option<&'static str>,
     /// The first projection and the last one.
     pub network: [&'static str; 2],
@@ -62,8 +62,15 @@ pub struct Stack(Vec<Block>);
 
 impl Stack {
     /// Loads `path.0` and so on.
-    pub fn load(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
-        let blocks = (0..shape.layers).map(|layer| load_block(&format!("{path}.{layer}"), names, shape, dtype, weights));
+    pub fn load(
+        path: &str,
+        names: &BlockNames,
+        shape: &TowerShape,
+        dtype: Dtype,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self> {
+        let blocks =
+            (0..shape.layers).map(|layer| load_block(&format!("{path}.{layer}"), names, shape, dtype, weights));
         Ok(Self(blocks.collect::<Result<_>>()?))
     }
 
@@ -92,13 +99,28 @@ impl Stack {
     }
 }
 
-fn load_block(path: &str, names: &BlockNames, shape: &TowerShape, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Block> {
+fn load_block(
+    path: &str,
+    names: &BlockNames,
+    shape: &TowerShape,
+    dtype: Dtype,
+    weights: &mut Weights<'_>,
+) -> Result<Block> {
     let at = |name: &str| format!("{path}.{name}");
-    let (hidden, width, head_dim) = (shape.hidden_size as i32, shape.intermediate_size as i32, shape.head_dim() as i32);
+    let (hidden, width, head_dim) = (
+        shape.hidden_size as i32,
+        shape.intermediate_size as i32,
+        shape.head_dim() as i32,
+    );
     let norm = |name: &str, weights: &mut Weights<'_>| load_norm(names.rms, &at(name), hidden, shape.eps, weights);
     let scale = |half: usize, weights: &mut Weights<'_>| match (names.scales, names.gates) {
-        (Some(scales), _) => weights.take(&at(scales[half]), &[hidden]).map(|factors| Some(Norm::Scale(factors))),
-        (None, Some(gates)) => weights.take(&at(gates[half]), &[1])?.tanh().map(|factor| Some(Norm::Scale(factor))),
+        (Some(scales), _) => weights
+            .take(&at(scales[half]), &[hidden])
+            .map(|factors| Some(Norm::Scale(factors))),
+        (None, Some(gates)) => weights
+            .take(&at(gates[half]), &[1])?
+            .tanh()
+            .map(|factor| Some(Norm::Scale(factor))),
         (None, None) => Ok(None),
     };
     let parts: Vec<_> = names
@@ -163,7 +185,9 @@ pub fn load_mlp(
     (activation, dtype): (EncoderActivation, Dtype),
     weights: &mut Weights<'_>,
 ) -> Result<Mlp> {
-    let mut linear = |name: &str, inputs: i32, outputs: i32| ClippedLinear::plain(weights, &format!("{path}.{name}"), inputs, outputs);
+    let mut linear = |name: &str, inputs: i32, outputs: i32| {
+        ClippedLinear::plain(weights, &format!("{path}.{name}"), inputs, outputs)
+    };
     Ok(Mlp {
         gate: gate.map(|gate| linear(gate, inputs, width)).transpose()?,
         up: linear(up, inputs, width)?,
@@ -172,10 +196,13 @@ pub fn load_mlp(
     })
 }
 
-/// The first of these paths below which a tensor of this name lies; the first of all if none does, so that loading names it.
+/// The first of these paths below which a tensor of this name lies; the first of all if none does, so that loading
+/// names it.
 pub fn first_with(weights: &Weights<'_>, paths: &[&str], name: &str) -> String {
     let found = paths.iter().find(|path| weights.has(&format!("{path}.{name}")));
-    found.or(paths.first()).map_or_else(String::new, |path| (*path).to_owned())
+    found
+        .or(paths.first())
+        .map_or_else(String::new, |path| (*path).to_owned())
 }
 
 /// Loads learned positions `path` as numbers `[side, side, width]`.
@@ -190,12 +217,14 @@ pub fn load_table_after(before: i32, path: &str, side: u32, width: i32, weights:
         Embedding::Plain(rows) => rows,
         Embedding::Quantized(rows) => rows.dequantize()?,
     };
-    let table = rows.slice(0, before, before + side * side)?.reshape(&[side, side, width])?;
+    let table = rows
+        .slice(0, before, before + side * side)?
+        .reshape(&[side, side, width])?;
     weights.materialize([&table])?;
     Ok(table)
 }
 
-/// Refuses a view whose patches are not whole blocks of `merge` × `merge`.
+/// Refuses a view whose patches are not complete blocks of `merge` × `merge`.
 pub fn check_blocks(view: &View, merge: u32) -> Result<()> {
     let (rows, columns) = view.patches;
     if rows.is_multiple_of(merge) && columns.is_multiple_of(merge) && rows * columns > 0 {
@@ -218,7 +247,9 @@ pub fn join_blocks(x: &Tensor, (rows, columns): (u32, u32), merge: u32) -> Resul
 
 /// Row and column of each patch of a grid, row after row.
 pub fn row_by_row((rows, columns): (u32, u32)) -> Vec<(u32, u32)> {
-    (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))).collect()
+    (0..rows)
+        .flat_map(|row| (0..columns).map(move |column| (row, column)))
+        .collect()
 }
 
 impl Parameters for Stack {

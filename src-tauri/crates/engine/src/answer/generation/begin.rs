@@ -1,0 +1,139 @@
+//! The beginning of an answer: everything that can be refused before its prompt is read.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use protocol::{EndedBy, EngineEvent, RawPrompt, Request};
+
+use crate::answer::constraint;
+use crate::answer::generation::prompt::PromptReading;
+use crate::answer::generation::state::State;
+use crate::answer::generation::Generation;
+use crate::answer::job::JobContext;
+use crate::answer::output_stream::OutputStream;
+use crate::answer::repetition_detector::RepetitionDetector;
+use crate::answer::request::{render_request, thinks, PreparedPrompt};
+use crate::answer::thinking_budget::ThinkingBudget;
+use crate::error::{Error, Result};
+use crate::loaded::LoadedModel;
+use crate::sequence::prompt_lookup::Drafts;
+use crate::sequence::sampler::SamplerConfig;
+use crate::sequence::GenerationTimes;
+
+impl Generation {
+    /// Begins the answer to a request whose prompt has been prepared, and whose model took `load_ms` to load.
+    ///
+    /// # Errors
+    /// If the model cannot answer this.
+    pub fn begin(
+        loaded: Rc<LoadedModel>,
+        request: Request,
+        prepared: PreparedPrompt,
+        load_ms: f64,
+        job: Rc<JobContext>,
+    ) -> Result<Self> {
+        let LoadedModel { model, files, info, .. } = &*loaded;
+        let processor = files.chat()?;
+        let sampler_config =
+            SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
+        let PreparedPrompt {
+            prompt,
+            images,
+            plans,
+            prefix,
+        } = prepared;
+        let images = match images.is_empty() {
+            true => None,
+            false => Some(Rc::new(loaded.images(images)?)),
+        };
+        let images = images.map(|images| (images.clone(), images.keys()));
+        // A row that the embedding does not have would be read from whatever follows it in memory.
+        if let Some(id) = prompt.ids.iter().find(|id| **id >= model.readable()) {
+            if matches!(request.raw_prompt, Some(RawPrompt::Tokens(_))) {
+                return Err(Error::BadRequest(format!(
+                    "there is no token {id}: the model knows {}",
+                    model.readable()
+                )));
+            }
+            return Err(Error::BrokenFile {
+                file: "tokenizer.json".into(),
+                reason: format!(
+                    "it makes the token {id}, and the model knows {} tokens",
+                    model.readable()
+                ),
+            });
+        }
+        if let Some(prefix) = &prefix {
+            prefix.check_revision(&info.revision)?;
+            prefix.check_vocabulary(model.vocabulary())?;
+        }
+        job.send(EngineEvent::Started {
+            prompt_tokens: Some(prompt.ids.len() as u32),
+            model_revision: Some(info.revision.clone()),
+            template_hash: Some(info.template_hash.clone()),
+        });
+
+        let parser = match request.raw_prompt {
+            Some(_) => processor.raw_parser(&prompt, &request.stop),
+            None => processor.parser(&prompt, thinks(request.thinking, &info.thinking), &request.stop),
+        };
+        let thinking = ThinkingBudget::new(processor.end_of_thinking().cloned(), request.thinking_budget);
+        let constraint = constraint::begin(&loaded, processor, &request);
+        let mut output =
+            OutputStream::new(parser.with_tools(&request.tools), thinking, job.clone()).limited(constraint);
+        let mut repetitions = RepetitionDetector::default();
+        let mut tokens = prompt.ids.clone();
+        if let Some(prefix) = &prefix {
+            output.replay(prefix)?;
+            repetitions.extend(&prefix.tokens);
+            tokens.extend(&prefix.tokens);
+        }
+        if tokens.is_empty() {
+            return Err(Error::BadRequest(
+                "there is nothing to answer: the prompt is empty".into(),
+            ));
+        }
+        let room = (request.context_of(files.config.context) as usize).saturating_sub(tokens.len());
+        let limit = match request.max_tokens {
+            Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
+            _ => (room, EndedBy::Context),
+        };
+        let boundaries = match request.raw_prompt {
+            Some(_) => vec![prompt.ids.len().saturating_sub(1)],
+            None => processor.boundaries(&render_request(&request, &plans), &prompt),
+        };
+        // Ending a thought drops a draw that is in flight, and a draft has none.
+        let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
+        // A grammar tells what it allows one token at a time.
+        let single = request.top_logprobs.is_some() || output.is_limited();
+        let drafts = Drafts::new(exact && !single && model.reads_chunks_alike());
+        let image_tokens = images.iter().flat_map(|(images, _)| images.tokens(&tokens));
+        let drafts = drafts.without(image_tokens.collect());
+        Ok(Self {
+            state: State::default(),
+            prompt: PromptReading {
+                images,
+                encoding_image: None,
+                tokens: prompt.ids.len(),
+                prefilled: tokens.len(),
+                cached: 0,
+                boundaries,
+                last_chunk: Instant::now(),
+            },
+            sampler_config,
+            sampler_seen: tokens.len(),
+            limit,
+            generated: 0,
+            output,
+            repetitions,
+            drafts,
+            times: GenerationTimes::default(),
+            load_ms,
+            started: Instant::now(),
+            tokens,
+            loaded,
+            request,
+            job,
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! Speed and memory of a model, for comparing versions and engines.
+
+use std::time::Instant;
+
+use checkpoint::check_folder;
+use protocol::FolderSource;
+
+use crate::error::{Error, Result};
+use crate::mlx::device::prefill_chunk;
+use crate::mlx::memory;
+use crate::mlx::memory::clear_after_chunk;
+use crate::mlx::ops::ids_tensor;
+use crate::mlx::tensor::{async_eval, Tensor};
+use crate::models::Model;
+use crate::schedule::command::ModelAccess;
+use crate::sequence::prompt_lookup::LENGTHS;
+use crate::sequence::sampler::{Sampler, SamplerConfig};
+use crate::sequence::{decode_step, verify, GenerationTimes, Sequence, SequenceState};
+
+/// The result of [`crate::MlxEngine::bench`] for one length of prompt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BenchFigures {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Milliseconds to load the model.
+    pub load_ms: f64,
+    /// Prompt tokens read per second.
+    pub prefill_tokens_per_second: f64,
+    /// Milliseconds from the start of prefill to the first token.
+    pub first_token_ms: f64,
+    /// Tokens generated per second after the first.
+    pub decode_tokens_per_second: f64,
+    /// The most memory that MLX held, in bytes: while loading and reading for the first prompt, while reading for the
+    /// others.
+    pub peak_bytes: u64,
+    /// The parts of a token's time, in milliseconds: building the graph of the step, submitting it, waiting for the
+    /// device.
+    pub step_ms: [f64; 3],
+}
+
+/// Reloads the model; for each length reads that many made-up tokens and generates `generate` more, whatever they are.
+pub fn bench(
+    worker: &mut dyn ModelAccess,
+    source: &FolderSource,
+    prompts: &[usize],
+    generate: usize,
+) -> Result<Vec<BenchFigures>> {
+    let longest = prompts.iter().copied().max().unwrap_or(0);
+    check(source, longest, generate)?;
+    if prompts.contains(&0) {
+        return Err(nothing_to_measure());
+    }
+    worker.unload_all();
+    let loaded = worker.ensure_loaded(source)?;
+    let (model, load_ms) = (&loaded.model, loaded.info.load_ms);
+    let mut all = Vec::new();
+    for (index, length) in prompts.iter().enumerate() {
+        if index > 0 {
+            memory::reset_peak()?;
+        }
+        let prompt = bench_prompt(*length, model.vocabulary());
+        // GPUs compile their kernels in the first run.
+        measure(model, &prompt, 2)?;
+        let timing = measure(model, &prompt, generate)?.timing(load_ms);
+        all.push(BenchFigures {
+            prompt_tokens: *length,
+            load_ms,
+            prefill_tokens_per_second: timing.prefill_tokens_per_second,
+            first_token_ms: timing.first_token_ms,
+            decode_tokens_per_second: timing.decode_tokens_per_second,
+            peak_bytes: memory::figures()?.peak,
+            step_ms: steps(model, &prompt[..prompt.len().min(32)], generate.min(64))?,
+        });
+    }
+    Ok(all)
+}
+
+/// The result of [`crate::MlxEngine::bench_batch`] for one number of sequences.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchFigures {
+    /// How many decoded together.
+    pub sequences: usize,
+    /// Tokens that all of them generated per second, after the first step.
+    pub tokens_per_second: f64,
+}
+
+/// Decodes `generate` tokens of each number of sequences together, after prompts of `prompt` tokens.
+pub fn bench_batch(
+    worker: &mut dyn ModelAccess,
+    source: &FolderSource,
+    sizes: &[usize],
+    prompt: usize,
+    generate: usize,
+) -> Result<Vec<BatchFigures>> {
+    check(source, prompt, generate)?;
+    if sizes.contains(&0) || generate < 2 {
+        return Err(nothing_to_measure());
+    }
+    let loaded = worker.ensure_loaded(source)?;
+    let model = &loaded.model;
+    let ids = bench_prompt(prompt, model.vocabulary());
+    let measure = |count: usize, tokens: usize| -> Result<f64> {
+        let mut sequences = (0..count).map(|_| read(model, &ids)).collect::<Result<Vec<_>>>()?;
+        let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
+        let last = vec![ids[prompt - 1]; count];
+        let mut pending = step(model, &ids_tensor(&last), &mut together)?;
+        let mut start = Instant::now();
+        for made in 1..=tokens {
+            let next = if made < tokens {
+                Some(step(model, &pending, &mut together)?)
+            } else {
+                None
+            };
+            pending.to_u32()?;
+            if made == 1 {
+                start = Instant::now();
+            }
+            let Some(next) = next else { break };
+            pending = next;
+        }
+        Ok(((tokens - 1) * count) as f64 / start.elapsed().as_secs_f64())
+    };
+    let figures = |count: &usize| {
+        measure(*count, 2)?;
+        Ok(BatchFigures {
+            sequences: *count,
+            tokens_per_second: measure(*count, generate)?,
+        })
+    };
+    sizes.iter().map(figures).collect()
+}
+
+/// The result of [`crate::MlxEngine::bench_lookup`] for one length of drafts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LookupFigures {
+    /// Tokens of each draft.
+    pub draft_tokens: usize,
+    /// Tokens per second in single steps.
+    pub without: f64,
+    /// Tokens per second if every draft is right to its end, as in a verbatim repetition.
+    pub with: f64,
+}
+
+/// Lets one sequence generate `generate` tokens after a prompt of `prompt` tokens, in single steps and with drafts.
+pub fn bench_lookup(
+    worker: &mut dyn ModelAccess,
+    source: &FolderSource,
+    prompt: usize,
+    generate: usize,
+) -> Result<Vec<LookupFigures>> {
+    check(source, prompt, generate)?;
+    let longest = LENGTHS.into_iter().max().unwrap_or(0);
+    if generate < 2 * (longest + 1) {
+        return Err(nothing_to_measure());
+    }
+    let loaded = worker.ensure_loaded(source)?;
+    let model = &loaded.model;
+    let ids = bench_prompt(prompt, model.vocabulary());
+    let stepped = |tokens: usize| -> Result<(Vec<u32>, f64)> {
+        let (mut sequence, mut text) = (read(model, &ids)?, vec![ids[prompt - 1]]);
+        let start = Instant::now();
+        let mut pending = step(model, &ids_tensor(&text), &mut [&mut sequence])?;
+        while text.len() < tokens {
+            let next = step(model, &pending, &mut [&mut sequence])?;
+            text.extend(std::mem::replace(&mut pending, next).to_u32()?);
+        }
+        text.extend(pending.to_u32()?);
+        Ok((text, tokens as f64 / start.elapsed().as_secs_f64()))
+    };
+    let drafted = |text: &[u32], length: usize| -> Result<f64> {
+        let mut sequence = read(model, &ids)?;
+        let (start, mut known) = (Instant::now(), 0);
+        while known + length + 1 < text.len() {
+            let verified = verify(model, &mut sequence, text[known..=known + length].to_vec())?;
+            // Right is what single steps gave, whatever a rounding makes of it here.
+            verified.keep(model, &mut sequence, length + 1)?;
+            known += length + 1;
+        }
+        Ok(known as f64 / start.elapsed().as_secs_f64())
+    };
+    // GPUs compile their kernels in the first run.
+    stepped(2)?;
+    let (text, without) = stepped(generate)?;
+    let figures = |draft_tokens: usize| {
+        drafted(&text[..2 * draft_tokens + 3], draft_tokens)?;
+        let with = drafted(&text, draft_tokens)?;
+        Ok(LookupFigures {
+            draft_tokens,
+            without,
+            with,
+        })
+    };
+    LENGTHS.into_iter().map(figures).collect()
+}
+
+fn check(source: &FolderSource, prompt: usize, generate: usize) -> Result<()> {
+    if prompt == 0 || generate == 0 {
+        return Err(nothing_to_measure());
+    }
+    let context = check_folder(&source.path)?.context;
+    let wanted = prompt.saturating_add(generate);
+    if wanted > context as usize {
+        return Err(Error::ContextFull {
+            prompt: wanted,
+            context,
+        });
+    }
+    Ok(())
+}
+
+fn nothing_to_measure() -> Error {
+    Error::BadRequest("a measurement needs at least one prompt token and one generated token".into())
+}
+
+/// A greedy sequence that has read all but the last of these.
+fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
+    let vocabulary = model.vocabulary();
+    let greedy = SamplerConfig::new(
+        &protocol::Sampling::greedy(),
+        &protocol::Sampling::default(),
+        vocabulary,
+    )?;
+    let sampler = Sampler::new(greedy, prompt, &[], vocabulary)?;
+    let mut sequence = Sequence::new(SequenceState::new(model, None), sampler);
+    for chunk in prompt[..prompt.len() - 1].chunks(prefill_chunk()) {
+        sequence.state.prefill(model, chunk)?;
+        clear_after_chunk()?;
+    }
+    Ok(sequence)
+}
+
+/// Begins to compute the tokens that follow `input`.
+fn step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+    let tokens = decode_step(model, input, sequences)?.tokens;
+    async_eval([&tokens])?;
+    Ok(tokens)
+}
+
+/// The times of reading a prompt and of generating `tokens` tokens.
+fn measure(model: &Model, prompt: &[u32], tokens: usize) -> Result<GenerationTimes> {
+    let (start, mut times) = (Instant::now(), GenerationTimes::default());
+    let mut sequence = read(model, prompt)?;
+    times.prefilled = prompt.len();
+    let mut pending = step(model, &ids_tensor(&prompt[prompt.len() - 1..]), &mut [&mut sequence])?;
+    for made in 1..=tokens {
+        let next = if made < tokens {
+            Some(step(model, &pending, &mut [&mut sequence])?)
+        } else {
+            None
+        };
+        pending.to_u32()?;
+        times.record(start.elapsed().as_secs_f64());
+        let Some(next) = next else { break };
+        pending = next;
+    }
+    Ok(times)
+}
+
+/// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
+fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
+    let mut sequence = read(model, prompt)?;
+    let mut pending = step(model, &ids_tensor(&prompt[prompt.len() - 1..]), &mut [&mut sequence])?;
+    let mut spent = [0.0; 3];
+    for _ in 0..count {
+        let start = Instant::now();
+        let next = decode_step(model, &pending, &mut [&mut sequence])?.tokens;
+        let built = Instant::now();
+        async_eval([&next])?;
+        let submitted = Instant::now();
+        pending.to_u32()?;
+        let done = Instant::now();
+        for (sum, part) in spent
+            .iter_mut()
+            .zip([built - start, submitted - built, done - submitted])
+        {
+            *sum += part.as_secs_f64() * 1000.0 / count as f64;
+        }
+        pending = next;
+    }
+    Ok(spent)
+}
+
+/// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the
+/// same.
+pub fn bench_prompt(length: usize, vocabulary: u32) -> Vec<u32> {
+    (0..length as u64)
+        .map(|index| ((index * 7919 + 13) % u64::from(vocabulary)) as u32)
+        .collect()
+}

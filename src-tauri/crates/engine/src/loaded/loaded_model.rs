@@ -1,0 +1,239 @@
+//! From a folder to a model that can answer.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use checkpoint::weight_files;
+use constraint::Vocabulary;
+use prompt::ChatProcessor;
+use protocol::{ModelInfo, ThinkingControl};
+use sha2::{Digest, Sha256};
+
+use crate::cache::Cache;
+use crate::error::{Error, Result};
+use crate::loaded::model_files::{vision_support, ModelFiles};
+use crate::loaded::{ImageEmbeddingCache, PrefixCache};
+use crate::mlx::device::{device, on_cpu, Device};
+use crate::mlx::ops::ids_tensor;
+use crate::mlx::tensor::eval;
+use crate::mlx::{kernels, memory, product_check};
+use crate::models::vision::{ImageEmbeddings, LayerHook, VisionTower};
+use crate::models::{EmbeddingHead, Input, Model};
+use crate::sequence::{PromptImage, PromptImages, SequenceState};
+use crate::weights::{LoadProgress, LoadStep, Weights};
+
+/// The vocabulary of a model, created when an answer first has to follow a grammar.
+pub type LazyVocabulary = Arc<OnceLock<constraint::Result<Vocabulary>>>;
+
+/// A model, its small files, and the information that windows show about it.
+pub struct LoadedModel {
+    /// Its small files.
+    pub files: Rc<ModelFiles>,
+    /// The weights.
+    pub model: Model,
+    /// The vision encoder, if it has one.
+    pub tower: Option<VisionTower>,
+    /// How many images the vision encoder has encoded.
+    pub encoded_images: Cell<usize>,
+    /// How many decode steps were taken between the layers of the vision encoder.
+    pub steps_between_layers: Cell<usize>,
+    /// The embeddings of the images that it has encoded.
+    pub features: RefCell<ImageEmbeddingCache>,
+    /// The head that turns its states into vectors, if it is an embedding model.
+    pub head: Option<EmbeddingHead>,
+    /// Copies of what it has read.
+    pub prefix_cache: RefCell<PrefixCache>,
+    /// Its tokens, for answers that follow a schema.
+    pub vocabulary: LazyVocabulary,
+    /// For the windows.
+    pub info: ModelInfo,
+}
+
+impl LoadedModel {
+    /// Loads the weights of a model. `prefix_cache` limits the bytes of its prefix cache, if that was set.
+    pub fn load(files: Rc<ModelFiles>, prefix_cache: Option<u64>, progress: &mut LoadProgress<'_>) -> Result<Self> {
+        let start = Instant::now();
+        let ModelFiles { source, config, .. } = &*files;
+        let dir = &source.path;
+        let before = memory::figures()?.active;
+        // Drops the kinds that a load left behind when it was given up.
+        product_check::drain_failed_kinds();
+        let mut weights = Weights::open(dir, config.vision.is_some(), progress)?;
+        let model = Model::load(config, &mut weights)?;
+        let tower = match &config.vision {
+            Some(vision) => {
+                weights.begin_tower();
+                Some(VisionTower::load(vision, model.hidden_size(), &mut weights)?)
+            }
+            None => None,
+        };
+        let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
+        let embedding = files.embedding().cloned();
+        let head = embedding
+            .map(|config| EmbeddingHead::load(config, dir, &mut weights))
+            .transpose()?;
+        weights.finish()?;
+        let head = match head {
+            Some((mut head, apart)) => {
+                head.load_apart(&apart, dir)?;
+                Some(head)
+            }
+            None => None,
+        };
+        let wrong_products = product_check::drain_failed_kinds();
+        if device() != Device::Cpu && head.is_none() {
+            let resident = memory::figures()?.active.saturating_sub(before);
+            let step = match kernels::are_missing() {
+                true => LoadStep::Kernels,
+                false => LoadStep::Weights {
+                    done: resident,
+                    total: resident,
+                },
+            };
+            match warm_up(&model, || progress(step)) {
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                // The first answer will wait for what is left, or say what is wrong.
+                Err(error) => tracing::warn!(%error, "the model was not warmed up"),
+                Ok(()) => {}
+            }
+            memory::clear_cache()?;
+        }
+        // Measured rather than summed: a tied output layer shares the bytes of the embedding.
+        let resident_bytes = memory::figures()?.active.saturating_sub(before);
+        let chat = files.chat().ok();
+        let info = ModelInfo {
+            reference: source.reference.clone(),
+            revision: match &source.revision {
+                Some(revision) => revision.clone(),
+                None => fingerprint(dir)?,
+            },
+            family: config.model_type.clone(),
+            quantization: config.quantization_label(),
+            dequantised,
+            wrong_products,
+            parameters,
+            resident_bytes,
+            context: config.context,
+            thinking: chat.map_or(ThinkingControl::Never, ChatProcessor::thinking_control),
+            template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
+            device: device().name().into(),
+            load_ms: start.elapsed().as_secs_f64() * 1000.0,
+            sees: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && vision_support(dir).0,
+        };
+        Ok(Self {
+            model,
+            tower,
+            encoded_images: Cell::new(0),
+            steps_between_layers: Cell::new(0),
+            features: RefCell::default(),
+            head,
+            prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),
+            vocabulary: LazyVocabulary::default(),
+            info,
+            files,
+        })
+    }
+
+    /// The bytes that are free when it is gone: its weights and the copies of what it has read and seen.
+    pub fn bytes(&self) -> u64 {
+        self.info.resident_bytes + self.prefix_cache.borrow().bytes() + self.features.borrow().bytes()
+    }
+
+    /// Images of a prompt for this model.
+    ///
+    /// # Errors
+    /// If it does not see, or they do not fit their places.
+    pub fn images(&self, images: Vec<PromptImage>) -> Result<PromptImages> {
+        let vision = self.files.config.vision.as_ref().ok_or(Error::NoVision)?;
+        PromptImages::new(images, &self.model, vision)
+    }
+
+    /// Encodes an image of a prompt, or takes its embeddings from the cache; `hook` is called between two layers of the
+    /// vision encoder. Returns whether it is encoded: its views may still be in the making.
+    ///
+    /// # Errors
+    /// If the model does not see, the image cannot be prepared, MLX fails, or `hook` does.
+    pub fn encode_image(&self, images: &PromptImages, index: usize, hook: &mut LayerHook<'_>) -> Result<bool> {
+        let (tower, image) = (self.tower.as_ref().ok_or(Error::NoVision)?, images.image(index));
+        if let Some(known) = self.features.borrow_mut().get(&image.hash) {
+            images.set_embeddings(index, known);
+            return Ok(true);
+        }
+        let Some(views) = images.views(index)? else {
+            return Ok(false);
+        };
+        self.encoded_images.set(self.encoded_images.get() + 1);
+        let encoded = tower.encode(&views, &image.plan, hook);
+        // Buffers of an image are of no use for the text that is read next.
+        memory::clear_cache()?;
+        let features: Rc<ImageEmbeddings> = Rc::new(encoded?);
+        self.features.borrow_mut().insert(image.hash, features.clone());
+        images.set_embeddings(index, features);
+        Ok(true)
+    }
+}
+
+/// Reads tokens and generates some: a GPU compiles its kernels, or fetches those that are compiled, when they first
+/// run, and no answer waits for it here. CUDA has others for chunks of few, some and many tokens, for a draft, for
+/// answers that decode together and for caches that grow, as the first one does here; Metal would only compute longer.
+/// `report` is called between any two.
+fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> {
+    const DRAFT: usize = 4;
+    // A test's pretended card has nothing to compile.
+    let cuda = device() == Device::Cuda && !on_cpu();
+    let (chunks, batches): (&[usize], &[usize]) = match cuda {
+        true => (&[255, 24, 64, 300], &[1, 1, 2, 3, 4]),
+        false => (&[8], &[1, 1]),
+    };
+    let mut states: Vec<_> = chunks.iter().map(|_| SequenceState::new(model, None)).collect();
+    for (state, tokens) in states.iter_mut().zip(chunks) {
+        report()?;
+        state.prefill(model, &vec![0; *tokens])?;
+    }
+    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| {
+        eval([&model.logits(&model.forward(&Input::text(&ids_tensor(ids)), caches)?)?])
+    };
+    for count in batches {
+        report()?;
+        let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();
+        step(&vec![0; *count], &mut caches)?;
+    }
+    if cuda {
+        report()?;
+        step(&[0; DRAFT], &mut [states[0].caches()])?;
+    }
+    Ok(())
+}
+
+/// The revision of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and
+/// last mebibyte. Whole files would cost a minute for a model of 20 GB.
+fn fingerprint(dir: &Path) -> Result<String> {
+    const PART: u64 = 1 << 20;
+    let mut hash = Sha256::new();
+    for name in std::iter::once("config.json".to_owned()).chain(weight_files(dir)?) {
+        let path = dir.join(name);
+        let mut read = || -> std::io::Result<()> {
+            let mut file = File::open(&path)?;
+            let size = file.metadata()?.len();
+            hash.update(size.to_le_bytes());
+            let mut bytes = Vec::new();
+            Read::by_ref(&mut file).take(PART).read_to_end(&mut bytes)?;
+            if size > PART {
+                file.seek(SeekFrom::Start(size.saturating_sub(PART).max(PART)))?;
+                file.read_to_end(&mut bytes)?;
+            }
+            hash.update(&bytes);
+            Ok(())
+        };
+        read().map_err(|error| Error::Unreadable {
+            file: path.display().to_string(),
+            reason: error.to_string(),
+        })?;
+    }
+    Ok(format!("{:.40x}", hash.finalize()))
+}

@@ -1,0 +1,76 @@
+//! The small files of a model's folder, which are read before its weights.
+
+use std::path::Path;
+
+use checkpoint::{check_folder, EmbeddingConfig, ModelConfig};
+use prompt::ChatProcessor;
+use protocol::{FolderSource, ModelKind};
+
+use crate::error::{Error, Result};
+
+/// The small files of a model, read before its weights: enough to render a conversation and count its tokens, or to
+/// know what vectors it makes.
+pub struct ModelFiles {
+    /// The folder.
+    pub source: FolderSource,
+    /// Its shapes.
+    pub config: ModelConfig,
+    purpose: Purpose,
+}
+
+/// The contents of the small files besides the shapes, by the purpose of the model.
+enum Purpose {
+    /// Tokenizer and chat template.
+    Chat(Box<ChatProcessor>),
+    /// How states become a vector.
+    Embedding(EmbeddingConfig),
+}
+
+impl ModelFiles {
+    /// Reads the small files of a model's folder.
+    pub fn open(source: &FolderSource) -> Result<Self> {
+        let config = check_folder(&source.path)?;
+        Ok(Self {
+            purpose: match config.kind {
+                ModelKind::Chat => Purpose::Chat(Box::new(ChatProcessor::open(&source.path)?)),
+                ModelKind::Embedding => Purpose::Embedding(EmbeddingConfig::read(&source.path, &config)?),
+            },
+            config,
+            source: source.clone(),
+        })
+    }
+
+    /// Tokenizer and chat template.
+    ///
+    /// # Errors
+    /// [`Error::NotForChat`] if the model makes embeddings.
+    pub fn chat(&self) -> Result<&ChatProcessor> {
+        match &self.purpose {
+            Purpose::Chat(processor) => Ok(processor),
+            Purpose::Embedding(_) => Err(Error::NotForChat),
+        }
+    }
+
+    /// How the states of a text become a vector; `None` if the model chats.
+    pub fn embedding(&self) -> Option<&EmbeddingConfig> {
+        match &self.purpose {
+            Purpose::Chat(_) => None,
+            Purpose::Embedding(config) => Some(config),
+        }
+    }
+
+    /// True if these are the files of this model.
+    pub fn is_of(&self, source: &FolderSource) -> bool {
+        self.source.path == source.path && self.source.revision == source.revision
+    }
+}
+
+/// True if the model in a folder supports images, and the reason if it does not although it has a vision encoder.
+/// Loading reports everything else that is wrong with its files.
+pub fn vision_support(folder: &Path) -> (bool, Option<String>) {
+    match checkpoint::vision_support(folder) {
+        Ok(processor) => (processor.is_some(), None),
+        Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
+        Err(_) => (false, None),
+    }
+}

@@ -1,0 +1,230 @@
+//! The device that computes, and this thread's connection to it.
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_char, c_void, CStr};
+use std::sync::Once;
+
+use checkpoint::memory::Backend;
+use mlx_sys::mlx_stream;
+
+use crate::error::{Error, Result};
+use crate::mlx::blas;
+
+/// A kind of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// Apple's GPU.
+    Metal,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+impl Device {
+    /// Its name in a model's information.
+    pub fn name(self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::Metal => "metal",
+            Device::Cuda => "cuda",
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Connection {
+    stream: mlx_stream,
+    device: Device,
+    /// True if kernels of our own can be launched.
+    kernels: bool,
+    /// True if the processor computes, also if a test chooses the operations that GPUs get.
+    on_cpu: bool,
+}
+
+thread_local! {
+    static CONNECTION: Cell<Option<Connection>> = const { Cell::new(None) };
+    static LAST_ERROR: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+static ERROR_HANDLER: Once = Once::new();
+
+extern "C" fn keep_error(message: *const c_char, _data: *mut c_void) {
+    // SAFETY: MLX passes a terminated string that lives during the call.
+    let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    LAST_ERROR.set(Some(message));
+}
+
+/// Names the file of compiled kernels to MLX. It counts only if nothing of MLX was called in this process before, not
+/// even its allocator, because the device takes its kernels when it is created.
+#[cfg(target_os = "macos")]
+pub fn use_metal_library(path: &std::path::Path) -> Result<()> {
+    let unnameable = || {
+        Error::Mlx(format!(
+            "{} cannot be named to MLX, because it is not UTF-8",
+            path.display()
+        ))
+    };
+    Ok(mlx_rs::metal::set_metallib_path(path.to_str().ok_or_else(unnameable)?)?)
+}
+
+/// Connects this thread with MLX; only a thread that called this may touch a `Tensor`.
+pub fn connect() -> Result<Device> {
+    ERROR_HANDLER.call_once(|| {
+        // mlx-rs installs its handler with its first call. Ours replaces it, because this crate calls MLX itself and
+        // the messages that mlx-rs keeps are out of its reach.
+        let _ = mlx_rs::memory::active_memory();
+        // SAFETY: the handler is a function that lives for ever and needs no data.
+        unsafe { mlx_sys::mlx_set_error_handler(Some(keep_error), std::ptr::null_mut(), None) };
+        blas::set_up();
+    });
+    // SAFETY: plain queries with valid out-pointers; the device handle is freed once.
+    let connection = unsafe {
+        let mut device = mlx_sys::mlx_device_new();
+        check(mlx_sys::mlx_get_default_device(&mut device))?;
+        let mut kind = mlx_sys::mlx_device_type__MLX_CPU;
+        check(mlx_sys::mlx_device_get_type(&mut kind, device))?;
+        let mut stream = mlx_sys::mlx_stream_new();
+        check(mlx_sys::mlx_get_default_stream(&mut stream, device))?;
+        mlx_sys::mlx_device_free(device);
+        let mut metal = false;
+        check(mlx_sys::mlx_metal_is_available(&mut metal))?;
+        let device = match kind {
+            mlx_sys::mlx_device_type__MLX_CPU => Device::Cpu,
+            _ if metal => Device::Metal,
+            _ => Device::Cuda,
+        };
+        let kernels = device == Device::Cuda && std::env::var_os("PONDER_KERNELS").is_none_or(|wanted| wanted != "0");
+        Connection {
+            stream,
+            device,
+            kernels,
+            on_cpu: device == Device::Cpu,
+        }
+    };
+    CONNECTION.set(Some(connection));
+    Ok(connection.device)
+}
+
+/// Ends what [`connect`] began; every tensor of this thread must be gone.
+pub fn disconnect() {
+    if let Some(connection) = CONNECTION.take() {
+        // SAFETY: the stream came from `connect` and is not used again; the thread's queues hold no work of living
+        // arrays.
+        unsafe {
+            mlx_sys::mlx_synchronize(connection.stream);
+            mlx_sys::mlx_stream_free(connection.stream);
+            mlx_sys::mlx_clear_streams();
+        }
+    }
+}
+
+/// Waits until everything that was begun on this thread is done.
+pub fn synchronize() -> Result<()> {
+    // SAFETY: the stream belongs to this thread.
+    check(unsafe { mlx_sys::mlx_synchronize(connection().stream) })
+}
+
+fn connection() -> Connection {
+    CONNECTION
+        .get()
+        .expect("only the engine's worker, which connects first, computes")
+}
+
+/// The version of MLX that this program was linked with.
+pub fn version() -> Result<String> {
+    // SAFETY: the string is created here, filled by MLX, and freed once, after its last use.
+    unsafe {
+        let mut text = mlx_sys::mlx_string_new();
+        let told = check(mlx_sys::mlx_version(&mut text)).map(|()| {
+            CStr::from_ptr(mlx_sys::mlx_string_data(text))
+                .to_string_lossy()
+                .into_owned()
+        });
+        mlx_sys::mlx_string_free(text);
+        told
+    }
+}
+
+/// MLX's name of the device that computes on this thread, such as `NVIDIA H200`; empty if it has none.
+pub fn device_name() -> String {
+    device_info(c"device_name")
+}
+
+/// The name of the device's machine code, such as `sm_90`; empty if it is not known.
+pub fn architecture() -> String {
+    device_info(c"architecture")
+}
+
+fn device_info(key: &CStr) -> String {
+    // SAFETY: plain queries with valid out-pointers; everything created here is freed once, and the text is copied
+    // before.
+    unsafe {
+        let mut device = mlx_sys::mlx_device_new();
+        let mut info = mlx_sys::mlx_device_info_new();
+        let mut text: *const c_char = std::ptr::null();
+        let told = mlx_sys::mlx_get_default_device(&mut device) == 0
+            && mlx_sys::mlx_device_info_get(&mut info, device) == 0
+            && mlx_sys::mlx_device_info_get_string(&mut text, info, key.as_ptr()) == 0;
+        let text = match told && !text.is_null() {
+            true => CStr::from_ptr(text).to_string_lossy().into_owned(),
+            false => String::new(),
+        };
+        mlx_sys::mlx_device_info_free(info);
+        mlx_sys::mlx_device_free(device);
+        text
+    }
+}
+
+/// The device that computes on this thread.
+pub fn device() -> Device {
+    connection().device
+}
+
+/// Makes this thread choose the operations that GPUs get, which MLX also has for the CPU.
+#[cfg(feature = "test-support")]
+pub fn pretend_gpu() {
+    CONNECTION.set(Some(Connection {
+        device: Device::Cuda,
+        ..connection()
+    }));
+}
+
+/// True if kernels of our own can be launched on this thread; `PONDER_KERNELS=0` turns them off.
+pub fn has_kernels() -> bool {
+    connection().kernels
+}
+
+/// True if MLX's kernels for the processor compute.
+pub(crate) fn on_cpu() -> bool {
+    connection().on_cpu
+}
+
+/// The stream of this thread, for calls into MLX.
+pub(crate) fn stream() -> mlx_stream {
+    connection().stream
+}
+
+/// Turns a status of MLX into a result with MLX's message.
+pub(crate) fn check(status: i32) -> Result<()> {
+    if status == 0 {
+        return Ok(());
+    }
+    let message = LAST_ERROR.take().unwrap_or_else(|| format!("status {status}"));
+    Err(Error::Mlx(message))
+}
+
+/// Prompt tokens that are read at once, between two checks of the cancel flag.
+pub fn prefill_chunk() -> usize {
+    backend().prefill_chunk() as usize
+}
+
+/// The device that computes on this thread, as far as memory depends on it.
+pub fn backend() -> Backend {
+    match device() {
+        Device::Cpu => Backend::Cpu,
+        Device::Metal => Backend::Metal,
+        Device::Cuda => Backend::Cuda,
+    }
+}

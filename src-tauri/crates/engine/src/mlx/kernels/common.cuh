@@ -1,0 +1,29 @@
+// Definitions that all kernels use. T is the type of activations.
+#define NOTHING __int_as_float(0xff800000)
+__device__ __forceinline__ float ponder_float(T value) { return static_cast<float>(value); }
+__device__ __forceinline__ float ponder_round(float value) { return static_cast<float>(static_cast<T>(value)); }
+
+__device__ __forceinline__ float ponder_warp_sum(float value) {
+#pragma unroll
+  for (int step = 16; step > 0; step >>= 1) value += __shfl_xor_sync(0xffffffffu, value, step);
+  return value;
+}
+
+// The sum over all threads of a block; `place` holds one number a warp and is used once.
+__device__ __forceinline__ float ponder_block_sum(float value, float* place) {
+  value = ponder_warp_sum(value);
+  if ((threadIdx.x & 31) == 0) place[threadIdx.x >> 5] = value;
+  __syncthreads();
+  float all = 0;
+  for (int warp = 0; warp < blockDim.x / 32; ++warp) all += place[warp];
+  return all;
+}
+
+__device__ __forceinline__ float ponder_curve(float x, bool gelu) {
+  const float slope = gelu ? 1.5957691216f * x * (1.0f + 0.044715f * x * x) : x;
+  return x / (1.0f + __expf(-slope));
+}
+
+template <class Numbers>
+__device__ __forceinline__ int ponder_number(const Numbers& shape, int place) { return static_cast<int>(shape[place]) - 1; }
+

@@ -1,0 +1,139 @@
+//! The steps between the projection of queries, keys and values and their attention: norms of heads, rotary positions,
+//! and another order.
+
+use mlx_rs::Dtype;
+
+use super::{difference, find, noise, Kernel, Key, Program};
+use crate::error::Result;
+use crate::mlx::tensor::Tensor;
+
+/// Queries, and keys with values if the layer has its own, `[1, heads, length, width]`.
+pub type Split = (Tensor, Option<(Tensor, Tensor)>);
+
+/// How the heads of a layer lie and what is done to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeadShape {
+    /// Query heads.
+    pub heads: i32,
+    /// Key heads, and as many value heads; 0 if the layer has only queries.
+    pub key_heads: i32,
+    /// Width of a head.
+    pub width: i32,
+    /// How many heads, from the first query head, are normed.
+    pub normed: i32,
+    /// Bits of the epsilon of the norms.
+    pub eps: u32,
+    /// How many elements of a head turn.
+    pub rotated: i32,
+    /// True if neighbors rotate against each other, instead of halves.
+    pub traditional: bool,
+}
+
+/// Queries, keys and values `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
+/// `[normed, width]`; `periods` `[rotated / 2]` and `offset` `[1]` as 32 bit floats and integers.
+pub fn heads(
+    shape: HeadShape,
+    all: &Tensor,
+    factors: Option<&Tensor>,
+    periods: &Tensor,
+    offset: &Tensor,
+) -> Result<Option<Split>> {
+    let dtype = all.dtype();
+    let fits = shape.width % 64 == 0
+        && shape.width <= 1024
+        && shape.rotated % 2 == 0
+        && factors.is_some() == (shape.normed > 0)
+        && factors.is_none_or(|factors| factors.dtype() == dtype)
+        && periods.size() as i32 == shape.rotated / 2;
+    if !fits {
+        return Ok(None);
+    }
+    let HeadShape {
+        width, normed, rotated, ..
+    } = shape;
+    let (neighbours, eps) = (i32::from(shape.traditional), shape.eps as i32);
+    let key = match shape.key_heads {
+        0 => Key::new(
+            Program::One,
+            dtype,
+            [3, shape.heads, width, normed, rotated, neighbours, eps],
+        ),
+        key_heads => Key::new(
+            Program::Three,
+            dtype,
+            [shape.heads, key_heads, width, normed, rotated, neighbours, eps],
+        ),
+    };
+    match find(key, |kernel| compare(kernel, shape, dtype)) {
+        Some(kernel) => launch(&kernel, shape, all, factors, periods, offset).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn launch(
+    kernel: &Kernel,
+    shape: HeadShape,
+    all: &Tensor,
+    factors: Option<&Tensor>,
+    periods: &Tensor,
+    offset: &Tensor,
+) -> Result<Split> {
+    let (length, dtype) = (all.dim(0), all.dtype());
+    let inputs = [all, factors.unwrap_or(all), periods, offset];
+    let (blocks, threads) = ((shape.heads + 2 * shape.key_heads, length), shape.width / 2);
+    let (queries, keys) = (
+        [1, shape.heads, length, shape.width],
+        [1, shape.key_heads, length, shape.width],
+    );
+    if shape.key_heads == 0 {
+        let [queries] = kernel.launch(inputs, [(&queries, dtype)], blocks, threads)?;
+        return Ok((queries, None));
+    }
+    let outputs = [(&queries[..], dtype), (&keys[..], dtype), (&keys[..], dtype)];
+    let [queries, keys, values] = kernel.launch(inputs, outputs, blocks, threads)?;
+    Ok((queries, Some((keys, values))))
+}
+
+fn compare(kernel: &Kernel, shape: HeadShape, dtype: Dtype) -> Result<f32> {
+    const LENGTH: i32 = 3;
+    const OFFSET: i32 = 1000;
+    let rows = shape.heads + 2 * shape.key_heads;
+    let all = noise(&[LENGTH, rows * shape.width], dtype, 11)?;
+    let factors = if shape.normed > 0 {
+        Some(noise(&[shape.normed, shape.width], dtype, 12)?)
+    } else {
+        None
+    };
+    let periods: Vec<f32> = (0..shape.rotated / 2)
+        .map(|pair| 10_000f32.powf(2.0 * pair as f32 / shape.rotated as f32))
+        .collect();
+    let periods = Tensor::from_f32(&periods, &[shape.rotated / 2]);
+    let (queries, own) = launch(
+        kernel,
+        shape,
+        &all,
+        factors.as_ref(),
+        &periods,
+        &Tensor::from_i32(&[OFFSET], &[1]),
+    )?;
+    let mut heads = all.reshape(&[LENGTH, rows, shape.width])?;
+    if let Some(factors) = &factors {
+        let normed = heads
+            .slice(1, 0, shape.normed)?
+            .fast_rms_norm(None, f32::from_bits(shape.eps))?
+            .mul(factors)?;
+        heads = crate::mlx::ops::concatenate(&[&normed, &heads.slice(1, shape.normed, rows)?], 1)?;
+    }
+    let heads = heads.reshape(&[1, LENGTH, rows, shape.width])?.swapaxes(1, 2)?;
+    let turned = shape.heads + shape.key_heads;
+    let turning =
+        heads
+            .slice(1, 0, turned)?
+            .fast_rope(shape.rotated, shape.traditional, None, Some(&periods), OFFSET)?;
+    let mut apart = difference(&queries, &turning.slice(1, 0, shape.heads)?)?;
+    if let Some((keys, values)) = own {
+        apart = apart.max(difference(&keys, &turning.slice(1, shape.heads, turned)?)?);
+        apart = apart.max(difference(&values, &heads.slice(1, turned, rows)?)?);
+    }
+    Ok(apart)
+}

@@ -1,0 +1,92 @@
+// One block a row: sum = (h + norm(x)·inner)·factor; normed = norm(sum)·outer. Rounds where the separate operations
+// would. Null pointers leave their part out.
+__device__ __forceinline__ void ponder_residual(
+    const T* h, const T* x, const T* inner, const T* factor, const T* outer, T* sum, T* normed, int width, float eps) {
+  constexpr int MOST = 16;
+  __shared__ float places[2][32];
+  const long start = (long)blockIdx.x * width;
+  float added[MOST], value[MOST];
+#pragma unroll
+  for (int k = 0; k < MOST; ++k) {
+    const int i = threadIdx.x + k * blockDim.x;
+    added[k] = i < width ? ponder_float(x[start + i]) : 0.0f;
+    value[k] = i < width ? ponder_float(h[start + i]) : 0.0f;
+  }
+  if (inner != nullptr) {
+    float squares = 0;
+#pragma unroll
+    for (int k = 0; k < MOST; ++k) squares += added[k] * added[k];
+    const float scale = rsqrtf(ponder_block_sum(squares, places[0]) / width + eps);
+#pragma unroll
+    for (int k = 0; k < MOST; ++k) {
+      const int i = threadIdx.x + k * blockDim.x;
+      if (i < width) added[k] = ponder_round(added[k] * scale * ponder_float(inner[i]));
+    }
+  }
+  const float times = factor != nullptr ? ponder_float(factor[0]) : 1.0f;
+  float squares = 0;
+#pragma unroll
+  for (int k = 0; k < MOST; ++k) {
+    const int i = threadIdx.x + k * blockDim.x;
+    value[k] = ponder_round(ponder_round(value[k] + added[k]) * times);
+    squares += value[k] * value[k];
+    if (i < width) sum[start + i] = static_cast<T>(value[k]);
+  }
+  if (normed == nullptr) return;
+  const float scale = rsqrtf(ponder_block_sum(squares, places[1]) / width + eps);
+#pragma unroll
+  for (int k = 0; k < MOST; ++k) {
+    const int i = threadIdx.x + k * blockDim.x;
+    if (i < width) normed[start + i] = static_cast<T>(value[k] * scale * ponder_float(outer[i]));
+  }
+}
+
+// One block a head of a position, one thread a pair of elements. Norms the first `normed` heads, turns queries and
+// keys, and lays queries, keys and values out as [heads, length, width].
+__device__ __forceinline__ void ponder_heads(
+    const T* all, const T* factors, const float* periods, const int* offset, T* queries, T* keys, T* values,
+    int heads, int key_heads, int width, int normed, int rotated, bool neighbours, float eps) {
+  __shared__ float places[32];
+  const int head = blockIdx.x, position = blockIdx.y, length = gridDim.y, pair = threadIdx.x;
+  const bool turns = pair < rotated / 2;
+  const int one = neighbours ? 2 * pair : (turns ? pair : rotated + 2 * (pair - rotated / 2));
+  const int other = neighbours || !turns ? one + 1 : pair + rotated / 2;
+  const T* in = all + ((long)position * gridDim.x + head) * width;
+  float a = ponder_float(in[one]), b = ponder_float(in[other]);
+  if (head < normed) {
+    const float scale = rsqrtf(ponder_block_sum(a * a + b * b, places) / width + eps);
+    a = ponder_round(ponder_round(a * scale) * ponder_float(factors[head * width + one]));
+    b = ponder_round(ponder_round(b * scale) * ponder_float(factors[head * width + other]));
+  }
+  if (head < heads + key_heads && turns) {
+    const float angle = static_cast<float>(offset[0] + position) / periods[pair];
+    float sine, cosine;
+    sincosf(angle, &sine, &cosine);
+    const float kept = a;
+    a = kept * cosine - b * sine;
+    b = kept * sine + b * cosine;
+  }
+  const int row = head < heads ? head : (head - heads) % key_heads;
+  T* out = head < heads ? queries : (head < heads + key_heads ? keys : values);
+  out += ((long)row * length + position) * width;
+  out[one] = static_cast<T>(a);
+  out[other] = static_cast<T>(b);
+}
+
+template <class Shapes>
+__device__ __forceinline__ void ponder_two(
+    const Shapes& p_shape, const void* a, const void* b, const void* c, const void* d, const void* e, void* sum, void* normed) {
+  const auto number = [&](int place) { return ponder_number(p_shape, place); };
+  ponder_residual(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), number(2) ? reinterpret_cast<const T*>(c) : nullptr,
+      number(3) ? reinterpret_cast<const T*>(d) : nullptr, reinterpret_cast<const T*>(e), reinterpret_cast<T*>(sum),
+      reinterpret_cast<T*>(normed), number(0), __int_as_float(number(1)));
+}
+
+template <class Shapes>
+__device__ __forceinline__ void ponder_three(
+    const Shapes& p_shape, const void* a, const void* b, const void* c, const void* d, void* queries, void* keys, void* values) {
+  const auto number = [&](int place) { return ponder_number(p_shape, place); };
+  ponder_heads(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), reinterpret_cast<const float*>(c),
+      reinterpret_cast<const int*>(d), reinterpret_cast<T*>(queries), reinterpret_cast<T*>(keys), reinterpret_cast<T*>(values), number(0),
+      number(1), number(2), number(3), number(4), number(5), __int_as_float(number(6)));
+}

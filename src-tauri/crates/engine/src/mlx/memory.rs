@@ -1,0 +1,58 @@
+//! The memory that MLX holds.
+
+use protocol::MemoryFigures;
+
+use crate::error::{catch_panic, Result};
+use crate::mlx::device::{device, synchronize, Device};
+
+/// The figures of now.
+pub fn figures() -> Result<MemoryFigures> {
+    Ok(MemoryFigures {
+        active: mlx_rs::memory::active_memory()? as u64,
+        peak: mlx_rs::memory::peak_memory()? as u64,
+        cache: mlx_rs::memory::cache_memory()? as u64,
+    })
+}
+
+/// Gives buffers that were kept for reuse back to the system.
+pub fn clear_cache() -> Result<()> {
+    Ok(mlx_rs::memory::clear_cache()?)
+}
+
+/// Begins a new peak.
+pub fn reset_peak() -> Result<()> {
+    Ok(mlx_rs::memory::reset_peak_memory()?)
+}
+
+/// Gives the buffers that reading a chunk left for reuse back, if nothing that is computed next would take them.
+pub fn clear_after_chunk() -> Result<()> {
+    match device() {
+        // Giving buffers back and fetching them again costs a server card as much as reading the tokens.
+        Device::Cuda => Ok(()),
+        Device::Cpu | Device::Metal => clear_cache(),
+    }
+}
+
+/// The most bytes that MLX may hold before it waits or fails: on a Mac from Metal's recommendation, elsewhere a large
+/// part of the memory.
+pub fn limit() -> Result<u64> {
+    Ok(mlx_rs::memory::memory_limit()? as u64)
+}
+
+/// Waits for work that an abnormal end may have left in flight, and frees its buffers.
+pub fn drain() {
+    if let Err(error) = catch_panic(|| synchronize().and_then(|()| clear_cache())) {
+        tracing::warn!(%error, "MLX reported an error of work that was given up");
+    }
+}
+
+/// Gives what the C library keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has
+/// gone most of it would stay.
+pub fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: glibc declares it as `int malloc_trim(size_t)`, to be called from any thread at any time.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}

@@ -1,0 +1,56 @@
+//! Products of many rows with quantized matrices: our own kernel, MLX's, or the matrix as numbers.
+
+use std::cell::RefCell;
+
+use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
+
+use crate::error::Result;
+use crate::mlx::device::{device, Device};
+use crate::mlx::kernels;
+use crate::mlx::quantized::QuantizedTensor;
+use crate::mlx::tensor::{async_eval, eval, Tensor};
+
+/// `x` `[rows, inputs]` times the rows of a quantized matrix `[outputs, inputs]`: `[rows, outputs]`.
+pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
+    match kernels::linear(x, matrix, None)? {
+        Some(product) => Ok(product),
+        None if device() == Device::Cuda && dequantises_rows(x.dim(0) as u64) => dequantized_product(x, matrix),
+        None => x.quantized_matmul(matrix, true),
+    }
+}
+
+/// Matrices that were dequantized ahead of the device.
+#[derive(Default)]
+struct DequantizedAhead {
+    /// Their bytes since `last`.
+    bytes: u64,
+    /// A product that the device was last asked for.
+    last: Option<Tensor>,
+}
+
+thread_local! {
+    static DEQUANTIZED: RefCell<DequantizedAhead> = RefCell::default();
+}
+
+/// Lets go of the product that [`packed_product`] would wait for next. Called when a chunk has been read.
+pub fn clear_dequantized_cache() {
+    DEQUANTIZED.take();
+}
+
+/// The same with the matrix as numbers, for many rows. The device is asked for what is there at each half of
+/// [`MAX_DEQUANTIZED_AHEAD`], and the half before is waited for, so that it always has something to do.
+fn dequantized_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
+    let numbers = matrix.dequantize()?;
+    let product = x.matmul(&numbers.swapaxes(0, 1)?)?;
+    let mut ahead = DEQUANTIZED.take();
+    ahead.bytes += numbers.nbytes() as u64;
+    if ahead.bytes >= MAX_DEQUANTIZED_AHEAD / 2 {
+        async_eval([&product])?;
+        ahead.bytes = 0;
+        if let Some(last) = ahead.last.replace(product.clone()) {
+            eval([&last])?;
+        }
+    }
+    DEQUANTIZED.set(ahead);
+    Ok(product)
+}

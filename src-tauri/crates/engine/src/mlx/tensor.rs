@@ -1,0 +1,199 @@
+//! The handle to an MLX array.
+//!
+//! A [`Tensor`] is neither `Send` nor `Sync`: the compiler proves that no array leaves the thread that created it, from
+//! load to drop. Each thread counts its living handles.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use mlx_rs::{Array, Dtype};
+use mlx_sys::mlx_array;
+
+use crate::error::{Error, Result};
+use crate::mlx::device::check;
+
+thread_local! {
+    static LIVING: Cell<i64> = const { Cell::new(0) };
+    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of handles that this thread has created and not dropped.
+#[cfg(feature = "test-support")]
+pub fn live_tensors() -> i64 {
+    LIVING.get()
+}
+
+/// How many operations this thread has described.
+#[cfg(feature = "test-support")]
+pub fn operations() -> u64 {
+    OPERATIONS.get()
+}
+
+/// An array of this thread. Cloning copies the handle, not the data.
+pub struct Tensor {
+    array: Array,
+    thread_bound: PhantomData<*const ()>,
+}
+
+impl Tensor {
+    /// Takes an array that was created on this thread.
+    pub fn new(array: Array) -> Self {
+        LIVING.set(LIVING.get() + 1);
+        Self {
+            array,
+            thread_bound: PhantomData,
+        }
+    }
+
+    /// Runs an operation of MLX's C interface that writes one array.
+    pub(crate) fn make(operation: impl FnOnce(*mut mlx_array) -> i32) -> Result<Self> {
+        // SAFETY: an empty handle is valid to write into and valid to free.
+        let mut handle = unsafe { mlx_sys::mlx_array_new() };
+        let status = operation(&mut handle);
+        OPERATIONS.set(OPERATIONS.get() + 1);
+        // SAFETY: the handle was written by MLX or is still empty; from here on `array` owns it.
+        let array = unsafe { Array::from_ptr(handle) };
+        check(status)?;
+        Ok(Self::new(array))
+    }
+
+    /// Runs an operation of MLX's C interface that writes a list of `count` arrays.
+    pub(crate) fn make_several(
+        count: usize,
+        operation: impl FnOnce(*mut mlx_sys::mlx_vector_array) -> i32,
+    ) -> Result<Vec<Self>> {
+        // SAFETY: an empty list is valid to write into, and `list` frees it once.
+        let mut list = Handles(unsafe { mlx_sys::mlx_vector_array_new() });
+        check(operation(&mut list.0))?;
+        (0..count)
+            // SAFETY: MLX checks the index and writes a handle of its own.
+            .map(|index| Self::make(|result| unsafe { mlx_sys::mlx_vector_array_get(result, list.0, index) }))
+            .collect()
+    }
+
+    /// Floats from this program's memory.
+    pub fn from_f32(data: &[f32], shape: &[i32]) -> Self {
+        Self::new(Array::from_slice(data, shape))
+    }
+
+    /// Integers from this program's memory.
+    pub fn from_i32(data: &[i32], shape: &[i32]) -> Self {
+        Self::new(Array::from_slice(data, shape))
+    }
+
+    /// Truth values from this program's memory.
+    pub fn from_bool(data: &[bool], shape: &[i32]) -> Self {
+        Self::new(Array::from_slice(data, shape))
+    }
+
+    /// The handle, for calls into MLX.
+    pub(crate) fn raw(&self) -> mlx_array {
+        self.array.as_ptr()
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> &[i32] {
+        self.array.shape()
+    }
+
+    /// The length of one axis; negative ones count from the end.
+    pub fn dim(&self, axis: i32) -> i32 {
+        self.array.dim(axis)
+    }
+
+    /// The number of its elements.
+    pub fn size(&self) -> usize {
+        self.array.size()
+    }
+
+    /// The size of its elements in bytes.
+    pub fn nbytes(&self) -> usize {
+        self.array.nbytes()
+    }
+
+    /// The type of its elements.
+    pub fn dtype(&self) -> Dtype {
+        self.array.dtype()
+    }
+
+    /// True if it has been computed.
+    #[cfg(feature = "test-support")]
+    pub fn is_available(&self) -> Result<bool> {
+        let mut available = false;
+        // SAFETY: the handle lives as long as `self`.
+        check(unsafe { mlx_sys::_mlx_array_is_available(&mut available, self.raw()) })?;
+        Ok(available)
+    }
+
+    /// Waits for all elements, unsigned integers, and copies them out.
+    pub fn to_u32(&self) -> Result<Vec<u32>> {
+        eval([self])?;
+        let slice = self
+            .array
+            .try_as_slice::<u32>()
+            .map_err(|error| Error::Mlx(error.to_string()))?;
+        Ok(slice.to_vec())
+    }
+
+    /// Waits for all elements and copies them out as 32 bit floats.
+    pub fn to_f32(&self) -> Result<Vec<f32>> {
+        let plain = self.astype(Dtype::Float32)?.contiguous()?;
+        eval([&plain])?;
+        let slice = plain
+            .array
+            .try_as_slice::<f32>()
+            .map_err(|error| Error::Mlx(error.to_string()))?;
+        Ok(slice.to_vec())
+    }
+}
+
+impl Clone for Tensor {
+    fn clone(&self) -> Self {
+        Self::new(self.array.clone())
+    }
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        LIVING.set(LIVING.get() - 1);
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({:?}, {:?})", self.shape(), self.dtype())
+    }
+}
+
+/// A list of handles as MLX's C interface takes it.
+pub(crate) struct Handles(pub(crate) mlx_sys::mlx_vector_array);
+
+impl Handles {
+    pub(crate) fn new<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Self {
+        let handles: Vec<mlx_array> = tensors.into_iter().map(Tensor::raw).collect();
+        // SAFETY: MLX copies the handles, which live during the call.
+        Self(unsafe { mlx_sys::mlx_vector_array_new_data(handles.as_ptr(), handles.len()) })
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        // SAFETY: created by `new`, freed once.
+        unsafe { mlx_sys::mlx_vector_array_free(self.0) };
+    }
+}
+
+/// Computes tensors and waits for them.
+pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    let handles = Handles::new(tensors);
+    // SAFETY: the handles live during the call.
+    check(unsafe { mlx_sys::mlx_eval(handles.0) })
+}
+
+/// Begins to compute tensors and returns at once.
+pub fn async_eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    let handles = Handles::new(tensors);
+    // SAFETY: the handles live during the call.
+    check(unsafe { mlx_sys::mlx_async_eval(handles.0) })
+}

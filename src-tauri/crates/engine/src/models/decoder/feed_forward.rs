@@ -1,0 +1,45 @@
+//! The part of a layer that treats each position by itself.
+
+use checkpoint::config::decoder;
+
+use crate::error::Result;
+use crate::layers::{ResidualStream, RmsNorm};
+use crate::mlx::parameters::Parameters;
+use crate::mlx::tensor::Tensor;
+use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mlp::Mlp;
+use crate::models::decoder::sparse_moe::SparseMoe;
+
+/// A feed-forward part of any kind.
+pub(super) enum FeedForward {
+    Dense(Mlp),
+    SparseMoe(Box<SparseMoe>),
+}
+
+impl FeedForward {
+    pub(super) fn load(config: &decoder::FeedForward, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+        let path = format!("layers.{layer}.mlp");
+        match config {
+            decoder::FeedForward::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
+            decoder::FeedForward::Moe(config) => {
+                Ok(Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)))
+            }
+        }
+    }
+
+    pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+        match self {
+            Self::Dense(mlp) => mlp.forward_normed(stream, norm),
+            Self::SparseMoe(moe) => moe.forward(&stream.normed(norm)?),
+        }
+    }
+}
+
+impl Parameters for FeedForward {
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
+        match self {
+            Self::Dense(mlp) => mlp.visit(visitor),
+            Self::SparseMoe(moe) => moe.visit(visitor),
+        }
+    }
+}

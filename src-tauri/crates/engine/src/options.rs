@@ -1,0 +1,34 @@
+//! The options of the engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use protocol::MemoryGuard;
+
+/// The options that a host starts its engine with.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// Is asked before a model is loaded and before a chunk is read.
+    pub memory_guard: Option<Arc<dyn MemoryGuard>>,
+    /// A folder for verdicts and kernels that are computed once for this computer's device; everything in it can be
+    /// created again.
+    pub cache_dir: Option<PathBuf>,
+    /// MLX's compiled Metal kernels, if they come with the app; MLX looks for them itself otherwise. Only Macs have
+    /// them.
+    pub metal_library: Option<PathBuf>,
+    /// When answers are drafted from what they repeat.
+    pub prompt_lookup: PromptLookup,
+}
+
+/// When answers are drafted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PromptLookup {
+    /// If a pass over a draft takes so little longer than a step on this device that drafts pay, and not for a while
+    /// after drafts that were wrong.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Whenever the last tokens have been there before; for tests.
+    Always,
+}

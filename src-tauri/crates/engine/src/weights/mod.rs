@@ -1,0 +1,477 @@
+//! The weights of a model by name, handed out once each and made resident piece by piece.
+
+mod experts;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use checkpoint::{is_unused_tensor, tower_tensor, without_wrappers};
+use checkpoint::{weight_files, Header};
+use mlx_rs::{Array, Dtype};
+
+use crate::error::{Error, Result};
+use crate::mlx::device::{self, device, Device};
+use crate::mlx::ops::join;
+use crate::mlx::product_check::{self, Layout};
+use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use crate::mlx::tensor::{eval, Tensor};
+
+pub use experts::ExpertShape;
+
+/// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
+pub type LoadProgress<'a> = dyn FnMut(LoadStep) -> Result<()> + 'a;
+
+/// The progress of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadStep {
+    /// Bytes that are resident.
+    Weights {
+        /// Bytes done.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// The device's kernels are compiled and compared, once on a computer.
+    Kernels,
+}
+
+/// A tensor of the checkpoint: plain, or quantized with its parameters inferred from the shapes.
+pub enum Matrix {
+    /// Numbers as they are.
+    Plain(Tensor),
+    /// Small numbers with scales.
+    Quantized(QuantizedTensor),
+}
+
+/// How matrices of one input are stored, which says whether they can be joined.
+pub enum Storage<'a> {
+    /// All as they are.
+    Plain(Vec<&'a Tensor>),
+    /// All quantized in one format.
+    Quantized(Vec<&'a QuantizedTensor>),
+    /// In more ways than one.
+    Mixed,
+}
+
+impl<'a> Storage<'a> {
+    /// How these are stored.
+    pub fn of(matrices: &'a [Matrix]) -> Self {
+        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
+        for matrix in matrices {
+            match matrix {
+                Matrix::Plain(rows) => plain.push(rows),
+                Matrix::Quantized(rows) => quantized.push(rows),
+            }
+        }
+        if quantized.is_empty() {
+            return Self::Plain(plain);
+        }
+        match plain.is_empty() && quantized.iter().all(|other| other.format == quantized[0].format) {
+            true => Self::Quantized(quantized),
+            false => Self::Mixed,
+        }
+    }
+}
+
+/// Matrices of one quantized format, of which there is at least one, as one along `axis`.
+pub fn join_quantized(parts: &[&QuantizedTensor], axis: i32) -> Result<QuantizedTensor> {
+    let field = |of: fn(&QuantizedTensor) -> &Tensor| join(parts.iter().map(|part| of(part)), axis);
+    let biases: Vec<&Tensor> = parts.iter().filter_map(|part| part.biases.as_ref()).collect();
+    Ok(QuantizedTensor {
+        weight: field(|part| &part.weight)?,
+        scales: field(|part| &part.scales)?,
+        biases: if biases.is_empty() {
+            None
+        } else {
+            Some(join(biases, axis)?)
+        },
+        format: parts[0].format,
+    })
+}
+
+/// A matrix, or a stack of such, as the file has it.
+struct StoredMatrix {
+    weight: Tensor,
+    scales: Option<Tensor>,
+    biases: Option<Tensor>,
+}
+
+/// The weights of a model that no part has taken yet.
+pub struct Weights<'a> {
+    /// Those of the part that is being loaded.
+    tensors: HashMap<String, Tensor>,
+    /// Those of the vision encoder, until that is loaded; empty if it will not be.
+    tower: HashMap<String, Tensor>,
+    total: u64,
+    taken: u64,
+    resident: u64,
+    dequantised: bool,
+    parameters: u64,
+    progress: &'a mut LoadProgress<'a>,
+}
+
+impl<'a> Weights<'a> {
+    /// Opens every shard of a folder, those of a vision encoder only if `sees`. Nothing is read but the headers;
+    /// `progress` gets resident and total bytes.
+    pub fn open(dir: &Path, sees: bool, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
+        let mut files = Vec::new();
+        for name in weight_files(dir)? {
+            let path = dir.join(name);
+            let (header, data) = Header::read(&path)?;
+            // MLX reads lazily and would find a truncated file only in the middle of an evaluation.
+            header.check(&path, data)?;
+            files.push((path, header));
+        }
+        let (mut tensors, mut tower, mut total) = (HashMap::new(), HashMap::new(), 0);
+        for (path, header) in files {
+            for (name, array) in Array::load_safetensors(&path).map_err(|error| Error::Mlx(error.to_string()))? {
+                let tensor = Tensor::new(array);
+                let bytes = header.bytes(&name).unwrap_or_default();
+                if let Some(short) = tower_tensor(&name) {
+                    if sees {
+                        total += bytes;
+                        tower.insert(short, tensor);
+                    }
+                } else if let Some(short) = canonical(&name) {
+                    total += bytes;
+                    tensors.insert(short.to_owned(), tensor);
+                }
+            }
+        }
+        progress(LoadStep::Weights { done: 0, total })?;
+        let mut weights = Self::of(tensors, progress);
+        (weights.tower, weights.total) = (tower, total);
+        Ok(weights)
+    }
+
+    /// From here on the vision encoder's tensors are handed out, by the names that [`tower_tensor`] gives them; what is
+    /// left of the language part is freed.
+    pub fn begin_tower(&mut self) {
+        self.tensors = std::mem::take(&mut self.tower);
+    }
+
+    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut LoadProgress<'a>) -> Self {
+        Self {
+            tensors,
+            tower: HashMap::new(),
+            total: 0,
+            taken: 0,
+            resident: 0,
+            dequantised: false,
+            parameters: 0,
+            progress,
+        }
+    }
+
+    /// True if a tensor is there and not taken.
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// True if there is a tensor that is not taken whose name and shape fit.
+    pub fn any(&self, fits: impl Fn(&str, &[i32]) -> bool) -> bool {
+        self.tensors.iter().any(|(name, tensor)| fits(name, tensor.shape()))
+    }
+
+    /// The shape of a tensor that is not taken.
+    pub fn shape(&self, name: &str) -> Option<&[i32]> {
+        self.tensors.get(name).map(Tensor::shape)
+    }
+
+    /// Refuses weights without this tensor.
+    pub fn require(&self, name: &str) -> Result<()> {
+        match self.has(name) {
+            true => Ok(()),
+            false => Err(Error::MissingTensor(name.to_owned())),
+        }
+    }
+
+    /// The type that [`Weights::take`] would give a tensor; 32 bit floats if there is none of that name.
+    pub fn dtype(&self, name: &str) -> Dtype {
+        match self.tensors.get(name).map(Tensor::dtype) {
+            Some(dtype) if device() != Device::Cpu || !dtype.is_float() => dtype,
+            _ => Dtype::Float32,
+        }
+    }
+
+    /// The type of the numbers that a matrix stands for; `None` if neither it nor its scales tell.
+    pub fn dtype_of_matrix(&self, path: &str) -> Option<Dtype> {
+        let names = ["scales", "weight"].map(|part| format!("{path}.{part}"));
+        let name = names.iter().find(|name| self.has(name))?;
+        Some(self.dtype(name)).filter(|dtype| dtype.is_float())
+    }
+
+    /// Calls the tensors by other names: in each name the first part of the table that it has, one or more whole
+    /// segments between dots, is replaced.
+    pub fn rename(&mut self, table: &[(&str, &str)]) {
+        if table.is_empty() {
+            return;
+        }
+        self.tensors = std::mem::take(&mut self.tensors)
+            .into_iter()
+            .map(|(name, tensor)| (renamed(&name, table).unwrap_or(name), tensor))
+            .collect();
+    }
+
+    /// A tensor that is used as it is, in the device's working type.
+    pub fn take(&mut self, name: &str, shape: &[i32]) -> Result<Tensor> {
+        let tensor = self.take_raw(name)?;
+        if tensor.shape() != shape {
+            return Err(wrong_shape(name, &tensor, format!("{shape:?}")));
+        }
+        self.parameters += tensor.size() as u64;
+        to_compute_dtype(name, tensor)
+    }
+
+    /// A tensor of any shape, in the device's working type.
+    pub fn take_any(&mut self, name: &str) -> Result<Tensor> {
+        let tensor = self.take_raw(name)?;
+        self.parameters += tensor.size() as u64;
+        to_compute_dtype(name, tensor)
+    }
+
+    /// A matrix `[rows, columns]` that may be quantized. If the device multiplies plain numbers faster it comes
+    /// dequantized, unless that would take more than `limit` bytes.
+    pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32, limit: u64) -> Result<Matrix> {
+        let parts = self.take_parts(path)?;
+        self.matrix(path, parts, &[rows, columns], limit)
+    }
+
+    /// The tensors of one matrix as the file has them.
+    fn take_parts(&mut self, path: &str) -> Result<StoredMatrix> {
+        let mut maybe = |name: &str| {
+            let name = format!("{path}.{name}");
+            if self.has(&name) {
+                self.take_raw(&name).map(Some)
+            } else {
+                Ok(None)
+            }
+        };
+        let (scales, biases) = (maybe("scales")?, maybe("biases")?);
+        Ok(StoredMatrix {
+            weight: self.take_raw(&format!("{path}.weight"))?,
+            scales,
+            biases,
+        })
+    }
+
+    /// Checks parts against `shape`, rows and columns last, and dequantizes them if the device prefers that, up to
+    /// `limit` bytes.
+    fn matrix(&mut self, path: &str, parts: StoredMatrix, shape: &[i32], limit: u64) -> Result<Matrix> {
+        let name = format!("{path}.weight");
+        let (rows, columns) = shape.split_at(shape.len() - 1);
+        let size = shape.iter().map(|length| *length as u64).product::<u64>();
+        let StoredMatrix {
+            weight,
+            scales: Some(scales),
+            biases,
+        } = parts
+        else {
+            if parts.weight.shape() != shape {
+                return Err(wrong_shape(&name, &parts.weight, format!("{shape:?}")));
+            }
+            self.parameters += size;
+            return Ok(Matrix::Plain(to_compute_dtype(&name, parts.weight)?));
+        };
+        let wrong = || wrong_shape(&name, &weight, format!("a quantised {shape:?}"));
+        let format = infer_format(&weight, &scales, columns[0]).ok_or_else(wrong)?;
+        if weight.shape()[..rows.len()] != *rows || scales.shape()[..rows.len()] != *rows {
+            return Err(wrong());
+        }
+        if (format.mode == c"affine") != biases.is_some()
+            || biases.as_ref().is_some_and(|biases| biases.shape() != scales.shape())
+        {
+            return Err(wrong_shape(
+                &format!("{path}.biases"),
+                &scales,
+                "one bias per scale in the affine format".into(),
+            ));
+        }
+        self.parameters += size;
+        let quantized = QuantizedTensor {
+            weight,
+            scales,
+            biases,
+            format,
+        };
+        if device() != Device::Cpu || size * 4 > limit {
+            return Ok(Matrix::Quantized(quantized));
+        }
+        self.dequantised = true;
+        Ok(Matrix::Plain(dequantize_to_f32(quantized)?))
+    }
+
+    /// Computes the results of the tensors taken since the last call, so that their source can be freed, and reports.
+    pub fn materialize<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
+        eval(tensors)?;
+        self.resident += std::mem::take(&mut self.taken);
+        (self.progress)(LoadStep::Weights {
+            done: self.resident,
+            total: self.total,
+        })
+    }
+
+    /// The numbers of `matrix` if this device would multiply it wrongly, as [`product_check::replacement`].
+    pub fn replacement(&mut self, matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
+        // Elsewhere products are compiled already, or soon.
+        if device() == Device::Cuda && !product_check::is_known(matrix, layout) {
+            (self.progress)(LoadStep::Kernels)?;
+        }
+        product_check::replacement(matrix, layout)
+    }
+
+    /// True if any quantized matrix was dequantized.
+    pub fn dequantised(&self) -> bool {
+        self.dequantised
+    }
+
+    /// How many parameters were taken.
+    pub fn parameters(&self) -> u64 {
+        self.parameters
+    }
+
+    /// Ends the load: frees the rest and reports the rest of the progress.
+    pub fn finish(self) -> Result<()> {
+        if !self.tensors.is_empty() {
+            tracing::debug!(count = self.tensors.len(), "tensors that this model does not use");
+        }
+        drop(self.tensors);
+        let total = self.total;
+        (self.progress)(LoadStep::Weights { done: total, total })?;
+        device::synchronize()
+    }
+
+    fn take_raw(&mut self, name: &str) -> Result<Tensor> {
+        let tensor = self
+            .tensors
+            .remove(name)
+            .ok_or_else(|| Error::MissingTensor(name.to_owned()))?;
+        self.taken += tensor.nbytes() as u64;
+        Ok(tensor)
+    }
+}
+
+/// The name inside the text model, without the wrappers' prefixes; `None` for parts that are not used.
+fn canonical(name: &str) -> Option<&str> {
+    if is_unused_tensor(name) {
+        return None;
+    }
+    Some(without_wrappers(name))
+}
+
+fn renamed(name: &str, table: &[(&str, &str)]) -> Option<String> {
+    let dotted = format!(".{name}.");
+    table.iter().find_map(|(from, to)| {
+        let start = dotted.find(&format!(".{from}."))?;
+        // The dotted form has one dot more before the place, and the name goes on after the part.
+        Some(format!("{}{to}{}", &name[..start], &name[start + from.len()..]))
+    })
+}
+
+/// The format by the shapes alone, as mlx-lm infers it; the config's own words may name other paths or be wrong.
+fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<QuantizationFormat> {
+    let (&[.., words], &[.., groups]) = (weight.shape(), scales.shape()) else {
+        return None;
+    };
+    let all_bits = i64::from(words) * 32;
+    if weight.dtype() != Dtype::Uint32
+        || weight.shape().len() != scales.shape().len()
+        || groups == 0
+        || columns % groups != 0
+        || all_bits % i64::from(columns) != 0
+    {
+        return None;
+    }
+    let (group_size, bits) = (columns / groups, (all_bits / i64::from(columns)) as i32);
+    let mode = match (scales.dtype(), bits, group_size) {
+        (Dtype::Uint8, 4, 16) => c"nvfp4",
+        (Dtype::Uint8, 4, 32) => c"mxfp4",
+        (Dtype::Uint8, 8, 32) => c"mxfp8",
+        (Dtype::Uint8, ..) => return None,
+        (scales, 2..=6 | 8, 32 | 64 | 128) if scales.is_float() => c"affine",
+        _ => return None,
+    };
+    Some(QuantizationFormat { group_size, bits, mode })
+}
+
+/// The numbers of a quantized matrix as 32 bit floats. Scales and biases are converted first: the product is then
+/// exact, which rounding it to the scales' 16 bits would undo.
+fn dequantize_to_f32(quantized: QuantizedTensor) -> Result<Tensor> {
+    let QuantizedTensor {
+        weight,
+        scales,
+        biases,
+        format,
+    } = quantized;
+    let scales = if scales.dtype() == Dtype::Uint8 {
+        scales
+    } else {
+        scales.astype(Dtype::Float32)?
+    };
+    let biases = biases.map(|biases| biases.astype(Dtype::Float32)).transpose()?;
+    QuantizedTensor {
+        weight,
+        scales,
+        biases,
+        format,
+    }
+    .dequantize()?
+    .astype(Dtype::Float32)
+}
+
+/// The type the device computes in: the checkpoint's own on a GPU, 32 bit floats on the CPU, where 16 bit ones are
+/// slow.
+fn to_compute_dtype(name: &str, tensor: Tensor) -> Result<Tensor> {
+    if !tensor.dtype().is_float() {
+        return Err(Error::Unsupported(format!(
+            "numbers of type {:?} in `{name}`",
+            tensor.dtype()
+        )));
+    }
+    if device() == Device::Cpu && tensor.dtype().is_float() {
+        return tensor.astype(Dtype::Float32);
+    }
+    Ok(tensor)
+}
+
+fn wrong_shape(name: &str, tensor: &Tensor, expected: String) -> Error {
+    Error::WrongShape {
+        name: name.to_owned(),
+        expected,
+        found: tensor.shape().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{canonical, renamed};
+
+    #[test]
+    fn whole_segments_of_names_are_replaced() {
+        let table = [("feed_forward.w1", "mlp.gate_proj"), ("norm", "input_layernorm")];
+        let renamed = |name| renamed(name, &table);
+        assert_eq!(
+            renamed("layers.0.feed_forward.w1.weight").as_deref(),
+            Some("layers.0.mlp.gate_proj.weight")
+        );
+        assert_eq!(renamed("norm.weight").as_deref(), Some("input_layernorm.weight"));
+        assert_eq!(renamed("layers.0.norm").as_deref(), Some("layers.0.input_layernorm"));
+        assert_eq!(renamed("layers.0.q_norm.weight"), None);
+    }
+
+    #[test]
+    fn every_prefix_of_the_text_model_is_stripped() {
+        for name in [
+            "language_model.model.norm.weight",
+            "model.language_model.norm.weight",
+            "model.norm.weight",
+            "model.text_model.norm.weight",
+            "norm.weight",
+        ] {
+            assert_eq!(canonical(name), Some("norm.weight"));
+        }
+        assert_eq!(canonical("language_model.lm_head.weight"), Some("lm_head.weight"));
+        assert_eq!(canonical("vision_tower.encoder.layers.0.input_max"), None);
+        assert_eq!(canonical("model.embed_vision.embedding_projection.weight"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The predicted memory of a model and MLX's measurement, for models of every kind small enough for a CPU.
+#![allow(clippy::unwrap_used)]
+
+use checkpoint::memory::{Backend, Workload};
+use checkpoint::ModelConfig;
+use engine::MlxEngine;
+use serde_json::{json, Value};
+
+/// Prompts of these lengths are read: a chunk and a part of one, and several chunks.
+const PROMPTS: [usize; 2] = [600, 1300];
+
+/// How far a prediction may be from the truth. Most are within a tenth; how far the host runs ahead of a busy processor
+/// decides whether the scores of one layer or of two lie in memory at once, which is a tenth of models as small as
+/// these.
+const TOLERANCE: f64 = 0.15;
+
+fn shapes() -> [(&'static str, Value); 6] {
+    let common = json!({"hidden_size": 128, "num_hidden_layers": 6, "intermediate_size": 384, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
+        "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
+        "eos_token_id": 1});
+    let with = |more: Value| {
+        let mut config = common.clone();
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        config
+    };
+    let quantised = json!({"group_size": 64, "bits": 4, "mode": "affine"});
+    let full = |layer: u32| {
+        if layer % 5 == 4 {
+            "full_attention"
+        } else {
+            "sliding_attention"
+        }
+    };
+    let kinds: Vec<&str> = (0..10).map(full).collect();
+    let hybrid = with(
+        json!({"full_attention_interval": 3, "linear_num_value_heads": 4, "linear_num_key_heads": 2,
+        "linear_key_head_dim": 32, "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}}),
+    );
+    [
+        (
+            "llama, 4 bit",
+            with(json!({"model_type": "llama", "tie_word_embeddings": false, "quantization": quantised})),
+        ),
+        ("qwen3", with(json!({"model_type": "qwen3"}))),
+        (
+            "gemma4",
+            with(
+                json!({"model_type": "gemma4_text", "num_hidden_layers": 10, "layer_types": kinds, "num_kv_shared_layers": 4,
+                "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 2048, "sliding_window": 128,
+                "global_head_dim": 128, "use_double_wide_mlp": true, "final_logit_softcapping": 30.0}),
+            ),
+        ),
+        (
+            "qwen3_moe",
+            with(
+                json!({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128,
+                "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": []}),
+            ),
+        ),
+        (
+            "gpt_oss",
+            with(
+                json!({"model_type": "gpt_oss", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128,
+                "sliding_window": 128, "swiglu_limit": 7.0, "attention_bias": true, "tie_word_embeddings": false,
+                "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+                "original_max_position_embeddings": 4096}}),
+            ),
+        ),
+        (
+            "qwen3_5",
+            json!({"model_type": "qwen3_5", "tie_word_embeddings": true, "torch_dtype": "bfloat16", "text_config": hybrid}),
+        ),
+    ]
+}
+
+#[test]
+fn predictions_are_near_what_is_measured() {
+    let _alone = crate::ALONE.blocking_lock();
+    let (mut wrong, engine) = (Vec::new(), MlxEngine::start());
+    for (name, json) in shapes() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = random_models::write_model(&json, folder.path()).unwrap();
+        let config = ModelConfig::read(folder.path()).unwrap();
+        let weights = folder.path().join("model-00001-of-00001.safetensors");
+        let stored = std::fs::metadata(weights).unwrap().len();
+        let measured = engine.bench(model, PROMPTS.to_vec(), 1).unwrap();
+        for (prompt, figures) in PROMPTS.into_iter().zip(measured) {
+            let workload = Workload {
+                context: prompt as u32,
+                kv_bits: None,
+                backend: Backend::Cpu,
+                prefix_cached: false,
+            };
+            let need = config.estimate_memory(stored, &workload);
+            let (predicted, truth) = (need.total() as f64, figures.peak_bytes as f64);
+            let off = predicted / truth - 1.0;
+            println!(
+                "report: estimate {name:12} {prompt:5} tokens: predicted {:6.1} MB (weights {:5.1}, keys {:5.1}, working {:6.1}), measured {:6.1} MB, {:+5.1} %",
+                predicted / 1e6,
+                need.weights as f64 / 1e6,
+                need.kv as f64 / 1e6,
+                need.working as f64 / 1e6,
+                truth / 1e6,
+                off * 100.0
+            );
+            if off.abs() > TOLERANCE {
+                wrong.push((name, prompt, off));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}

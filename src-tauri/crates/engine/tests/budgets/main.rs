@@ -1,0 +1,11 @@
+//! Memory budgets. MLX counts the memory of the whole process, so one test at a time has a model.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod estimate;
+mod several_models;
+
+/// Held by the test that has a model.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -1,0 +1,93 @@
+//! Several sequences decoded together give the tokens that each gives alone, in every family, and one alone costs
+//! nothing.
+
+use crate::common::oracle::{python, seed, Written};
+use crate::common::source;
+use engine::MlxEngine;
+use protocol::KvBits;
+
+/// Families, with the number of operations of a decode step of one sequence on a CPU and on a GPU, as they were before
+/// sequences could decode together.
+const FAMILIES: [(&str, u64, u64); 16] = [
+    ("gemma4-e2b", 774, 485),
+    ("gemma4-26b", 661, 416),
+    ("gemma3-text", 387, 239),
+    ("llama-llama3", 119, 79),
+    ("llama-dynamic", 119, 79),
+    ("qwen3", 143, 91),
+    ("qwen3-moe", 163, 111),
+    ("qwen3.5", 282, 211),
+    ("qwen3-next", 348, 277),
+    ("gpt-oss", 232, 196),
+    ("lfm2", 158, 106),
+    ("deepseek-v2", 206, 166),
+    ("deepseek-v3", 254, 202),
+    ("phi3", 119, 79),
+    ("ministral3", 119, 79),
+    ("olmo3", 222, 138),
+];
+
+/// How far a logit may be off in 32 bit floats; logits spread over about ten.
+const EXACT: f32 = 2e-3;
+
+/// The same with keys and values in few bits: a rounding may tip one of them to the next value that those bits have.
+const PACKED: f32 = 0.1;
+
+/// Prompts of different lengths, some longer than the sliding windows.
+fn prompts(vocabulary: u32) -> Vec<Vec<u32>> {
+    let prompt = |(index, length): (u32, u32)| (0..length).map(|at| (at * 31 + index * 17 + 3) % vocabulary).collect();
+    [(0, 5), (1, 23), (2, 2), (3, 70)].into_iter().map(prompt).collect()
+}
+
+#[test]
+fn sequences_that_decode_together_give_what_each_gives_alone() {
+    let Some(python) = python() else { return };
+    let names = FAMILIES.map(|(name, ..)| name);
+    let written = Written::new(&python, seed(), &names, true);
+    let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
+    gpu.pretend_gpu().unwrap();
+    let mut worst: f32 = 0.0;
+    let mut failures = Vec::new();
+    for name in names {
+        let model = source(&written.model(name));
+        for (engine, bits, bound) in [
+            (&cpu, None, EXACT),
+            (&cpu, Some(KvBits::Eight), PACKED),
+            (&cpu, Some(KvBits::Four), PACKED),
+        ] {
+            let all = engine.decode_together(model.clone(), prompts(64), 12, bits).unwrap();
+            for (index, decoded) in all.iter().enumerate() {
+                if decoded.alone != decoded.together || decoded.apart > bound {
+                    failures.push(format!("{name}, {bits:?}, sequence {index}: {decoded:?}"));
+                }
+                if bits.is_none() {
+                    worst = worst.max(decoded.apart);
+                }
+            }
+        }
+        // A GPU's ways in the files' own number formats: near enough.
+        for decoded in gpu.decode_together(model, prompts(64), 12, None).unwrap() {
+            if decoded.apart > PACKED {
+                failures.push(format!("{name} by the operations of GPUs: {decoded:?}"));
+            }
+        }
+    }
+    println!(
+        "report: batch of {} families: the largest difference of a logit is {worst:.1e}",
+        names.len()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn one_sequence_alone_costs_no_operation_more() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &FAMILIES.map(|(name, ..)| name), true);
+    let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
+    gpu.pretend_gpu().unwrap();
+    for (name, on_cpu, on_gpu) in FAMILIES {
+        let model = source(&written.model(name));
+        let found = [&cpu, &gpu].map(|engine| engine.step_operations(model.clone()).unwrap());
+        assert_eq!(found, [on_cpu, on_gpu], "{name}");
+    }
+}

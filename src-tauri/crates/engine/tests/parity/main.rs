@@ -1,0 +1,19 @@
+//! Numbers beside mlx-lm.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod batch;
+mod changed_configs;
+mod embeddings;
+mod every_turn;
+mod families;
+mod hybrid_turns;
+mod logprobs;
+mod past_the_window;
+mod pebble;
+mod products;
+mod prompt_lookup_families;
+mod reuse_families;
+mod together_families;

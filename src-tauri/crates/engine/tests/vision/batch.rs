@@ -1,0 +1,126 @@
+//! Sequences with different numbers of pictures decode together as each does alone.
+
+use crate::common::oracle::{python, seed};
+use crate::common::source;
+use crate::common::vision::Written;
+use engine::MlxEngine;
+use protocol::KvBits;
+
+/// How far a logit may be off in 32 bit floats; with keys and values in few bits a rounding may tip one of them.
+const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
+
+/// A row of each kind of tower and of positions.
+const ROWS: [&str; 18] = [
+    "falcon_ocr",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "gemma4-26b",
+    "glm4v",
+    "glm_ocr",
+    "hunyuan_vl",
+    "internvl",
+    "lfm2_vl",
+    "mistral3",
+    "mllama",
+    "paddleocr_vl",
+    "qwen2_5_vl",
+    "qwen3_5",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "smolvlm",
+];
+
+#[test]
+fn sequences_with_pictures_decode_together_as_each_does_alone() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &ROWS);
+    let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
+    gpu.pretend_gpu().unwrap();
+    let (mut worst, mut failures) = (0.0f32, Vec::new());
+    for row in &written.rows {
+        let model = source(&written.model(&row.name));
+        let prompts: Vec<_> = row
+            .cases
+            .iter()
+            .map(|case| {
+                let figures = written.figures(row, case);
+                (figures.ids, figures.images)
+            })
+            .collect();
+        for (bits, bound) in BOUNDS {
+            for (index, decoded) in cpu
+                .decode_images_together(model.clone(), prompts.clone(), 8, bits)
+                .unwrap()
+                .iter()
+                .enumerate()
+            {
+                if decoded.alone != decoded.together || decoded.apart > bound {
+                    failures.push(format!(
+                        "{}, {bits:?}, {}: {decoded:?}",
+                        row.name, row.cases[index].case
+                    ));
+                }
+                if bits.is_none() {
+                    worst = worst.max(decoded.apart);
+                }
+            }
+        }
+        // By the operations of GPUs, whose rotations of several sequences are others.
+        for (index, decoded) in gpu
+            .decode_images_together(model, prompts, 8, None)
+            .unwrap()
+            .iter()
+            .enumerate()
+        {
+            if decoded.apart > 2e-3 {
+                failures.push(format!(
+                    "{}, {}, by the operations of GPUs: {decoded:?}",
+                    row.name, row.cases[index].case
+                ));
+            }
+        }
+        let encoded = cpu.inspect().unwrap().encoded_images;
+        let pictures: usize = row
+            .cases
+            .iter()
+            .map(|case| written.figures(row, case).images.len())
+            .max()
+            .unwrap();
+        assert!(encoded >= pictures, "{}: {encoded} pictures were encoded", row.name);
+    }
+    println!(
+        "report: vision batch of {} rows: the largest difference of a logit is {worst:.1e}",
+        written.rows.len()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_look_ends_between_two_layers_and_leaves_nothing() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &["gemma4", "qwen3_vl"]);
+    for row in &written.rows {
+        let (engine, model) = (MlxEngine::start(), source(&written.model(&row.name)));
+        let image = written.figures(row, &row.cases[1]).images.remove(0);
+        for layers in [0, 1] {
+            let looked = engine
+                .cancel_image_encoding(model.clone(), image.clone(), layers)
+                .unwrap();
+            assert_eq!(looked, (true, layers + 1), "{}", row.name);
+        }
+        // Nothing of it was kept: the next look goes through both layers, the one after it through none.
+        assert_eq!(
+            engine.cancel_image_encoding(model.clone(), image.clone(), 9).unwrap(),
+            (false, 2),
+            "{}",
+            row.name
+        );
+        assert_eq!(
+            engine.cancel_image_encoding(model, image, 9).unwrap(),
+            (false, 0),
+            "{}",
+            row.name
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Images, requests and models without vision, for tests of requests.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use protocol::{Content, ImageBytes, Message, Request, Role, Sampling, Thinking};
+
+use crate::common::{files, source, Heard};
+
+/// A picture of stripes as a bitmap file.
+pub fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
+    let row = (3 * width).next_multiple_of(4);
+    let mut bytes = b"BM".to_vec();
+    bytes.extend((54 + row * height).to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(54u32.to_le_bytes());
+    bytes.extend(40u32.to_le_bytes());
+    bytes.extend(width.to_le_bytes());
+    bytes.extend(height.to_le_bytes());
+    bytes.extend([1, 0, 24, 0]);
+    bytes.extend([0; 24]);
+    for y in 0..height {
+        for x in 0..row {
+            bytes.push(shade.wrapping_mul((1 + (x / 9) % 5 + (y / 7) % 3) as u8));
+        }
+    }
+    bytes.into()
+}
+
+/// A question about pictures.
+pub fn question(text: &str, pictures: &[&ImageBytes]) -> Message {
+    let mut message = Message::text(Role::User, text);
+    message.content.extend(pictures.iter().map(|bytes| Content::Image {
+        attachment: bytes.id(),
+        media_type: "image/bmp".into(),
+        width: 1,
+        height: 1,
+        alt: "stripes.bmp".into(),
+    }));
+    message
+}
+
+pub fn request(model: &Path, messages: Vec<Message>, pictures: &[&ImageBytes]) -> Request {
+    Request {
+        sampling: Sampling::greedy(),
+        thinking: Some(Thinking::Off),
+        max_tokens: Some(6),
+        top_logprobs: Some(1),
+        images: pictures
+            .iter()
+            .map(|bytes| (bytes.id(), (*bytes).clone()))
+            .collect::<BTreeMap<_, _>>(),
+        ..Request::new(source(model), messages)
+    }
+}
+
+/// A model without the tensors of its tower, in a folder of its own.
+pub fn without_its_eyes(seeing: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    files::copy_words(seeing, folder.path());
+    let entries = files::read_entries(&seeing.join("model.safetensors"));
+    let kept: Vec<_> = entries
+        .into_iter()
+        .filter(|entry| !entry.name.contains("vision"))
+        .collect();
+    files::write_entries(&folder.path().join("model.safetensors"), &kept);
+    folder
+}
+
+/// The same of Llama 3.2 Vision, whose layers of these numbers look at pictures: only what looks is gone, or the whole layers, with the tokens that
+/// stand for pictures.
+pub fn without_its_looks(seeing: &Path, layers: [usize; 2], whole: bool) -> tempfile::TempDir {
+    let folder = without_its_eyes(seeing);
+    let path = folder.path().join("model.safetensors");
+    let mut entries = files::read_entries(&path);
+    entries.retain(|entry| match whole {
+        true => !layers
+            .iter()
+            .any(|layer| entry.name.contains(&format!("layers.{layer}."))),
+        false => !entry.name.contains("cross_attn"),
+    });
+    for entry in entries
+        .iter_mut()
+        .filter(|entry| whole && entry.name.contains("embed_tokens"))
+    {
+        let row = entry.data.len() / entry.shape[0];
+        entry.shape[0] -= 8;
+        entry.data.truncate(entry.shape[0] * row);
+    }
+    files::write_entries(&path, &entries);
+    folder
+}
+
+/// The tokens of an answer and their log probabilities.
+pub fn said(heard: &Heard) -> (Vec<u32>, Vec<f32>) {
+    heard.logprobs.iter().map(|token| (token.token, token.logprob)).unzip()
+}
+
+pub fn apart(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}

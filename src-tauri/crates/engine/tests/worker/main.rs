@@ -1,0 +1,22 @@
+//! The worker thread: requests in, events out, with the real Pebble.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod answers;
+mod broken_models;
+mod continuation;
+mod exam;
+mod fairness;
+mod invariants;
+mod loading;
+mod pausing;
+mod prompt_lookup;
+mod reuse;
+mod schemas;
+mod soak;
+mod thoughts;
+mod together;
+mod turns;
+mod while_loading;
