@@ -11,11 +11,11 @@ pub struct AnswerGrammar {
     matcher: Matcher,
     stops: Arc<[u32]>,
     rows: usize,
-    /// What its lexer has cost so far, in llguidance's units; about a hundred bytes stay of each.
+    /// The cost of its lexer until now, in llguidance's units of about a hundred bytes.
     spent: u64,
 }
 
-/// What the lexer of one answer may cost: a pattern that never repeats itself would fill the memory.
+/// The most that the lexer of one answer may cost: a pattern that never repeats itself would fill the memory.
 const MOST_SPENT: u64 = 3_000_000;
 
 impl AnswerGrammar {
@@ -46,8 +46,8 @@ impl AnswerGrammar {
         Ok(!self.stops.contains(&id) && self.take_all(&[id])?)
     }
 
-    /// Takes text that came as other tokens, if it may come here as a whole; returns whether it may. After text that may not the
-    /// grammar is of no use.
+    /// Takes text that came as other tokens, if it may come here as a whole; returns whether it may. After text that
+    /// may not the grammar is of no use.
     ///
     /// # Errors
     /// [`Error::TooComplex`].
@@ -67,7 +67,7 @@ impl AnswerGrammar {
         Ok(self.matcher.try_consume_tokens(ids).map_err(too_complex)? == ids.len())
     }
 
-    /// Whether each of the model's tokens may come next, `rows` of them; what ends an answer may once it is whole.
+    /// True for each of the `rows` tokens that may come next; tokens that end an answer may once it is complete.
     ///
     /// # Errors
     /// [`Error::TooComplex`].
@@ -86,12 +86,12 @@ impl AnswerGrammar {
         Ok(mask)
     }
 
-    /// What its lexer has cost so far, in llguidance's units.
+    /// The cost of its lexer until now, in llguidance's units.
     pub fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// Whether the answer is whole.
+    /// True if the answer is complete.
     ///
     /// # Errors
     /// [`Error::TooComplex`].
@@ -103,13 +103,15 @@ impl AnswerGrammar {
     }
 }
 
-/// What llguidance says, in one line; parser states and what was written are left out.
+/// llguidance's message in one line, without parser states and the generated text.
 fn too_complex(reason: impl std::fmt::Display) -> Error {
     Error::TooComplex(reason.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
 impl std::fmt::Debug for AnswerGrammar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnswerGrammar").field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("AnswerGrammar")
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
     }
 }

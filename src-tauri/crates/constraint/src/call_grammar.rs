@@ -1,29 +1,11 @@
 //! Calls of tools as grammars, in llguidance's dialect of Lark.
 
+use protocol::CallBody;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::gemma_arguments;
-use crate::schema::{checked, quoted};
-
-/// How a model writes a call between its markers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallForm {
-    /// `before`, the name, `between`, the arguments as JSON, `after`.
-    Json {
-        /// What stands before the name.
-        before: String,
-        /// What stands between the name and the arguments.
-        between: String,
-        /// What stands after the arguments.
-        after: String,
-    },
-    /// Gemma 4: `call:NAME{key:value,…}`, texts between two of this token.
-    Gemma {
-        /// The quotation mark.
-        quote: u32,
-    },
-}
+use crate::literal::{checked, quoted};
 
 /// The schema of a tool's arguments, which are an object whether it says so or not.
 pub(crate) fn parameters(tool: &Value) -> Value {
@@ -40,7 +22,7 @@ pub(crate) fn parameters(tool: &Value) -> Value {
 ///
 /// # Errors
 /// [`Error::Schema`] if the arguments of a tool cannot be honoured.
-pub(crate) fn lark(form: &CallForm, tools: &[Value]) -> Result<String> {
+pub(crate) fn lark(body: &CallBody, tools: &[Value]) -> Result<String> {
     let (mut starts, mut rules) = (Vec::new(), Vec::new());
     for (index, tool) in tools.iter().enumerate() {
         let function = &tool["function"];
@@ -55,14 +37,14 @@ pub(crate) fn lark(form: &CallForm, tools: &[Value]) -> Result<String> {
             Error::Schema(reason) => Error::Schema(format!("the tool {name:?}: {reason}")),
             other => other,
         };
-        match form {
-            CallForm::Json { before, between, after } => {
+        match body {
+            CallBody::Json { before, between, after } => {
                 let frame = [quoted(&format!("{before}{name}{between}")), quoted(after)];
                 let schema = checked(&parameters).map_err(named)?;
                 rules.push(format!("call_{index}: {} arguments_{index} {}", frame[0], frame[1]));
                 rules.push(format!("arguments_{index}: %json {schema}"));
             }
-            CallForm::Gemma { quote } => {
+            CallBody::Gemma { quote } => {
                 let arguments = format!("arguments_{index}");
                 rules.push(format!("call_{index}: {} {arguments}", quoted(&format!("call:{name}"))));
                 rules.extend(gemma_arguments::rules(&arguments, &parameters, *quote).map_err(named)?);

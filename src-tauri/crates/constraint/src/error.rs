@@ -1,4 +1,4 @@
-//! What can go wrong with a schema.
+//! Errors of a schema.
 
 use protocol::ErrorCode;
 
@@ -11,7 +11,7 @@ pub enum Error {
     /// The model has no token that ends an answer.
     #[error("this model has no token that ends an answer, so it cannot keep to a JSON schema")]
     NoStopToken,
-    /// What was written does not follow the schema, as the beginning of an answer that is to be continued may not.
+    /// The text does not follow the schema, which the beginning of a continued answer need not.
     #[error("what was written does not follow the JSON schema, so the answer cannot go on; ask again")]
     NotFollowed,
     /// The grammar grew beyond its limits.

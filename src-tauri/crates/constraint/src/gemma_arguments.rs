@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::schema::{checked, quoted};
+use crate::literal::{checked, quoted};
 
 /// Rules within each other at most.
 const DEPTH: usize = 16;
@@ -63,7 +63,10 @@ impl<'a> Writer<'a> {
         if let Some(value) = keywords.get("const") {
             return self.literal(value);
         }
-        if let Some(schemas) = ["anyOf", "oneOf"].iter().find_map(|name| keywords.get(*name)?.as_array()) {
+        if let Some(schemas) = ["anyOf", "oneOf"]
+            .iter()
+            .find_map(|name| keywords.get(*name)?.as_array())
+        {
             let mut parts = Vec::new();
             for schema in schemas {
                 parts.push(self.value(schema, depth)?);
@@ -78,7 +81,11 @@ impl<'a> Writer<'a> {
     }
 
     /// One of these: values, or types with these keywords.
-    fn alternatives(&mut self, all: impl Iterator<Item = (&'a Value, Option<&'a Map<String, Value>>)>, depth: usize) -> Result<String> {
+    fn alternatives(
+        &mut self,
+        all: impl Iterator<Item = (&'a Value, Option<&'a Map<String, Value>>)>,
+        depth: usize,
+    ) -> Result<String> {
         let mut parts = Vec::new();
         for (value, keywords) in all {
             parts.push(match (keywords, value.as_str()) {
@@ -100,7 +107,13 @@ impl<'a> Writer<'a> {
             "null" => Ok(quoted("null")),
             "boolean" => Ok("(\"true\" | \"false\")".into()),
             "integer" | "number" => {
-                let numeric = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+                let numeric = [
+                    "minimum",
+                    "maximum",
+                    "exclusiveMinimum",
+                    "exclusiveMaximum",
+                    "multipleOf",
+                ];
                 let mut schema: Map<String, Value> = numeric
                     .iter()
                     .filter_map(|name| Some(((*name).to_owned(), keywords.get(*name)?.clone())))
@@ -114,7 +127,10 @@ impl<'a> Writer<'a> {
     }
 
     fn object(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Result<String> {
-        refuse(keywords, &["patternProperties", "minProperties", "maxProperties", "allOf"])?;
+        refuse(
+            keywords,
+            &["patternProperties", "minProperties", "maxProperties", "allOf"],
+        )?;
         // In the order of the alphabet, as the template writes them.
         let properties: BTreeMap<&String, &Value> = keywords
             .get("properties")
@@ -129,10 +145,15 @@ impl<'a> Writer<'a> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        if let Some(unknown) = required.iter().find(|name| !properties.keys().any(|known| known == *name)) {
-            return Err(Error::Schema(format!("\"required\": {unknown:?} is not among the properties")));
+        if let Some(unknown) = required
+            .iter()
+            .find(|name| !properties.keys().any(|known| known == *name))
+        {
+            return Err(Error::Schema(format!(
+                "\"required\": {unknown:?} is not among the properties"
+            )));
         }
-        // What may follow the first properties, if one of them was said and if none was.
+        // The rest after the first properties, if one of them was written and if none was.
         let (mut later, mut first) = (String::new(), String::new());
         for (name, schema) in properties.into_iter().rev() {
             if name.is_empty() || name.contains(|c: char| ":{}[],<>\"".contains(c) || c.is_whitespace()) {
@@ -209,7 +230,9 @@ impl<'a> Writer<'a> {
                 Ok(self.rule(&format!("{quote} {} {quote}", quoted(text))))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(quoted(&value.to_string())),
-            Value::Array(_) | Value::Object(_) => Err(Error::Schema("\"const\" or \"enum\" of lists or objects".into())),
+            Value::Array(_) | Value::Object(_) => {
+                Err(Error::Schema("\"const\" or \"enum\" of lists or objects".into()))
+            }
         }
     }
 }

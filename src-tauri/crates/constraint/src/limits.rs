@@ -1,4 +1,5 @@
-//! What a schema may cost to compile. llguidance bounds grammars and masks; what it does before there is a grammar is bounded here.
+//! The cost of compiling a schema. llguidance bounds grammars and masks; its work before there is a grammar is bounded
+//! here.
 
 use std::collections::HashMap;
 
@@ -15,10 +16,10 @@ const MOST_DEPTH: usize = 1000;
 /// Bytes of a schema whose references are put in place wherever schemas are merged.
 const MOST_WORK: u64 = 2 << 20;
 
-/// What comparing two branches of `oneOf` costs, in bytes.
+/// The cost of comparing two branches of `oneOf`, in bytes.
 const BRANCHES: u64 = 10;
 
-/// What comparing two patterns of `patternProperties` costs, in bytes.
+/// The cost of comparing two patterns of `patternProperties`, in bytes.
 const PATTERNS: u64 = 1000;
 
 /// Patterns that one text has to match: llguidance looks at all combinations of what each of them may go on with.
@@ -43,7 +44,9 @@ pub(crate) fn check(schema: &Value) -> Result<()> {
     };
     let cost = survey.schema(schema, false);
     if survey.too_deep || cost.depth > MOST_DEPTH {
-        return Err(Error::Schema(format!("\"$ref\": schemas nest deeper than {MOST_DEPTH}")));
+        return Err(Error::Schema(format!(
+            "\"$ref\": schemas nest deeper than {MOST_DEPTH}"
+        )));
     }
     if cost.patterns > MOST_PATTERNS {
         return Err(Error::Schema(format!(
@@ -58,7 +61,7 @@ pub(crate) fn check(schema: &Value) -> Result<()> {
     Ok(())
 }
 
-/// What a schema costs, and how deep it is.
+/// The cost of a schema, and its depth.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     work: u64,
@@ -89,7 +92,7 @@ impl Cost {
 
 struct Survey<'a> {
     root: &'a Value,
-    /// What references cost that were followed, whether schemas are merged or not; nothing while they are being followed.
+    /// The cost of followed references, whether schemas are merged or not; nothing while they are being followed.
     known: HashMap<(&'a str, bool), Cost>,
     level: usize,
     too_deep: bool,
@@ -111,7 +114,7 @@ impl<'a> Survey<'a> {
         for (keyword, value) in keywords {
             self.keyword(&mut cost, &mut inside, keyword, value, merged);
         }
-        // Where objects or lists are merged, so are their parts.
+        // If objects or lists are merged, so are their parts.
         cost.patterns = cost.patterns.saturating_add(inside);
         self.level -= 1;
         cost
@@ -193,13 +196,13 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// What comparing each of so many with each other costs.
+/// The cost of comparing each with each other.
 fn pairs(count: usize, cost: u64) -> u64 {
     let count = count as u64;
     (count * count.saturating_sub(1) / 2).saturating_mul(cost)
 }
 
-/// Whether several of these keywords say what a value is, so that the schemas that they name become one.
+/// True if several of these keywords describe a value, so that the schemas that they name become one.
 fn merges(keywords: &Map<String, Value>) -> bool {
     const APPLICATORS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
     const ANNOTATIONS: [&str; 11] = [
@@ -216,8 +219,14 @@ fn merges(keywords: &Map<String, Value>) -> bool {
         "title",
     ];
     let applies = APPLICATORS.iter().any(|name| keywords.contains_key(*name));
-    let says = keywords.keys().filter(|name| !ANNOTATIONS.contains(&name.as_str())).count();
-    let all = keywords.get("allOf").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
+    let says = keywords
+        .keys()
+        .filter(|name| !ANNOTATIONS.contains(&name.as_str()))
+        .count();
+    let all = keywords
+        .get("allOf")
+        .and_then(Value::as_array)
+        .is_some_and(|all| all.len() > 1);
     all || (applies && says > 1)
 }
 

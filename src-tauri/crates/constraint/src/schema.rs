@@ -5,21 +5,16 @@ use std::sync::LazyLock;
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::ApproximateTokEnv;
 use llguidance::{ParserFactory, TokenParser};
-use serde_json::{json, Map, Value};
+use protocol::CallBody;
+use serde_json::{json, Value};
 
-use crate::call_grammar::{self, CallForm};
+use crate::call_grammar;
 use crate::error::{Error, Result};
 use crate::limits;
-
-/// Blanks between two parts of an answer, enough for a line end and an indentation; more is what a small model writes when it does
-/// not know how to go on.
-const BLANKS: &str = r"[\x20\x0A\x0D\x09]{1,16}";
+use crate::literal::checked;
 
 /// States of an answer's lexer, of one to two kB each.
 const MOST_STATES: usize = 50_000;
-
-/// llguidance's own options stand in a schema under this name.
-const OPTIONS: &str = "x-guidance";
 
 /// Compiles schemas for their errors alone; its tokens are the 256 bytes.
 static BYTES: LazyLock<std::result::Result<ParserFactory, String>> =
@@ -53,12 +48,12 @@ pub fn check(schema: &Value) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Schema`] names the tool and the keyword.
-pub fn check_calls(form: &CallForm, tools: &[Value]) -> Result<()> {
-    on_deep_stack(|| call_grammar::lark(form, tools).map(drop))?;
-    match form {
-        CallForm::Json { .. } => tools.iter().try_for_each(|tool| check(&call_grammar::parameters(tool))),
+pub fn check_calls(body: &CallBody, tools: &[Value]) -> Result<()> {
+    on_deep_stack(|| call_grammar::lark(body, tools).map(drop))?;
+    match body {
+        CallBody::Json { .. } => tools.iter().try_for_each(|tool| check(&call_grammar::parameters(tool))),
         // Its rules were checked while they were written.
-        CallForm::Gemma { .. } => Ok(()),
+        CallBody::Gemma { .. } => Ok(()),
     }
 }
 
@@ -68,8 +63,10 @@ pub(crate) fn parser(factory: &ParserFactory, schema: &Value) -> Result<TokenPar
 }
 
 /// A parser of calls in this form of these tools.
-pub(crate) fn call_parser(factory: &ParserFactory, form: &CallForm, tools: &[Value]) -> Result<TokenParser> {
-    compile(factory, || Ok(TopLevelGrammar::from_lark(call_grammar::lark(form, tools)?)))
+pub(crate) fn call_parser(factory: &ParserFactory, body: &CallBody, tools: &[Value]) -> Result<TokenParser> {
+    compile(factory, || {
+        Ok(TopLevelGrammar::from_lark(call_grammar::lark(body, tools)?))
+    })
 }
 
 /// Compiles a grammar.
@@ -83,7 +80,9 @@ fn compile(factory: &ParserFactory, grammar: impl FnOnce() -> Result<TopLevelGra
 /// Runs this on a stack that the deepest schema fits on.
 fn on_deep_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let result = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("schema".into()).stack_size(limits::STACK);
+        let thread = std::thread::Builder::new()
+            .name("schema".into())
+            .stack_size(limits::STACK);
         thread.spawn_scoped(scope, run).map(|thread| thread.join())
     });
     match result {
@@ -92,31 +91,7 @@ fn on_deep_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     }
 }
 
-/// A schema as llguidance takes it.
-///
-/// # Errors
-/// [`Error::Schema`] if it costs too much or says nothing that can be followed.
-pub(crate) fn checked(schema: &Value) -> Result<Value> {
-    let mut keywords = match schema {
-        Value::Object(keywords) => keywords.clone(),
-        Value::Bool(true) => Map::new(),
-        Value::Bool(false) => return Err(Error::Schema("`false` allows no answer".into())),
-        _ => return Err(Error::Schema("it is not an object".into())),
-    };
-    if keywords.contains_key(OPTIONS) {
-        return Err(Error::Schema(format!("\"{OPTIONS}\" is not a keyword of JSON Schema")));
-    }
-    limits::check(schema)?;
-    keywords.insert(OPTIONS.into(), json!({"whitespace_pattern": BLANKS}));
-    Ok(keywords.into())
-}
-
-/// A text as a literal of a grammar.
-pub(crate) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-/// What llguidance says, in one line.
+/// llguidance's message, in one line.
 fn reason(message: &str) -> String {
     let words = message.lines().next().unwrap_or_default();
     if words.starts_with("panic:") {

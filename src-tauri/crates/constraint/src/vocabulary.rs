@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use llguidance::toktrie::{ApproximateTokEnv, TokRxInfo, TokTrie};
 use llguidance::{Matcher, ParserFactory};
+use protocol::CallBody;
 use serde_json::Value;
 
 use crate::answer_grammar::AnswerGrammar;
-use crate::call_grammar::CallForm;
 use crate::error::{Error, Result};
 use crate::schema::{call_parser, factory, parser};
 
@@ -19,13 +19,17 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The vocabulary of these tokens, by id, each as the bytes that it spells; control tokens and those without a text are empty.
-    /// `stops` end an answer; the model gives logits for `rows` tokens.
+    /// The vocabulary of these tokens, by id, each as the bytes that it spells; control tokens and those without a text
+    /// are empty. `stops` end an answer; the model gives logits for `rows` tokens.
     ///
     /// # Errors
     /// [`Error::NoStopToken`].
     pub fn new(tokens: &[Vec<u8>], stops: &[u32], rows: usize) -> Result<Self> {
-        let stops: Arc<[u32]> = stops.iter().copied().filter(|id| (*id as usize) < rows.min(tokens.len())).collect();
+        let stops: Arc<[u32]> = stops
+            .iter()
+            .copied()
+            .filter(|id| (*id as usize) < rows.min(tokens.len()))
+            .collect();
         let Some(first) = stops.first() else {
             return Err(Error::NoStopToken);
         };
@@ -45,12 +49,13 @@ impl Vocabulary {
         Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))
     }
 
-    /// The grammar of one call of one of these tools, without its markers. What ends an answer may come once the call is whole.
+    /// The grammar of one call of one of these tools, without its markers. What ends an answer may come once the call
+    /// is whole.
     ///
     /// # Errors
     /// [`Error::Schema`] if the arguments of a tool cannot be honoured.
-    pub fn call_grammar(&self, form: &CallForm, tools: &[Value]) -> Result<AnswerGrammar> {
-        let matcher = Matcher::new(Ok(call_parser(&self.factory, form, tools)?));
+    pub fn call_grammar(&self, body: &CallBody, tools: &[Value]) -> Result<AnswerGrammar> {
+        let matcher = Matcher::new(Ok(call_parser(&self.factory, body, tools)?));
         Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))
     }
 
@@ -62,6 +67,8 @@ impl Vocabulary {
 
 impl std::fmt::Debug for Vocabulary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Vocabulary").field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("Vocabulary")
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
     }
 }

@@ -54,7 +54,11 @@ fn blanks_between_parts_are_few() {
     let vocabulary = vocabulary();
     for (blanks, fits) in [(16, true), (17, false)] {
         let text = format!("{{{}\"a\": 1}}", " ".repeat(blanks));
-        let taken = vocabulary.grammar(&constraint::any_object()).unwrap().take_text(&text).unwrap();
+        let taken = vocabulary
+            .grammar(&constraint::any_object())
+            .unwrap()
+            .take_text(&text)
+            .unwrap();
         assert_eq!(taken, fits, "{blanks}");
     }
 }
@@ -64,10 +68,16 @@ fn refusals_name_the_keyword() {
     for (schema, named) in [
         (json!({"not": {}}), "not"),
         (json!({"type": "array", "contains": {}}), "contains"),
-        (json!({"properties": {"a": {"type": "array", "uniqueItems": true}}}), "uniqueItems"),
+        (
+            json!({"properties": {"a": {"type": "array", "uniqueItems": true}}}),
+            "uniqueItems",
+        ),
         (json!({"type": "object", "propertyNames": {}}), "propertyNames"),
         (json!({"if": {}, "then": {}}), "if"),
-        (json!({"type": "object", "unevaluatedProperties": false}), "unevaluatedProperties"),
+        (
+            json!({"type": "object", "unevaluatedProperties": false}),
+            "unevaluatedProperties",
+        ),
         (json!({"oneOf": [{"type": "object"}, {"type": "object"}]}), "oneOf"),
         (json!({"type": "string", "format": "sonnet"}), "sonnet"),
         (json!({"$ref": "https://example.com/schema"}), "example.com"),
@@ -76,10 +86,16 @@ fn refusals_name_the_keyword() {
         (json!({"x-guidance": {"lenient": true}, "not": {}}), "x-guidance"),
         (json!(["a"]), "not an object"),
         (json!(false), "false"),
-        (json!({"description": "ä".repeat(200), "$ref": format!("#/{}", "ö".repeat(80))}), ""),
+        (
+            json!({"description": "ä".repeat(200), "$ref": format!("#/{}", "ö".repeat(80))}),
+            "",
+        ),
     ] {
         let refusal = check(&schema).unwrap_err().to_string();
-        assert!(refusal.contains(named) && !refusal.contains('\n'), "{schema}: {refusal}");
+        assert!(
+            refusal.contains(named) && !refusal.contains('\n'),
+            "{schema}: {refusal}"
+        );
     }
     for schema in [
         json!(true),
@@ -91,7 +107,8 @@ fn refusals_name_the_keyword() {
     }
 }
 
-/// JSON-Schema-Test-Suite, from the published sources of a validator; `PONDER_SCHEMA_SUITE` names the folder of a draft.
+/// JSON-Schema-Test-Suite, from the published sources of a validator; `PONDER_SCHEMA_SUITE` names the folder of a
+/// draft.
 #[test]
 fn of_a_foreign_suite_nothing_invalid_is_accepted() {
     let Ok(folder) = std::env::var("PONDER_SCHEMA_SUITE") else {
@@ -100,9 +117,15 @@ fn of_a_foreign_suite_nothing_invalid_is_accepted() {
     };
     let vocabulary = vocabulary();
     let (mut schemas, mut compiled, mut valid, mut accepted, mut invalid) = (0, 0, 0, 0, 0);
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
-    for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "json")) {
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|ending| ending == "json"))
+    {
         let groups: Vec<Value> = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         for group in groups {
             schemas += 1;
@@ -127,7 +150,10 @@ fn of_a_foreign_suite_nothing_invalid_is_accepted() {
         }
     }
     println!("report: JSON-Schema-Test-Suite: {compiled} of {schemas} schemas compile, {invalid} invalid refused, {accepted} of {valid} valid accepted");
-    assert!(compiled >= 160 && accepted * 100 >= valid * 92, "{compiled} {accepted} {valid}");
+    assert!(
+        compiled >= 160 && accepted * 100 >= valid * 92,
+        "{compiled} {accepted} {valid}"
+    );
 }
 
 #[test]

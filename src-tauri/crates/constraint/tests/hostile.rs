@@ -11,19 +11,24 @@ use schemas::Random;
 use serde_json::{json, Map, Value};
 use walks::{bytes, large, pebble, seed, vocabulary, walk};
 
-/// What one schema may take, to be refused or compiled twice and walked, on a computer that has other things to do.
+/// The time limit of one schema, refused or compiled twice and walked, on a busy computer.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// What the process may hold at most after all of them, in kB.
+/// The most memory of the process after all of them, in kB.
 const MOST_MEMORY: u64 = 1 << 20;
 
 fn nested(depth: usize) -> Value {
-    (0..depth).fold(json!({"type": "null"}), |inner, _| json!({"type": "array", "items": inner}))
+    (0..depth).fold(
+        json!({"type": "null"}),
+        |inner, _| json!({"type": "array", "items": inner}),
+    )
 }
 
 /// Definitions `0` to `count`, each made of the name of the next one; the last is a number.
 fn definitions(count: usize, one: impl Fn(&str) -> Value) -> Value {
-    let mut all: Map<String, Value> = (0..count).map(|n| (n.to_string(), one(&format!("#/$defs/{}", n + 1)))).collect();
+    let mut all: Map<String, Value> = (0..count)
+        .map(|n| (n.to_string(), one(&format!("#/$defs/{}", n + 1))))
+        .collect();
     all.insert(count.to_string(), json!({"type": "integer"}));
     json!({"$defs": all, "$ref": "#/$defs/0"})
 }
@@ -39,7 +44,8 @@ fn properties(count: usize, one: impl Fn(usize) -> (String, Value)) -> Value {
 /// Schemas that have to be refused, and the word that the refusal has to hold.
 fn refused() -> Vec<(&'static str, Value)> {
     let both = |next: &str| json!({"type": "object", "properties": {"a": {"$ref": next, "type": "object"}, "b": {"$ref": next, "type": "object"}}});
-    let all = |next: &str| json!({"allOf": [{"properties": {"a": {"$ref": next}, "b": {"$ref": next}}}, {"type": "object"}]});
+    let all =
+        |next: &str| json!({"allOf": [{"properties": {"a": {"$ref": next}, "b": {"$ref": next}}}, {"type": "object"}]});
     let mut named = vec![
         ("longer", json!({"description": "a".repeat(300 << 10)})),
         ("nest", nested(1100)),
@@ -64,7 +70,10 @@ fn refused() -> Vec<(&'static str, Value)> {
             "example.com",
             json!({"$id": "https://example.com/a", "type": "object", "properties": {"a": {"$ref": "b"}}}),
         ),
-        ("127.0.0.1", json!({"allOf": [{"$ref": "http://127.0.0.1:1/"}, {"type": "object"}]})),
+        (
+            "127.0.0.1",
+            json!({"allOf": [{"$ref": "http://127.0.0.1:1/"}, {"type": "object"}]}),
+        ),
         ("other.json", json!({"$ref": "other.json#/a"})),
         ("nowhere", json!({"$ref": "#/nowhere"})),
         ("$dynamicRef", json!({"$dynamicRef": "#a"})),
@@ -154,8 +163,13 @@ fn either() -> Vec<Value> {
 /// The most memory that this process has held, in kB; 0 if that is not told.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().next().map_or(0, |kilobytes| kilobytes.parse().unwrap())
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .map_or(0, |kilobytes| kilobytes.parse().unwrap())
 }
 
 fn beginning(schema: &Value) -> String {

@@ -1,4 +1,4 @@
-//! What can go wrong between a conversation and its token ids.
+//! Errors between a conversation and its token ids.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub enum Error {
     Json {
         /// The file.
         path: PathBuf,
-        /// Where it breaks.
+        /// The parse error.
         source: serde_json::Error,
     },
     /// tokenizer.json does not make a tokenizer.
@@ -42,29 +42,31 @@ pub enum Error {
     #[error("the model's chat template failed on this conversation: {0}")]
     TemplateFailed(String),
     /// The chat template was stopped because it did not end, or built more text than any model reads.
-    #[error("the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model")]
+    #[error(
+        "the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model"
+    )]
     TemplateEndless,
     /// A gap is to be filled, by a model that has no tokens for that.
     #[error("this model was not made to fill a gap between two texts; send only what stands before it, or choose a model for code")]
     NoFillIn,
-    /// Pictures are to be shown to a model that has no tokens for them.
+    /// Images are to be shown to a model that has no tokens for them.
     #[error("this model has no way to be shown pictures; choose one that sees, or leave the pictures out")]
-    NoPictures,
-    /// The tokenizer splits what takes a picture's features.
+    NoImages,
+    /// The tokenizer splits what takes an image's features.
     #[error("the tokenizer does not know the token `{0}` that pictures need; the model's files do not belong together, fetch it again")]
     NoImageToken(String),
-    /// The chat template wrote another number of placeholders than there are pictures.
+    /// The chat template wrote another number of placeholders than there are images.
     #[error("the conversation holds {pictures} pictures and the model's chat template wrote {placeholders} places for them; nothing was sent to the model")]
-    PictureCount {
-        /// Pictures that are to be shown.
+    ImageCount {
+        /// Images that are to be shown.
         pictures: usize,
         /// Places that the template wrote.
         placeholders: usize,
     },
-    /// More pictures than such models take.
+    /// More images than such models take.
     #[error("the conversation holds {pictures} pictures, and this model can be shown {most}; leave some out, or choose another model")]
-    TooManyPictures {
-        /// Pictures that are to be shown.
+    TooManyImages {
+        /// Images that are to be shown.
         pictures: usize,
         /// The most that can be.
         most: usize,
@@ -82,25 +84,35 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
-            Error::NoThoughts | Error::NoFillIn | Error::TooManyPictures { .. } => ErrorCode::BadRequest,
-            Error::NoPictures => ErrorCode::PictureNotSeen,
+            Error::NoThoughts | Error::NoFillIn | Error::TooManyImages { .. } => ErrorCode::BadRequest,
+            Error::NoImages => ErrorCode::PictureNotSeen,
             Error::NoImageToken(_) => ErrorCode::ModelBroken,
-            Error::TemplateRefused(_) | Error::TemplateFailed(_) | Error::TemplateEndless | Error::PictureCount { .. } => {
-                ErrorCode::TemplateRefused
-            }
+            Error::TemplateRefused(_)
+            | Error::TemplateFailed(_)
+            | Error::TemplateEndless
+            | Error::ImageCount { .. } => ErrorCode::TemplateRefused,
         };
         let message = protocol::Error::new(code, error.to_string());
         match error {
-            Error::File { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
-            Error::Json { path, source } => message.with("path", path.display().to_string()).with("reason", source.to_string()),
+            Error::File { path, source } => message
+                .with("path", path.display().to_string())
+                .with("reason", source.to_string()),
+            Error::Json { path, source } => message
+                .with("path", path.display().to_string())
+                .with("reason", source.to_string()),
             Error::UnknownDecoder(decoder) => message.with("decoder", decoder),
-            Error::Tokenizer(reason) | Error::TemplateSyntax(reason) | Error::TemplateRefused(reason) | Error::TemplateFailed(reason) => {
-                message.with("reason", reason)
-            }
+            Error::Tokenizer(reason)
+            | Error::TemplateSyntax(reason)
+            | Error::TemplateRefused(reason)
+            | Error::TemplateFailed(reason) => message.with("reason", reason),
             Error::NoImageToken(token) => message.with("token", token),
-            Error::PictureCount { pictures, placeholders } => message.with("pictures", pictures).with("placeholders", placeholders),
-            Error::TooManyPictures { pictures, most } => message.with("pictures", pictures).with("most", most),
-            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn | Error::NoPictures => message,
+            Error::ImageCount { pictures, placeholders } => {
+                message.with("pictures", pictures).with("placeholders", placeholders)
+            }
+            Error::TooManyImages { pictures, most } => message.with("pictures", pictures).with("most", most),
+            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn | Error::NoImages => {
+                message
+            }
         }
     }
 }

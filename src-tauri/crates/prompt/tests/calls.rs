@@ -1,5 +1,5 @@
-//! Calls whose arguments hold markup, calls in thoughts, and what models write that their templates never would: each whole and in
-//! pieces, with markers as tokens and as text.
+//! Calls whose arguments hold markup, calls in thoughts, and what models write that their templates never would: each
+//! whole and in pieces, with markers as tokens and as text.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ struct Fixture {
     formats: BTreeMap<String, Vec<Case>>,
 }
 
-/// What a model wrote and what is to be read: `T:` a thought, `A:` the answer, `C:` a call, `N:` a notice.
+/// A model's output and the expected events: `T:` a thought, `A:` the answer, `C:` a call, `N:` a notice.
 #[derive(Deserialize)]
 struct Case {
     source: String,
@@ -38,7 +38,9 @@ fn calls_are_what_was_written() {
     for (format, cases) in &fixture.formats {
         for case in cases {
             for characters in [usize::MAX, 1, 3, 7] {
-                let splitter = Splitter::named(format, case.opened, true).unwrap().with_tools(&fixture.tools);
+                let splitter = Splitter::named(format, case.opened, true)
+                    .unwrap()
+                    .with_tools(&fixture.tools);
                 let events = written(&split(splitter, &case.source, characters));
                 if events != case.events {
                     wrong.push(format!(
@@ -80,7 +82,10 @@ fn calls_are_what_was_written_in_tokens() {
                     ..Prompt::default()
                 };
                 let mut parser = processor.parser(&prompt, true, &[]).with_tools(&fixture.tools);
-                let mut events: Vec<Event> = ids(&case.source).into_iter().flat_map(|id| parser.push_event(id)).collect();
+                let mut events: Vec<Event> = ids(&case.source)
+                    .into_iter()
+                    .flat_map(|id| parser.push_event(id))
+                    .collect();
                 events.extend(parser.finish_events());
                 assert_eq!(
                     written(&events),

@@ -17,12 +17,15 @@ fn gemma_channels_are_told_apart() {
     let gemma = Speaker::gemma();
     for (text, parts) in [
         ("<|channel>thought\nT\n<channel|>A", vec!["T:T", "A:A"]),
-        ("  <|channel>thought\n\n  T\n\n<channel|>\n\n A \n", vec!["T:\n  T", "A:A \n"]),
+        (
+            "  <|channel>thought\n\n  T\n\n<channel|>\n\n A \n",
+            vec!["T:\n  T", "A:A \n"],
+        ),
         ("A", vec!["A:A"]),
         ("\n A", vec!["A:\n A"]),
         (" \n", vec!["A: \n"]),
         ("", vec![]),
-        // What is held back as the beginning of something comes out at the end.
+        // Text held back as a possible beginning comes out at the end.
         ("1 <", vec!["A:1 <"]),
         // An empty thought is none, with or without its label.
         ("<|channel>thought\n<channel|>A", vec!["A:A"]),
@@ -65,7 +68,10 @@ fn gemma_channels_are_told_apart() {
         ),
         ("<|channel>thought\n<|channel>thought\nT<channel|>A", vec!["T:T", "A:A"]),
         // Whitespace inside is kept.
-        ("<|channel>thought\na\n\n  b \n<channel|>c\n\n  d", vec!["T:a\n\n  b", "A:c\n\n  d"]),
+        (
+            "<|channel>thought\na\n\n  b \n<channel|>c\n\n  d",
+            vec!["T:a\n\n  b", "A:c\n\n  d"],
+        ),
         ("<|channel>thought\n🐱<channel|>🐱", vec!["T:🐱", "A:🐱"]),
     ] {
         assert_eq!(gemma.parts(text), parts, "{text:?}");
@@ -97,7 +103,10 @@ fn a_think_block_opens_before_the_first_words_only() {
                 "Sure.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"Zür\"}}\n</tool_call>\n",
                 vec!["A:Sure.\n", "C:f{\"a\":\"Zür\"}"],
             ),
-            ("<think>I may <tool_call> it</think>A", vec!["T:I may <tool_call> it", "A:A"]),
+            (
+                "<think>I may <tool_call> it</think>A",
+                vec!["T:I may <tool_call> it", "A:A"],
+            ),
         ] {
             assert_eq!(speaker.parts(text), parts, "{text:?}");
         }
@@ -112,7 +121,12 @@ fn unclosed_thought_is_thinking() {
         (answer.parts, answer.notices),
         (vec!["T:long \n".into()], vec![NoticeCode::ThinkingTruncated])
     );
-    for cut in ["<|channel>", "<|channel>thought", "<|channel>thought\n", "<|channel>thought\n \n"] {
+    for cut in [
+        "<|channel>",
+        "<|channel>thought",
+        "<|channel>thought\n",
+        "<|channel>thought\n \n",
+    ] {
         assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).parts, [""; 0], "{cut:?}");
         assert_eq!(gemma.answer("", true, &[], &gemma.ids(cut)).notices, [], "{cut:?}");
     }
@@ -121,7 +135,10 @@ fn unclosed_thought_is_thinking() {
 #[test]
 fn a_thought_while_off_is_kept_out_and_told_once() {
     for (speaker, text) in [
-        (Speaker::gemma(), "<|channel>thought\na b<channel|>A<|channel>thought\nb<channel|>B"),
+        (
+            Speaker::gemma(),
+            "<|channel>thought\na b<channel|>A<|channel>thought\nb<channel|>B",
+        ),
         (Speaker::think(), "<think>\na b</think>AB"),
         (Speaker::spelled_think(), "<think>\na b</think>AB"),
     ] {
@@ -137,7 +154,10 @@ fn a_thought_while_off_is_kept_out_and_told_once() {
     let empty = gemma.answer("", false, &[], &gemma.ids("<|channel>thought\n<channel|>A"));
     assert_eq!((empty.parts, empty.notices), (vec!["A:A".into()], vec![]));
     let unclosed = gemma.answer("", false, &[], &gemma.ids("<|channel>thought\na"));
-    assert_eq!((unclosed.parts, unclosed.notices), (vec![], vec![NoticeCode::ThoughtWhileOff]));
+    assert_eq!(
+        (unclosed.parts, unclosed.notices),
+        (vec![], vec![NoticeCode::ThoughtWhileOff])
+    );
 }
 
 #[test]
@@ -152,7 +172,10 @@ fn a_thought_that_the_prompt_opened_goes_on() {
         };
         assert_eq!(go(&gemma, prompt, text), ["T:T", "A:A"], "{prompt:?}");
     }
-    assert_eq!(go(&gemma, "<|channel>thought\n", "<|channel>thought\nT<channel|>A"), ["T:T", "A:A"]);
+    assert_eq!(
+        go(&gemma, "<|channel>thought\n", "<|channel>thought\nT<channel|>A"),
+        ["T:T", "A:A"]
+    );
     assert_eq!(go(&gemma, "<|channel>thought\n", "T"), ["T:T"]);
     assert_eq!(
         go(&gemma, "<|channel>thought\nfirst half", " second<channel|>A"),
@@ -160,18 +183,34 @@ fn a_thought_that_the_prompt_opened_goes_on() {
     );
     // Empty blocks, and what a model writes after one.
     assert_eq!(go(&gemma, "<|channel>thought\n<channel|>", "\nA"), ["A:A"]);
-    assert_eq!(go(&gemma, "<|channel>thought\n<channel|>", "<channel|>A<channel|>"), ["A:A"]);
     assert_eq!(
-        go(&gemma, "<|channel>thought\n<channel|>", "<|channel>thought\nT<channel|>A"),
+        go(&gemma, "<|channel>thought\n<channel|>", "<channel|>A<channel|>"),
+        ["A:A"]
+    );
+    assert_eq!(
+        go(
+            &gemma,
+            "<|channel>thought\n<channel|>",
+            "<|channel>thought\nT<channel|>A"
+        ),
         ["T:T", "A:A"]
     );
     // A thought of an earlier turn is over.
     assert_eq!(go(&gemma, "<|channel>thought\nx<turn|>\n<|turn>model\n", "A"), ["A:A"]);
     for speaker in [Speaker::think(), Speaker::spelled_think()] {
-        assert_eq!(go(&speaker, "<|turn>model\n<think>\n", "T\n</think>\n\nA"), ["T:T", "A:A"]);
-        assert_eq!(go(&speaker, "<|turn>model\n<think>\n", "<think>\nT</think>A"), ["T:T", "A:A"]);
+        assert_eq!(
+            go(&speaker, "<|turn>model\n<think>\n", "T\n</think>\n\nA"),
+            ["T:T", "A:A"]
+        );
+        assert_eq!(
+            go(&speaker, "<|turn>model\n<think>\n", "<think>\nT</think>A"),
+            ["T:T", "A:A"]
+        );
         assert_eq!(go(&speaker, "<|turn>model\n<think>\n\n</think>\n\n", "A"), ["A:A"]);
-        assert_eq!(go(&speaker, "<|turn>model\n<think>\n\n</think>\n\n", "</think>\n\nA"), ["A:A"]);
+        assert_eq!(
+            go(&speaker, "<|turn>model\n<think>\n\n</think>\n\n", "</think>\n\nA"),
+            ["A:A"]
+        );
         assert_eq!(go(&speaker, "<|turn>model\n", "A"), ["A:A"]);
     }
 }
@@ -183,7 +222,11 @@ fn gemma_calls_become_calls() {
     assert_eq!(gemma.parts(call), ["C:get_weather{\"city\":\"Oslo\"}"]);
     assert_eq!(
         gemma.parts(&format!("Sure. {call}\n{call}")),
-        ["A:Sure. ", "C:get_weather{\"city\":\"Oslo\"}", "C:get_weather{\"city\":\"Oslo\"}"]
+        [
+            "A:Sure. ",
+            "C:get_weather{\"city\":\"Oslo\"}",
+            "C:get_weather{\"city\":\"Oslo\"}"
+        ]
     );
     assert_eq!(
         gemma.parts(&format!("<|channel>thought\nT<channel|>{call}")),
@@ -229,8 +272,18 @@ fn thinking_tokens_are_those_between_the_markers() {
     assert_eq!(count(&format!("<|channel>{label}{words}")), 5);
     assert_eq!(count("12345"), 0);
     let spelled = Speaker::spelled_think();
-    assert_eq!(spelled.answer("", true, &[], &spelled.ids("<think>12345</think>67")).tokens, 5);
-    assert_eq!(spelled.answer("<think>\n", true, &[], &spelled.ids("12345</think>67")).tokens, 5);
+    assert_eq!(
+        spelled
+            .answer("", true, &[], &spelled.ids("<think>12345</think>67"))
+            .tokens,
+        5
+    );
+    assert_eq!(
+        spelled
+            .answer("<think>\n", true, &[], &spelled.ids("12345</think>67"))
+            .tokens,
+        5
+    );
 }
 
 #[test]
@@ -238,7 +291,10 @@ fn ids_of_a_call_in_an_open_thought_are_none_of_it() {
     let call = "12345<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
     for speaker in [Speaker::think(), Speaker::spelled_think()] {
         let answer = speaker.answer("<think>\n", true, &[], &speaker.ids(call));
-        assert_eq!((answer.parts, answer.tokens), (vec!["T:12345".to_owned(), "C:f{}".to_owned()], 5));
+        assert_eq!(
+            (answer.parts, answer.tokens),
+            (vec!["T:12345".to_owned(), "C:f{}".to_owned()], 5)
+        );
         let ids = speaker.ids(&format!("{call}6</think>7"));
         assert!(speaker.answer("<think>\n", true, &[], &ids).tokens > 12);
     }
@@ -247,11 +303,18 @@ fn ids_of_a_call_in_an_open_thought_are_none_of_it() {
 #[test]
 fn stop_texts_end_what_is_read_on_trial() {
     let gemma = Speaker::gemma();
-    let (mut parser, mut answer) = (gemma.processor.parser(&Prompt::default(), true, &["END".into()]), Answer::default());
+    let (mut parser, mut answer) = (
+        gemma.processor.parser(&Prompt::default(), true, &["END".into()]),
+        Answer::default(),
+    );
     let ids = gemma.ids("<|tool_call>call:f{a:<|\"|>END<|\"|>}<tool_call|>one EN");
-    assert!(ids.iter().all(|id| parser.push(*id).is_empty() && !parser.stopped_by_text()));
+    assert!(ids
+        .iter()
+        .all(|id| parser.push(*id).is_empty() && !parser.stopped_by_text()));
     let rest = gemma.ids("D two");
-    rest.iter().flat_map(|id| parser.push(*id)).for_each(|piece| answer.take(piece));
+    rest.iter()
+        .flat_map(|id| parser.push(*id))
+        .for_each(|piece| answer.take(piece));
     assert!(parser.stopped_by_text());
     assert_eq!(answer.parts, ["C:f{\"a\":\"END\"}", "A:one "]);
 }
@@ -283,8 +346,14 @@ fn stop_texts_cut_the_answer_alone() {
         &["END", "STOP"],
         &gemma.ids("<|channel>thought\na END b<channel|>one STOP two END"),
     );
-    assert_eq!((answer.parts, answer.stopped), (vec!["T:a END b".into(), "A:one ".into()], true));
-    assert_eq!(gemma.answer("", true, &["END"], &gemma.ids("one EN")).parts, ["A:one EN"]);
+    assert_eq!(
+        (answer.parts, answer.stopped),
+        (vec!["T:a END b".into(), "A:one ".into()], true)
+    );
+    assert_eq!(
+        gemma.answer("", true, &["END"], &gemma.ids("one EN")).parts,
+        ["A:one EN"]
+    );
     // A stop text does not reach across a block, and whitespace may be one.
     let ids = gemma.ids("E<|channel>thought\nx<channel|>ND");
     assert_eq!(gemma.answer("", true, &["END"], &ids).parts, ["A:E", "T:x", "A:ND"]);
@@ -302,7 +371,7 @@ fn half_a_character_before_a_marker_is_replaced() {
     assert_eq!(gemma.answer("", true, &[], &ids).parts, ["T:\u{FFFD}", "A:A\u{FFFD}"]);
 }
 
-/// What a model may write, marker by marker, in any order.
+/// Any sequence of markers and texts that a model may write.
 fn script() -> impl Strategy<Value = String> {
     let words = [
         "<|channel>",
@@ -318,12 +387,18 @@ fn script() -> impl Strategy<Value = String> {
         "ught",
     ];
     let texts = [" ", "\n\n", "a", "b c", "<", "🐱", "12", "x\n", "▁"];
-    prop::collection::vec(prop::sample::select([words.as_slice(), &texts].concat()), 0..16).prop_map(|words| words.concat())
+    prop::collection::vec(prop::sample::select([words.as_slice(), &texts].concat()), 0..16)
+        .prop_map(|words| words.concat())
 }
 
 /// A turn built from its parts, whose reading is known: thought, answer, call.
 fn turn() -> impl Strategy<Value = (String, String, bool)> {
-    let words = |least: usize| prop::collection::vec(prop::sample::select(vec!["a", "b\n", " c", "🐱", "<", "\n\n", "thought"]), least..6);
+    let words = |least: usize| {
+        prop::collection::vec(
+            prop::sample::select(vec!["a", "b\n", " c", "🐱", "<", "\n\n", "thought"]),
+            least..6,
+        )
+    };
     (words(0), words(0), any::<bool>()).prop_map(|(thought, answer, call)| (thought.concat(), answer.concat(), call))
 }
 
@@ -340,11 +415,15 @@ fn in_small_tokens(speaker: &Speaker, text: &str) -> Vec<u32> {
     .collect()
 }
 
-/// What has to come out again, in this order: everything but markers, blanks and the letters of the label.
+/// The characters that have to come out again, in this order: all but markers, blanks and the letters of the label.
 fn content(text: &str) -> String {
     let markers = ["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>"];
-    let text = markers.iter().fold(text.to_owned(), |text, marker| text.replace(marker, ""));
-    text.chars().filter(|c| !c.is_whitespace() && !"thoug▁".contains(*c)).collect()
+    let text = markers
+        .iter()
+        .fold(text.to_owned(), |text, marker| text.replace(marker, ""));
+    text.chars()
+        .filter(|c| !c.is_whitespace() && !"thoug▁".contains(*c))
+        .collect()
 }
 
 proptest! {
@@ -402,7 +481,8 @@ proptest! {
         }
         prop_assert_eq!(&visible.parts, &off.parts, "{:?}", text);
         let thought = on.parts.iter().any(|part| part.starts_with("T:"));
-        prop_assert_eq!(off.notices.iter().filter(|code| **code == NoticeCode::ThoughtWhileOff).count(), usize::from(thought));
+        let notices = off.notices.iter().filter(|code| **code == NoticeCode::ThoughtWhileOff);
+        prop_assert_eq!(notices.count(), usize::from(thought));
         prop_assert_eq!(on.tokens, off.tokens);
     }
 }

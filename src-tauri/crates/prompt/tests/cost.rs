@@ -1,4 +1,5 @@
-//! What reading an answer costs: detokenizer, marker search and channels together, for usual answers and for hostile ones.
+//! The cost of reading an answer: detokenizer, marker search and channels together, for usual answers and for hostile
+//! ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,14 +14,15 @@ use common::{pieces, writers};
 use prompt::{ChatProcessor, Prompt, Splitter};
 use serde_json::{json, Map};
 
-/// Microseconds per token that nobody notices beside a model's step: what an optimised build has to keep, and one with debug assertions.
+/// Microseconds per token that nobody notices beside a model's step: what an optimised build has to keep, and one with
+/// debug assertions.
 const BOUND: f64 = if cfg!(debug_assertions) { 20.0 } else { 1.0 };
 
 /// A token is about this many characters.
 const TOKEN: usize = 4;
 
-/// What a round costs per unit, in microseconds: the least of many short ones, because other programs of the computer only ever make one
-/// longer, and of more if none keeps the bound.
+/// The cost of a round per unit, in microseconds: the least of many short ones, because other programs of the computer
+/// only ever make one longer, and of more if none keeps the bound.
 fn best(units: usize, mut round: impl FnMut()) -> f64 {
     let mut least = f64::INFINITY;
     for rounds in 0..2000 {
@@ -38,7 +40,10 @@ const TALK: &str = "The cat 🐱 sat < the mat; it was 12:30, and {\"so\": [1, 2
 
 /// A call of this format whose argument is this text.
 fn call(format: &str, text: &str) -> Option<String> {
-    writers::write(format, &[("f".to_owned(), Map::from_iter([("a".to_owned(), json!(text))]))])
+    writers::write(
+        format,
+        &[("f".to_owned(), Map::from_iter([("a".to_owned(), json!(text))]))],
+    )
 }
 
 #[test]
@@ -46,7 +51,10 @@ fn a_token_costs_little() {
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
     let processor = ChatProcessor::open(&pebble).unwrap();
     let talk = TALK.repeat(20);
-    let answer = format!("<|channel>thought\n{talk}<channel|>{talk}{}", call("gemma4", &talk).unwrap());
+    let answer = format!(
+        "<|channel>thought\n{talk}<channel|>{talk}{}",
+        call("gemma4", &talk).unwrap()
+    );
     let (_, ids) = processor.reader(&answer, false, true).unwrap();
     let prompt = Prompt::default();
     for stops in [Vec::new(), vec!["END OF ANSWER".to_owned()]] {
@@ -78,11 +86,11 @@ fn a_token_costs_little() {
     }
 }
 
-/// A text of any length that makes a parser look at the same characters again and again, if it can be made to: after `begin` come `first`,
-/// over and over for half of the length unless it is empty, `middle`, and `then` for the rest.
+/// A text of any length that makes a parser look at the same characters again and again, if it can be made to: after
+/// `begin` come `first`, over and over for half of the length unless it is empty, `middle`, and `then` for the rest.
 #[derive(Debug, Clone, Default)]
 struct Hostile {
-    /// Whether the prompt opened a thought.
+    /// True if the prompt opened a thought.
     opened: bool,
     begin: String,
     first: String,
@@ -145,11 +153,20 @@ fn hostile(format: &str) -> Vec<Hostile> {
     found.push(Hostile::new(format!("{before}{after}"), " x"));
     found.push(Hostile::new(&written, after));
     found.extend(markers.iter().map(|marker| Hostile::new(before, *marker)));
-    let in_thought = found.iter().filter(|text| text.begin.is_empty() && text.then.starts_with(before));
-    let in_thought: Vec<Hostile> = in_thought.cloned().map(|text| Hostile { opened: true, ..text }).collect();
+    let in_thought = found
+        .iter()
+        .filter(|text| text.begin.is_empty() && text.then.starts_with(before));
+    let in_thought: Vec<Hostile> = in_thought
+        .cloned()
+        .map(|text| Hostile { opened: true, ..text })
+        .collect();
     found.extend(in_thought);
     // The call but for what closes it, and a word; many calls and a word: at each marker they may end or not.
-    let closing = markers.iter().filter_map(|marker| after.rfind(marker)).max().unwrap_or(after.len());
+    let closing = markers
+        .iter()
+        .filter_map(|marker| after.rfind(marker))
+        .max()
+        .unwrap_or(after.len());
     let opening = markers
         .iter()
         .filter_map(|marker| Some(before.rfind(marker)? + marker.len()))
@@ -164,7 +181,12 @@ fn hostile(format: &str) -> Vec<Hostile> {
     if let Some((name, value)) = before.rsplit_once("<a>") {
         // The name of an element that is as long as the text, and closed by half.
         let space = &name[name.rfind("f\">").unwrap() + 3..];
-        found.push(Hostile::halves(format!("{name}<"), "a", format!(">{value}x{space}</"), "a"));
+        found.push(Hostile::halves(
+            format!("{name}<"),
+            "a",
+            format!(">{value}x{space}</"),
+            "a",
+        ));
     }
     found
 }
@@ -175,11 +197,12 @@ fn read(format: &str, opened: bool, pieces: &[&str]) {
     std::hint::black_box(events + splitter.finish().len());
 }
 
-/// A text that is read anew with each piece costs sixteen times as much a character if it has sixteen times the length; memory that grows
-/// costs a little more than memory that is there.
+/// A text that is read anew with each piece costs sixteen times as much a character if it has sixteen times the length;
+/// memory that grows costs a little more than memory that is there.
 const LINEAR: f64 = 6.0;
 
-/// How long this thread has been on a processor, to the millisecond or so; if the system does not tell, how long it has run.
+/// How long this thread has been on a processor, to the millisecond or so; if the system does not tell, how long it has
+/// run.
 fn on_processor() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -205,7 +228,8 @@ fn growth(format: &str, text: &Hostile, length: usize, characters: usize) -> f64
             return of_long.div_duration_f64(of_short);
         }
     }
-    // Too little of the processor was left for that; its own time, of so many characters that a millisecond does not matter, is to tell.
+    // Too little of the processor was left for that, so the process's own time decides, over enough characters that a
+    // millisecond does not matter.
     let times = (1 << 22) / length;
     let start = on_processor();
     read(&short, 16 * times);

@@ -21,7 +21,7 @@ struct Fixture {
     formats: BTreeMap<String, Vec<Case>>,
 }
 
-/// What a model wrote and what is to be read: `T:` a thought, `A:` the answer, `C:` a call, `N:` a notice.
+/// A model's output and the expected events: `T:` a thought, `A:` the answer, `C:` a call, `N:` a notice.
 #[derive(Deserialize)]
 struct Case {
     source: String,
@@ -53,15 +53,19 @@ impl Case {
 }
 
 fn splitter(format: &str, opened: bool, thinking_on: bool) -> Splitter {
-    Splitter::named(format, opened, thinking_on).unwrap().with_tools(&FIXTURE.tools)
+    Splitter::named(format, opened, thinking_on)
+        .unwrap()
+        .with_tools(&FIXTURE.tools)
 }
 
-/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show; a paragraph that separates two
-/// stretches has no place and stays alone.
+/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show; a paragraph that
+/// separates two stretches has no place and stays alone.
 fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
-        let goes_on = |last: &&mut Event| last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty();
+        let goes_on = |last: &&mut Event| {
+            last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty()
+        };
         if let Some(last) = out.last_mut().filter(goes_on) {
             match (&mut last.piece, &event.piece) {
                 (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
@@ -83,7 +87,7 @@ fn split<'a>(mut splitter: Splitter, pieces: impl IntoIterator<Item = &'a str>) 
     joined(events)
 }
 
-/// A text in pieces of so many characters, over and over.
+/// A text in pieces of these numbers of characters, repeated.
 fn in_pieces<'a>(source: &'a str, characters: &[usize]) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut rest = source;
@@ -99,7 +103,7 @@ fn in_pieces<'a>(source: &'a str, characters: &[usize]) -> Vec<&'a str> {
     pieces
 }
 
-/// What is wrong with the places of these events.
+/// The first error in the places of these events.
 fn misplaced(source: &str, events: &[Event], format: &str) -> Option<String> {
     let markers: Vec<&str> = Splitter::named(format, false, true).unwrap().markers().collect();
     let mut covered = vec![false; source.len()];
@@ -128,7 +132,7 @@ fn misplaced(source: &str, events: &[Event], format: &str) -> Option<String> {
     None
 }
 
-/// What is left of a stretch that no event covers, without markers, whitespace and the names of channels.
+/// The rest of a stretch that no event covers, without markers, whitespace and the names of channels.
 fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<String> {
     let names: &[&str] = match format {
         "harmony" => &[
@@ -142,7 +146,14 @@ fn words(stretch: &str, markers: &[&str], format: &str, at_end: bool) -> Option<
             "json",
         ],
         "gemma4" => &["thought", "response", "final", "answer"],
-        "muse" => &["assistant", "to=self", "to=user", "to=commentary", "to=functions.f", "to=f"],
+        "muse" => &[
+            "assistant",
+            "to=self",
+            "to=user",
+            "to=commentary",
+            "to=functions.f",
+            "to=f",
+        ],
         "functionary" => &["all\n", "f\n"],
         _ => &[],
     };
@@ -185,7 +196,11 @@ fn every_format_reads_its_cases() {
                 assert_eq!(split(new(), pieces), whole, "{format}: {source:?} in pieces of {size}");
             }
             if case.thinking_on() {
-                assert_eq!(misplaced(source, &whole, format), None, "{format}: {source:?}: {whole:?}");
+                assert_eq!(
+                    misplaced(source, &whole, format),
+                    None,
+                    "{format}: {source:?}: {whole:?}"
+                );
             }
         }
     }
@@ -198,11 +213,13 @@ fn speaker(format: &str) -> (ChatProcessor, tokenizers::Tokenizer) {
     let words = match format {
         "command-r" => "followed by a json-formatted list of actions",
         "functionary" => ">>>${recipient}",
-        "hunyuan-3-preview" => "<tool_sep>",
         "xlam" => "in a single JSON array",
         _ => "",
     };
-    byte_speaker(&markers, &format!("{}\n{}\n{words}", markers.join("\n"), markers.concat()))
+    byte_speaker(
+        &markers,
+        &format!("{}\n{}\n{words}", markers.join("\n"), markers.concat()),
+    )
 }
 
 #[test]
@@ -214,7 +231,12 @@ fn the_same_comes_of_tokens() {
             "harmony" => "<|start|>assistant<|channel|>analysis<|message|>".to_owned(),
             "muse" => "<|start|>assistant to=self<|message|>".to_owned(),
             "gemma4" => "<|channel>thought\n".to_owned(),
-            _ => Splitter::named(format, false, true).unwrap().markers().next().unwrap().to_owned(),
+            _ => Splitter::named(format, false, true)
+                .unwrap()
+                .markers()
+                .next()
+                .unwrap()
+                .to_owned(),
         };
         for case in cases {
             let source = &case.source;
@@ -224,7 +246,9 @@ fn the_same_comes_of_tokens() {
                 ids: ids(text),
                 ..Prompt::default()
             };
-            let mut parser = processor.parser(&prompt, case.thinking_on(), &[]).with_tools(&FIXTURE.tools);
+            let mut parser = processor
+                .parser(&prompt, case.thinking_on(), &[])
+                .with_tools(&FIXTURE.tools);
             let mut events: Vec<Event> = ids(source).into_iter().flat_map(|id| parser.push_event(id)).collect();
             events.extend(parser.finish_events());
             let one_shot = split(splitter(format, case.opened, case.thinking_on()), [source.as_str()]);
@@ -233,11 +257,20 @@ fn the_same_comes_of_tokens() {
     }
 }
 
-/// What a model of this format may write, marker by marker, in any order.
+/// Any sequence of markers and texts that a model of this format may write.
 fn script(format: &str) -> impl Strategy<Value = Vec<String>> {
-    let mut words: Vec<String> = Splitter::named(format, false, true).unwrap().markers().map(str::to_owned).collect();
+    let mut words: Vec<String> = Splitter::named(format, false, true)
+        .unwrap()
+        .markers()
+        .map(str::to_owned)
+        .collect();
     let cases = &FIXTURE.formats[format];
-    words.extend(cases.iter().map(|case| case.source.clone()).filter(|source| source.len() < 160));
+    words.extend(
+        cases
+            .iter()
+            .map(|case| case.source.clone())
+            .filter(|source| source.len() < 160),
+    );
     let texts = [
         " ",
         "\n\n",

@@ -1,4 +1,5 @@
-//! Models whose templates are in no public package: how their calls and thoughts are told from what their tokenizers and templates know.
+//! Models whose templates are in no public package: how their calls and thoughts are told from what their tokenizers
+//! and templates know.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,19 +16,13 @@ struct Model {
     tokens: &'static [&'static str],
     template: &'static str,
     control: ThinkingControl,
-    /// What the prompt ends with if it opens a thought.
+    /// The end of the prompt if it opens a thought.
     opened: &'static str,
     closing: Option<&'static str>,
     wrote: &'static [&'static str],
 }
 
 const CHATML: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-
-const STEP_3: &str = "{% for m in messages %}<|BOT|>{{ m.role }}\n\
-    {% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n{% endif %}{{ m.content }}\
-    {% if m.tool_calls %}<｜tool_calls_begin｜>{% for c in m.tool_calls %}<｜tool_call_begin｜>function<｜tool_sep｜>\
-    <steptml:invoke name=\"{{ c.function.name }}\"></steptml:invoke><｜tool_call_end｜>{% endfor %}<｜tool_calls_end｜>{% endif %}<|EOT|>{% endfor %}\
-    {% if add_generation_prompt %}<|BOT|>assistant\n<think>\n{% endif %}";
 
 const XLAM: &str =
     "{% if tools %}You have access to a set of tools. When using tools, make calls in a single JSON array:\n{{ tools | tojson }}\n{% endif %}\
@@ -36,14 +31,16 @@ const XLAM: &str =
 
 const DOTS: &str = "{% if tools %}{{ tools | tojson }}\nCall a tool so:\n<dots_function_call>\n<invoke name=\"NAME\">\n\
     <parameter name=\"KEY\">VALUE</parameter>\n</invoke>\n</dots_function_call>\n{% endif %}\
-    {% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|end|>{% endfor %}\
+    {% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}\
+    <think>{{ m.reasoning_content }}</think>{% endif %}\
+    {{ m.content }}<|end|>{% endfor %}\
     {% if add_generation_prompt %}<|assistant|>{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}{% endif %}";
 
 const PHI_4_MINI: &str = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\
     {% if m.role == 'system' and 'tools' in m and m.tools is not none %}<|tool|>{{ m.tools }}<|/tool|>{% endif %}<|end|>{% endfor %}\
     {% if add_generation_prompt %}<|assistant|>{% endif %}";
 
-const MODELS: [Model; 5] = [
+const MODELS: &[Model] = &[
     Model {
         name: "InternLM 2",
         tokens: &["<|im_start|>", "<|im_end|>", "<|action_start|>", "<|action_end|>", "<|interpreter|>", "<|plugin|>"],
@@ -52,23 +49,6 @@ const MODELS: [Model; 5] = [
         opened: "",
         closing: None,
         wrote: &["Sure.<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"a\": 1}}<|action_end|>"],
-    },
-    Model {
-        name: "Step 3",
-        tokens: &[
-            "<|BOT|>",
-            "<|EOT|>",
-            "<｜tool_calls_begin｜>",
-            "<｜tool_calls_end｜>",
-            "<｜tool_call_begin｜>",
-            "<｜tool_call_end｜>",
-            "<｜tool_sep｜>",
-        ],
-        template: STEP_3,
-        control: ThinkingControl::Always,
-        opened: "<think>\n",
-        closing: Some("\n</think>\n"),
-        wrote: &["Sure.<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"f\">\n<steptml:parameter name=\"a\">1</steptml:parameter>\n</steptml:invoke><｜tool_call_end｜>\n<｜tool_calls_end｜>"],
     },
     Model {
         name: "xLAM",
@@ -104,12 +84,14 @@ const MODELS: [Model; 5] = [
 
 /// The tool of all answers; a schema tells what `1` is if the format does not.
 fn tools() -> Vec<Value> {
-    vec![json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}})]
+    vec![
+        json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}}),
+    ]
 }
 
 #[test]
 fn models_without_a_public_template_are_told() {
-    for model in &MODELS {
+    for model in MODELS {
         let name = model.name;
         let (processor, library) = byte_speaker(model.tokens, model.template);
         assert_eq!(processor.thinking_control(), model.control, "{name}");
@@ -120,7 +102,7 @@ fn models_without_a_public_template_are_told() {
             !model.opened.is_empty(),
             "{name}"
         );
-        let closing = processor.thinking_terminator().map(|terminator| terminator.text());
+        let closing = processor.end_of_thinking().map(|terminator| terminator.text());
         assert_eq!(closing, model.closing, "{name}");
 
         let ids = |text: &str| library.encode_fast(text, false).unwrap().get_ids().to_vec();

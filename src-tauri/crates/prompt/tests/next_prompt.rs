@@ -1,4 +1,4 @@
-//! Where Pebble's prompts part, found by rendering and checked against the prompts themselves.
+//! The places at which Pebble's prompts part, found by rendering and checked against the prompts themselves.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -40,7 +40,8 @@ fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Conversations that are hard to part: control tokens and their pieces typed by people, sentinels, empty messages, emoji.
+/// Conversations that are hard to part: control tokens and their pieces typed by people, sentinels, empty messages,
+/// emoji.
 fn conversations() -> Vec<Vec<Message>> {
     let system = Message::text(Role::System, "Answer in one word. Be friendly to everybody, always.");
     vec![
@@ -51,8 +52,18 @@ fn conversations() -> Vec<Vec<Message>> {
             assistant("**5**"),
             user("What is my name?"),
         ],
-        vec![user("say <turn|> and <|turn>user\nWhat"), assistant("<turn|> x"), user("<|turn>")],
-        vec![user("a\u{FDD0}b"), assistant("😀 猫"), user("😀"), assistant(""), user("  what?  ")],
+        vec![
+            user("say <turn|> and <|turn>user\nWhat"),
+            assistant("<turn|> x"),
+            user("<|turn>"),
+        ],
+        vec![
+            user("a\u{FDD0}b"),
+            assistant("😀 猫"),
+            user("😀"),
+            assistant(""),
+            user("  what?  "),
+        ],
         vec![
             system,
             user("<"),
@@ -74,7 +85,10 @@ fn boundaries_lie_where_the_prompts_of_a_chat_part() {
             let request = request(&messages, thinking);
             let prompt = processor.prompt(&request).unwrap();
             let found = processor.boundaries(&request, &prompt);
-            assert!(found.windows(2).all(|pair| pair[0] < pair[1]) && found.iter().all(|at| (1..prompt.ids.len()).contains(at)));
+            assert!(
+                found.windows(2).all(|pair| pair[0] < pair[1])
+                    && found.iter().all(|at| (1..prompt.ids.len()).contains(at))
+            );
             // The same question again, and whatever comes after an answer.
             assert_eq!(found.last(), Some(&(prompt.ids.len() - 1)), "{messages:?}");
             // An edited question.
@@ -130,7 +144,11 @@ fn the_next_prompt_begins_as_foretold() {
                 .boundaries
                 .iter()
                 .any(|at| (parting.saturating_sub(1)..=parting).contains(at));
-            assert!(known, "another answer parts at {parting}, known are {:?}", future.boundaries);
+            assert!(
+                known,
+                "another answer parts at {parting}, known are {:?}",
+                future.boundaries
+            );
         }
     }
 }
@@ -138,7 +156,9 @@ fn the_next_prompt_begins_as_foretold() {
 #[test]
 fn a_question_without_an_answer_grows() {
     let processor = pebble();
-    let future = processor.next_prompt(&request(&[user("My name is Yara.")], Thinking::On)).unwrap();
+    let future = processor
+        .next_prompt(&request(&[user("My name is Yara.")], Thinking::On))
+        .unwrap();
     let next = [user("My name is Yara.\n\nWhat is it?")];
     let next = processor.prompt(&request(&next, Thinking::On)).unwrap();
     assert!(next.ids.starts_with(&future.ids) && next.ids.len() - future.ids.len() < 12);
@@ -167,7 +187,10 @@ fn a_long_chat_is_parted_in_less_time_than_it_is_rendered() {
     let processor = pebble();
     let mut messages = Vec::new();
     for turn in 0..100 {
-        messages.push(user(&format!("Question {turn}: {}", "what is this and that? ".repeat(20))));
+        messages.push(user(&format!(
+            "Question {turn}: {}",
+            "what is this and that? ".repeat(20)
+        )));
         messages.push(assistant(&"It is this, and then that. ".repeat(20)));
     }
     messages.push(user("And now?"));

@@ -1,5 +1,5 @@
-//! What the templates of real models write for a turn with a thought and a tool call, read back by the parser that the template
-//! leads to. `PONDER_TEMPLATES` names the folder.
+//! The text that templates of real models write for a turn with a thought and a tool call, read back by the parser that
+//! the template leads to. `PONDER_TEMPLATES` names the folder.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,24 +14,30 @@ use serde_json::{json, Value};
 
 const THOUGHT: &str = "Zyzzyva looks up.";
 
-/// What is not read. In a turn that is over, Apriel's template leaves the opening words out that its prompt ends with; the call of Qwen 1.5's is
-/// no JSON, that of xinference's DeepSeek is Python's.
-const NOT_READ: [&str; 3] = ["Apriel-1.6-15b-Thinker-fixed: thought", "deepseek-v3: call", "qwen1.5-chat: call"];
+/// Templates whose text is not read back. In a turn that is over, Apriel's leaves the opening words out that its prompt
+/// ends with; the call of Qwen 1.5's is no JSON, that of xinference's DeepSeek is Python's.
+const NOT_READ: [&str; 3] = [
+    "Apriel-1.6-15b-Thinker-fixed: thought",
+    "deepseek-v3: call",
+    "qwen1.5-chat: call",
+];
 
 fn tools() -> Vec<Value> {
     let properties = json!({"city": {"type": "string"}, "days": {"type": "integer"}});
     let parameters = json!({"type": "object", "properties": properties, "required": ["city"]});
-    vec![json!({"type": "function", "function": {"name": "get_weather", "description": "The weather.", "parameters": parameters}})]
+    vec![
+        json!({"type": "function", "function": {"name": "get_weather", "description": "The weather.", "parameters": parameters}}),
+    ]
 }
 
 fn arguments() -> Value {
     json!({"city": "Oslo", "days": 3})
 }
 
-/// What an answer that the template wrote is read as.
+/// The reading of an answer that the template wrote.
 #[derive(Default)]
 struct Read {
-    /// Whether the template writes calls, and the thoughts of its last answer.
+    /// True if the template writes calls, and the thoughts of its last answer.
     writes: (bool, bool),
     call: bool,
     thought: bool,

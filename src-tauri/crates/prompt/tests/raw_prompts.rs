@@ -18,7 +18,10 @@ fn control_tokens_that_are_spelled_are_control_tokens() {
     let raw = pebble.raw_prompt(&RawPrompt::Text(TURN.into())).unwrap();
     let turn = pebble.tokenizer().id("<|turn>").unwrap();
     assert_eq!(raw.ids.iter().filter(|id| **id == turn).count(), 2);
-    assert_eq!((raw.text.as_str(), pebble.decode(&raw.ids).unwrap().as_str()), (TURN, TURN));
+    assert_eq!(
+        (raw.text.as_str(), pebble.decode(&raw.ids).unwrap().as_str()),
+        (TURN, TURN)
+    );
     assert!(!pebble.encode(TURN).unwrap().contains(&turn));
     let ids = pebble.raw_prompt(&RawPrompt::Tokens(raw.ids.clone())).unwrap();
     assert_eq!(ids, raw);

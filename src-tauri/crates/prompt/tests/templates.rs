@@ -1,5 +1,5 @@
-//! Chat templates of public packages against transformers. The templates and what transformers makes of them are fetched
-//! and made by tests/oracle/templates.py; `./dev test` does both.
+//! Chat templates of public packages against transformers. The templates and what transformers makes of them are
+//! fetched and made by tests/oracle/templates.py; `./dev test` does both.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,14 +39,21 @@ fn compare(theirs: &Value, ours: Result<String, &Error>) -> Outcome {
 
 /// The folder of templates and what transformers makes of them; `None`, with a word why, if there are none.
 fn oracle() -> Option<(PathBuf, Value)> {
-    let (Some(python), Some(folder)) = (std::env::var_os("PONDER_ORACLE_PYTHON"), std::env::var_os("PONDER_TEMPLATES")) else {
+    let (Some(python), Some(folder)) = (
+        std::env::var_os("PONDER_ORACLE_PYTHON"),
+        std::env::var_os("PONDER_TEMPLATES"),
+    ) else {
         println!("skipped: PONDER_ORACLE_PYTHON and PONDER_TEMPLATES name no Python with transformers and no templates; `./dev test` does");
         return None;
     };
     let out = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/templates.py");
     let mut command = Command::new(python);
-    command.arg(script).arg("render").arg(&folder).arg(out.path().join("renders.json"));
+    command
+        .arg(script)
+        .arg("render")
+        .arg(&folder)
+        .arg(out.path().join("renders.json"));
     assert!(command.env_remove("LD_LIBRARY_PATH").status().unwrap().success());
     let renders = fs::read_to_string(out.path().join("renders.json")).unwrap();
     Some((folder.into(), serde_json::from_str(&renders).unwrap()))
@@ -119,12 +126,20 @@ fn templates_render_as_in_transformers() {
         oracle["versions"]["transformers"].as_str().unwrap(),
         oracle["versions"]["jinja2"].as_str().unwrap(),
     );
-    for (label, table) in [("renders", count(&files)), ("constructs of Python's jinja2", count(&constructs))] {
+    for (label, table) in [
+        ("renders", count(&files)),
+        ("constructs of Python's jinja2", count(&constructs)),
+    ] {
         println!("report: templates: {label}: {table:?}");
     }
 
-    // What renders there and not so here, each with its reason.
-    let unequal = |row: &&&Row| matches!(row.outcome, Outcome::Different | Outcome::FailsHere | Outcome::RefusedDifferently);
+    // Templates that render differently there, each with its reason.
+    let unequal = |row: &&&Row| {
+        matches!(
+            row.outcome,
+            Outcome::Different | Outcome::FailsHere | Outcome::RefusedDifferently
+        )
+    };
     for row in files.iter().chain(&constructs).filter(unequal) {
         println!(
             "{:?} {} case {}\n  there {}\n  here {:?}",
@@ -134,9 +149,12 @@ fn templates_render_as_in_transformers() {
     assert_eq!(count(&files), BTreeMap::from(RENDERS));
     assert_eq!(count(&constructs), BTreeMap::from(CONSTRUCTS));
     let differing: BTreeSet<&str> = constructs.iter().filter(unequal).map(|row| row.template).collect();
-    assert_eq!(differing, BTreeSet::from_iter(KNOWN.iter().map(|(construct, _)| *construct)));
+    assert_eq!(
+        differing,
+        BTreeSet::from_iter(KNOWN.iter().map(|(construct, _)| *construct))
+    );
 
-    // Where a template's mistake is an error in Python and not here.
+    // Mistakes of templates that are errors in Python and not here.
     let mut lenient: BTreeMap<&str, usize> = BTreeMap::new();
     for row in files.iter().filter(|row| row.outcome == Outcome::FailsThere) {
         *lenient.entry(row.theirs["failed"].as_str().unwrap()).or_default() += 1;
@@ -166,7 +184,7 @@ const LENIENT: [(&str, usize); 3] = [
     ("TypeError: 'NoneType' object is not iterable", 128),
     ("TypeError: Object of type generator is not JSON serializable", 14),
 ];
-/// What no template of the packages does, and why it is left.
+/// Constructs that no template of the packages uses, and why they are left out.
 const KNOWN: [(&str, &str); 29] = [
     ("{{ '²'.isdecimal() }}", "superscripts are numbers in Rust"),
     ("{{ '{!r}'.format('a') }}", "repr in format strings"),

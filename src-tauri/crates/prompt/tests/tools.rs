@@ -29,7 +29,8 @@ fn templates() -> Option<Vec<(String, Template)>> {
     let folder = Path::new(&folder);
     let open = |path: PathBuf| {
         let name = path.strip_prefix(folder).unwrap().display().to_string();
-        let tokens = ["bos_token", "eos_token", "unk_token", "pad_token"].map(|name| (name.to_owned(), json!(format!("<{name}>"))));
+        let tokens = ["bos_token", "eos_token", "unk_token", "pad_token"]
+            .map(|name| (name.to_owned(), json!(format!("<{name}>"))));
         let template = Template::new(&json!(fs::read_to_string(&path).unwrap()), Map::from_iter(tokens)).ok()?;
         Some((name, template))
     };
@@ -38,7 +39,9 @@ fn templates() -> Option<Vec<(String, Template)>> {
 
 fn tools() -> Vec<Value> {
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    vec![json!({"type": "function", "function": {"name": "get_weather", "description": "The weather.", "parameters": parameters}})]
+    vec![
+        json!({"type": "function", "function": {"name": "get_weather", "description": "The weather.", "parameters": parameters}}),
+    ]
 }
 
 /// A question, two calls one after the other, and their results.
@@ -91,7 +94,12 @@ fn mistral_templates_accept_every_call_id() {
         .iter()
         .filter(|(_, template)| template.source().contains("length != 9"))
         .collect();
-    assert_eq!(strict.len(), 6, "{:?}", strict.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    assert_eq!(
+        strict.len(),
+        6,
+        "{:?}",
+        strict.iter().map(|(name, _)| name).collect::<Vec<_>>()
+    );
     let own = [(); 2].map(|()| ToolCall::new(String::new(), Value::Null).id);
     for (name, template) in strict {
         for ids in [
@@ -108,8 +116,9 @@ fn mistral_templates_accept_every_call_id() {
     }
 }
 
-/// Templates that know tools, and those of them that show all of a result that is a text and of one that is an object. The others fail
-/// at the call itself: they expect its arguments as text, or variables that only their own programs pass.
+/// Templates that know tools, and those of them that show all of a result that is a text and of one that is an object.
+/// The others fail at the call itself: they expect its arguments as text, or variables that only their own programs
+/// pass.
 const SHOWN: [usize; 3] = [156, 145, 145];
 
 #[test]

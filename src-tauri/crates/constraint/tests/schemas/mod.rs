@@ -76,7 +76,7 @@ fn scalar(random: &mut Random) -> Value {
     }
 }
 
-/// What is wrong with a value under one of these schemas.
+/// The violations of one of these schemas by a value.
 pub fn fault(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         return fault(root, root.pointer(&reference[1..]).unwrap(), value);
@@ -89,8 +89,10 @@ pub fn fault(root: &Value, schema: &Value, value: &Value) -> Option<String> {
         && schema["enum"].as_array().is_none_or(|all| all.contains(value))
         && match (schema["type"].as_str(), value) {
             (None, _) | (Some("boolean"), Value::Bool(_)) | (Some("null"), Value::Null) => true,
-            // What is written as -0 is read as a fraction.
-            (Some("integer"), Value::Number(number)) => number.as_f64()?.fract() == 0.0 && within(schema, number.as_f64()?),
+            // A number written as -0 is read as a fraction.
+            (Some("integer"), Value::Number(number)) => {
+                number.as_f64()?.fract() == 0.0 && within(schema, number.as_f64()?)
+            }
             (Some("number"), Value::Number(number)) => within(schema, number.as_f64()?),
             (Some("string"), Value::String(text)) => {
                 let length = text.chars().count() as u64;
@@ -104,7 +106,8 @@ pub fn fault(root: &Value, schema: &Value, value: &Value) -> Option<String> {
                 if let Some(fault) = items.iter().find_map(|item| fault(root, &schema["items"], item)) {
                     return Some(fault);
                 }
-                length >= schema["minItems"].as_u64().unwrap_or(0) && length <= schema["maxItems"].as_u64().unwrap_or(u64::MAX)
+                length >= schema["minItems"].as_u64().unwrap_or(0)
+                    && length <= schema["maxItems"].as_u64().unwrap_or(u64::MAX)
             }
             (Some("object"), Value::Object(fields)) => {
                 for (name, value) in fields {

@@ -33,13 +33,19 @@ pub fn vocabulary() -> Vocabulary {
 /// Pebble's tokens and what ends an answer.
 pub fn pebble() -> (Vec<Vec<u8>>, Vec<u32>) {
     let pebble = ChatProcessor::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model")).unwrap();
-    (pebble.tokenizer().vocabulary(), pebble.stops().ids.keys().copied().collect())
+    (
+        pebble.tokenizer().vocabulary(),
+        pebble.stops().ids.keys().copied().collect(),
+    )
 }
 
-/// As many tokens as today's large tokenizers have: these, and words of two to nine letters with and without a blank before them.
+/// As many tokens as today's large tokenizers have: these, and words of two to nine letters with and without a blank
+/// before them.
 pub fn large(mut tokens: Vec<Vec<u8>>, random: &mut Random) -> Vec<Vec<u8>> {
     while tokens.len() < 150_000 {
-        let mut word: Vec<u8> = (0..2 + random.below(8)).map(|_| b'a' + random.below(26) as u8).collect();
+        let mut word: Vec<u8> = (0..2 + random.below(8))
+            .map(|_| b'a' + random.below(26) as u8)
+            .collect();
         if random.below(2) == 0 {
             word.insert(0, b' ');
         }
@@ -48,18 +54,18 @@ pub fn large(mut tokens: Vec<Vec<u8>>, random: &mut Random) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// What a walk gave.
+/// The result of a walk.
 #[derive(Default)]
 pub struct Walk {
-    /// What was written.
+    /// The generated text.
     pub text: Vec<u8>,
-    /// Whether a stop token ended it.
+    /// True if a stop token ended it.
     pub ended: bool,
     /// The time that each mask took.
     pub times: Vec<Duration>,
 }
 
-/// An answer of at most so many tokens chosen at random from the masks.
+/// An answer of a limited number of tokens, chosen at random from the masks.
 pub fn walk(grammar: &mut AnswerGrammar, tokens: &[Vec<u8>], random: &mut Random, most: usize) -> Result<Walk> {
     let mut walk = Walk::default();
     for _ in 0..most {

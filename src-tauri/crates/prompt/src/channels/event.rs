@@ -1,4 +1,4 @@
-//! What an answer is made of, and where in it.
+//! The pieces of an answer, with their places in the source.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use protocol::Notice;
 use serde_json::Value;
 
-/// Something an answer is made of. Text never splits a character and never holds a marker that did its work.
+/// A piece of an answer. Text never splits a character and never contains a marker that was interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
     /// More of the answer.
@@ -20,22 +20,23 @@ pub enum Piece {
         /// The arguments, a JSON object.
         arguments: Value,
     },
-    /// Something the user should know.
+    /// A notice for the user.
     Notice(Notice),
 }
 
-/// A piece and what it was read from.
+/// A piece and the source that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// The piece.
     pub piece: Piece,
-    /// Its place in the text that the model wrote, markers and all, in bytes. A text is exactly what stands there, a call what
-    /// stands between its markers, also for several calls in one; a notice is empty, and so is a paragraph that separates two
-    /// messages of an answer or two thoughts. Thoughts that are kept out of an answer have no event.
+    /// Its place in the text that the model wrote, markers and all, in bytes. A text is exactly what stands there, a
+    /// call what stands between its markers, also for several calls in one; a notice is empty, and so is a paragraph
+    /// that separates two messages of an answer or two thoughts. Thoughts that are kept out of an answer have no event.
     pub source: Range<usize>,
 }
 
-/// Appends an event; text that goes on where the last one ended becomes one with it, but for a paragraph that has no place.
+/// Appends an event; text that goes on where the last one ended becomes one with it, but for a paragraph that has no
+/// place.
 pub(super) fn append(events: &mut Vec<Event>, event: Event) {
     match (events.last_mut(), event) {
         (
@@ -45,7 +46,9 @@ pub(super) fn append(events: &mut Vec<Event>, event: Event) {
                 ..
             },
         ) if text.is_empty() => {}
-        (Some(last), event) if last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty() => {
+        (Some(last), event)
+            if last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty() =>
+        {
             match (&mut last.piece, &event.piece) {
                 (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
                     text.push_str(more);
@@ -67,11 +70,18 @@ pub(super) struct Span {
 
 impl Span {
     pub(super) fn new(text: &str, at: usize) -> Self {
-        Self { text: text.to_owned(), at }
+        Self {
+            text: text.to_owned(),
+            at,
+        }
     }
 
     /// Appends what follows; after a gap a new stretch begins.
     pub(super) fn push(&mut self, text: &str, at: usize) {
+        // An empty text has no place that could replace the one of the stretch.
+        if text.is_empty() {
+            return;
+        }
         if self.at + self.text.len() != at {
             self.text.clear();
         }
@@ -111,7 +121,11 @@ impl SourceMap {
             let taken = length.min(text.len());
             let (here, rest) = text.split_at(taken);
             // A paragraph of our own has no place of its own.
-            let end = if source.is_empty() { source.end } else { source.start + taken };
+            let end = if source.is_empty() {
+                source.end
+            } else {
+                source.start + taken
+            };
             let piece = Piece::Text(here.to_owned());
             append(
                 events,

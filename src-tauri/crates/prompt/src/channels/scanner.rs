@@ -1,6 +1,6 @@
 //! Finds markers that are not tokens of their own in streamed text.
 
-use super::channel_format::{Marker, MarkerKind};
+use super::formats::{Marker, MarkerKind};
 
 /// A stretch of text or a marker in it, with its place in the source in bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,10 +13,10 @@ pub(super) enum Scanned<'a> {
 #[derive(Debug)]
 pub(super) struct Scanner {
     markers: Vec<Marker>,
-    /// Whether a marker begins with this byte.
+    /// True for bytes with which a marker begins.
     begins: [bool; 256],
     held: String,
-    /// Where `held` begins in the source.
+    /// The offset of `held` in the source.
     at: usize,
 }
 
@@ -34,17 +34,17 @@ impl Scanner {
         }
     }
 
-    /// Whether something is held back.
+    /// True if text is held back.
     pub(super) fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Passes over what is held back.
+    /// Drops the text held back.
     pub(super) fn drop_held(&mut self) {
         self.flush();
     }
 
-    /// Takes more of the text, and gives what is sure by now.
+    /// Takes more of the text, and passes on what is decided.
     pub(super) fn push(&mut self, piece: &str, found: impl FnMut(Scanned<'_>)) {
         if self.held.is_empty() {
             let sure = self.scan(piece, found);
@@ -60,22 +60,30 @@ impl Scanner {
         }
     }
 
-    /// Gives the markers of a text and what stands before and between them, in one pass; the result is where the end begins that may become
-    /// a marker.
+    /// Gives the markers of a text and what stands before and between them, in one pass; the result is where the end
+    /// begins that may become a marker.
     fn scan(&self, text: &str, mut found: impl FnMut(Scanned<'_>)) -> usize {
         let bytes = text.as_bytes();
         let (mut given, mut from, mut sure) = (0, 0, text.len());
         while let Some(at) = bytes[from..].iter().position(|byte| self.begins[usize::from(*byte)]) {
             let at = from + at;
             let rest = &bytes[at..];
-            if let Some(marker) = self.markers.iter().find(|marker| rest.starts_with(marker.text.as_bytes())) {
+            if let Some(marker) = self
+                .markers
+                .iter()
+                .find(|marker| rest.starts_with(marker.text.as_bytes()))
+            {
                 if given < at {
                     found(Scanned::Text(&text[given..at], self.at + given));
                 }
                 found(Scanned::Marker(marker.kind, marker.text, self.at + at));
                 from = at + marker.text.len();
                 given = from;
-            } else if self.markers.iter().any(|marker| marker.text.as_bytes().starts_with(rest)) {
+            } else if self
+                .markers
+                .iter()
+                .any(|marker| marker.text.as_bytes().starts_with(rest))
+            {
                 sure = at;
                 break;
             } else {
@@ -88,7 +96,7 @@ impl Scanner {
         sure
     }
 
-    /// What was held back and is text after all, and where it begins.
+    /// The text held back, which is no marker, and its offset.
     pub(super) fn flush(&mut self) -> (String, usize) {
         let start = self.at;
         self.at += self.held.len();

@@ -4,37 +4,37 @@ use std::sync::Arc;
 
 use protocol::{Argument, NoticeCode};
 
-use super::channel_format::{ChannelFormat, Marker, MarkerKind};
 use super::event::{append, Event, Piece, SourceMap};
+use super::formats::{self, ChannelFormat, Marker, MarkerKind};
 use super::machine::Machine;
 use super::scanner::{Scanned, Scanner};
-use crate::stop_strings::StopStrings;
+use super::stop_strings::StopStrings;
 use crate::tool_calls::Tools;
 
-/// Sets reasoning, answer and tool calls apart in a text that comes in pieces of any size.
+/// Separates reasoning, answer and tool calls in a text that arrives in pieces of any size.
 #[derive(Debug)]
 pub struct Splitter {
     pub(super) format: ChannelFormat,
     pub(super) scanner: Scanner,
     pub(super) machine: Machine,
     stop_text: StopStrings,
-    /// Looks for stop texts in what is read on trial.
+    /// Searches for stop strings while speculating.
     lookahead: Option<Lookahead>,
     places: SourceMap,
 }
 
-/// Stop texts in text that is not sure.
+/// Searches for stop strings in speculative text.
 #[derive(Debug)]
 struct Lookahead {
     stop_text: StopStrings,
-    /// How many events were looked at.
+    /// The number of events examined so far.
     seen: usize,
-    /// Where the text ends that was looked at.
+    /// The end of the text examined so far.
     at: usize,
 }
 
 impl Lookahead {
-    /// Whether a stop text has appeared in these events, of which the last one may grow.
+    /// True if a stop string appears in these events, of which the last one may grow.
     fn finds(&mut self, events: &[Event]) -> bool {
         for event in events.get(self.seen..).unwrap_or_default() {
             if let Piece::Text(text) = &event.piece {
@@ -51,8 +51,8 @@ impl Lookahead {
 }
 
 impl Splitter {
-    /// A splitter for the format of this name, see [`Splitter::names`]; every marker is looked for in the text. `opened` says that
-    /// the prompt opened a thought. `None` for a name that is not known.
+    /// A splitter for the format of this name, see [`Splitter::names`]; every marker is looked for in the text.
+    /// `opened` says that the prompt opened a thought. `None` for a name that is not known.
     pub fn named(name: &str, opened: bool, thinking_on: bool) -> Option<Self> {
         let mut splitter = Self::new(ChannelFormat::named(name)?, thinking_on, &[]);
         if opened {
@@ -63,17 +63,12 @@ impl Splitter {
 
     /// The names of the formats.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        super::known_formats::NAMES.iter().map(|(name, _)| *name)
+        formats::names()
     }
 
     /// The markers of a format, as they are spelled.
     pub fn markers(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.format.markers.iter().map(|marker| marker.text)
-    }
-
-    /// What stands between a thought and the answer in this format; `None` if it has no thoughts.
-    pub fn thinking_terminator(&self) -> Option<String> {
-        super::thinking_terminator::tabled(&self.format)
     }
 
     /// Tells which tools there are, in the OpenAI form, so that arguments get the types of their schemas.
@@ -135,7 +130,7 @@ impl Splitter {
         events
     }
 
-    /// Whether a stop text has ended the answer. Nothing comes any more; generation should end.
+    /// True once a stop string has ended the answer. No more events follow; generation should end.
     pub fn stopped_by_text(&self) -> bool {
         self.stop_text.matched()
     }
@@ -177,9 +172,9 @@ impl Splitter {
         self.machine.text(&held, at);
     }
 
-    /// Ends the trial that runs if a stop text has appeared in it: nothing follows that could tell.
+    /// Decides the open speculation if a stop string has appeared in it, because no more evidence follows.
     fn look_ahead(&mut self) {
-        let Some(events) = self.machine.doubtful() else {
+        let Some(events) = self.machine.speculative_events() else {
             self.lookahead = None;
             return;
         };
@@ -223,7 +218,7 @@ impl Splitter {
     }
 }
 
-/// Whether a notice says that this text holds a call that is none.
+/// True if the notice reports a broken call in this text.
 fn tells_of(piece: &Piece, shown: Option<&Event>) -> bool {
     let (Piece::Notice(notice), Some(Piece::Text(text))) = (piece, shown.map(|event| &event.piece)) else {
         return false;

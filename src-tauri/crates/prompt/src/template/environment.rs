@@ -4,9 +4,11 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{from_args, Kwargs, Rest, Value};
 use minijinja::{escape_formatter, Environment, ErrorKind, State};
 
+use super::budget::{charge, charged, size};
 use super::filters::add_filters;
-use super::json::{python_str, tojson};
-use super::operators::{add_operators, charge, charged, size};
+use super::json::tojson;
+use super::operators::add_operators;
+use super::python::python_str;
 use super::text::method;
 
 /// Instructions one rendering may take: about a second. The longest real conversations take a hundredth of it.
@@ -14,7 +16,7 @@ const FUEL: u64 = 20_000_000;
 /// Depth of nested calls; a macro call counts for five, and a test thread's stack holds this much.
 const RECURSION_LIMIT: usize = 250;
 
-/// What a template said with `raise_exception`.
+/// The message that a template passed to `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Refusal(pub String);
@@ -48,14 +50,20 @@ pub(super) fn environment() -> Environment<'static> {
     environment.add_test("iterable", |value: &Value| {
         !value.is_none() && !value.is_undefined() && value.try_iter().is_ok()
     });
-    environment.add_function("raise_exception", |message: String| -> Result<Value, minijinja::Error> {
-        Err(minijinja::Error::new(ErrorKind::InvalidOperation, "the template raised an exception").with_source(Refusal(message)))
-    });
+    environment.add_function(
+        "raise_exception",
+        |message: String| -> Result<Value, minijinja::Error> {
+            Err(
+                minijinja::Error::new(ErrorKind::InvalidOperation, "the template raised an exception")
+                    .with_source(Refusal(message)),
+            )
+        },
+    );
     set_clock(&mut environment, jiff::Zoned::now);
     environment
 }
 
-/// Where `strftime_now` takes the time from.
+/// Sets the clock of `strftime_now`.
 pub(super) fn set_clock(environment: &mut Environment<'static>, now: impl Fn() -> jiff::Zoned + Send + Sync + 'static) {
     environment.add_function("strftime_now", move |format: &str| {
         let now = now();

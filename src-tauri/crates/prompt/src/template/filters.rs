@@ -4,9 +4,9 @@ use minijinja::formatting::FormatStyle;
 use minijinja::value::{from_args, Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, State};
 
-use super::json::{python_repr, python_str};
-use super::operators::{charge, charged, format_checked};
-use super::text::{escape, invalid, is_blank, join, replace, split_blanks, text_method};
+use super::budget::{charge, charged};
+use super::python::{escape, format_checked, python_repr, python_str};
+use super::text::{invalid, is_blank, join, replace, split_blanks, text_method};
 
 /// Adds them.
 pub(super) fn add_filters(environment: &mut Environment<'static>) {
@@ -95,12 +95,15 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
             .collect();
         charged(state, coded)
     });
-    environment.add_filter("int", |value: &Value, default: Option<Value>, base: Option<u32>, kwargs: Kwargs| {
-        let default = default.or(kwargs.get("default")?).unwrap_or_else(|| 0.into());
-        let base = base.or(kwargs.get("base")?).unwrap_or(10);
-        kwargs.assert_all_used()?;
-        Ok::<_, Error>(whole_number(value, base).map_or(default, Value::from))
-    });
+    environment.add_filter(
+        "int",
+        |value: &Value, default: Option<Value>, base: Option<u32>, kwargs: Kwargs| {
+            let default = default.or(kwargs.get("default")?).unwrap_or_else(|| 0.into());
+            let base = base.or(kwargs.get("base")?).unwrap_or(10);
+            kwargs.assert_all_used()?;
+            Ok::<_, Error>(whole_number(value, base).map_or(default, Value::from))
+        },
+    );
     environment.add_filter("float", |value: &Value, default: Option<Value>| {
         let number = match value.as_str() {
             Some(text) => text.trim().replace('_', "").parse().ok(),
@@ -111,7 +114,9 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
     });
     environment.add_filter("default", default);
     environment.add_filter("d", default);
-    environment.add_filter("pprint", |state: &mut State, value: &Value| charged(state, python_repr(value)));
+    environment.add_filter("pprint", |state: &mut State, value: &Value| {
+        charged(state, python_repr(value))
+    });
     let length = |value: &Value| -> Result<usize, Error> {
         match value.len() {
             Some(length) => Ok(length),
@@ -143,7 +148,10 @@ fn whole_number(value: &Value, base: u32) -> Option<i64> {
         } else {
             base
         };
-        let whole = (2..=36).contains(&base).then(|| i64::from_str_radix(digits, base).ok()).flatten();
+        let whole = (2..=36)
+            .contains(&base)
+            .then(|| i64::from_str_radix(digits, base).ok())
+            .flatten();
         return whole.or_else(|| {
             text.parse::<f64>()
                 .ok()

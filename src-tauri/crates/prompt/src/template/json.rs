@@ -1,9 +1,10 @@
-//! Values as Python writes them: JSON as `json.dumps` does, and `repr`. Templates were written and models trained with those.
+//! JSON as Python's `json.dumps` writes it. Templates were written and models trained with that.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::operators::{charged, is_tuple, too_long};
+use super::budget::{charged, too_long};
+use super::python::number;
 
 /// The layout of `json.dumps`.
 struct Layout {
@@ -169,115 +170,6 @@ fn write_json_string(out: &mut String, text: &str, ensure_ascii: bool) {
     out.push('"');
 }
 
-/// What Python's `str` gives: a text as it is, everything else as `repr`.
-pub(super) fn python_str(value: &Value) -> String {
-    match value.kind() {
-        ValueKind::Undefined => String::new(),
-        ValueKind::String => value.to_string(),
-        _ => python_repr(value),
-    }
-}
-
-pub(super) fn python_repr(value: &Value) -> String {
-    let mut out = String::new();
-    write_repr(&mut out, value);
-    out
-}
-
-/// Ends early if the text is longer than any may be, because lists of one list grow without bound.
-fn write_repr(out: &mut String, value: &Value) {
-    if too_long(out.len()).is_err() {
-        return;
-    }
-    match value.kind() {
-        ValueKind::None => out.push_str("None"),
-        ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
-        ValueKind::Number => out.push_str(&number(value)),
-        ValueKind::String => out.push_str(&quoted(value.as_str().unwrap_or_default())),
-        ValueKind::Seq => {
-            let (open, close) = if is_tuple(value) { ('(', ')') } else { ('[', ']') };
-            out.push(open);
-            let mut count = 0;
-            for item in value.try_iter().into_iter().flatten() {
-                if count > 0 {
-                    out.push_str(", ");
-                }
-                write_repr(out, &item);
-                count += 1;
-            }
-            if count == 1 && is_tuple(value) {
-                out.push(',');
-            }
-            out.push(close);
-        }
-        ValueKind::Map => {
-            out.push('{');
-            for (position, key) in value.try_iter().into_iter().flatten().enumerate() {
-                if position > 0 {
-                    out.push_str(", ");
-                }
-                write_repr(out, &key);
-                out.push_str(": ");
-                write_repr(out, &value.get_item(&key).unwrap_or_default());
-            }
-            out.push('}');
-        }
-        _ => out.push_str(&value.to_string()),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::from(quote);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == quote => out.extend(['\\', c]),
-            c if c != ' ' && !is_printable(c) => out.push_str(&match u32::from(c) {
-                code @ ..=0xFF => format!("\\x{code:02x}"),
-                code @ ..=0xFFFF => format!("\\u{code:04x}"),
-                code => format!("\\U{code:08x}"),
-            }),
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
-    out
-}
-
-/// As Python's `str.isprintable`; only a text's first letter is escaped for being an accent without a letter.
-fn is_printable(c: char) -> bool {
-    c.is_ascii_graphic() || !format!("a{c}").escape_debug().any(|escaped| escaped == '\\')
-}
-
-/// A number as Python's `repr` writes it: `1.0`, `1e-07`, `1e+16`, integers plain.
-fn number(value: &Value) -> String {
-    if value.is_integer() {
-        return value.to_string();
-    }
-    let Ok(float) = f64::try_from(value.clone()) else {
-        return value.to_string();
-    };
-    if float.is_nan() {
-        return "nan".into();
-    }
-    let magnitude = float.abs();
-    if magnitude.is_infinite() || magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {
-        return if magnitude.fract() == 0.0 && magnitude.is_finite() {
-            format!("{float:.1}")
-        } else {
-            float.to_string()
-        };
-    }
-    let scientific = format!("{float:e}");
-    let (mantissa, exponent) = scientific.split_once('e').expect("the format writes an exponent");
-    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +177,12 @@ mod tests {
     use serde_json::json;
 
     fn dumps(value: serde_json::Value, kwargs: &[(&str, Value)]) -> String {
-        let named = |name: &str| kwargs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+        let named = |name: &str| {
+            kwargs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.clone())
+        };
         super::dumps(
             &Value::from(Serde(&value)),
             named("ensure_ascii"),
@@ -299,7 +196,8 @@ mod tests {
     // The expected texts are what Python 3's json.dumps(…, ensure_ascii=False) prints.
     #[test]
     fn json_is_laid_out_as_python_does() {
-        let value = json!({"b": [1, 2.0, 1e-7, 1e16, -0.5, true, null], "a": {"ü": "<&'\"\\\n\u{1}>"}, "e": [], "o": {}});
+        let value =
+            json!({"b": [1, 2.0, 1e-7, 1e16, -0.5, true, null], "a": {"ü": "<&'\"\\\n\u{1}>"}, "e": [], "o": {}});
         assert_eq!(
             dumps(value.clone(), &[]),
             r#"{"b": [1, 2.0, 1e-07, 1e+16, -0.5, true, null], "a": {"ü": "<&'\"\\\n\u0001>"}, "e": [], "o": {}}"#
@@ -319,16 +217,9 @@ mod tests {
             dumps(json!({"a": [1, {}], "b": []}), &[("indent", Value::from(2))]),
             "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}"
         );
-        assert_eq!(dumps(json!("🐱"), &[("ensure_ascii", Value::from(true))]), r#""\ud83d\udc31""#);
-    }
-
-    #[test]
-    fn printing_follows_python() {
-        let value = json!([null, true, 1, 1.0, 123456789012345680.0, 0.0001, "it's", "a\"b'c\n", {"k": "v"}]);
         assert_eq!(
-            python_str(&Value::from(Serde(&value))),
-            r#"[None, True, 1, 1.0, 1.2345678901234568e+17, 0.0001, "it's", 'a"b\'c\n', {'k': 'v'}]"#
+            dumps(json!("🐱"), &[("ensure_ascii", Value::from(true))]),
+            r#""\ud83d\udc31""#
         );
-        assert_eq!(python_str(&Value::from("plain")), "plain");
     }
 }

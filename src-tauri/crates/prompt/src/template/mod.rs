@@ -1,11 +1,15 @@
 //! A model's chat template: where it is read from and how it is rendered.
 
+mod budget;
+mod conversation;
 mod environment;
 mod filters;
 mod json;
 mod operators;
+mod python;
 mod source;
 mod text;
+mod tool_conventions;
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,12 +19,14 @@ use minijinja::{Environment, ErrorKind};
 use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::channels::{terminator_text, ChannelFormat};
-use crate::images::ContentFormat;
-use crate::tool_conventions::ToolConventions;
-use crate::{Error, RenderRequest, Result};
+use crate::error::{Error, Result};
+use crate::json_file::read_json;
+pub use conversation::RenderRequest;
+pub(crate) use conversation::{map_texts, texts, ContentFormat};
 use environment::{environment, set_clock, Refusal};
 use source::prepare;
+use tool_conventions::ToolConventions;
+pub(crate) use tool_conventions::{trial, ARGUMENT, TOOL};
 
 const DEFAULT: &str = "default";
 const TOOL_USE: &str = "tool_use";
@@ -43,7 +49,7 @@ impl Template {
         let sources = match std::fs::read_to_string(&path) {
             Ok(source) => with_additional(dir, source)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let processor = crate::read_json(&dir.join("chat_template.json"))?;
+                let processor = read_json(&dir.join("chat_template.json"))?;
                 processor
                     .get("chat_template")
                     .or_else(|| config.get("chat_template"))
@@ -55,15 +61,15 @@ impl Template {
         Self::new(&sources, special_tokens(config))
     }
 
-    /// Reads a template from a file: its source, or JSON with `chat_template` in it, such as tokenizer_config.json, whose
-    /// special tokens then count too.
+    /// Reads a template from a file: its source, or JSON with `chat_template` in it, such as tokenizer_config.json,
+    /// whose special tokens then count too.
     pub fn open_file(path: &Path) -> Result<Self> {
         let source = std::fs::read_to_string(path).map_err(|source| Error::File {
             path: path.to_owned(),
             source,
         })?;
         if path.extension().is_some_and(|extension| extension == "json") {
-            let config = crate::read_json(path)?;
+            let config = read_json(path)?;
             return Self::new(&config["chat_template"], special_tokens(&config));
         }
         Self::new(&source.into(), Map::new())
@@ -118,33 +124,35 @@ impl Template {
         &self.source
     }
 
-    /// What stands between a thought and the answer, as far as the template alone tells; `None` if it knows no thoughts.
-    pub fn thinking_terminator(&self) -> Option<String> {
-        terminator_text(self, &ChannelFormat::spoken(&self.source))
-    }
-
     /// SHA-256 of [`source`](Self::source), hexadecimal.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// The variables of a conversation in the form that this template accepts: those that transformers' `apply_chat_template` passes,
-    /// a tool's result as text unless the template prints objects, call ids of nine letters and digits if it refuses others.
+    /// The variables of a conversation in the form that this template accepts: those that transformers'
+    /// `apply_chat_template` passes, a tool's result as text unless the template prints objects, call ids of nine
+    /// letters and digits if it refuses others.
     pub fn variables(&self, request: &RenderRequest) -> Map<String, Value> {
         self.variables_in(request, (!request.images.is_empty()).then_some(ContentFormat::Parts))
     }
 
-    /// The same with pictures in this format; `None`: as words.
-    pub(crate) fn variables_in(&self, request: &RenderRequest, pictures: Option<ContentFormat>) -> Map<String, Value> {
-        let knows_tools = |message: &protocol::Message| message.role == protocol::Role::Tool || !message.tool_calls.is_empty();
+    /// The same with images in this format; `None`: as words.
+    pub(crate) fn variables_in(&self, request: &RenderRequest, format: Option<ContentFormat>) -> Map<String, Value> {
+        let knows_tools =
+            |message: &protocol::Message| message.role == protocol::Role::Tool || !message.tool_calls.is_empty();
         if !request.messages.iter().any(knows_tools) {
-            return request.variables(ToolConventions::default(), pictures);
+            return request.variables(ToolConventions::default(), format);
         }
-        request.variables(*self.conventions.get_or_init(|| ToolConventions::of(self)), pictures)
+        request.variables(*self.conventions(), format)
     }
 
-    /// Renders with these variables; `messages` and whatever else the template asks for. If `tools` is set, a
-    /// template named `tool_use` is preferred. As in transformers, a message's reasoning is there under each of its names.
+    fn conventions(&self) -> &ToolConventions {
+        let render = |variables| self.render(variables).ok();
+        self.conventions.get_or_init(|| ToolConventions::of(&render))
+    }
+
+    /// Renders with these variables; `messages` and whatever else the template asks for. If `tools` is set, a template
+    /// named `tool_use` is preferred. As in transformers, a message's reasoning is there under each of its names.
     pub fn render(&self, mut variables: Map<String, Value>) -> Result<String> {
         let messages = variables.get_mut("messages").and_then(Value::as_array_mut);
         messages.into_iter().flatten().for_each(name_reasoning);
@@ -165,7 +173,7 @@ impl Template {
     }
 }
 
-/// The templates of `additional_chat_templates/NAME.jinja` beside the default one, if there are any.
+/// The templates of `additional_chat_templates/NAME.jinja` next to the default one, if there are any.
 fn with_additional(dir: &Path, default: String) -> Result<Value> {
     let path = dir.join("additional_chat_templates").join(format!("{TOOL_USE}.jinja"));
     match std::fs::read_to_string(&path) {
@@ -179,7 +187,9 @@ fn with_additional(dir: &Path, default: String) -> Result<Value> {
 fn name_reasoning(message: &mut Value) {
     let Some(fields) = message.as_object_mut() else { return };
     let names = ["reasoning_content", "thinking", "reasoning"];
-    let given = names.iter().find_map(|name| fields.get(*name).filter(|value| !value.is_null()));
+    let given = names
+        .iter()
+        .find_map(|name| fields.get(*name).filter(|value| !value.is_null()));
     if let Some(reasoning) = given.cloned() {
         fields.entry("thinking").or_insert_with(|| reasoning.clone());
         fields.insert("reasoning_content".into(), reasoning);

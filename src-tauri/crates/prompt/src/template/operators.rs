@@ -1,56 +1,22 @@
-//! Python's operators for templates, with a bound on what they may build.
+//! Python's operators for templates.
 
-use minijinja::formatting::{format as format_text, FormatStyle};
+use minijinja::formatting::FormatStyle;
 use minijinja::value::{Rest, Tuple, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::json::python_str;
-use super::text::escape;
-
-/// Bytes one rendering may put together, counted wherever a text grows. A conversation of a million tokens takes a tenth.
-const BYTES: usize = 512 << 20;
-/// The longest text; more than any context holds.
-const LONGEST: usize = 16 << 20;
-/// What an item of a list weighs.
-const ITEM: usize = 32;
-
-/// Bytes this rendering has put together.
-#[derive(Default)]
-struct Built(usize);
-
-/// Counts what is built; an error if it is too much.
-pub(super) fn charge(state: &mut State, bytes: usize) -> Result<(), Error> {
-    let built = state.get_or_insert_extension_with(Built::default);
-    built.0 = built.0.saturating_add(bytes);
-    if built.0 > BYTES {
-        return too_long(usize::MAX);
-    }
-    too_long(bytes)
-}
-
-/// An error if a text of so many bytes is more than any model reads.
-pub(super) fn too_long(bytes: usize) -> Result<(), Error> {
-    if bytes > LONGEST {
-        return Err(Error::new(
-            ErrorKind::OutOfFuel,
-            "the template builds more text than any model reads",
-        ));
-    }
-    Ok(())
-}
-
-/// A text that was counted.
-pub(super) fn charged(state: &mut State, text: String) -> Result<Value, Error> {
-    charge(state, text.len())?;
-    Ok(text.into())
-}
+use super::budget::{charge, charged, size, ITEM};
+use super::python::{escape, format_checked, is_tuple, python_str};
 
 pub(super) fn add_operators(environment: &mut Environment<'static>) {
     environment.add_function("__ponder_count", |state: &mut State, bytes: usize| {
         charge(state, bytes).map(|()| "")
     });
-    environment.add_function("__ponder_add", |state: &mut State, parts: Rest<Value>| fold(state, &parts, add));
-    environment.add_function("__ponder_times", |state: &mut State, parts: Rest<Value>| fold(state, &parts, times));
+    environment.add_function("__ponder_add", |state: &mut State, parts: Rest<Value>| {
+        fold(state, &parts, add)
+    });
+    environment.add_function("__ponder_times", |state: &mut State, parts: Rest<Value>| {
+        fold(state, &parts, times)
+    });
     environment.add_function("__ponder_join", |state: &mut State, parts: Rest<Value>| {
         let mut joined = String::new();
         for part in parts.iter() {
@@ -62,21 +28,23 @@ pub(super) fn add_operators(environment: &mut Environment<'static>) {
     environment.add_function("__ponder_percent", percent);
     environment.add_function(
         "__ponder_slice",
-        |value: &Value, start: Option<i64>, stop: Option<i64>, step: Option<i64>| slice(value, start, stop, step.unwrap_or(1)),
+        |value: &Value, start: Option<i64>, stop: Option<i64>, step: Option<i64>| {
+            slice(value, start, stop, step.unwrap_or(1))
+        },
     );
 }
 
 /// From the left, as Python reckons.
-fn fold(state: &mut State, parts: &[Value], step: fn(&mut State, &Value, &Value) -> Result<Value, Error>) -> Result<Value, Error> {
-    let (first, rest) = parts.split_first().ok_or_else(|| Error::from(ErrorKind::MissingArgument))?;
-    rest.iter().try_fold(first.clone(), |left, right| step(state, &left, right))
-}
-
-/// About the bytes a value takes; what lies inside of a list's items is not looked at.
-pub(super) fn size(value: &Value) -> usize {
-    value
-        .as_str()
-        .map_or_else(|| value.len().unwrap_or(0).saturating_mul(ITEM), str::len)
+fn fold(
+    state: &mut State,
+    parts: &[Value],
+    step: fn(&mut State, &Value, &Value) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let (first, rest) = parts
+        .split_first()
+        .ok_or_else(|| Error::from(ErrorKind::MissingArgument))?;
+    rest.iter()
+        .try_fold(first.clone(), |left, right| step(state, &left, right))
 }
 
 fn is_list(value: &Value) -> bool {
@@ -95,11 +63,6 @@ fn type_name(value: &Value) -> &'static str {
         _ if is_tuple(value) => "tuple",
         _ => "list",
     }
-}
-
-/// Whether Python calls it a tuple.
-pub(super) fn is_tuple(value: &Value) -> bool {
-    value.downcast_object_ref::<Tuple>().is_some()
 }
 
 fn unsupported(sign: &str, left: &Value, right: &Value) -> Error {
@@ -195,7 +158,9 @@ fn times(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error>
         usize::from(count.is_true())
     } else {
         // A count below zero is none.
-        count.as_i64().map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(0))
+        count
+            .as_i64()
+            .map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(0))
     };
     if let Some(text) = many.as_str().filter(|_| is_count(left) || is_count(right)) {
         charge(state, text.len().saturating_mul(count))?;
@@ -230,28 +195,15 @@ fn percent(state: &mut State, left: &Value, right: &Value) -> Result<Value, Erro
         Some(Numbers::Broken(_, 0.0)) => Err(nothing()),
         Some(Numbers::Broken(a, b)) => {
             let rest = a % b;
-            Ok(if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }.into())
+            Ok(if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
+                rest + b
+            } else {
+                rest
+            }
+            .into())
         }
         None => Err(unsupported("%", left, right)),
     }
-}
-
-/// A format with its arguments put in, if that cannot become too long.
-pub(super) fn format_checked(state: &mut State, style: FormatStyle, format: &str, arguments: &[Value]) -> Result<Value, Error> {
-    let widths = format.split(|c: char| !c.is_ascii_digit());
-    let width = widths.map(|digits| digits.parse().unwrap_or(0usize)).max().unwrap_or(0);
-    if width > LONGEST || format.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 8) {
-        return too_long(usize::MAX).map(|()| Value::UNDEFINED);
-    }
-    let longest = |values: &mut dyn Iterator<Item = Value>| values.map(|value| python_str(&value).len()).max().unwrap_or(0);
-    let mut argument = longest(&mut arguments.iter().filter(|value| value.kind() != ValueKind::Map).cloned());
-    for named in arguments.iter().filter(|value| value.kind() == ValueKind::Map) {
-        let mut values = named.try_iter()?.filter_map(|key| named.get_item(&key).ok());
-        argument = argument.max(longest(&mut values));
-    }
-    let places = format.matches(['%', '{']).count();
-    charge(state, format.len() + places.saturating_mul(width.max(argument)))?;
-    format_text(style, format, arguments).map(Value::from)
 }
 
 /// `value[start:stop:step]`.
@@ -261,14 +213,18 @@ fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: i64) -> Res
     }
     if let Some(text) = value.as_str() {
         let letters: Vec<char> = text.chars().collect();
-        let picked: String = positions(letters.len(), start, stop, step).map(|at| letters[at]).collect();
+        let picked: String = positions(letters.len(), start, stop, step)
+            .map(|at| letters[at])
+            .collect();
         return Ok(picked.into());
     }
     if !is_list(value) {
         return Err(unsupported("[:]", value, &Value::from(())));
     }
     let items: Vec<Value> = value.try_iter()?.collect();
-    let picked = positions(items.len(), start, stop, step).map(|at| items[at].clone()).collect();
+    let picked = positions(items.len(), start, stop, step)
+        .map(|at| items[at].clone())
+        .collect();
     Ok(list(picked, is_tuple(value)))
 }
 
@@ -276,7 +232,13 @@ fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: i64) -> Res
 fn positions(length: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
     let length = length as i64;
     let (low, high) = if step > 0 { (0, length) } else { (-1, length - 1) };
-    let bound = |at: i64| if at < 0 { at.saturating_add(length).max(low) } else { at.min(high) };
+    let bound = |at: i64| {
+        if at < 0 {
+            at.saturating_add(length).max(low)
+        } else {
+            at.min(high)
+        }
+    };
     let start = start.map_or(if step > 0 { low } else { high }, bound);
     let stop = stop.map_or(if step > 0 { high } else { low }, bound);
     std::iter::successors(Some(start), move |at| at.checked_add(step))

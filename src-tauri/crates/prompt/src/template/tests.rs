@@ -75,7 +75,10 @@ fn a_template_that_builds_too_much_is_stopped() {
 
 #[test]
 fn generation_blocks_are_plain_blocks() {
-    assert_eq!(render("[{% generation %}\n  x{%- endgeneration %}]", json!({})).unwrap(), "[  x]");
+    assert_eq!(
+        render("[{% generation %}\n  x{%- endgeneration %}]", json!({})).unwrap(),
+        "[  x]"
+    );
 }
 
 #[test]
@@ -89,7 +92,11 @@ fn python_habits_hold() {
         "None True 1e-07 2.0 [1, 'a', None]"
     );
     assert_eq!(
-        render("{{ none is iterable }} {{ 'ab' is iterable }} {{ 1.0 | string + 'x' }}", json!({})).unwrap(),
+        render(
+            "{{ none is iterable }} {{ 'ab' is iterable }} {{ 1.0 | string + 'x' }}",
+            json!({})
+        )
+        .unwrap(),
         "False True 1.0x"
     );
     assert_eq!(
@@ -100,7 +107,10 @@ fn python_habits_hold() {
         .unwrap(),
         r#"{"q": "<'&ü>", "a": [1]} B"#
     );
-    assert_eq!(render("{% if true %}\n  a\n  {% endif %}\nb\n", json!({})).unwrap(), "  a\nb");
+    assert_eq!(
+        render("{% if true %}\n  a\n  {% endif %}\nb\n", json!({})).unwrap(),
+        "  a\nb"
+    );
     assert_eq!(
         render(
             "{% for i in [1,2,3] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}",
@@ -125,12 +135,16 @@ fn the_date_is_todays() {
 
 #[test]
 fn the_tool_template_is_for_tools() {
-    let sources = json!([{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "plain {{ bos_token }}"}]);
-    let variables = special_tokens(&json!({"bos_token": {"content": "<s>"}, "eos_token": "</s>", "model_max_length": 5}));
+    let sources =
+        json!([{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "plain {{ bos_token }}"}]);
+    let variables =
+        special_tokens(&json!({"bos_token": {"content": "<s>"}, "eos_token": "</s>", "model_max_length": 5}));
     let template = Template::new(&sources, variables).unwrap();
     assert_eq!(template.render(Map::new()).unwrap(), "plain <s>");
     assert_eq!(
-        template.render(json!({"tools": [{}]}).as_object().unwrap().clone()).unwrap(),
+        template
+            .render(json!({"tools": [{}]}).as_object().unwrap().clone())
+            .unwrap(),
         "tools"
     );
     assert_eq!(template.hash().len(), 64);
@@ -142,11 +156,24 @@ fn templates_lie_in_several_files() {
     let open = |config: Value| Template::open(dir.path(), &config).unwrap();
     let tools = json!({"tools": [{}]});
     let with_tools = |template: &Template| template.render(tools.as_object().unwrap().clone()).unwrap();
-    assert_eq!(with_tools(&open(json!({"chat_template": "from the config"}))), "from the config");
-    std::fs::write(dir.path().join("chat_template.json"), r#"{"chat_template": "from the processor"}"#).unwrap();
-    assert_eq!(with_tools(&open(json!({"chat_template": "from the config"}))), "from the processor");
+    assert_eq!(
+        with_tools(&open(json!({"chat_template": "from the config"}))),
+        "from the config"
+    );
+    std::fs::write(
+        dir.path().join("chat_template.json"),
+        r#"{"chat_template": "from the processor"}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        with_tools(&open(json!({"chat_template": "from the config"}))),
+        "from the processor"
+    );
     std::fs::write(dir.path().join("chat_template.jinja"), "from its file").unwrap();
-    assert_eq!(with_tools(&open(json!({"chat_template": "from the config"}))), "from its file");
+    assert_eq!(
+        with_tools(&open(json!({"chat_template": "from the config"}))),
+        "from its file"
+    );
     std::fs::create_dir(dir.path().join("additional_chat_templates")).unwrap();
     std::fs::write(dir.path().join("additional_chat_templates/tool_use.jinja"), "for tools").unwrap();
     let template = open(json!({}));
@@ -155,7 +182,10 @@ fn templates_lie_in_several_files() {
 
     let config = dir.path().join("tokenizer_config.json");
     std::fs::write(&config, r#"{"bos_token": "<s>", "chat_template": "{{ bos_token }}!"}"#).unwrap();
-    assert_eq!(Template::open_file(&config).unwrap().render(Map::new()).unwrap(), "<s>!");
+    assert_eq!(
+        Template::open_file(&config).unwrap().render(Map::new()).unwrap(),
+        "<s>!"
+    );
     assert_eq!(
         with_tools(&Template::open_file(&dir.path().join("chat_template.jinja")).unwrap()),
         "from its file"
@@ -164,7 +194,10 @@ fn templates_lie_in_several_files() {
 
 #[test]
 fn a_model_without_a_template_says_so() {
-    assert!(matches!(Template::new(&Value::Null, Map::new()), Err(Error::NoTemplate)));
+    assert!(matches!(
+        Template::new(&Value::Null, Map::new()),
+        Err(Error::NoTemplate)
+    ));
     assert!(matches!(
         Template::new(&json!("{% if %}"), Map::new()),
         Err(Error::TemplateSyntax(_))

@@ -6,28 +6,12 @@ use minijinja::formatting::FormatStyle;
 use minijinja::value::{from_args, Kwargs, Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::json::python_str;
-use super::operators::{charge, format_checked, size};
+use super::budget::{charge, size};
+use super::python::{format_checked, python_str};
 
-/// What Python's `str.strip` takes off.
+/// The characters that Python's `str.strip` removes.
 pub(super) fn is_blank(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
-}
-
-/// HTML's signs as markupsafe writes them.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&#34;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Methods of values: texts as in Python, the rest as minijinja knows them.
@@ -42,10 +26,14 @@ pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value
     if name == "index" && matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
         let (wanted,): (&Value,) = from_args(args)?;
         let found = value.try_iter()?.position(|item| item == *wanted);
-        return found.map(Value::from).ok_or_else(|| invalid("the value is not in the list"));
+        return found
+            .map(Value::from)
+            .ok_or_else(|| invalid("the value is not in the list"));
     }
     if name == "is_integer" && value.kind() == ValueKind::Number {
-        return Ok(f64::try_from(value.clone()).is_ok_and(|number| number.fract() == 0.0).into());
+        return Ok(f64::try_from(value.clone())
+            .is_ok_and(|number| number.fract() == 0.0)
+            .into());
     }
     let result = minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)?;
     charge(state, size(&result))?;
@@ -87,8 +75,12 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         "casefold" => text.to_lowercase().replace('ß', "ss").into(),
         "split" | "rsplit" => {
             let (separator, most, kwargs): (Option<Value>, Option<i64>, Kwargs) = from_args(args)?;
-            let separator = separator.or(kwargs.get("sep")?).filter(|separator| !separator.is_none());
-            let most = most.or(kwargs.get("maxsplit")?).and_then(|most| usize::try_from(most).ok());
+            let separator = separator
+                .or(kwargs.get("sep")?)
+                .filter(|separator| !separator.is_none());
+            let most = most
+                .or(kwargs.get("maxsplit")?)
+                .and_then(|most| usize::try_from(most).ok());
             kwargs.assert_all_used()?;
             match separator {
                 None => texts(split_blanks(text, most, name == "rsplit")),
@@ -132,7 +124,11 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         "index" | "rindex" => {
             let (wanted,): (&str,) = from_args(args)?;
-            let found = if name == "index" { text.find(wanted) } else { text.rfind(wanted) };
+            let found = if name == "index" {
+                text.find(wanted)
+            } else {
+                text.rfind(wanted)
+            };
             let at = found.ok_or_else(|| invalid("substring not found"))?;
             text[..at].chars().count().into()
         }
@@ -148,7 +144,13 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
             };
             let (start, stop) = (start.map_or(0, bound), stop.map_or(letters.len(), bound));
             let part: String = letters.get(start..stop).unwrap_or_default().iter().collect();
-            return minijinja_contrib::pycompat::unknown_method_callback(state, &part.into(), name, std::slice::from_ref(affix)).map(Some);
+            return minijinja_contrib::pycompat::unknown_method_callback(
+                state,
+                &part.into(),
+                name,
+                std::slice::from_ref(affix),
+            )
+            .map(Some);
         }
         "removeprefix" | "removesuffix" => {
             let (affix,): (&str,) = from_args(args)?;
@@ -193,7 +195,9 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         "isspace" => all(is_blank),
         "istitle" => (text.chars().any(char::is_alphabetic) && title(text) == text).into(),
         "isprintable" => text.chars().all(|c| !c.is_control()).into(),
-        "isidentifier" => (all(|c| c.is_alphanumeric() || c == '_').is_true() && !text.starts_with(|c: char| c.is_numeric())).into(),
+        "isidentifier" => {
+            (all(|c| c.is_alphanumeric() || c == '_').is_true() && !text.starts_with(|c: char| c.is_numeric())).into()
+        }
         _ => return Ok(None),
     };
     charge(state, size(&result))?;
@@ -231,7 +235,11 @@ pub(super) fn split_blanks(text: &str, most: Option<usize>, from_right: bool) ->
     let mut parts = Vec::new();
     let mut rest = text.trim_matches(is_blank);
     while !rest.is_empty() {
-        let cut = if from_right { rest.rfind(is_blank) } else { rest.find(is_blank) };
+        let cut = if from_right {
+            rest.rfind(is_blank)
+        } else {
+            rest.find(is_blank)
+        };
         let Some(cut) = cut.filter(|_| parts.len() < most) else {
             parts.push(rest);
             break;
@@ -248,8 +256,10 @@ pub(super) fn split_blanks(text: &str, most: Option<usize>, from_right: bool) ->
     if from_right {
         parts.reverse();
     } else if parts.len() > most {
-        // What is left keeps the blanks at its end.
-        let last = parts.last().map_or(0, |last| last.as_ptr() as usize - text.as_ptr() as usize);
+        // The last part keeps its trailing blanks.
+        let last = parts
+            .last()
+            .map_or(0, |last| last.as_ptr() as usize - text.as_ptr() as usize);
         parts.pop();
         parts.push(&text[last..]);
     }

@@ -1,4 +1,4 @@
-//! Where a call that is still being written stands between its brackets and quotation marks.
+//! The brackets and quotation marks that are open in a call that is still being written.
 
 /// Whose brackets and quotation marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +45,9 @@ pub(super) struct Nesting {
     quote: Option<&'static str>,
     escaped: bool,
     depth: usize,
-    /// Whether something was opened and closed.
+    /// True once something was opened and closed.
     closed: bool,
-    /// Whether nothing is read after what was opened first is closed.
+    /// True if reading stops once the first bracket is closed.
     once: bool,
     /// How much of the text was read.
     at: usize,
@@ -80,13 +80,13 @@ impl Nesting {
         self.read(text.as_bytes(), false);
     }
 
-    /// Whether what follows the text is inside a string of it.
+    /// True if text that follows would be inside a string.
     pub(super) fn quoted(mut self, text: &str) -> bool {
         self.read(text.as_bytes(), true);
         self.quote.is_some()
     }
 
-    /// Whether everything that was opened is closed.
+    /// True if everything that was opened is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.closed && self.depth == 0 && self.quote.is_none()
     }

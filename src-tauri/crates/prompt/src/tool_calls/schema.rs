@@ -1,66 +1,12 @@
-//! The tools of a request: which names exist and which type each argument has.
+//! Arguments written as plain text, read as their schemas say.
 
-use std::collections::HashMap;
+use serde_json::Value;
 
-use serde_json::{Number, Value};
+use super::call::DEPTH;
+use super::number::{number, padded_number};
+use super::python_value;
 
-use super::python;
-
-/// The tools a model was offered. Without any list every name may be a tool's.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tools {
-    properties: Option<HashMap<String, Value>>,
-}
-
-impl Tools {
-    /// From the OpenAI form `{"type":"function","function":{"name",…,"parameters":{"properties":{…}}}}`, or what is in `function`.
-    pub(crate) fn new(tools: &[Value]) -> Self {
-        let named = tools.iter().filter_map(|tool| {
-            let function = tool.get("function").unwrap_or(tool);
-            let name = function.get("name")?.as_str()?;
-            let properties = function.pointer("/parameters/properties").cloned().unwrap_or_default();
-            Some((name.to_owned(), properties))
-        });
-        Self {
-            properties: Some(named.collect()),
-        }
-    }
-
-    /// Whether tools were offered.
-    pub(crate) fn any(&self) -> bool {
-        self.properties.as_ref().is_some_and(|tools| !tools.is_empty())
-    }
-
-    /// Whether a tool of this name is known to exist.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.properties.as_ref().is_some_and(|tools| tools.contains_key(name))
-    }
-
-    /// Whether there may be a tool of this name.
-    pub(crate) fn may_have(&self, name: &str) -> bool {
-        self.properties.is_none() || self.has(name)
-    }
-
-    /// The name under which a tool was offered: Muse doubles one that has no namespace.
-    pub(crate) fn offered<'a>(&self, name: &'a str) -> &'a str {
-        match name.split_once('.') {
-            Some((space, same)) if space == same && !self.has(name) && self.has(same) => same,
-            _ => name,
-        }
-    }
-
-    /// The schema of an argument, if there is one.
-    pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
-        self.properties.as_ref()?.get(tool)?.get(argument)
-    }
-
-    /// What an argument written as plain text means, see [`typed`].
-    pub(crate) fn value(&self, tool: &str, argument: &str, text: &str) -> Value {
-        typed(self.schema(tool, argument), text)
-    }
-}
-
-/// What a value written as plain text means: what its schema says, or if there is none, what it looks like.
+/// The value of a plain text: of the type in its schema, or without one, of the type that it looks like.
 pub(crate) fn typed(schema: Option<&Value>, text: &str) -> Value {
     let mut types = Vec::new();
     if let Some(schema) = schema {
@@ -78,7 +24,11 @@ pub(crate) fn typed(schema: Option<&Value>, text: &str) -> Value {
         _ if is("integer") || is("number") => padded_number(word),
         _ => None,
     };
-    let nested = || (is("object") || is("array") || types.is_empty()).then(|| container(word)).flatten();
+    let nested = || {
+        (is("object") || is("array") || types.is_empty())
+            .then(|| container(word))
+            .flatten()
+    };
     read.or_else(nested).unwrap_or_else(|| text.into())
 }
 
@@ -90,7 +40,7 @@ fn collect<'a>(schema: &'a Value, types: &mut Vec<&'a str>, depth: usize) {
         _ => {}
     }
     for name in ["anyOf", "oneOf", "allOf"] {
-        let alternatives = schema.get(name).and_then(Value::as_array).filter(|_| depth < super::DEPTH);
+        let alternatives = schema.get(name).and_then(Value::as_array).filter(|_| depth < DEPTH);
         alternatives
             .into_iter()
             .flatten()
@@ -121,22 +71,10 @@ pub(crate) fn only_type(schema: &Value) -> Option<&str> {
     schema.get("type").and_then(Value::as_str).map(plain)
 }
 
-fn number(text: &str) -> Option<Value> {
-    text.parse::<Number>().ok().map(Value::Number)
-}
-
-/// A number that may begin with zeros, as in `07`, which JSON does not have.
-pub(super) fn padded_number(text: &str) -> Option<Value> {
-    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
-    let zeros = digits.len() - digits.trim_start_matches('0').len();
-    let more = digits[zeros..].starts_with(|c: char| c.is_ascii_digit());
-    number(&format!("{sign}{}", &digits[if more { zeros } else { zeros.saturating_sub(1) }..]))
-}
-
 /// A list or an object, as JSON or as Python prints it.
 fn container(text: &str) -> Option<Value> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    serde_json::from_str(text).ok().or_else(|| python::whole(text))
+    serde_json::from_str(text).ok().or_else(|| python_value::whole(text))
 }

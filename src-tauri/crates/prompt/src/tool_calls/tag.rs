@@ -44,7 +44,7 @@ pub(super) fn first<T: Copy>(tags: impl IntoIterator<Item = (T, Fit)>) -> Result
     }
 }
 
-/// Where the next word begins.
+/// The offset of the next word.
 pub(super) fn skip_blank(text: &str, at: usize) -> usize {
     text.len() - text[at..].trim_start().len()
 }

@@ -40,14 +40,14 @@ pub fn byte_model(markers: &[&str], template: &str, config: &Value) -> (ChatProc
     (ChatProcessor::open(dir.path()).unwrap(), library)
 }
 
-/// A text in pieces of so many characters.
+/// A text in pieces of this many characters.
 pub fn pieces(text: &str, characters: usize) -> Vec<&str> {
     let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(characters).collect();
     ends.push(text.len());
     ends.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
 }
 
-/// What is read of a text that comes in pieces of so many characters.
+/// The events of a text that comes in pieces of this many characters.
 pub fn split(mut splitter: Splitter, text: &str, characters: usize) -> Vec<Event> {
     let pieces = pieces(text, characters);
     let mut events: Vec<Event> = pieces.iter().flat_map(|piece| splitter.push(piece)).collect();
@@ -63,7 +63,10 @@ pub fn written(events: &[Event]) -> Vec<String> {
             Piece::Text(text) => ("A:", text.clone()),
             Piece::Thinking(text) => ("T:", text.clone()),
             Piece::ToolCall { name, arguments } => ("C:", format!("{name}{arguments}")),
-            Piece::Notice(notice) => ("N:", serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned()),
+            Piece::Notice(notice) => (
+                "N:",
+                serde_json::to_value(notice.code).unwrap().as_str().unwrap().to_owned(),
+            ),
         };
         match out.last_mut() {
             Some(last) if last.starts_with(kind) && (kind == "A:" || kind == "T:") => last.push_str(&text),

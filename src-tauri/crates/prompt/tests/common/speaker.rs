@@ -100,7 +100,7 @@ impl Speaker {
     }
 }
 
-/// What a parser made of an answer.
+/// The parser's result for an answer.
 #[derive(Debug, Default, PartialEq)]
 pub struct Answer {
     /// `T:` reasoning, `A:` answer, `C:` a call; notices are elsewhere.

@@ -8,9 +8,14 @@ use prompt::Splitter;
 /// The markers that a template spells out, which are tokens of its model, and those that its model has besides.
 pub fn spelled(template: &str) -> Vec<&'static str> {
     let formats = Splitter::names().filter_map(|name| Splitter::named(name, false, true));
-    let mut markers: BTreeSet<&str> = formats.flat_map(|format| format.markers().collect::<Vec<_>>()).collect();
+    let mut markers: BTreeSet<&str> = formats
+        .flat_map(|format| format.markers().collect::<Vec<_>>())
+        .collect();
     if template.contains(":opensource") {
-        return markers.into_iter().filter(|marker| marker.contains(":opensource")).collect();
+        return markers
+            .into_iter()
+            .filter(|marker| marker.contains(":opensource"))
+            .collect();
     }
     if template.contains("<|eot_id|>") {
         markers.retain(|marker| template.contains(marker) || *marker == "<|python_tag|>");

@@ -5,15 +5,15 @@ use serde_json::{Map, Value};
 /// A call: the tool and its arguments.
 pub type Call = (String, Map<String, Value>);
 
-/// Formats whose texts cannot escape what ends them, so that two different lists of calls may be written in the same characters.
-pub const AMBIGUOUS: [&str; 16] = [
+/// Formats whose texts cannot escape what ends them, so that two different lists of calls may be written in the same
+/// characters.
+pub const AMBIGUOUS: &[&str] = &[
     "deepseek-dsml",
     "dots",
     "function-gemma",
     "gemma4",
     "glm",
     "hunyuan-3",
-    "hunyuan-3-preview",
     "kimi-k3",
     "longcat",
     "minicpm",
@@ -22,7 +22,6 @@ pub const AMBIGUOUS: [&str; 16] = [
     "muse",
     "qwen-coder",
     "seed",
-    "step3",
 ];
 
 /// Calls as a model of this format writes them; `None` if it has no calls.
@@ -54,7 +53,12 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
         "deepseek" => {
             let inner: String = calls
                 .iter()
-                .map(|(name, arguments)| format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{}<｜tool▁call▁end｜>", object(arguments)))
+                .map(|(name, arguments)| {
+                    format!(
+                        "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+                        object(arguments)
+                    )
+                })
                 .collect();
             Some(format!("<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>"))
         }
@@ -74,7 +78,9 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             Some(each.join(">>>"))
         }
         "functools" => list("functools", "", calls, &hermes),
-        "function-gemma" => wrapped("<start_function_call>", "<end_function_call>", &|call| gemma(call, "<escape>")),
+        "function-gemma" => wrapped("<start_function_call>", "<end_function_call>", &|call| {
+            gemma(call, "<escape>")
+        }),
         "gemma4" => wrapped("<|tool_call>", "<tool_call|>", &|call| gemma(call, "<|\"|>")),
         "gigachat" => wrapped("function call<|role_sep|>\n", "<|message_sep|>\n\n", &hermes),
         "glm" => each(&|call| format!("\n<tool_call>{}\n</tool_call>", pairs(call, "", "\n", ">"))),
@@ -96,11 +102,6 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             let inner: String = calls.iter().map(one).collect();
             Some(format!("<tool_calls:opensource>\n{inner}</tool_calls:opensource>"))
         }
-        "hunyuan-3-preview" => {
-            let one = |call: &Call| format!("<tool_call>{}\n</tool_call>\n", pairs(call, "", "<tool_sep>\n", ">"));
-            let inner: String = calls.iter().map(one).collect();
-            Some(format!("<tool_calls>\n{inner}</tool_calls>"))
-        }
         "internlm2" => wrapped("<|action_start|><|plugin|>\n", "<|action_end|>\n", &hermes),
         "k2-horizon" => {
             let one = |call: &Call| format!("<ifm|tool_call>{}</ifm|tool_call>\n", hermes(call));
@@ -119,7 +120,9 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
         }
         "kimi-k3" => {
             let inner: String = calls.iter().map(kimi_k3).collect();
-            Some(format!("<|open|>tools<|sep|>{inner}<|close|>tools<|sep|><|close|>message<|sep|>"))
+            Some(format!(
+                "<|open|>tools<|sep|>{inner}<|close|>tools<|sep|><|close|>message<|sep|>"
+            ))
         }
         "kimi-vl" => None,
         "lfm2" => list("<|tool_call_start|>", "<|tool_call_end|>", calls, &pythonic),
@@ -137,7 +140,12 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             Some(each.join("; "))
         }
         "llama4" => list("", "", calls, &pythonic),
-        "longcat" => each(&|call| format!("<longcat_tool_call>{}\n</longcat_tool_call>\n", pairs(call, "longcat_", "\n", ">"))),
+        "longcat" => each(&|call| {
+            format!(
+                "<longcat_tool_call>{}\n</longcat_tool_call>\n",
+                pairs(call, "longcat_", "\n", ">")
+            )
+        }),
         "minicpm" => each(&minicpm),
         "minimax" => {
             let inner: String = calls.iter().map(|call| invoke(call, "")).collect();
@@ -183,16 +191,6 @@ pub fn write(format: &str, calls: &[Call]) -> Option<String> {
             let inner: String = calls.iter().map(one).collect();
             Some(format!("<|tool_calls|>{inner}"))
         }
-        "step3" => {
-            let one = |call: &Call| {
-                format!(
-                    "<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>\n",
-                    invoke(call, "steptml:").trim_end()
-                )
-            };
-            let inner: String = calls.iter().map(one).collect();
-            Some(format!("<｜tool_calls_begin｜>{inner}<｜tool_calls_end｜>"))
-        }
         "xlam" => list("", "", calls, &hermes),
         other => panic!("no writer for {other}"),
     }
@@ -220,7 +218,10 @@ fn hermes((name, arguments): &Call) -> String {
 }
 
 fn pythonic((name, arguments): &Call) -> String {
-    let fields: Vec<String> = arguments.iter().map(|(key, value)| format!("{key}={}", python(value))).collect();
+    let fields: Vec<String> = arguments
+        .iter()
+        .map(|(key, value)| format!("{key}={}", python(value)))
+        .collect();
     format!("{name}({})", fields.join(", "))
 }
 
@@ -241,13 +242,16 @@ fn pairs((name, arguments): &Call, prefix: &str, after: &str, ending: &str) -> S
 }
 
 fn function((name, arguments): &Call, around: &str) -> String {
-    let one = |(key, value): (&String, &Value)| format!("<parameter={key}>{around}{}{around}</parameter>\n", plain(value));
+    let one =
+        |(key, value): (&String, &Value)| format!("<parameter={key}>{around}{}{around}</parameter>\n", plain(value));
     let fields: String = arguments.iter().map(one).collect();
     format!("<function={name}>\n{fields}</function>\n")
 }
 
 fn invoke((name, arguments): &Call, space: &str) -> String {
-    let one = |(key, value): (&String, &Value)| format!("<{space}parameter name=\"{key}\">{}</{space}parameter>\n", plain(value));
+    let one = |(key, value): (&String, &Value)| {
+        format!("<{space}parameter name=\"{key}\">{}</{space}parameter>\n", plain(value))
+    };
     let fields: String = arguments.iter().map(one).collect();
     format!("<{space}invoke name=\"{name}\">\n{fields}</{space}invoke>\n")
 }
@@ -330,7 +334,8 @@ fn python(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Object(fields) => {
-            let one = |(key, value): (&String, &Value)| format!("{}: {}", json_text(&key.as_str().into()), python(value));
+            let one =
+                |(key, value): (&String, &Value)| format!("{}: {}", json_text(&key.as_str().into()), python(value));
             let fields: Vec<String> = fields.iter().map(one).collect();
             format!("{{{}}}", fields.join(", "))
         }
@@ -338,7 +343,7 @@ fn python(value: &Value) -> String {
     }
 }
 
-/// What stands before each tag of MiniMax M3.
+/// The marker before each tag of MiniMax M3.
 const NS: &str = "]<]minimax[>[";
 
 fn namespaced(value: &Value) -> String {

@@ -1,4 +1,4 @@
-//! Where Ponder reads an answer otherwise on purpose: each rule once, with its reason.
+//! The deliberate differences in reading an answer: each rule once, with its reason.
 
 use serde_json::Value;
 
@@ -34,7 +34,10 @@ fn words(text: &str) -> String {
 fn untyped(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(untyped).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), untyped(value))).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (key.clone(), untyped(value)))
+            .collect(),
         Value::String(text) => match serde_json::from_str::<Value>(text.trim()) {
             Ok(inner) => untyped(&inner),
             Err(_) => Value::from(match text.trim() {
@@ -85,12 +88,14 @@ impl Comparison<'_> {
         self.case.format.as_deref() == Some(name)
     }
 
-    /// What stands in ours after theirs, if theirs is its beginning.
+    /// The rest of ours after theirs, if theirs is its beginning.
     fn text_beyond(&self) -> Option<String> {
-        words(&self.ours.text).strip_prefix(&words(&self.theirs.text)).map(str::to_owned)
+        words(&self.ours.text)
+            .strip_prefix(&words(&self.theirs.text))
+            .map(str::to_owned)
     }
 
-    /// Whether all of the source is shown, but for markers around the calls.
+    /// True if all of the source is shown, except markers around the calls.
     fn source_is_shown(&self) -> bool {
         self.unmarked(&self.ours.text) == self.unmarked(&self.case.source)
     }
@@ -100,13 +105,13 @@ impl Comparison<'_> {
         self.markers.iter().any(|marker| source.ends_with(marker))
     }
 
-    /// Whether a channel without a label opens after words.
+    /// True if a channel without a label opens after words.
     fn source_opens_late(&self) -> bool {
         let late = self.case.source.split_once("<|channel>");
         late.is_some_and(|(words, rest)| !words.trim().is_empty() && !rest.starts_with("thought"))
     }
 
-    /// Whether something in the source closes a thought.
+    /// True if something in the source closes a thought.
     fn source_closes(&self) -> bool {
         self.case.source.contains("</think>")
     }
@@ -157,7 +162,8 @@ const DIFFERENCES: &[Difference] = &[
             };
             let calls: Vec<Call> = it.ours.calls.iter().filter(offered).cloned().collect();
             let fewer = calls.len() < it.ours.calls.len() && same_calls(&calls, &it.theirs.calls);
-            fewer && it.same_thought() && (words(&it.theirs.text).is_empty() || it.case.source.contains(it.theirs.text.trim()))
+            let shown = words(&it.theirs.text).is_empty() || it.case.source.contains(it.theirs.text.trim());
+            fewer && it.same_thought() && shown
         },
     },
     Difference {
@@ -170,8 +176,8 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         reason: "what is no whole call is shown as it was written, with a notice",
         explains: |it| {
-            let shown =
-                |call: &&Call| call.arguments.as_object().is_some_and(serde_json::Map::is_empty) && it.ours.text.contains(&call.name);
+            let empty = |call: &Call| call.arguments.as_object().is_some_and(serde_json::Map::is_empty);
+            let shown = |call: &&Call| empty(call) && it.ours.text.contains(&call.name);
             let made: Vec<Call> = it.theirs.calls.iter().filter(|call| !shown(call)).cloned().collect();
             let some = !made.is_empty() && same_calls(&made, &it.ours.calls);
             it.broken() && it.same_thought() && (some || it.alike_calls())
@@ -201,7 +207,8 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         reason: "a call that is cut off is none, and is shown with a notice",
         explains: |it| {
-            let known = it.ours.calls.len() < it.theirs.calls.len() && alike_beginning(&it.ours.calls, &it.theirs.calls);
+            let (ours, theirs) = (&it.ours.calls, &it.theirs.calls);
+            let known = ours.len() < theirs.len() && alike_beginning(ours, theirs);
             it.broken() && known && !it.source_ends_whole()
         },
     },
@@ -211,13 +218,15 @@ const DIFFERENCES: &[Difference] = &[
             let whole = |call: &&Call| call.arguments.is_object() && !call.name.contains(char::is_whitespace);
             let calls: Vec<Call> = it.theirs.calls.iter().filter(whole).cloned().collect();
             let named = |call: &Call| call.arguments.is_null() || call.name.contains(['\n', '<']);
-            calls.len() < it.theirs.calls.len() && (it.theirs.calls.iter().any(named) || same_calls(&calls, &it.ours.calls))
+            let theirs = &it.theirs.calls;
+            calls.len() < theirs.len() && (theirs.iter().any(named) || same_calls(&calls, &it.ours.calls))
         },
     },
     Difference {
         reason: "a whole call counts also if the answer ends before what closes it",
         explains: |it| {
-            let known = it.theirs.calls.len() < it.ours.calls.len() && alike_beginning(&it.theirs.calls, &it.ours.calls);
+            let (ours, theirs) = (&it.ours.calls, &it.theirs.calls);
+            let known = theirs.len() < ours.len() && alike_beginning(theirs, ours);
             known && !it.source_ends_whole() && it.same_thought()
         },
     },
@@ -251,12 +260,16 @@ const DIFFERENCES: &[Difference] = &[
         explains: |it| {
             let quoted = it.theirs.calls.iter().all(|call| it.ours.thinking.contains(&call.name));
             let promoted = it.case.kind == "reasoning" && it.holds_marker(&words(&it.ours.thinking));
-            it.ours.calls.is_empty() && quoted && (promoted || !it.theirs.calls.is_empty() && !it.ours.thinking.is_empty())
+            let thought = !it.theirs.calls.is_empty() && !it.ours.thinking.is_empty();
+            it.ours.calls.is_empty() && quoted && (promoted || thought)
         },
     },
     Difference {
         reason: "a closing marker that nothing was opened for is a word, except right after a thought or a call",
-        explains: |it| it.same_calls() && it.same_thought() && it.unmarked(&it.ours.text) == it.unmarked(&it.theirs.text),
+        explains: |it| {
+            let same_words = it.unmarked(&it.ours.text) == it.unmarked(&it.theirs.text);
+            it.same_calls() && it.same_thought() && same_words
+        },
     },
     Difference {
         reason: "the first words of a call are text in the middle of a line, and where no call follows",
@@ -283,10 +296,12 @@ const DIFFERENCES: &[Difference] = &[
             let held = |ours: &str, theirs: &str| {
                 let (ours, theirs) = (words(ours), words(theirs));
                 ours.strip_prefix(&theirs).is_some_and(|rest| {
-                    rest.is_empty() || it.markers.iter().any(|marker| words(marker).starts_with(rest)) || it.is_marker(rest)
+                    let begins = |marker: &&str| words(marker).starts_with(rest);
+                    rest.is_empty() || it.markers.iter().any(begins) || it.is_marker(rest)
                 })
             };
-            it.case.streamed && it.same_calls() && held(&it.ours.text, &it.theirs.text) && held(&it.ours.thinking, &it.theirs.thinking)
+            let texts = held(&it.ours.text, &it.theirs.text);
+            it.case.streamed && it.same_calls() && texts && held(&it.ours.thinking, &it.theirs.thinking)
         },
     },
     Difference {
@@ -441,7 +456,7 @@ const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// Whether these calls are the first of the others.
+/// True if these calls are a prefix of the others.
 fn alike_beginning(first: &[Call], all: &[Call]) -> bool {
     let (first, all) = (loosely(first), loosely(all));
     first

@@ -1,5 +1,6 @@
-//! The test suites of vllm-mlx, llama.cpp, mlx-lm and vLLM as oracles: every case of theirs through the parser that the engine uses, whole
-//! and in pieces. `PONDER_SUITES` names the folder with the cases, which `./dev test --full` collects from the published sources.
+//! The test suites of vllm-mlx, llama.cpp, mlx-lm and vLLM as oracles: every case of theirs through the parser that the
+//! engine uses, whole and in pieces. `PONDER_SUITES` names the folder with the cases, which `./dev test --full`
+//! collects from the published sources.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +22,7 @@ use serde_json::{json, Value};
 struct Case {
     suite: String,
     test: String,
-    /// What the peer's parser tells apart: `calls` or `reasoning` alone, or `both`.
+    /// The kinds that the peer's parser separates: `calls` or `reasoning` alone, or `both`.
     kind: String,
     /// Ours, by name; or the model's template, relative to the sources of its suite.
     format: Option<String>,
@@ -29,12 +30,12 @@ struct Case {
     /// The peer's parser.
     #[serde(default)]
     parser: String,
-    /// Whether it came in pieces.
+    /// True if it was streamed.
     #[serde(default)]
     streamed: bool,
     #[serde(default)]
     opened: bool,
-    /// What the template writes before an answer.
+    /// The template's text before an answer.
     prompt: Option<String>,
     tools: Option<Vec<Value>>,
     source: String,
@@ -104,11 +105,14 @@ impl Speakers {
         let folder = &self.folder;
         self.known.entry(template.to_owned()).or_insert_with(|| {
             let source = std::fs::read_to_string(folder.join(template)).unwrap();
-            let formats: Vec<Splitter> = Splitter::names().map(|name| Splitter::named(name, false, true).unwrap()).collect();
+            let formats: Vec<Splitter> = Splitter::names()
+                .map(|name| Splitter::named(name, false, true).unwrap())
+                .collect();
             let mut markers: Vec<&str> = formats.iter().flat_map(Splitter::markers).collect();
             // Not every template writes the calls that its model makes; LFM2's leaves them to the tokenizer.
-            let known =
-                |marker: &str| source.contains(marker) || marker.starts_with("<|tool_call_") && source.contains("<|tool_list_start|>");
+            let known = |marker: &str| {
+                source.contains(marker) || marker.starts_with("<|tool_call_") && source.contains("<|tool_list_start|>")
+            };
             markers.retain(|marker| marker.starts_with(['<', '[', '◁']) && known(marker));
             markers.sort_unstable();
             markers.dedup();
@@ -120,11 +124,16 @@ impl Speakers {
     fn markers(&self, case: &Case) -> Vec<&'static str> {
         let formats = Splitter::names().filter(|name| case.format.as_deref().is_none_or(|format| format == *name));
         formats
-            .flat_map(|name| Splitter::named(name, false, true).unwrap().markers().collect::<Vec<_>>())
+            .flat_map(|name| {
+                Splitter::named(name, false, true)
+                    .unwrap()
+                    .markers()
+                    .collect::<Vec<_>>()
+            })
             .collect()
     }
 
-    /// What comes of a text in pieces of this many characters or tokens; `None` if the format is not known.
+    /// The result for a text in pieces of this many characters or tokens; `None` if the format is unknown.
     fn read(&mut self, case: &Case, source: &str, opened: bool, size: usize) -> Option<Reading> {
         let tools = Some(case.offered());
         let tools = tools.as_deref();
@@ -162,17 +171,22 @@ fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b)),
-        (Value::Object(a), Value::Object(b)) => a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| alike(a, b))),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| alike(a, b)))
+        }
         _ => a == b,
     }
 }
 
 fn same_calls(a: &[Call], b: &[Call]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && alike(&a.arguments, &b.arguments))
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| a.name == b.name && alike(&a.arguments, &b.arguments))
 }
 
-/// What the peer reads, completed by us as far as its parser tells only one thing apart: one for thoughts leaves the calls in the
-/// content, and one for calls leaves the thoughts there or drops them.
+/// The peer's result, completed by ours where its parser separates only one kind: one for thoughts leaves the calls in
+/// the content, and one for calls leaves the thoughts there or drops them.
 fn expected(case: &Case, ours: &Reading, speakers: &mut Speakers) -> Vec<Reading> {
     let theirs = Reading {
         thinking: case.reasoning.clone(),
@@ -208,15 +222,22 @@ fn expected(case: &Case, ours: &Reading, speakers: &mut Speakers) -> Vec<Reading
 }
 
 fn equal(ours: &Reading, theirs: &Reading) -> bool {
-    ours.thinking.trim() == theirs.thinking.trim() && ours.text.trim() == theirs.text.trim() && same_calls(&ours.calls, &theirs.calls)
+    ours.thinking.trim() == theirs.thinking.trim()
+        && ours.text.trim() == theirs.text.trim()
+        && same_calls(&ours.calls, &theirs.calls)
 }
 
 fn cases(folder: &Path) -> Vec<Case> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     let lines = files.iter().flat_map(|file| {
         let text = std::fs::read_to_string(file).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Case>>()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<Case>>()
     });
     lines.collect()
 }
@@ -241,7 +262,10 @@ fn the_suites_of_others_find_no_fault() {
         };
         for size in [1, 3, 7] {
             if speakers.read(&case, &case.source, case.opened, size).as_ref() != Some(&ours) {
-                torn.push(format!("{} {} in pieces of {size}: {:?}", case.suite, case.test, case.source));
+                torn.push(format!(
+                    "{} {} in pieces of {size}: {:?}",
+                    case.suite, case.test, case.source
+                ));
             }
         }
         let theirs = expected(&case, &ours, &mut speakers);
@@ -286,7 +310,10 @@ const EXAMPLES: [(&str, &str); 5] = [
         "internlm2_tool",
         "<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"a\": 1}}<|action_end|>",
     ),
-    ("granite_20b_fc", "<function_call> {\"name\": \"f\", \"arguments\": {\"a\": 1}}"),
+    (
+        "granite_20b_fc",
+        "<function_call> {\"name\": \"f\", \"arguments\": {\"a\": 1}}",
+    ),
     ("phi4_mini", "functools[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
     ("xlam_llama", "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
     ("xlam_qwen", "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]"),
@@ -345,7 +372,13 @@ fn report(table: &BTreeMap<(&'static str, String), usize>) {
     for row in rows {
         let counts: Vec<String> = suites
             .iter()
-            .map(|suite| table.get(&(row, (*suite).clone())).copied().unwrap_or_default().to_string())
+            .map(|suite| {
+                table
+                    .get(&(row, (*suite).clone()))
+                    .copied()
+                    .unwrap_or_default()
+                    .to_string()
+            })
             .collect();
         println!("report: | {} | {row} |", counts.join(" | "));
     }

@@ -1,7 +1,9 @@
 //! Messages and the headers that say which channel they belong to.
 
-use super::{Call, Machine, MarkerKind, Origin, Span, State};
-use crate::channels::header::{Body, Headers};
+use super::call::ToolCallBlock;
+use super::state::{Machine, Origin, State};
+use crate::channels::event::Span;
+use crate::channels::formats::{Body, Headers, MarkerKind};
 
 impl Machine {
     /// How the format writes headers.
@@ -24,11 +26,16 @@ impl Machine {
         self.state = State::Header { read, origin };
     }
 
-    /// Text of this many bytes came into a header: it goes on, or it is none from the first character that does not fit.
+    /// Text of this many bytes came into a header: it goes on, or it is none from the first character that does not
+    /// fit.
     pub(super) fn header(&mut self, length: usize) {
-        let State::Header { read, origin } = &self.state else { return };
+        let State::Header { read, origin } = &self.state else {
+            return;
+        };
         let (known, headers) = (read.text.len() - length, self.headers());
-        let mut ends = read.text[known..].char_indices().map(|(at, c)| known + at + c.len_utf8());
+        let mut ends = read.text[known..]
+            .char_indices()
+            .map(|(at, c)| known + at + c.len_utf8());
         let ended = |end: &usize| headers == Headers::Lines && read.text[..*end].ends_with('\n');
         let Some(end) = ends.find(|end| ended(end) || !headers.viable(&read.text[..*end])) else {
             return;
@@ -46,7 +53,9 @@ impl Machine {
 
     pub(super) fn mark_in_header(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
         let headers = self.headers();
-        let State::Header { read, origin } = &mut self.state else { return };
+        let State::Header { read, origin } = &mut self.state else {
+            return;
+        };
         match mark {
             MarkerKind::Channel if headers.viable(&format!("{}{spelled}", read.text)) => read.push(spelled, at),
             MarkerKind::HeaderClose if headers.whole(&read.text) => {
@@ -78,7 +87,7 @@ impl Machine {
         self.boundary();
         match body {
             Some(Body::Thought) => self.state = State::Thought { begun: false },
-            Some(Body::Call(name)) => self.state = State::Call(Call::named(name, at + spelled.len())),
+            Some(Body::Call(name)) => self.state = State::Call(ToolCallBlock::named(name, at + spelled.len())),
             body @ (Some(Body::Answer | Body::Calls) | None) => {
                 self.state = State::Answer;
                 self.quoting = headers == Headers::Recipients && body != Some(Body::Calls);

@@ -2,21 +2,25 @@
 
 use protocol::NoticeCode;
 
-use super::{Doubt, Event, Machine, MarkerKind, Origin, Piece, Span, State};
+use super::state::{Ambiguity, Machine, Origin, State};
+use crate::channels::event::{Event, Piece, Span};
+use crate::channels::formats::MarkerKind;
 
 impl Machine {
-    /// Whether the next text is the answer's, as far as it is no marker.
+    /// True if the next text belongs to the answer, unless it is a marker.
     pub(in crate::channels) fn in_answer(&self) -> bool {
-        matches!(self.state, State::Answer) && self.trial.is_none()
+        matches!(self.state, State::Answer) && self.speculation.is_none()
     }
 
-    /// Whether a thought that opens now would show.
+    /// True if a thought that opens now would be shown.
     pub(in crate::channels) fn shows_thoughts(&self) -> bool {
         self.thinking_on && !self.ended
     }
 
     pub(super) fn thought(&mut self, text: &str, at: usize) {
-        let State::Thought { begun } = &mut self.state else { return };
+        let State::Thought { begun } = &mut self.state else {
+            return;
+        };
         let words = text.trim_end();
         if self.ended {
             self.held.clear();
@@ -84,7 +88,7 @@ impl Machine {
         };
     }
 
-    /// Decides as soon as it can whether what stands after an opening marker is the label and a line's end.
+    /// Decides as early as possible whether a label and a line end follow an opening marker.
     pub(super) fn label(&mut self) {
         let (State::Label { read, origin, .. }, Some(label)) = (&self.state, self.format.label) else {
             return;
@@ -127,7 +131,10 @@ impl Machine {
         match (labelled, origin) {
             // The closing marker that comes next repeats the one before.
             (Labelled::Thought, Origin::Repeated) => self.held.clear(),
-            (Labelled::Thought, Origin::Boundary | Origin::Message | Origin::Answer | Origin::Thought { begun: false }) => {
+            (
+                Labelled::Thought,
+                Origin::Boundary | Origin::Message | Origin::Answer | Origin::Thought { begun: false },
+            ) => {
                 self.state = State::Thought { begun: false };
                 self.thought(after, at);
             }
@@ -148,9 +155,11 @@ impl Machine {
                 self.answer(&read.text, read.at);
             }
             // The thought is empty, the closing marker comes next.
-            (Labelled::Thought, Origin::Missing) if after.is_empty() && !read.text.ends_with('\n') => self.open_thought(),
+            (Labelled::Thought, Origin::Missing) if after.is_empty() && !read.text.ends_with('\n') => {
+                self.open_thought()
+            }
             (Labelled::Thought, Origin::Missing) => {
-                self.try_out(Doubt::Unopened, &read.text, read.at);
+                self.speculate(Ambiguity::Unopened, &read.text, read.at);
                 self.say(&read.text, read.at);
                 self.unknown_open = true;
             }
@@ -170,7 +179,9 @@ impl Machine {
         };
         match origin {
             // Whatever it was to become, nothing was said in it.
-            Origin::Boundary | Origin::Message | Origin::Thought { begun: false } if label.starts_with(read.text.trim_end()) => {
+            Origin::Boundary | Origin::Message | Origin::Thought { begun: false }
+                if label.starts_with(read.text.trim_end()) =>
+            {
                 self.state = State::Answer;
             }
             _ => self.decide_label(Labelled::Words),
@@ -180,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// Whether the words that come may be the label of a thought that was closed already, or of one whose opening marker is missing.
+    /// The origin of a possible label of a thought that was closed already, or whose opening marker is missing.
     pub(super) fn may_be_label(&self, words: &str) -> Option<Origin> {
         let label = self.format.label.filter(|_| self.may_open && !words.is_empty())?;
         let begun = label.starts_with(words) || words.trim_end() == label;
@@ -193,7 +204,7 @@ impl Machine {
     }
 }
 
-/// What a label says.
+/// The meaning of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Labelled {
     Thought,
@@ -218,7 +229,7 @@ impl Labelled {
     }
 }
 
-/// Whether a text without a line's end may become a label and one.
+/// True if the text may become a label and a line end.
 fn begins_a_label(text: &str, label: &str) -> bool {
     let word = text.trim_end();
     ANSWERS

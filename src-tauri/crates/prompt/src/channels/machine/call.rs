@@ -1,0 +1,102 @@
+//! A call that is being written.
+
+use crate::channels::event::Span;
+use crate::tool_calls::{self, CallContext, OpenCall, ParsedCalls, Tools};
+
+/// A call that is being written.
+#[derive(Debug, Clone)]
+pub(super) struct ToolCallBlock {
+    /// The tool, if a header named it.
+    pub(super) name: Option<String>,
+    /// The marker that opened it.
+    pub(super) opening: &'static str,
+    pub(super) body: Span,
+    pub(super) open: OpenCall,
+    /// True if the opening marker is missing, so that the body begins with the first words of the call.
+    unwrapped: bool,
+    /// The number of attempts to read it at a marker that might end it, and its length at the last one.
+    readings: u32,
+    read_to: usize,
+}
+
+/// After this many attempts a call is only read again once it is twice as long, so that all attempts together take
+/// linear time.
+const READINGS: u32 = 16;
+
+impl ToolCallBlock {
+    /// The call of a tool that a header named; its arguments begin here.
+    pub(super) fn named(name: String, at: usize) -> Self {
+        Self {
+            name: Some(name),
+            open: OpenCall::arguments(),
+            ..Self::marked("", at)
+        }
+    }
+
+    /// After an opening marker that begins here.
+    pub(super) fn marked(opening: &'static str, at: usize) -> Self {
+        Self {
+            name: None,
+            opening,
+            body: Span::new("", at + opening.len()),
+            open: OpenCall::new(),
+            unwrapped: false,
+            readings: 0,
+            read_to: 0,
+        }
+    }
+
+    /// A call without an opening marker; its first words begin here.
+    pub(super) fn unwrapped(head: &str, at: usize) -> Self {
+        let mut call = Self {
+            open: OpenCall::unwrapped(),
+            unwrapped: true,
+            ..Self::marked("", at)
+        };
+        call.push(head, at);
+        call
+    }
+
+    pub(super) fn push(&mut self, text: &str, at: usize) {
+        self.body.push(text, at);
+        self.open.advance(&self.body.text);
+    }
+
+    /// True if a marker here would be inside a string of the call.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.open.quoted(&self.body.text)
+    }
+
+    /// True if everything that was opened in the call is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.open.is_closed()
+    }
+
+    /// True if no call can begin like this.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.open.is_hopeless()
+    }
+
+    /// True if an attempt to read it at a marker is due.
+    pub(super) fn is_worth_reading(&mut self) -> bool {
+        let worth = self.readings < READINGS || self.body.text.len() >= 2 * self.read_to;
+        if worth {
+            self.readings += 1;
+            self.read_to = self.body.text.len();
+        }
+        worth
+    }
+
+    /// The calls in it if it ends here.
+    pub(super) fn read(&self, tools: &Tools, verbatim: bool, closed: bool) -> Option<ParsedCalls> {
+        let around = CallContext {
+            closed: closed && !self.unwrapped,
+            unwrapped: self.unwrapped,
+            verbatim,
+        };
+        match &self.name {
+            Some(name) => tool_calls::read_arguments(name, &self.body.text),
+            None => tool_calls::read(&self.body.text, tools, around),
+        }
+    }
+}

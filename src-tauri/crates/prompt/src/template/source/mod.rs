@@ -1,0 +1,192 @@
+//! A chat template's source, made ready for minijinja: operators that Python understands otherwise, or that build long
+//! texts, become calls of the functions in [`operators`](super::operators), and what minijinja does not know goes.
+
+mod lexer;
+mod writer;
+
+use crate::error::Result;
+use lexer::{broken, lex, Token};
+use writer::{Writer, RESERVED};
+
+/// Plain text longer than this is counted where it is written.
+const LONG_TEXT: usize = 64;
+
+/// The source for minijinja.
+///
+/// # Errors
+/// If a tag is not closed, or the template uses a reserved name.
+pub(super) fn prepare(source: &str) -> Result<String> {
+    if source.contains(RESERVED) {
+        return Err(broken("a name that begins with __ponder_ is reserved"));
+    }
+    // jinja2 makes all line ends one.
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
+    let mut out = String::with_capacity(source.len() + source.len() / 4);
+    let mut rest = source.as_str();
+    while let Some(at) = next_tag(rest) {
+        write_text(&mut out, &rest[..at]);
+        rest = &rest[at..];
+        let length = if rest.starts_with("{#") {
+            rest.find("#}").ok_or_else(|| broken("a comment is not closed"))? + 2
+        } else {
+            tag(&mut out, rest)?
+        };
+        if rest.starts_with("{#") {
+            out.push_str(&rest[..length]);
+        }
+        rest = &rest[length..];
+    }
+    write_text(&mut out, rest);
+    Ok(out)
+}
+
+/// The offset of the next tag or comment.
+fn next_tag(text: &str) -> Option<usize> {
+    let opens = |at: &usize| matches!(text.as_bytes().get(at + 1), Some(b'{' | b'%' | b'#'));
+    text.match_indices('{').map(|(at, _)| at).find(opens)
+}
+
+/// Writes plain text; a long one with a count between two of its letters, where it touches no blanks.
+fn write_text(out: &mut String, text: &str) {
+    let seam = text
+        .char_indices()
+        .zip(text.chars().skip(1))
+        .find(|((_, left), right)| {
+            let blank_or_brace = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '%' | '#' | '-' | '+');
+            !blank_or_brace(*left) && !blank_or_brace(*right)
+        });
+    match seam.filter(|_| text.len() > LONG_TEXT) {
+        Some(((at, left), _)) => {
+            let at = at + left.len_utf8();
+            out.push_str(&text[..at]);
+            out.push_str(&format!("{{{{ {RESERVED}count({}) }}}}", text.len()));
+            out.push_str(&text[at..]);
+        }
+        None => out.push_str(text),
+    }
+}
+
+/// Writes the tag that `rest` begins with; gives its length. A raw block is taken whole.
+fn tag(out: &mut String, rest: &str) -> Result<usize> {
+    let statement = rest.starts_with("{%");
+    let tokens = lex(rest, statement)?;
+    let end = tokens.end;
+    let word = tokens.list.first().map_or("", |token| token.text);
+    if statement && word == "raw" {
+        let closing = rest[end..]
+            .match_indices("{%")
+            .map(|(at, _)| end + at)
+            .find(|at| {
+                rest[at + 2..]
+                    .trim_start_matches(['-', '+'])
+                    .trim_start()
+                    .starts_with("endraw")
+            })
+            .ok_or_else(|| broken("a raw block is not closed"))?;
+        let length = closing
+            + rest[closing..]
+                .find("%}")
+                .ok_or_else(|| broken("a raw block is not closed"))?
+            + 2;
+        out.push_str(&rest[..length]);
+        return Ok(length);
+    }
+    // `generation` marks an assistant's tokens for training.
+    let plain = match word {
+        "generation" if statement => Some("if true"),
+        "endgeneration" if statement => Some("endif"),
+        _ => None,
+    };
+    if let Some(plain) = plain {
+        let (open, close) = (
+            &rest[..tokens.list[0].start],
+            &rest[tokens.list[0].start + word.len()..end],
+        );
+        out.push_str(&format!("{open}{plain}{close}"));
+        return Ok(end);
+    }
+    let mut writer = Writer::new(rest, &tokens.list);
+    let start = tokens.list.first().map_or(end, |token| token.start);
+    out.push_str(&rest[..start]);
+    out.push_str(&writer.all(&[])?);
+    out.push_str(&rest[tokens.list.last().map_or(start, Token::end)..end]);
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    fn made(source: &str) -> String {
+        prepare(source).unwrap()
+    }
+
+    #[test]
+    fn operators_become_calls() {
+        for (source, expected) in [
+            ("{{ a + b }}", "{{ __ponder_add(a, b) }}"),
+            (
+                "{{ a + b * c ~ d }}",
+                "{{ __ponder_add(a, __ponder_join(__ponder_times(b, c), d)) }}",
+            ),
+            (
+                "{{- a ~ 'x' 'y' ~ -b.c[0]|f(x + 1) -}}",
+                "{{- __ponder_join(a, 'x' 'y', -b.c[0]|f(__ponder_add(x, 1))) -}}",
+            ),
+            (
+                "{%- set ns.x = (a - b) % 2 == 0 if not c + d else e -%}",
+                "{%- set ns.x = __ponder_percent((a - b), 2) == 0 if not __ponder_add(c, d) else e -%}",
+            ),
+            (
+                "{% for m in l[1:] + [x] if m.y is not none %}",
+                "{% for m in __ponder_add(__ponder_slice(l, 1, none), [x]) if m.y is not none %}",
+            ),
+            (
+                "{{ 'a' ~ b is divisibleby 3 }}",
+                "{{ __ponder_join('a', b is divisibleby 3) }}",
+            ),
+            (
+                "{{ x[::-1]['a'] }}{{ {'a': {'b': 1 + 2}} }}",
+                "{{ __ponder_slice(x, none, none, -1)['a'] }}{{ {'a': {'b': __ponder_add(1, 2)}} }}",
+            ),
+            ("{{ 1e-07 - 2 ** 3 }}{{ '}}' }}", "{{ 1e-07 - 2 ** 3 }}{{ '}}' }}"),
+            (
+                "a {%- generation -%} b {% endgeneration %}\r\nc",
+                "a {%- if true -%} b {% endif %}\nc",
+            ),
+            (
+                "{# a + b #}{% raw %}{{ a + b }}{% endraw %}{{ c+d }}",
+                "{# a + b #}{% raw %}{{ a + b }}{% endraw %}{{ __ponder_add(c, d) }}",
+            ),
+        ] {
+            assert_eq!(made(source), expected);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_counted_between_letters() {
+        let text = format!("\n   {}\n  ", "word ".repeat(20));
+        assert_eq!(
+            made(&text),
+            format!("\n   w{{{{ __ponder_count(107) }}}}{}", &text[5..])
+        );
+        assert_eq!(made("short"), "short");
+    }
+
+    #[test]
+    fn what_is_open_is_an_error() {
+        for source in [
+            "{{ a",
+            "{% if",
+            "{# x",
+            "{{ 'a }}",
+            "{% raw %}x",
+            "{{ __ponder_add(1, 2) }}",
+            "{{ a[1:2:3:4] }}",
+        ] {
+            assert!(matches!(prepare(source), Err(Error::TemplateSyntax(_))), "{source}");
+        }
+        assert!(prepare(&format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000))).is_err());
+    }
+}

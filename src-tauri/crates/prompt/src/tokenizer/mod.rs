@@ -1,0 +1,10 @@
+//! Text to token ids and back.
+
+mod detokenizer;
+mod spelling;
+mod text_encoder;
+mod tokens;
+
+pub use detokenizer::Detokenizer;
+pub use text_encoder::TextEncoder;
+pub use tokens::Tokenizer;

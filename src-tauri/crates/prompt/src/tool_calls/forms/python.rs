@@ -1,0 +1,69 @@
+//! Calls as Python: `[f(a=1, b="x"), g()]` of LFM2 and Llama, one on each line of OLMo 3, with Python's or JSON's words
+//! for true, false and nothing.
+
+use serde_json::Map;
+
+use crate::tool_calls::call::{BareCall, ParsedCall, ParsedCalls};
+use crate::tool_calls::python_value::{is_word, Reader};
+use crate::tool_calls::tools::Tools;
+
+/// A list of calls, or one call on each line.
+pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
+    let mut reader = Reader { rest: text };
+    let mut calls = Vec::new();
+    if reader.take("[").is_some() {
+        loop {
+            calls.push(call(&mut reader)?);
+            let comma = reader.take(",").is_some();
+            if reader.take("]").is_some() {
+                break;
+            }
+            if !comma {
+                return None;
+            }
+        }
+    } else {
+        calls.push(call(&mut reader)?);
+        while reader.rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+            let mut next = Reader { rest: reader.rest };
+            let Some(call) = call(&mut next) else { break };
+            calls.push(call);
+            reader = next;
+        }
+    }
+    Some(ParsedCalls {
+        calls,
+        end: text.len() - reader.rest.len(),
+    })
+}
+
+/// Checks for `[f(` at the beginning.
+pub(super) fn bare(text: &str, tools: &Tools) -> BareCall {
+    let name = text.trim_start_matches('[').trim_start();
+    let end = name.find(|c: char| !is_word(c)).unwrap_or(name.len());
+    let begins = name.chars().next().is_none_or(|c| c.is_alphabetic() || c == '_');
+    match name[end..].chars().next() {
+        _ if !begins || text.starts_with("[[") => BareCall::No,
+        None => BareCall::Maybe,
+        Some('(') if end > 0 && tools.may_have(&name[..end]) => BareCall::Yes,
+        Some(_) => BareCall::No,
+    }
+}
+
+/// One call.
+fn call(reader: &mut Reader<'_>) -> Option<ParsedCall> {
+    let name = reader.word()?;
+    // Llama calls its built-in tools by a method.
+    let name = name.strip_suffix(".call").unwrap_or(name).to_owned();
+    reader.take("(")?;
+    let mut arguments = Map::new();
+    while reader.take(")").is_none() {
+        let key = reader.word()?;
+        reader.take("=")?;
+        arguments.insert(key.to_owned(), reader.value(0)?);
+        if reader.take(",").is_none() && !reader.rest.trim_start().starts_with(')') {
+            return None;
+        }
+    }
+    Some((name, arguments.into()))
+}

@@ -1,0 +1,186 @@
+//! Kimi K3's calls: `tool="NAME" index="1"<|sep|>`, then `<|open|>argument key="KEY"
+//! type="string"<|sep|>…<|close|>argument<|sep|>` for each argument or `<|open|>json
+//! type="object"<|sep|>{…}<|close|>json<|sep|>` for all.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use crate::tool_calls::call::{insert, ParsedCalls};
+use crate::tool_calls::tag::{fit, skip_blank, Fit};
+use crate::tool_calls::tools::Tools;
+
+const OPEN: &str = "<|open|>";
+const CLOSE: &str = "<|close|>";
+const SEPARATOR: &str = "<|sep|>";
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// In a tag, up to its end.
+    Tag {
+        start: usize,
+        head: bool,
+    },
+    /// Before an argument or the end.
+    Between,
+    Value {
+        element: &'static str,
+        start: usize,
+    },
+    /// After a closing tag that ends the value if nothing but another argument follows.
+    Closed {
+        element: &'static str,
+        start: usize,
+        end: usize,
+    },
+    Broken,
+}
+
+enum Found {
+    Head(Range<usize>),
+    Tag(Range<usize>),
+    Value(Range<usize>),
+}
+
+/// Tags that are still being written, read from the left.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tags {
+    state: State,
+    at: usize,
+}
+
+impl Tags {
+    pub(super) fn new(at: usize) -> Self {
+        let state = State::Tag { start: at, head: true };
+        Self { state, at }
+    }
+
+    /// Reads on; what more text will tell waits.
+    pub(super) fn advance(&mut self, text: &str) {
+        while self.step(text, false).is_some() {}
+    }
+
+    /// True if text that follows would be inside a value.
+    pub(super) fn quoted(&self) -> bool {
+        matches!(self.state, State::Value { .. })
+    }
+
+    /// True if everything that was opened is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed { .. } | State::Between)
+    }
+
+    fn step(&mut self, text: &str, at_end: bool) -> Option<Found> {
+        loop {
+            match self.state {
+                State::Broken => return None,
+                State::Tag { start, head } => {
+                    let end = self.find(text, &[SEPARATOR], at_end)?;
+                    if head {
+                        self.state = State::Between;
+                        return Some(Found::Head(start..end));
+                    }
+                    let element = if text[start..end].starts_with("json") {
+                        "json"
+                    } else {
+                        "argument"
+                    };
+                    self.state = State::Value {
+                        element,
+                        start: self.at,
+                    };
+                    return Some(Found::Tag(start..end));
+                }
+                State::Between => {
+                    self.at = skip_blank(text, self.at);
+                    let rest = &text[self.at..];
+                    match fit(rest, &[OPEN], at_end) {
+                        Fit::Whole(length) => {
+                            self.at += length;
+                            self.state = State::Tag {
+                                start: self.at,
+                                head: false,
+                            };
+                        }
+                        Fit::No if !rest.is_empty() => self.state = State::Broken,
+                        _ => return None,
+                    }
+                }
+                State::Value { element, start } => {
+                    let end = self.find(text, &[CLOSE, element, SEPARATOR], at_end)?;
+                    self.state = State::Closed { element, start, end };
+                }
+                State::Closed { element, start, end } => {
+                    self.at = skip_blank(text, self.at);
+                    let rest = &text[self.at..];
+                    match fit(rest, &[OPEN, element], at_end) {
+                        Fit::Begun => return None,
+                        Fit::No if !rest.is_empty() => self.state = State::Value { element, start },
+                        _ => {
+                            self.state = State::Between;
+                            return Some(Found::Value(start..end));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes over the next tag of these pieces; the result is where it begins.
+    fn find(&mut self, text: &str, pieces: &[&str], at_end: bool) -> Option<usize> {
+        loop {
+            let Some(at) = text[self.at..].find('<').map(|found| self.at + found) else {
+                self.at = text.len();
+                return None;
+            };
+            match fit(&text[at..], pieces, at_end) {
+                Fit::Whole(length) => {
+                    self.at = at + length;
+                    return Some(at);
+                }
+                Fit::Begun => {
+                    self.at = at;
+                    return None;
+                }
+                Fit::No => self.at = at + 1,
+            }
+        }
+    }
+}
+
+/// The one call.
+pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
+    let mut tags = Tags::new(0);
+    let (mut name, mut arguments) = (String::new(), Map::new());
+    let mut tag = "";
+    while let Some(found) = tags.step(text, true) {
+        match found {
+            Found::Head(head) => name = attribute(&text[head], "tool")?,
+            Found::Tag(found) => tag = &text[found],
+            Found::Value(value) if tag.starts_with("json") => {
+                arguments.extend(serde_json::from_str::<Map<String, Value>>(&text[value]).ok()?);
+            }
+            Found::Value(value) => {
+                let key = attribute(tag, "key")?;
+                let value = &text[value];
+                let typed = match attribute(tag, "type").as_deref() {
+                    Some("string") | None => value.into(),
+                    Some(_) => serde_json::from_str(value).unwrap_or_else(|_| tools.value(&name, &key, value)),
+                };
+                insert(&mut arguments, &key, typed)?;
+            }
+        }
+    }
+    let whole = matches!(tags.state, State::Between) && tags.at == text.len() && !name.is_empty();
+    whole.then(|| ParsedCalls {
+        calls: vec![(name, arguments.into())],
+        end: text.len(),
+    })
+}
+
+/// An attribute of a tag. The quotation mark and what marks it are escaped, as the template has them.
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let (_, rest) = tag.split_once(&format!("{name}=\""))?;
+    let (value, _) = rest.split_once('"')?;
+    Some(value.replace("&quot;", "\"").replace("&amp;", "&"))
+}
