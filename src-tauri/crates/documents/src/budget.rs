@@ -5,7 +5,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::kind::DocumentKind;
 
 /// How long a file may be read. A thousand pages take about two seconds.
 const TIME: Duration = Duration::from_secs(20);
@@ -16,10 +17,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Enough for what parsers of nested objects need below their own limits of depth.
 const STACK: usize = 64 << 20;
 
-/// What reading a file may still cost.
+/// The time that reading a file may still take.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    kind: Kind,
+    kind: DocumentKind,
     ends: Instant,
 }
 
@@ -33,7 +34,7 @@ impl Budget {
     }
 }
 
-fn too_slow(kind: Kind) -> Error {
+fn too_slow(kind: DocumentKind) -> Error {
     Error::broken(kind, "reading it takes too long")
 }
 
@@ -41,20 +42,27 @@ fn too_slow(kind: Kind) -> Error {
 ///
 /// # Errors
 /// Those of `work`; `Broken` if it panics or does not end.
-pub(crate) fn run<T: Send + 'static>(kind: Kind, work: impl FnOnce(&Budget) -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) fn run<T: Send + 'static>(
+    kind: DocumentKind,
+    work: impl FnOnce(&Budget) -> Result<T> + Send + 'static,
+) -> Result<T> {
     let (sender, answer) = mpsc::sync_channel(1);
     let budget = Budget {
         kind,
         ends: Instant::now() + TIME,
     };
     let contradicts = move || Error::broken(kind, "its contents contradict each other");
-    let thread = thread::Builder::new().name("document".into()).stack_size(STACK).spawn(move || {
-        let done = catch_unwind(AssertUnwindSafe(|| work(&budget)));
-        // A panic with an error of ours is how a reader without a way to fail is ended.
-        let done = done.unwrap_or_else(|panic| Err(panic.downcast::<Error>().map_or_else(|_| contradicts(), |error| *error)));
-        // Nobody may wait any more.
-        let _ = sender.send(done);
-    });
+    let thread = thread::Builder::new()
+        .name("document".into())
+        .stack_size(STACK)
+        .spawn(move || {
+            let done = catch_unwind(AssertUnwindSafe(|| work(&budget)));
+            // A panic with an error of ours is how a reader without a way to fail is ended.
+            let done = done
+                .unwrap_or_else(|panic| Err(panic.downcast::<Error>().map_or_else(|_| contradicts(), |error| *error)));
+            // The receiver may be gone.
+            let _ = sender.send(done);
+        });
     if thread.is_err() {
         return Err(Error::broken(kind, "this computer has no thread free for it"));
     }
@@ -64,7 +72,7 @@ pub(crate) fn run<T: Send + 'static>(kind: Kind, work: impl FnOnce(&Budget) -> R
     })
 }
 
-/// Ends a reader that has no way to fail.
+/// Ends a reader that cannot return an error.
 pub(crate) fn end(error: Error) -> ! {
     // Without the hook: nothing is wrong with the program.
     std::panic::resume_unwind(Box::new(error))
@@ -76,18 +84,23 @@ mod tests {
 
     #[test]
     fn a_reader_that_panics_makes_its_file_a_broken_one() {
-        let panicked: Result<()> = run(Kind::Pdf, |_| std::panic::resume_unwind(Box::new("index out of range")));
-        assert_eq!(panicked, Err(Error::broken(Kind::Pdf, "its contents contradict each other")));
-        let ended: Result<()> = run(Kind::Pdf, |_| end(Error::too_much_text()));
+        let panicked: Result<()> = run(DocumentKind::Pdf, |_| {
+            std::panic::resume_unwind(Box::new("index out of range"))
+        });
+        assert_eq!(
+            panicked,
+            Err(Error::broken(DocumentKind::Pdf, "its contents contradict each other"))
+        );
+        let ended: Result<()> = run(DocumentKind::Pdf, |_| end(Error::too_much_text()));
         assert_eq!(ended, Err(Error::too_much_text()));
     }
 
     #[test]
     fn time_that_is_over_is_an_error() {
         let budget = Budget {
-            kind: Kind::Html,
+            kind: DocumentKind::Html,
             ends: Instant::now(),
         };
-        assert_eq!(budget.check(), Err(too_slow(Kind::Html)));
+        assert_eq!(budget.check(), Err(too_slow(DocumentKind::Html)));
     }
 }

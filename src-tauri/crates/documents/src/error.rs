@@ -2,7 +2,8 @@
 
 use protocol::ErrorCode;
 
-use crate::{Kind, MAX_TEXT};
+use crate::kind::DocumentKind;
+use crate::limits::MAX_TEXT;
 
 /// An error of this room. Messages say what is wrong with the file and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,9 +11,9 @@ pub enum Error {
     /// A kind of file that is not known, or known and not read.
     #[error("{what} cannot be read; {advice}")]
     UnknownKind {
-        /// What it is, such as `an Excel workbook`.
+        /// A description of the file, such as `an Excel workbook`.
         what: &'static str,
-        /// What to do about it.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// The file is damaged, cut short, or built to do harm.
@@ -20,7 +21,7 @@ pub enum Error {
     Broken {
         /// Its kind, such as `PDF`.
         kind: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A password is needed, or rights are kept back.
@@ -31,7 +32,7 @@ pub enum Error {
     NoText {
         /// Its kind.
         kind: &'static str,
-        /// What to do about it.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// It is larger than is sensible.
@@ -40,19 +41,26 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn broken(kind: Kind, reason: impl Into<String>) -> Self {
+    pub(crate) fn broken(kind: DocumentKind, reason: impl Into<String>) -> Self {
         Self::Broken {
             kind: kind.name(),
             reason: reason.into(),
         }
     }
 
-    pub(crate) fn no_text(kind: Kind) -> Self {
+    pub(crate) fn no_text(kind: DocumentKind) -> Self {
         let advice = match kind {
-            Kind::Pdf => "if its pages are scanned, add them as pictures",
-            Kind::Text | Kind::Markdown | Kind::Csv | Kind::Html | Kind::Docx => "add another one",
+            DocumentKind::Pdf => "if its pages are scanned, add them as pictures",
+            DocumentKind::Text
+            | DocumentKind::Markdown
+            | DocumentKind::Csv
+            | DocumentKind::Html
+            | DocumentKind::Docx => "add another one",
         };
-        Self::NoText { kind: kind.name(), advice }
+        Self::NoText {
+            kind: kind.name(),
+            advice,
+        }
     }
 
     pub(crate) fn too_much_text() -> Self {

@@ -2,13 +2,13 @@
 
 use protocol::{Excerpt, ExcerptUnit};
 
-/// What divides the pages of a text.
+/// The character between two pages of a text.
 pub const PAGE_BREAK: char = '\u{c}';
 
 /// A longer line counts as several, so that a text of one line has parts, too; in characters.
 const LONGEST_LINE: usize = 2000;
 
-/// What a text is divided into.
+/// The unit of a text's parts: pages if it has page breaks, else lines.
 pub fn unit(text: &str) -> ExcerptUnit {
     match text.contains(PAGE_BREAK) {
         true => ExcerptUnit::Pages,
@@ -34,7 +34,11 @@ fn cut(line: &str) -> Vec<&str> {
     let mut rest = line;
     let mut pieces = Vec::new();
     // The line feed belongs to what it ends.
-    while let Some((at, _)) = rest.char_indices().nth(LONGEST_LINE).filter(|(at, _)| &rest[*at..] != "\n") {
+    while let Some((at, _)) = rest
+        .char_indices()
+        .nth(LONGEST_LINE)
+        .filter(|(at, _)| &rest[*at..] != "\n")
+    {
         let (piece, after) = rest.split_at(at);
         pieces.push(piece);
         rest = after;
@@ -55,7 +59,10 @@ mod tests {
         assert_eq!((unit("a\nb"), unit("a\u{c}")), (ExcerptUnit::Lines, ExcerptUnit::Pages));
         let long = format!("{}\n{}", "é".repeat(2000), "é".repeat(4001));
         assert_eq!(
-            pieces(&long).iter().map(|piece| piece.chars().count()).collect::<Vec<_>>(),
+            pieces(&long)
+                .iter()
+                .map(|piece| piece.chars().count())
+                .collect::<Vec<_>>(),
             [2001, 2000, 2000, 1]
         );
         assert_eq!(pieces(&long).concat(), long);

@@ -1,10 +1,8 @@
-//! Kinds of files, told by their contents; names tell only which text is meant.
-
-use crate::{text, Error, Result};
+//! The kinds of files.
 
 /// The kinds of files that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum DocumentKind {
     /// Plain text, source code, logs, and whatever else is text.
     Text,
     /// Markdown.
@@ -19,32 +17,7 @@ pub enum Kind {
     Docx,
 }
 
-const PLAIN: &str = "save it as PDF or text";
-
-/// Files that are known and not read, by how they begin, and what to do about them.
-const REFUSED: [(&[u8], &str, &str); 16] = [
-    (b"\xd0\xcf\x11\xe0", "an Office file of before 2007", "save it as DOCX, PDF or text"),
-    (b"{\\rtf", "an RTF document", "save it as DOCX, PDF or text"),
-    (b"\x89PNG", "a picture", "add it as a picture"),
-    (b"\xff\xd8\xff", "a picture", "add it as a picture"),
-    (b"GIF8", "a picture", "add it as a picture"),
-    (b"RIFF", "a recording or a picture", "add pictures as PNG or JPEG"),
-    (b"\x1f\x8b", "a compressed file", "unpack it first"),
-    (b"7z\xbc\xaf", "an archive", "unpack it first"),
-    (b"Rar!", "an archive", "unpack it first"),
-    (b"BZh", "a compressed file", "unpack it first"),
-    (b"\xfd7zXZ", "a compressed file", "unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "a compressed file", "unpack it first"),
-    (b"\x7fELF", "a program", PLAIN),
-    (b"MZ", "a program", PLAIN),
-    (b"SQLite format 3", "a database", "export it as CSV"),
-    (b"ID3", "a recording", "add its words as text"),
-];
-
-/// How far the beginning of a PDF may lie from the beginning of its file.
-const PDF_PROLOGUE: usize = 1024;
-
-impl Kind {
+impl DocumentKind {
     /// Such as `text/csv`.
     pub fn media_type(self) -> &'static str {
         match self {
@@ -68,84 +41,11 @@ impl Kind {
             Self::Docx => "Word",
         }
     }
-
-    /// The kind of a file.
-    pub(crate) fn of(bytes: &[u8], name: &str) -> Result<Self> {
-        if bytes.is_empty() {
-            return Err(Error::UnknownKind {
-                what: "an empty file",
-                advice: "add another one",
-            });
-        }
-        let prologue = &bytes[..bytes.len().min(PDF_PROLOGUE)];
-        if prologue.windows(5).any(|window| window == b"%PDF-") {
-            return Ok(Self::Pdf);
-        }
-        if bytes.starts_with(b"PK\x03\x04") {
-            return Ok(Self::Docx);
-        }
-        if let Some((_, what, advice)) = REFUSED.iter().find(|(start, ..)| bytes.starts_with(start)) {
-            // A text may begin with these letters as well as a program.
-            let letters = matches!(
-                *what,
-                "a program" | "a recording" | "a recording or a picture" | "a compressed file"
-            );
-            if !letters || !text::is_text(bytes) {
-                return Err(Error::UnknownKind { what, advice });
-            }
-        }
-        if !text::is_text(bytes) {
-            return Err(Error::UnknownKind {
-                what: "this kind of file",
-                advice: PLAIN,
-            });
-        }
-        Ok(Self::of_text(bytes, name))
-    }
-
-    fn of_text(bytes: &[u8], name: &str) -> Self {
-        match extension(name).as_deref() {
-            Some("md" | "markdown" | "mdown" | "mkd") => Self::Markdown,
-            Some("csv" | "tsv") => Self::Csv,
-            Some("html" | "htm" | "xhtml" | "xht") => Self::Html,
-            None if begins_as_page(bytes) => Self::Html,
-            _ => Self::Text,
-        }
-    }
 }
 
-/// What a name ends with, in small letters; `None` if it says nothing.
+/// The extension of a name in lower case; `None` if there is none.
 pub(crate) fn extension(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
     let plain = (1..=12).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
     (plain && !stem.is_empty()).then(|| extension.to_ascii_lowercase())
-}
-
-fn begins_as_page(bytes: &[u8]) -> bool {
-    let start: Vec<u8> = bytes.iter().take(512).map(u8::to_ascii_lowercase).collect();
-    let start = start.trim_ascii_start();
-    start.starts_with(b"<!doctype html") || start.starts_with(b"<html")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn contents_decide_and_names_tell_texts_apart() {
-        let kinds: [(&[u8], &str, Kind); 9] = [
-            (b"# a", "a.md", Kind::Markdown),
-            (b"a,b", "A.CSV", Kind::Csv),
-            (b"<p>a", "a.htm", Kind::Html),
-            (b" <!DOCTYPE html><p>a", "", Kind::Html),
-            (b"<html>", "component.vue", Kind::Text),
-            (b"fn main() {}", "main.rs", Kind::Text),
-            (b"%PDF-1.7", "letter.txt", Kind::Pdf),
-            (b"PK\x03\x04", "letter.txt", Kind::Docx),
-            (b"MZ is a label of trains", "a.txt", Kind::Text),
-        ];
-        for (bytes, name, kind) in kinds {
-            assert_eq!(Kind::of(bytes, name), Ok(kind), "{name:?}");
-        }
-    }
 }

@@ -1,41 +1,37 @@
-//! Documents: from the bytes of a file to text that a model can be given. Pure: no MLX, network or database; every limit on hostile files stands here,
-//! and is checked before anything is unfolded. Nothing that a file names is loaded.
+//! Documents: from the bytes of a file to text that a model can be given. Pure: no MLX, network or database; every
+//! limit on hostile files stands here, and is checked before anything is unfolded. Nothing that a file names is loaded.
 
 mod budget;
-mod docx;
+mod detect;
 mod error;
 mod excerpt;
-mod html;
+mod formats;
 mod kind;
-mod markdown;
-mod pdf;
-mod pdf_cost;
+mod limits;
 mod quote;
-mod text;
 
 pub use error::{Error, Result};
 pub use excerpt::{pieces, unit, whole, PAGE_BREAK};
-pub use kind::Kind;
+pub use kind::DocumentKind;
+pub use limits::{MAX_BYTES, MAX_TEXT};
 pub use quote::quoted;
 
 use budget::Budget;
+use detect::kind_of;
+use formats::{docx, html, pdf, text};
 
-/// The longest file that is read, in bytes. Most of a PDF of this size are pictures, which nobody unfolds.
-pub const MAX_BYTES: usize = 50_000_000;
-
-/// The longest text that is kept, in bytes: more than the context of any model holds.
-pub const MAX_TEXT: usize = 10_000_000;
-
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// The kind of file, by its contents and, among texts, by its name.
-    pub kind: Kind,
-    /// Its text: lines end with a line feed, pages with [`PAGE_BREAK`], and there are no other control characters than tabs.
+    pub kind: DocumentKind,
+    /// Its text: lines end with a line feed, pages with [`PAGE_BREAK`], and there are no other control characters than
+    /// tabs.
     pub text: String,
 }
 
-/// Reads a file, on a thread of its own that a file which takes too long is left to. `name` is what it is called; contents decide before it.
+/// Reads a file, on a thread of its own that a file which takes too long is left to. `name` is what it is called;
+/// contents decide before it.
 ///
 /// # Errors
 /// Says what is wrong with the file and what to do about it.
@@ -47,7 +43,7 @@ pub fn read(bytes: Vec<u8>, name: &str) -> Result<Document> {
             MAX_BYTES / 1_000_000
         )));
     }
-    let kind = Kind::of(&bytes, name)?;
+    let kind = kind_of(&bytes, name)?;
     let text = budget::run(kind, move |budget| extract(kind, &bytes, budget))?;
     let text = text::tidy(&text);
     if text.len() > MAX_TEXT {
@@ -62,12 +58,12 @@ pub fn read(bytes: Vec<u8>, name: &str) -> Result<Document> {
     }
 }
 
-fn extract(kind: Kind, bytes: &[u8], budget: &Budget) -> Result<String> {
+fn extract(kind: DocumentKind, bytes: &[u8], budget: &Budget) -> Result<String> {
     let text = match kind {
-        Kind::Pdf => return pdf::text(bytes, budget),
-        Kind::Text | Kind::Markdown | Kind::Csv => text::decode(bytes),
-        Kind::Html => html::text(&text::decode(bytes)?, budget),
-        Kind::Docx => docx::text(bytes, budget),
+        DocumentKind::Pdf => return pdf::text(bytes, budget),
+        DocumentKind::Text | DocumentKind::Markdown | DocumentKind::Csv => text::decode(bytes),
+        DocumentKind::Html => html::text(&text::decode(bytes)?, budget),
+        DocumentKind::Docx => docx::text(bytes, budget),
     };
     // Only a file with pages has page breaks.
     Ok(text?.replace(PAGE_BREAK, "\n"))

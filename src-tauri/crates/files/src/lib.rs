@@ -1,7 +1,7 @@
 //! Small files that are there whole or not at all, whoever reads them and whenever the process ends.
 //!
-//! A file is written under a name that nobody reads and then renamed, which a reader sees as one step. For the data folder there is
-//! [`write_private`], for folders that other people and programs read [`write_shared`].
+//! A file is written under a name that no program reads and then renamed, which a reader sees as one step. For the data
+//! folder there is [`write_private`], for folders that other people and programs read [`write_shared`].
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use tempfile::{Builder, NamedTempFile};
 /// How the name of a draft begins. Only a process that is killed in the middle of writing leaves one behind.
 pub const DRAFT_PREFIX: &str = ".ponder-";
 
-/// What a file that was just written survives.
+/// The failure that a newly written file survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The end of this process: for what is written often or can be made again.
@@ -21,18 +21,24 @@ pub enum Durability {
     PowerLoss,
 }
 
-/// Writes a file that only its owner may read (0600), in one step. Missing folders on the way are made, for their owner alone.
+/// Writes a file that only its owner may read (0600), in one step. Missing folders on the way are made, for their owner
+/// alone.
 ///
 /// # Errors
 /// Those of the file system; the old content is still there then, and no draft is left.
 pub fn write_private(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let folder = folder_of(path)?;
     make_private_folder(folder)?;
-    write(Builder::new().prefix(DRAFT_PREFIX).tempfile_in(folder)?, path, bytes, durability)
+    write(
+        Builder::new().prefix(DRAFT_PREFIX).tempfile_in(folder)?,
+        path,
+        bytes,
+        durability,
+    )
 }
 
-/// Makes a folder that only its owner may look into (0700), and those on the way to it that are missing. One that is there stays as it
-/// is.
+/// Makes a folder that only its owner may look into (0700), and those on the way to it that are missing. One that is
+/// there stays as it is.
 ///
 /// # Errors
 /// Those of the file system.
@@ -56,8 +62,8 @@ pub fn append_private(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Writes a file with the permissions that the umask leaves, in one step. The draft lies in `draft_folder`, on the same file system:
-/// for folders whose readers take every file for one of theirs.
+/// Writes a file with the permissions that the umask leaves, in one step. The draft lies in `draft_folder`, on the same
+/// file system: for folders whose readers take every file for one of theirs.
 ///
 /// # Errors
 /// As [`write_private`].
@@ -145,7 +151,11 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let (private, shared, plain) = (folder.path().join("data/a"), folder.path().join("b"), folder.path().join("c"));
+        let (private, shared, plain) = (
+            folder.path().join("data/a"),
+            folder.path().join("b"),
+            folder.path().join("c"),
+        );
         write_private(&private, b"x", Durability::ProcessCrash).unwrap();
         assert_eq!(mode(private.parent().unwrap()), 0o700);
         let log = private.with_file_name("log");

@@ -2,11 +2,14 @@
 
 use std::ffi::c_void;
 
-use objc2_core_foundation::{CFBoolean, CFData, CFDictionary, CFNumber, CFRetained, CFString, CFType, CGPoint, CGRect, CGSize};
+use objc2_core_foundation::{
+    CFBoolean, CFData, CFDictionary, CFNumber, CFRetained, CFString, CFType, CGPoint, CGRect, CGSize,
+};
 use objc2_core_graphics::{CGBitmapContextCreate, CGColorSpace, CGContext, CGImage, CGImageAlphaInfo};
 use objc2_image_io::{
-    kCGImagePropertyOrientation, kCGImagePropertyPixelHeight, kCGImagePropertyPixelWidth, kCGImageSourceCreateThumbnailFromImageAlways,
-    kCGImageSourceCreateThumbnailWithTransform, kCGImageSourceThumbnailMaxPixelSize, CGImageSource,
+    kCGImagePropertyOrientation, kCGImagePropertyPixelHeight, kCGImagePropertyPixelWidth,
+    kCGImageSourceCreateThumbnailFromImageAlways, kCGImageSourceCreateThumbnailWithTransform,
+    kCGImageSourceThumbnailMaxPixelSize, CGImageSource,
 };
 
 /// A picture of 8 bits a colour.
@@ -50,7 +53,8 @@ pub fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     })
 }
 
-/// The first picture of a file, upright, over white, and no longer on a side than `longest`: larger ones are made smaller while they are read.
+/// The first picture of a file, upright, over white, and no longer on a side than `longest`: larger ones are made
+/// smaller while they are read.
 pub fn decode(bytes: &[u8], longest: u32) -> Option<Decoded> {
     let source = source(bytes)?;
     let yes: &CFType = CFBoolean::new(true).as_ref();

@@ -2,28 +2,14 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use crate::error::{Error, Result};
 use crate::heic;
-use crate::pixels::Rgb;
+use crate::kind::Kind;
+use crate::picture::{still, Picture};
 use crate::raster::{Raster, MAX_BYTES};
 use crate::svg;
-use crate::{Error, Kind, Result};
 
-/// A picture as a person sees it: turned upright, over white where it is transparent, the first frame of what moves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    /// Pixels in a row.
-    pub width: u32,
-    /// Rows.
-    pub height: u32,
-    /// Red, green and blue of each pixel, row by row: `width · height · 3` bytes.
-    pub rgb: Vec<u8>,
-    /// Width and height of the picture in its file, turned upright: those above, except for pictures of more than 32 megapixels, which are halved.
-    pub original: (u32, u32),
-    /// Whether the file has more frames, which are not shown.
-    pub animated: bool,
-}
-
-/// What is known of a picture without unfolding it.
+/// The facts about an image that its header tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
     /// The kind of file, by its first bytes and never by its name.
@@ -45,7 +31,8 @@ pub fn measure(bytes: &[u8]) -> Result<Measured> {
     Ok(Measured { kind, width, height })
 }
 
-/// Unfolds the first frame of a file. Sizes are checked by its header before: 50 MB, 100 megapixels, 16,384 pixels a side, and the memory it will take.
+/// Unfolds the first frame of a file. Sizes are checked by its header before: 50 MB, 100 megapixels, 16,384 pixels a
+/// side, and the memory it will take.
 pub fn decode(bytes: &[u8]) -> Result<Picture> {
     let kind = checked(bytes)?;
     let (rgb, original, animated) = contained(kind, || match kind {
@@ -66,12 +53,6 @@ pub fn decode(bytes: &[u8]) -> Result<Picture> {
     })
 }
 
-/// A picture without other frames.
-pub(crate) fn still(rgb: Rgb, original: Option<(u32, u32)>) -> (Rgb, (u32, u32), bool) {
-    let size = original.unwrap_or((rgb.width, rgb.height));
-    (rgb, size, false)
-}
-
 fn checked(bytes: &[u8]) -> Result<Kind> {
     if bytes.len() > MAX_BYTES {
         return Err(Error::TooLarge(format!(
@@ -83,7 +64,8 @@ fn checked(bytes: &[u8]) -> Result<Kind> {
     Kind::of(bytes)
 }
 
-/// Decoders are other people's code on files from anywhere: if one panics, its file is broken, and nothing else happens.
+/// Decoders are other people's code on files from anywhere: if one panics, its file is broken, and nothing else
+/// happens.
 fn contained<T>(kind: Kind, decode: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
         Err(Error::Broken {

@@ -13,7 +13,7 @@ pub enum Error {
     Broken {
         /// Its kind, such as `PNG`.
         kind: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// It is larger than is sensible.

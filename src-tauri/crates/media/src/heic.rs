@@ -1,23 +1,18 @@
 //! HEIC and AVIF. On macOS the system decodes both, elsewhere a decoder without C or unsafe code takes HEIC.
 
-use crate::pixels::Rgb;
-use crate::{Kind, Result};
-
 #[cfg(target_os = "macos")]
 pub(crate) use system::{size, unfold};
 
 #[cfg(not(target_os = "macos"))]
 pub(crate) use portable::{size, unfold};
 
-/// A picture, its size in the file, and whether it moves.
-type Unfolded = (Rgb, (u32, u32), bool);
-
 #[cfg(target_os = "macos")]
 mod system {
-    use super::{Kind, Result, Rgb, Unfolded};
-    use crate::decode::still;
+    use crate::error::{Error, Result};
+    use crate::kind::Kind;
+    use crate::picture::{still, Unfolded};
+    use crate::pixels::Rgb;
     use crate::raster::check_size;
-    use crate::Error;
 
     /// The longest side that the system unfolds; it shrinks larger pictures while it reads them.
     const LONGEST: u32 = 8192;
@@ -56,11 +51,11 @@ mod portable {
     use heifer::heifer_isobmff::boxes::Property;
     use heifer::heifer_isobmff::HeifFile;
 
-    use super::{Kind, Result, Rgb, Unfolded};
-    use crate::decode::still;
-    use crate::pixels::over_white;
+    use crate::error::{Error, Result};
+    use crate::kind::Kind;
+    use crate::picture::{still, Unfolded};
+    use crate::pixels::{over_white, Rgb};
     use crate::raster::{check_memory, check_size};
-    use crate::Error;
 
     /// Bytes for each pixel: the picture with its alpha, and a turned copy of it.
     const BYTES_PER_PIXEL: u64 = 5;
@@ -77,12 +72,16 @@ mod portable {
                 check_memory(*width, *height, BYTES_PER_PIXEL, 0)?;
             }
         }
-        let of_primary = file.image_size(file.primary_id).map_err(|error| broken(error.to_string()))?;
+        let of_primary = file
+            .image_size(file.primary_id)
+            .map_err(|error| broken(error.to_string()))?;
         let (width, height) = of_primary.ok_or_else(|| broken("it does not say how large it is".into()))?;
         if width == 0 || height == 0 {
             return Err(broken("it has no pixels".into()));
         }
-        let properties = file.item_properties(file.primary_id).map_err(|error| broken(error.to_string()))?;
+        let properties = file
+            .item_properties(file.primary_id)
+            .map_err(|error| broken(error.to_string()))?;
         let quarters: u32 = properties
             .map(|property| {
                 if let Property::Rotation(turns) = property {
@@ -92,7 +91,11 @@ mod portable {
                 }
             })
             .sum();
-        Ok(if quarters % 2 == 1 { (height, width) } else { (width, height) })
+        Ok(if quarters % 2 == 1 {
+            (height, width)
+        } else {
+            (width, height)
+        })
     }
 
     pub(crate) fn unfold(kind: Kind, bytes: &[u8]) -> Result<Unfolded> {
@@ -108,7 +111,8 @@ mod portable {
         for pixel in 0..pixels {
             let [red, green, blue, alpha] = [0, 1, 2, 3].map(|colour| bytes[pixel * 4 + colour]);
             let alpha = if image.has_alpha { alpha } else { 255 };
-            bytes[pixel * 3..pixel * 3 + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
+            bytes[pixel * 3..pixel * 3 + 3]
+                .copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
         }
         bytes.truncate(pixels * 3);
         let rgb = Rgb {

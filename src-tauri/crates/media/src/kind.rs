@@ -1,6 +1,6 @@
 //! Kinds of files, told by their first bytes: names and declared types are often wrong.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The kinds of files that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,7 +110,9 @@ impl Kind {
 
     /// HEIC and AVIF share their container with videos; the brands at its beginning tell them apart.
     fn of_brands(bytes: &[u8]) -> Result<Self> {
-        let length = bytes[..4].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        let length = bytes[..4]
+            .iter()
+            .fold(0, |length, byte| length << 8 | usize::from(*byte));
         let brands = bytes.get(8..length.clamp(12, 256).min(bytes.len())).unwrap_or_default();
         let has = |wanted: [&[u8]; 2]| brands.chunks_exact(4).any(|brand| wanted.contains(&brand));
         if has([b"avif", b"avis"]) {
@@ -123,7 +125,7 @@ impl Kind {
     }
 }
 
-/// Whether the first tag of a text is `svg`, after a declaration, comments and a document type.
+/// True if the first tag of a text is `svg`, after a declaration, comments and a document type.
 fn is_svg(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(PROLOGUE)]);
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
@@ -147,5 +149,9 @@ fn is_svg(bytes: &[u8]) -> bool {
         .take(40)
         .take_while(|letter| !letter.is_whitespace() && *letter != '>')
         .collect();
-    tag.starts_with('<') && tag[1..].rsplit(':').next().is_some_and(|name| name == "svg" || name == "svg/")
+    tag.starts_with('<')
+        && tag[1..]
+            .rsplit(':')
+            .next()
+            .is_some_and(|name| name == "svg" || name == "svg/")
 }

@@ -1,13 +1,17 @@
-//! What a file says besides its picture: where it was taken, by which camera, by whom.
+//! The metadata of an image file: place, camera, author.
 
 use image::metadata::Orientation;
 
-use crate::{decode, Error, Kind, Picture, Result};
+use crate::decode::{decode, measure};
+use crate::error::{Error, Result};
+use crate::kind::Kind;
+use crate::picture::Picture;
 
-/// The same file without the place it was taken at, the camera and other words about it; its pixels are not encoded anew, and orientation and colour
-/// profile stay. Kinds that cannot be cut so (TIFF, and HEIC whose parts are not where they are read) are an error: they are not handed out as they are.
+/// The same file without the place it was taken at, the camera and other words about it; its pixels are not encoded
+/// anew, and orientation and colour profile stay. Kinds that cannot be cut so (TIFF, and HEIC whose parts are not where
+/// they are read) are an error: they are not handed out as they are.
 pub fn strip_metadata(bytes: &[u8]) -> Result<Vec<u8>> {
-    match crate::measure(bytes)?.kind {
+    match measure(bytes)?.kind {
         Kind::Png => png(bytes),
         Kind::Jpeg => jpeg(bytes),
         Kind::Webp => webp(bytes),
@@ -33,7 +37,12 @@ fn written(picture: &Picture) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let encoder = image::codecs::png::PngEncoder::new(&mut file);
     encoder
-        .write_image(&picture.rgb, picture.width, picture.height, image::ExtendedColorType::Rgb8)
+        .write_image(
+            &picture.rgb,
+            picture.width,
+            picture.height,
+            image::ExtendedColorType::Rgb8,
+        )
         .map_err(|error| Error::Broken {
             kind: "PNG",
             reason: error.to_string(),
@@ -58,7 +67,7 @@ fn jpeg(bytes: &[u8]) -> Result<Vec<u8>> {
             // Cut short within its pixels: what is there is still shown.
             return if started { Ok(kept) } else { Err(broken(Kind::Jpeg)) };
         };
-        // What telephones put after the end, such as further pictures and films, stays behind.
+        // Data that phones append, such as further images and films, is dropped.
         if marker == 0xd9 {
             kept.extend([0xff, 0xd9]);
             return Ok(kept);
@@ -201,7 +210,13 @@ fn webp(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Comments and extensions other than those of frames and of how often they repeat.
 fn gif(bytes: &[u8]) -> Result<Vec<u8>> {
-    let table = |flags: u8| if flags & 0x80 != 0 { 3usize << ((flags & 7) + 1) } else { 0 };
+    let table = |flags: u8| {
+        if flags & 0x80 != 0 {
+            3usize << ((flags & 7) + 1)
+        } else {
+            0
+        }
+    };
     let start = 13 + table(*bytes.get(10).ok_or_else(|| broken(Kind::Gif))?);
     let mut kept = bytes.get(..start).ok_or_else(|| broken(Kind::Gif))?.to_vec();
     let mut at = start;
@@ -214,10 +229,15 @@ fn gif(bytes: &[u8]) -> Result<Vec<u8>> {
     loop {
         let (end, needed) = match bytes.get(at) {
             Some(0x21) => {
-                let repeats = bytes.get(at + 2..at + 14).is_some_and(|name| name == b"\x0bNETSCAPE2.0");
+                let repeats = bytes
+                    .get(at + 2..at + 14)
+                    .is_some_and(|name| name == b"\x0bNETSCAPE2.0");
                 (blocks(at + 2), bytes.get(at + 1) == Some(&0xf9) || repeats)
             }
-            Some(0x2c) => (blocks(at + 11 + bytes.get(at + 9).map_or(0, |flags| table(*flags))), true),
+            Some(0x2c) => (
+                blocks(at + 11 + bytes.get(at + 9).map_or(0, |flags| table(*flags))),
+                true,
+            ),
             _ => break,
         };
         if needed {
@@ -244,7 +264,11 @@ fn heic(bytes: &[u8]) -> Result<Vec<u8>> {
             return Err(broken(Kind::Heic));
         }
         for extent in &location.extents {
-            let length = if extent.length == 0 { bytes.len() as u64 } else { extent.length };
+            let length = if extent.length == 0 {
+                bytes.len() as u64
+            } else {
+                extent.length
+            };
             let end = extent.offset.saturating_add(length).min(bytes.len() as u64) as usize;
             if let Some(place) = kept.get_mut(extent.offset.min(end as u64) as usize..end) {
                 place.fill(0);

@@ -3,7 +3,8 @@
 use image::metadata::Orientation;
 use image::ColorType;
 
-/// More pixels than any tower takes; larger pictures are halved, so that what follows needs no more memory than unfolding did.
+/// More pixels than any tower takes; larger pictures are halved, so that what follows needs no more memory than
+/// unfolding did.
 const HUGE: u64 = 32_000_000;
 
 /// Pixels of red, green and blue, row by row.
@@ -40,7 +41,10 @@ impl Rgb {
                 .chunks_exact(2)
                 .flat_map(|pixel| [over_white(pixel[0], pixel[1]); 3])
                 .collect(),
-            ColorType::L16 => bytes.chunks_exact(2).flat_map(|pixel| [narrow(pixel[0], pixel[1]); 3]).collect(),
+            ColorType::L16 => bytes
+                .chunks_exact(2)
+                .flat_map(|pixel| [narrow(pixel[0], pixel[1]); 3])
+                .collect(),
             ColorType::La16 => {
                 let grey = |pixel: &[u8]| over_white(narrow(pixel[0], pixel[1]), narrow(pixel[2], pixel[3]));
                 bytes.chunks_exact(4).flat_map(|pixel| [grey(pixel); 3]).collect()
@@ -62,8 +66,8 @@ impl Rgb {
             }
             ColorType::Rgba16 => {
                 for pixel in 0..pixels {
-                    let [red, green, blue, alpha] =
-                        [0, 1, 2, 3].map(|colour| narrow(bytes[pixel * 8 + colour * 2], bytes[pixel * 8 + colour * 2 + 1]));
+                    let [red, green, blue, alpha] = [0, 1, 2, 3]
+                        .map(|colour| narrow(bytes[pixel * 8 + colour * 2], bytes[pixel * 8 + colour * 2 + 1]));
                     let to = pixel * 3;
                     bytes[to..to + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
                 }
@@ -77,7 +81,8 @@ impl Rgb {
             }
             ColorType::Rgba32F => {
                 for pixel in 0..pixels {
-                    let [red, green, blue, alpha] = [0, 4, 8, 12].map(|colour| from_float(&bytes[pixel * 16 + colour..][..4]));
+                    let [red, green, blue, alpha] =
+                        [0, 4, 8, 12].map(|colour| from_float(&bytes[pixel * 16 + colour..][..4]));
                     let to = pixel * 3;
                     bytes[to..to + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
                 }
@@ -93,7 +98,11 @@ impl Rgb {
         if u64::from(self.width) * u64::from(self.height) <= HUGE || self.width < 2 || self.height < 2 {
             return self;
         }
-        let (width, height, stride) = (self.width as usize / 2, self.height as usize / 2, self.width as usize * 3);
+        let (width, height, stride) = (
+            self.width as usize / 2,
+            self.height as usize / 2,
+            self.width as usize * 3,
+        );
         for row in 0..height {
             for place in 0..width * 3 {
                 let (pixel, colour) = (place / 3, place % 3);
@@ -122,7 +131,9 @@ fn shortened(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
 /// Width and height after a turn.
 pub(crate) fn turned((width, height): (u32, u32), orientation: Orientation) -> (u32, u32) {
     match orientation {
-        Orientation::Rotate90 | Orientation::Rotate270 | Orientation::Rotate90FlipH | Orientation::Rotate270FlipH => (height, width),
+        Orientation::Rotate90 | Orientation::Rotate270 | Orientation::Rotate90FlipH | Orientation::Rotate270FlipH => {
+            (height, width)
+        }
         _ => (width, height),
     }
 }
@@ -130,7 +141,7 @@ pub(crate) fn turned((width, height): (u32, u32), orientation: Orientation) -> (
 /// The picture upright.
 pub(crate) fn oriented(rgb: Rgb, orientation: Orientation) -> Rgb {
     let (w, h) = (rgb.width as usize, rgb.height as usize);
-    // Where the pixel of the upright picture at (x, y) lies in the file's.
+    // The place in the file's image of the upright image's pixel at (x, y).
     let source = |x: usize, y: usize| match orientation {
         Orientation::NoTransforms => (x, y),
         Orientation::FlipHorizontal => (w - 1 - x, y),

@@ -3,8 +3,9 @@
 use checkpoint::image_processor::{Layout, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
+use crate::error::{Error, Result};
+use crate::picture::Picture;
 use crate::resize::resize_rgb;
-use crate::{Error, Picture, Result};
 
 /// The numbers of one view.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +16,13 @@ pub struct ViewPixels {
     pub values: Vec<f32>,
 }
 
-/// Does with a picture what its plan says: one result for each view. The plan has to be of this processor and of the picture's original size.
+/// Does with a picture what its plan says: one result for each view. The plan has to be of this processor and of the
+/// picture's original size.
 pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePlan) -> Result<Vec<ViewPixels>> {
     if picture.rgb.len() != picture.width as usize * picture.height as usize * 3 || picture.rgb.is_empty() {
-        return Err(Error::WrongPlan("it has another number of pixels than its size says".into()));
+        return Err(Error::WrongPlan(
+            "it has another number of pixels than its size says".into(),
+        ));
     }
     let numbers = Numbers::of(&processor.scaling);
     let original = RgbRef {
@@ -27,19 +31,30 @@ pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePla
     };
     let mut last: Option<(Vec<u8>, (u32, u32))> = None;
     for step in &plan.steps {
-        let from = last.as_ref().map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
+        let from = last
+            .as_ref()
+            .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
         last = Some((from.resized(*step, processor), *step));
     }
-    let shown = last.as_ref().map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
+    let shown = last
+        .as_ref()
+        .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
     let tiles = plan.views.len() - usize::from(plan.whole && !plan.views.is_empty());
     let columns = plan.tiles.map_or(1, |(_, columns)| columns.max(1));
     let mut views = Vec::with_capacity(plan.views.len());
     for (index, view) in plan.views.iter().enumerate() {
         if index < tiles {
-            let corner = (index as u32 % columns * view.width, index as u32 / columns * view.height);
+            let corner = (
+                index as u32 % columns * view.width,
+                index as u32 / columns * view.height,
+            );
             views.push(numbers.view(&shown, corner, view, processor.layout)?);
         } else {
-            let from = if processor.sizing.whole_is_of_original() { original } else { shown };
+            let from = if processor.sizing.whole_is_of_original() {
+                original
+            } else {
+                shown
+            };
             let whole = from.resized((view.width, view.height), processor);
             let whole = RgbRef {
                 rgb: &whole,
@@ -73,7 +88,7 @@ impl<'a> RgbRef<'a> {
     }
 }
 
-/// What each of the 256 steps of red, green and blue becomes.
+/// The results for each of the 256 values of red, green and blue.
 struct Numbers([[f32; 256]; 3]);
 
 impl Numbers {
@@ -82,7 +97,9 @@ impl Numbers {
         for (colour, numbers) in numbers.iter_mut().enumerate() {
             for (step, number) in numbers.iter_mut().enumerate() {
                 // Widths of the numbers as in numpy's code, so that no bit differs.
-                let scaled = scaling.factor.map_or(step as f32, |factor| (step as f64 * factor) as f32);
+                let scaled = scaling
+                    .factor
+                    .map_or(step as f32, |factor| (step as f64 * factor) as f32);
                 *number = scaling
                     .normalization
                     .map_or(scaled, |(mean, std)| (scaled - mean[colour]) / std[colour]);
@@ -137,12 +154,19 @@ impl Numbers {
         }
     }
 
-    fn patches(&self, pixels: &RgbRef, (left, top): (u32, u32), (rows, columns): (u32, u32), order: &Order) -> ViewPixels {
+    fn patches(
+        &self,
+        pixels: &RgbRef,
+        (left, top): (u32, u32),
+        (rows, columns): (u32, u32),
+        order: &Order,
+    ) -> ViewPixels {
         let side = order.side as usize;
         let length = 3 * side * side * order.frames as usize;
         let mut values = Vec::with_capacity(rows as usize * columns as usize * length);
         for (row, column) in order.grid(rows, columns) {
-            let lines = (0..order.side).map(|line| pixels.row(left + column * order.side, top + row * order.side + line, order.side));
+            let lines = (0..order.side)
+                .map(|line| pixels.row(left + column * order.side, top + row * order.side + line, order.side));
             match order.colour_by_colour {
                 true => {
                     for (colour, numbers) in self.0.iter().enumerate() {
@@ -159,7 +183,9 @@ impl Numbers {
                 false => {
                     for line in lines {
                         let pixels = line.chunks_exact(3);
-                        values.extend(pixels.flat_map(|pixel| [0, 1, 2].map(|colour| self.0[colour][usize::from(pixel[colour])])));
+                        values.extend(
+                            pixels.flat_map(|pixel| [0, 1, 2].map(|colour| self.0[colour][usize::from(pixel[colour])])),
+                        );
                     }
                 }
             }
@@ -185,7 +211,8 @@ impl Order {
         let block = self.block;
         (0..rows / block).flat_map(move |down| {
             (0..columns / block).flat_map(move |across| {
-                (0..block).flat_map(move |row| (0..block).map(move |column| (down * block + row, across * block + column)))
+                (0..block)
+                    .flat_map(move |row| (0..block).map(move |column| (down * block + row, across * block + column)))
             })
         })
     }

@@ -2,12 +2,15 @@
 
 use std::io::Cursor;
 
-use image::codecs::{bmp::BmpDecoder, gif::GifDecoder, jpeg::JpegDecoder, png::PngDecoder, tiff::TiffDecoder, webp::WebPDecoder};
+use image::codecs::{
+    bmp::BmpDecoder, gif::GifDecoder, jpeg::JpegDecoder, png::PngDecoder, tiff::TiffDecoder, webp::WebPDecoder,
+};
 use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
 
+use crate::error::{Error, Result};
+use crate::kind::Kind;
 use crate::pixels::{oriented, turned, Rgb};
-use crate::{Error, Kind, Result};
 
 /// The longest file.
 pub const MAX_BYTES: usize = 50 << 20;
@@ -89,7 +92,10 @@ impl<'a> Raster<'a> {
         limits.max_image_width = Some(MAX_SIDE);
         limits.max_image_height = Some(MAX_SIDE);
         limits.max_alloc = Some(MAX_UNFOLDED);
-        raster.decoder.set_limits(limits).map_err(|error| broken(kind, &error))?;
+        raster
+            .decoder
+            .set_limits(limits)
+            .map_err(|error| broken(kind, &error))?;
         // A turn that cannot be read leaves the picture as it is.
         raster.orientation = raster.decoder.orientation().unwrap_or(Orientation::NoTransforms);
         Ok(raster)
@@ -100,7 +106,7 @@ impl<'a> Raster<'a> {
         turned(self.decoder.dimensions(), self.orientation)
     }
 
-    /// Whether there are more frames.
+    /// True if there are more frames.
     pub(crate) fn animated(&self) -> bool {
         self.animated
     }
@@ -116,7 +122,9 @@ impl<'a> Raster<'a> {
         }
         bytes.resize(length, 0);
         let kind = self.kind;
-        self.decoder.read_image_boxed(&mut bytes).map_err(|error| broken(kind, &error))?;
+        self.decoder
+            .read_image_boxed(&mut bytes)
+            .map_err(|error| broken(kind, &error))?;
         let rgb = Rgb::of(bytes, (width, height), colours).ok_or_else(|| Error::Broken {
             kind: kind.name(),
             reason: format!("colours of the kind {colours:?} are not read"),

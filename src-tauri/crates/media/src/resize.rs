@@ -1,13 +1,13 @@
 //! Resizing, bit for bit as Pillow 12.3 does: towers were trained on pictures that it made.
 //!
-//! Rows are squeezed first, then columns, each by weights in fixed point and rounded to 8 bits (`libImaging/Resample.c`). Pillow 13 chooses the order by
-//! size, so sharp pictures come out of it otherwise.
+//! Rows are squeezed first, then columns, each by weights in fixed point and rounded to 8 bits
+//! (`libImaging/Resample.c`). Pillow 13 chooses the order by size, so sharp pictures come out of it otherwise.
 
 use std::f64::consts::PI;
 
 use checkpoint::image_processor::Filter;
 
-use crate::Picture;
+use crate::picture::Picture;
 
 /// Bits of a weight after the point.
 const PRECISION: u32 = 22;
@@ -16,7 +16,7 @@ const HALF: i32 = 1 << (PRECISION - 1);
 
 /// For each pixel of the result: the first one of the source that it is made of, and their weights.
 struct Weights {
-    /// Where each window begins and how long it is.
+    /// The start and the length of each window.
     windows: Vec<(usize, usize)>,
     /// Weights of all windows, `stride` for each.
     weights: Vec<i32>,

@@ -1,14 +1,14 @@
-//! Drawings, which are programs of a kind: drawn on white without scripts, entities and anything from outside the file, and only if what they
-//! unfold to is known to be little.
+//! Drawings, which are programs of a kind: drawn on white without scripts, entities and anything from outside the file,
+//! and only if what they unfold to is known to be little.
 
 use std::sync::{Arc, OnceLock};
 
 use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{self, fontdb, roxmltree, Group, ImageHrefResolver, Node, Options, Tree};
 
+use crate::error::{Error, Result};
 use crate::pixels::Rgb;
-use crate::svg_cost::check_elements;
-use crate::{Error, Result};
+use crate::svg_cost::{broken, check_elements};
 
 /// Drawings have no size of their own worth the name: the longer side is brought between these.
 const SMALLEST: f32 = 1024.0;
@@ -51,14 +51,6 @@ pub(crate) fn draw(bytes: &[u8]) -> Result<Rgb> {
     Ok(Rgb { width, height, bytes })
 }
 
-/// An error about a drawing.
-pub(crate) fn broken(reason: impl Into<String>) -> Error {
-    Error::Broken {
-        kind: "SVG",
-        reason: reason.into(),
-    }
-}
-
 impl Drawing {
     fn read(bytes: &[u8]) -> Result<Self> {
         if bytes.len() > MAX_BYTES {
@@ -76,14 +68,19 @@ impl Drawing {
             nodes_limit: MAX_NODES,
             ..Default::default()
         };
-        let document = roxmltree::Document::parse_with_options(text, limits).map_err(|error| broken(error.to_string()))?;
+        let document =
+            roxmltree::Document::parse_with_options(text, limits).map_err(|error| broken(error.to_string()))?;
         check_elements(&document)?;
         let options = Options {
             image_href_resolver: ImageHrefResolver {
                 resolve_data: Box::new(|_, _, _| None),
                 resolve_string: Box::new(|_, _| None),
             },
-            fontdb: if text.contains("<text") { fonts() } else { Arc::default() },
+            fontdb: if text.contains("<text") {
+                fonts()
+            } else {
+                Arc::default()
+            },
             font_family: "sans-serif".into(),
             ..Default::default()
         };
@@ -115,7 +112,11 @@ impl Drawing {
         let largest = f64::from(largest_scale(self.tree.root()) * self.scale);
         let area = |pattern: &Arc<usvg::Pattern>| {
             let (across, down) = pattern.transform().get_scale();
-            f64::from(pattern.rect().width() * across) * f64::from(pattern.rect().height() * down) * largest * largest * 4.0
+            f64::from(pattern.rect().width() * across)
+                * f64::from(pattern.rect().height() * down)
+                * largest
+                * largest
+                * 4.0
         };
         self.tree.patterns().iter().map(area).fold(0.0, f64::max)
     }
@@ -165,9 +166,11 @@ fn fonts() -> Arc<fontdb::Database> {
             .collect();
         let first = |wanted: &[&str]| {
             let found = wanted.iter().find(|name| families.iter().any(|family| family == *name));
-            found.map(|name| (*name).to_owned()).or_else(|| families.first().cloned())
+            found
+                .map(|name| (*name).to_owned())
+                .or_else(|| families.first().cloned())
         };
-        // What a drawing names is seldom there; these look alike on most computers.
+        // Fonts that a drawing names are seldom installed; these look alike on most computers.
         if let Some(family) = first(&["Helvetica", "Arial", "Liberation Sans", "DejaVu Sans", "Noto Sans"]) {
             fonts.set_sans_serif_family(family);
         }
@@ -181,7 +184,13 @@ fn fonts() -> Arc<fontdb::Database> {
         ]) {
             fonts.set_serif_family(family);
         }
-        if let Some(family) = first(&["Menlo", "Courier New", "Liberation Mono", "DejaVu Sans Mono", "Noto Sans Mono"]) {
+        if let Some(family) = first(&[
+            "Menlo",
+            "Courier New",
+            "Liberation Mono",
+            "DejaVu Sans Mono",
+            "Noto Sans Mono",
+        ]) {
             fonts.set_monospace_family(family);
         }
         Arc::new(fonts)

@@ -1,11 +1,11 @@
-//! How many elements a drawing unfolds to: an element may be used by others, which are used by others, so that a few lines are billions.
+//! How many elements a drawing unfolds to: an element may be used by others, which are used by others, so that a few
+//! lines are billions.
 
 use std::collections::HashMap;
 
 use resvg::usvg::roxmltree::{Document, Node, NodeId};
 
-use crate::svg::broken;
-use crate::Result;
+use crate::error::{Error, Result};
 
 /// Elements that a drawing may unfold to.
 const MAX_ELEMENTS: u64 = 200_000;
@@ -29,6 +29,14 @@ const FILTERS: [&str; 13] = [
 ];
 const TRANSFER_FUNCTIONS: [&str; 2] = ["feFuncG", "feFuncB"];
 
+/// An error about a drawing.
+pub(crate) fn broken(reason: impl Into<String>) -> Error {
+    Error::Broken {
+        kind: "SVG",
+        reason: reason.into(),
+    }
+}
+
 /// Refuses a document with scripts, steps of filters that take any time, or more elements than anybody draws.
 pub(crate) fn check_elements(document: &Document) -> Result<()> {
     let mut cost = Cost {
@@ -43,7 +51,9 @@ pub(crate) fn check_elements(document: &Document) -> Result<()> {
             return Err(broken("it has scripts, which are never run"));
         }
         if name.starts_with("fe") && !FILTERS.contains(&name) && !TRANSFER_FUNCTIONS.contains(&name) {
-            return Err(broken(format!("it has a filter of the kind {name}, which is not drawn")));
+            return Err(broken(format!(
+                "it has a filter of the kind {name}, which is not drawn"
+            )));
         }
         if let Some(id) = node.attribute("id") {
             cost.named.entry(id).or_insert(node.id());
@@ -74,13 +84,17 @@ impl<'a> Styles<'a> {
                     continue;
                 }
                 for selector in selectors.split(',') {
-                    // What a rule applies to is its last name.
+                    // A rule applies to its last name.
                     let last = selector
                         .rsplit([' ', '>', '+', '~', '\n', '\t'])
                         .find(|part| !part.is_empty())
                         .unwrap_or("*");
                     let name = last.rsplit(['.', '#']).next().unwrap_or("*");
-                    let name = name.split([':', '[']).next().filter(|name| !name.is_empty()).unwrap_or("*");
+                    let name = name
+                        .split([':', '['])
+                        .next()
+                        .filter(|name| !name.is_empty())
+                        .unwrap_or("*");
                     styles.entry(name).or_default().extend(&found);
                 }
             }

@@ -4,13 +4,15 @@ use checkpoint::image_processor::Filter;
 use image::codecs::jpeg::JpegEncoder;
 use image::ExtendedColorType;
 
+use crate::error::{Error, Result};
+use crate::picture::Picture;
 use crate::resize::resize_rgb;
-use crate::{Error, Picture, Result};
 
 /// Of 100; text stays legible.
 const QUALITY: u8 = 85;
 
-/// The picture as a JPEG file of at most `side` pixels on its longer side, 512 for previews; smaller ones keep their size.
+/// The picture as a JPEG file of at most `side` pixels on its longer side, 512 for previews; smaller ones keep their
+/// size.
 pub fn thumbnail(picture: &Picture, side: u32) -> Result<Vec<u8>> {
     let longer = picture.width.max(picture.height).max(1);
     let shorten = |pixels: u32| match longer > side {

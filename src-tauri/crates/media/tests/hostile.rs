@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::write::ZlibEncoder;
 use flate2::Compression;
 
-/// What peak memory may be, in bytes: the issue's 300 MB.
+/// The limit of peak memory, in bytes.
 #[cfg(target_os = "linux")]
 const MOST: usize = 300 << 20;
 
@@ -23,12 +23,22 @@ fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     named.extend(body);
     let mut sum = flate2::Crc::new();
     sum.update(&named);
-    [(body.len() as u32).to_be_bytes().to_vec(), named, sum.sum().to_be_bytes().to_vec()].concat()
+    [
+        (body.len() as u32).to_be_bytes().to_vec(),
+        named,
+        sum.sum().to_be_bytes().to_vec(),
+    ]
+    .concat()
 }
 
 /// A PNG whose header says what it likes, around any number of zeros.
 fn png(width: u32, height: u32, bits: u8, colours: u8, zeros: u64) -> Vec<u8> {
-    let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[bits, colours, 0, 0, 0]].concat();
+    let header = [
+        &width.to_be_bytes()[..],
+        &height.to_be_bytes(),
+        &[bits, colours, 0, 0, 0],
+    ]
+    .concat();
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::new(6));
     let block = [0u8; 1 << 16];
     let mut left = zeros;
@@ -137,7 +147,7 @@ fn resized_heic(width: u32, height: u32) -> Vec<u8> {
     file
 }
 
-/// Every so many bytes another value.
+/// Another value at a fixed distance of bytes.
 fn scratched(mut file: Vec<u8>, from: usize, every: usize) -> Vec<u8> {
     let mut at = from;
     while at < file.len() {
@@ -180,13 +190,21 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ])
     };
     vec![
-        ("a bomb of 40,000 squared", png(40_000, 40_000, 8, 0, 200_000_000), Refused),
+        (
+            "a bomb of 40,000 squared",
+            png(40_000, 40_000, 8, 0, 200_000_000),
+            Refused,
+        ),
         (
             "a bomb of 16,000 by 6,000 in 64 bits",
             png(16_000, 6_000, 16, 6, 1_000_000),
             Refused,
         ),
-        ("a bomb within all limits of sides", png(16_384, 6_103, 8, 6, 1_000_000), Refused),
+        (
+            "a bomb within all limits of sides",
+            png(16_384, 6_103, 8, 6, 1_000_000),
+            Refused,
+        ),
         ("as large as is unfolded", png(9_000, 7_000, 8, 2, 189_007_000), Shown),
         ("a row of 4 thousand million", png(u32::MAX, 1, 8, 2, 10), Refused),
         ("no pixels at all", png(0, 0, 8, 2, 10), Refused),
@@ -201,8 +219,16 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ("a scratched PNG", scratched(encoded(Png), 60, 7), Either),
         ("half a JPEG", cut(&encoded(Jpeg), 2), Either),
         ("a JPEG of ten bytes", encoded(Jpeg)[..10].to_vec(), Refused),
-        ("a JPEG that says 65,535 squared", jpeg_of(65_535, 65_535, 0xc0), Refused),
-        ("a JPEG that says 16,384 by 6,000", jpeg_of(16_384, 6_000, 0xc0), Refused),
+        (
+            "a JPEG that says 65,535 squared",
+            jpeg_of(65_535, 65_535, 0xc0),
+            Refused,
+        ),
+        (
+            "a JPEG that says 16,384 by 6,000",
+            jpeg_of(16_384, 6_000, 0xc0),
+            Refused,
+        ),
         ("a JPEG that says 16,000 by 5,000", jpeg_of(16_000, 5_000, 0xc0), Either),
         (
             "a progressive JPEG that says 16,000 by 6,000",
@@ -212,7 +238,11 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ("a JPEG without rows", jpeg_of(64, 0, 0xc0), Either),
         ("a JPEG of a frame that is not read", jpeg_of(64, 48, 0xc9), Refused),
         ("a scratched JPEG", scratched(encoded(Jpeg), 30, 5), Either),
-        ("a JPEG of nothing but starts", [0xff, 0xd8, 0xff].repeat(10_000), Refused),
+        (
+            "a JPEG of nothing but starts",
+            [0xff, 0xd8, 0xff].repeat(10_000),
+            Refused,
+        ),
         ("half a WebP", cut(&encoded(WebP), 2), Either),
         ("a scratched WebP", scratched(encoded(WebP), 24, 3), Either),
         (
@@ -222,7 +252,11 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ),
         (
             "a WebP canvas of 16,777,216 squared",
-            [&b"RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\xff\xff\xff\xff\xff\xff"[..], &[0; 40]].concat(),
+            [
+                &b"RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\xff\xff\xff\xff\xff\xff"[..],
+                &[0; 40],
+            ]
+            .concat(),
             Refused,
         ),
         ("an endless GIF", gif(64, 64, 500_000), Either),
@@ -256,7 +290,11 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ("zeros", vec![0; 100_000], Refused),
         ("nothing", Vec::new(), Refused),
         ("a text", b"This is not a picture.".to_vec(), Refused),
-        ("a page", b"<!DOCTYPE html><html><body><svg/></body></html>".to_vec(), Refused),
+        (
+            "a page",
+            b"<!DOCTYPE html><html><body><svg/></body></html>".to_vec(),
+            Refused,
+        ),
         ("a PDF", b"%PDF-1.7\n%\xe2\xe3\n".to_vec(), Refused),
         ("a program", b"\x7fELF\x02\x01\x01".to_vec(), Refused),
     ]
@@ -264,7 +302,9 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
 
 fn others() -> Vec<(&'static str, Vec<u8>, Wanted)> {
     let blur = |deviation: &str| {
-        format!(r##"<filter id="f"><feGaussianBlur stdDeviation="{deviation}"/></filter><rect width="80" height="60" filter="url(#f)"/>"##)
+        format!(
+            r##"<filter id="f"><feGaussianBlur stdDeviation="{deviation}"/></filter><rect width="80" height="60" filter="url(#f)"/>"##
+        )
     };
     let layers = |count: usize| {
         format!(
@@ -368,7 +408,10 @@ fn others() -> Vec<(&'static str, Vec<u8>, Wanted)> {
 #[cfg(target_os = "linux")]
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux says so");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("it has a peak");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .expect("it has a peak");
     line.split_whitespace()
         .nth(1)
         .and_then(|number| number.parse::<usize>().ok())
@@ -387,7 +430,11 @@ fn hostile_files_are_errors_that_say_why_and_take_little_memory() {
         match &decoded {
             Ok(picture) => {
                 assert!(wanted != Refused, "{name} became {}×{}", picture.width, picture.height);
-                assert_eq!(picture.rgb.len(), picture.width as usize * picture.height as usize * 3, "{name}");
+                assert_eq!(
+                    picture.rgb.len(),
+                    picture.width as usize * picture.height as usize * 3,
+                    "{name}"
+                );
                 assert!(measured.is_ok(), "{name} is shown but cannot be measured: {measured:?}");
             }
             Err(error) => {
@@ -398,7 +445,7 @@ fn hostile_files_are_errors_that_say_why_and_take_little_memory() {
             }
         }
         drop(decoded);
-        // What is handed out without its metadata is a picture still, or an error.
+        // A file without its metadata is still an image, or an error.
         if let Ok(stripped) = media::strip_metadata(&file) {
             assert!(!stripped.is_empty(), "{name}");
         }

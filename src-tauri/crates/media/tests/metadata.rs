@@ -27,7 +27,8 @@ fn exif(orientation: u8) -> Vec<u8> {
 fn jpeg(orientation: u8) -> Vec<u8> {
     let plain = encoded(ImageFormat::Jpeg);
     let body = [b"Exif\0\0".to_vec(), exif(orientation)].concat();
-    let segment = |marker: u8, body: &[u8]| [&[0xff, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat();
+    let segment =
+        |marker: u8, body: &[u8]| [&[0xff, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat();
     [
         &plain[..2],
         &segment(0xe1, &body),
@@ -114,14 +115,26 @@ fn holds(file: &[u8], words: &[u8]) -> bool {
 fn words_go_and_the_picture_stays() {
     let mut files = vec![("GIF", gif()), ("HEIC", heic())];
     for orientation in [1, 3, 6] {
-        files.extend([("JPEG", jpeg(orientation)), ("PNG", png(orientation)), ("WebP", webp(orientation))]);
+        files.extend([
+            ("JPEG", jpeg(orientation)),
+            ("PNG", png(orientation)),
+            ("WebP", webp(orientation)),
+        ]);
     }
     for (name, file) in files {
         assert!(holds(&file, SECRET), "{name}");
         let stripped = media::strip_metadata(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!holds(&stripped, SECRET), "{name}");
-        assert_eq!(media::decode(&stripped).expect(name), media::decode(&file).expect(name), "{name}");
-        assert_eq!(media::strip_metadata(&stripped).expect(name), stripped, "{name}: twice is once");
+        assert_eq!(
+            media::decode(&stripped).expect(name),
+            media::decode(&file).expect(name),
+            "{name}"
+        );
+        assert_eq!(
+            media::strip_metadata(&stripped).expect(name),
+            stripped,
+            "{name}: twice is once"
+        );
     }
 }
 
@@ -135,7 +148,11 @@ fn what_has_no_words_keeps_its_bytes() {
         ImageFormat::Bmp,
     ] {
         let file = encoded(format);
-        assert_eq!(media::strip_metadata(&file).expect("it is a picture"), file, "{format:?}");
+        assert_eq!(
+            media::strip_metadata(&file).expect("it is a picture"),
+            file,
+            "{format:?}"
+        );
     }
 }
 

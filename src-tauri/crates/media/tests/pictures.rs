@@ -9,7 +9,7 @@ use protocol::ImageDetail;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Where `./dev test` put what the oracle computed.
+/// The folder in which `./dev test` stores the oracle's results.
 fn figures() -> Option<PathBuf> {
     let folder = std::env::var_os("PONDER_ORACLE_FIGURES").map(|folder| PathBuf::from(folder).join("pictures"));
     if folder.is_none() {
@@ -49,8 +49,8 @@ fn loaded(folder: &std::path::Path, expected: &Value) -> BTreeMap<String, media:
     sizes.iter().map(picture).collect()
 }
 
-/// How far two decoders of a kind may lie apart in all but one of 5,000 places, and in those: the decoder of JPEG spreads colours that were stored
-/// for four pixels with other roundings than libjpeg-turbo, whatever it is set to.
+/// How far two decoders of a kind may lie apart in all but one of 5,000 places, and in those: the decoder of JPEG
+/// spreads colours that were stored for four pixels with other roundings than libjpeg-turbo, whatever it is set to.
 fn allowed(name: &str) -> (u8, u8) {
     match name {
         _ if name.ends_with(".jpg") => (4, 6),
@@ -66,15 +66,27 @@ fn files_are_decoded_as_pillow_decodes_them() {
     for (name, pillow) in loaded(&folder, &expected) {
         let bytes = std::fs::read(folder.join("pictures").join(&name)).expect("a picture");
         let measured = media::measure(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!((measured.width, measured.height), (pillow.width, pillow.height), "{name}");
+        assert_eq!(
+            (measured.width, measured.height),
+            (pillow.width, pillow.height),
+            "{name}"
+        );
         let ours = media::decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((ours.width, ours.height), (pillow.width, pillow.height), "{name}");
         assert_eq!(ours.animated, name.starts_with("animated"), "{name}");
-        let steps = || ours.rgb.iter().zip(&pillow.rgb).map(|(ours, theirs)| ours.abs_diff(*theirs));
+        let steps = || {
+            ours.rgb
+                .iter()
+                .zip(&pillow.rgb)
+                .map(|(ours, theirs)| ours.abs_diff(*theirs))
+        };
         let (usual, most) = allowed(&name);
         let beyond = steps().filter(|step| *step > usual).count();
         let largest = steps().max().expect("pixels");
-        println!("{name}: {largest} steps at most, {beyond} of {} beyond {usual}", ours.rgb.len());
+        println!(
+            "{name}: {largest} steps at most, {beyond} of {} beyond {usual}",
+            ours.rgb.len()
+        );
         assert!(
             largest <= most && beyond * 5000 <= ours.rgb.len(),
             "{name}: {largest} of 255 steps apart, {beyond} beyond {usual}"
@@ -113,12 +125,17 @@ fn numbers_are_those_of_transformers_processors_bit_for_bit() {
     let (mut tensors, mut wrong) = (0, Vec::new());
     for (name, answers) in expected["processors"].as_object().expect("processors") {
         let at = folder.join("processors").join(name);
-        let processor = ImageProcessor::read(&at, &json(at.join("config.json"))).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let processor =
+            ImageProcessor::read(&at, &json(at.join("config.json"))).unwrap_or_else(|error| panic!("{name}: {error}"));
         let processor = processor.unwrap_or_else(|| panic!("{name} is a processor"));
         for (file, answer) in answers.as_object().expect("answers") {
             let picture = &pictures[file];
             // Budgets of our own are above what all of these take; Gemma 4 alone is given more at full detail.
-            let detail = if name == "gemma4" { ImageDetail::Normal } else { ImageDetail::Full };
+            let detail = if name == "gemma4" {
+                ImageDetail::Normal
+            } else {
+                ImageDetail::Full
+            };
             let plan = match processor.plan(picture.width, picture.height, detail) {
                 Ok(plan) => plan,
                 Err(error) => {
@@ -126,7 +143,7 @@ fn numbers_are_those_of_transformers_processors_bit_for_bit() {
                     continue;
                 }
             };
-            // What Pillow cannot resize to nothing has one row or column here.
+            // An image that Pillow cannot resize to nothing has one row or column here.
             if answer.get("error").is_some() {
                 continue;
             }
@@ -134,7 +151,8 @@ fn numbers_are_those_of_transformers_processors_bit_for_bit() {
             if let (rows @ 1.., columns) = size(&answer["tiles"]) {
                 assert_eq!(plan.tiles, Some((rows, columns)), "{name}, {file}");
             }
-            let views = media::preprocess(picture, &processor, &plan).unwrap_or_else(|error| panic!("{name}, {file}: {error}"));
+            let views =
+                media::preprocess(picture, &processor, &plan).unwrap_or_else(|error| panic!("{name}, {file}: {error}"));
             let wanted = answer["views"].as_array().expect("views");
             assert_eq!(views.len(), wanted.len(), "{name}, {file}");
             for (index, (view, wanted)) in views.iter().zip(wanted).enumerate() {

@@ -4,10 +4,13 @@ use documents::{read, Error, MAX_BYTES};
 
 use crate::make::{archive, deflated, docx, pdf, pdf_of, stream};
 
-/// What is said of a file. No message holds a word of a library or of the file.
+/// The error message for a file. None contains words of a library or of the file.
 fn refusal(name: &str, bytes: Vec<u8>) -> Error {
     match read(bytes, name) {
-        Ok(document) => panic!("{name} was read: {:?}", document.text.chars().take(80).collect::<String>()),
+        Ok(document) => panic!(
+            "{name} was read: {:?}",
+            document.text.chars().take(80).collect::<String>()
+        ),
         Err(error) => {
             let said = error.to_string();
             assert!(said.len() < 160 && said.contains(';'), "{name}: {said} says what to do");
@@ -44,7 +47,10 @@ fn what_is_no_document_is_told_by_its_kind() {
     unknown("table.docx", &archive(&[("xl/workbook.xml", b"<workbook/>")]));
     unknown("slides.docx", &archive(&[("ppt/presentation.xml", b"<p/>")]));
     unknown("book.docx", &archive(&[("META-INF/container.xml", b"<c/>")]));
-    unknown("files.docx", &archive(&[("../../etc/passwd", b"x"), ("word/media/a.png", b"x")]));
+    unknown(
+        "files.docx",
+        &archive(&[("../../etc/passwd", b"x"), ("word/media/a.png", b"x")]),
+    );
 }
 
 #[test]
@@ -64,7 +70,11 @@ fn texts_that_break_their_word_or_have_none() {
 fn pages_of_the_web_cost_no_more_than_their_length() {
     let deep = format!("{}end{}", "<div><b><ul><li>".repeat(200_000), "</li>".repeat(1000));
     assert!(read(deep.into_bytes(), "deep.html").unwrap().text.ends_with("end"));
-    assert!(read(format!("a{}", "&amp;&lt;&#x202e;<".repeat(100_000)).into_bytes(), "entities.html").is_ok());
+    assert!(read(
+        format!("a{}", "&amp;&lt;&#x202e;<".repeat(100_000)).into_bytes(),
+        "entities.html"
+    )
+    .is_ok());
     let unclosed = format!("words{}", "<a href='".repeat(50_000));
     assert_eq!(read(unclosed.into_bytes(), "unclosed.html").unwrap().text, "words");
 }
@@ -79,7 +89,10 @@ fn word_documents_that_unfold_or_lie() {
     let laughs = format!("<?xml version=\"1.0\"?><!DOCTYPE w [<!ENTITY a0 \"lol\">{entities}]><w:document><w:body><w:p><w:t>&a9;</w:t></w:p></w:body></w:document>");
     broken("laughs.docx", archive(&[("word/document.xml", laughs.as_bytes())]));
     broken("entity.docx", docx("<w:p><w:r><w:t>&secret;</w:t></w:r></w:p>"));
-    broken("cut.docx", docx("<w:p><w:r><w:t>words</w:t></w:r></w:p>")[..120].to_vec());
+    broken(
+        "cut.docx",
+        docx("<w:p><w:r><w:t>words</w:t></w:r></w:p>")[..120].to_vec(),
+    );
     broken("crossed.docx", docx("<w:p><w:r></w:p></w:r>"));
     broken("archive.docx", b"PK\x03\x04 and then nothing of the kind".to_vec());
     let mut torn = docx(&format!("<w:p><w:r><w:t>{}</w:t></w:r></w:p>", "words ".repeat(5000)));
@@ -144,7 +157,10 @@ fn pdfs_that_unfold_without_end() {
     };
     too_large("bomb.pdf", bombs("/Filter /FlateDecode", &bomb));
     too_large("spelled.pdf", bombs("/Filter /Fl#61teDecode", &bomb));
-    broken("twice.pdf", bombs("/Filter [/FlateDecode /FlateDecode]", &deflated(&bomb)));
+    broken(
+        "twice.pdf",
+        bombs("/Filter [/FlateDecode /FlateDecode]", &deflated(&bomb)),
+    );
     broken("elsewhere.pdf", bombs("/Filter 5 0 R", &bomb));
     // After the first fault the reader goes on where a strict one stops.
     let faulty = [&[0x78, 0x9c, 0x07][..], &vec![0x55; 400_000]].concat();
@@ -161,7 +177,9 @@ fn pdfs_that_draw_without_end() {
             } else {
                 String::new()
             };
-            let entries = format!("/Type /XObject /Subtype /Form /BBox [0 0 10 10] /Resources << /Font << /F1 3 0 R >> {next} >>");
+            let entries = format!(
+                "/Type /XObject /Subtype /Form /BBox [0 0 10 10] /Resources << /Font << /F1 3 0 R >> {next} >>"
+            );
             let draws = if level < 7 {
                 "/N Do ".repeat(10)
             } else {
@@ -181,7 +199,9 @@ fn pdfs_that_draw_without_end() {
     );
     let text = "BT /F1 12 Tf 72 770 Td (Hello) Tj ET /N Do";
     assert_eq!(
-        read(pdf(&[text], "/XObject << /N 6 0 R >>", &[itself]), "itself.pdf").unwrap().text,
+        read(pdf(&[text], "/XObject << /N 6 0 R >>", &[itself]), "itself.pdf")
+            .unwrap()
+            .text,
         "Hello"
     );
     let nested = format!("{}BT /F1 12 Tf 72 770 Td (Hello) Tj ET", "[".repeat(100_000));
@@ -191,7 +211,10 @@ fn pdfs_that_draw_without_end() {
 #[test]
 fn a_pdf_that_is_changed_anywhere_is_text_or_an_error() {
     let whole = pdf(
-        &["BT /F1 12 Tf 72 770 Td (Hello) Tj ET", "BT /F1 12 Tf 72 770 Td (there) Tj ET"],
+        &[
+            "BT /F1 12 Tf 72 770 Td (Hello) Tj ET",
+            "BT /F1 12 Tf 72 770 Td (there) Tj ET",
+        ],
         "",
         &[],
     );

@@ -45,7 +45,8 @@ pub fn pdf_of(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     file
 }
 
-/// A PDF whose pages draw this, with Helvetica as `/F1` and what else `resources` names; `more` are further objects, from number 4 + 2 · pages on.
+/// A PDF whose pages draw this, with Helvetica as `/F1` and what else `resources` names; `more` are further objects,
+/// from number 4 + 2 · pages on.
 pub fn pdf(pages: &[&str], resources: &str, more: &[Vec<u8>]) -> Vec<u8> {
     let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
     let mut objects = vec![
@@ -81,13 +82,21 @@ const NAMESPACE: &str = "xmlns:w=\"http://schemas.openxmlformats.org/wordprocess
 
 /// A document of Word with this body.
 pub fn docx(body: &str) -> Vec<u8> {
-    let xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><w:document {NAMESPACE}><w:body>{body}</w:body></w:document>");
-    archive(&[("[Content_Types].xml", b"<Types/>"), ("word/document.xml", xml.as_bytes())])
+    let xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><w:document {NAMESPACE}><w:body>{body}</w:body></w:document>"
+    );
+    archive(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("word/document.xml", xml.as_bytes()),
+    ])
 }
 
 /// The same with footnotes.
 pub fn docx_with_notes(body: &str, notes: &str) -> Vec<u8> {
     let xml = format!("<w:document {NAMESPACE}><w:body>{body}</w:body></w:document>");
     let notes = format!("<w:footnotes {NAMESPACE}>{notes}</w:footnotes>");
-    archive(&[("word/document.xml", xml.as_bytes()), ("word/footnotes.xml", notes.as_bytes())])
+    archive(&[
+        ("word/document.xml", xml.as_bytes()),
+        ("word/footnotes.xml", notes.as_bytes()),
+    ])
 }

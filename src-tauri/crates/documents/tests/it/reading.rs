@@ -1,6 +1,6 @@
 //! Documents as people have them.
 
-use documents::{pieces, quoted, read, whole, Error, Kind};
+use documents::{pieces, quoted, read, whole, DocumentKind, Error};
 use protocol::{Excerpt, ExcerptUnit};
 
 use crate::make::{docx, docx_with_notes, pdf};
@@ -11,29 +11,41 @@ fn text(bytes: Vec<u8>, name: &str) -> String {
 
 #[test]
 fn texts_come_as_they_are() {
-    for (name, kind) in [("main.rs", Kind::Text), ("notes.md", Kind::Markdown), ("a.csv", Kind::Csv)] {
+    for (name, kind) in [
+        ("main.rs", DocumentKind::Text),
+        ("notes.md", DocumentKind::Markdown),
+        ("a.csv", DocumentKind::Csv),
+    ] {
         let document = read(b"a,b\r\n1,\"x \ty\"\r\n".to_vec(), name).unwrap();
         assert_eq!((document.kind, document.text.as_str()), (kind, "a,b\n1,\"x \ty\"\n"));
     }
-    assert_eq!(text(b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe\x0cend".to_vec(), "a.txt"), "Grüße\nend");
+    assert_eq!(
+        text(b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe\x0cend".to_vec(), "a.txt"),
+        "Grüße\nend"
+    );
 }
 
 #[test]
 fn a_page_is_read_without_what_it_runs() {
-    let page = "<html><head><title>Tea</title><script>steal()</script></head><body><h2>How</h2><p>Pour it.</body></html>";
+    let page =
+        "<html><head><title>Tea</title><script>steal()</script></head><body><h2>How</h2><p>Pour it.</body></html>";
     assert_eq!(text(page.into(), "tea.html"), "Tea\n\n## How\n\nPour it.");
 }
 
 #[test]
 fn the_pages_of_a_pdf_are_read_line_by_line() {
-    let first = "BT /F1 12 Tf 72 770 Td (Hello, ) Tj (world \\(again\\)) Tj 0 -14 Td [(Sec) -20 (ond) -400 (line)] TJ ET \
+    let first =
+        "BT /F1 12 Tf 72 770 Td (Hello, ) Tj (world \\(again\\)) Tj 0 -14 Td [(Sec) -20 (ond) -400 (line)] TJ ET \
         BT /F1 12 Tf 72 700 Td (A paragraph apart) Tj ET";
     let second = "BT /F1 10 Tf 72 770 Td (Name) Tj 150 0 Td (Amount) Tj ET BT /F1 10 Tf 1 0 0 1 72 756 Tm (caf\\351) Tj 3 Tr 1 0 0 1 222 756 Tm (12) Tj ET";
     let document = read(pdf(&[first, second], "", &[]), "letter.txt").unwrap();
-    assert_eq!(document.kind, Kind::Pdf);
+    assert_eq!(document.kind, DocumentKind::Pdf);
     assert_eq!(
         pieces(&document.text),
-        ["Hello, world (again)\nSecond line\n\nA paragraph apart", "Name  Amount\ncafé  12"]
+        [
+            "Hello, world (again)\nSecond line\n\nA paragraph apart",
+            "Name  Amount\ncafé  12"
+        ]
     );
     assert_eq!(whole(&document.text), Excerpt::whole(ExcerptUnit::Pages, 2));
     assert!(quoted("letter.pdf", &document.text, None).contains("[page 2]\nName  Amount"));
@@ -48,8 +60,9 @@ fn a_scanned_pdf_says_what_to_do() {
 
 #[test]
 fn a_word_document_keeps_its_headings_lists_tables_and_notes() {
-    let paragraph =
-        |properties: &str, text: &str| format!("<w:p><w:pPr>{properties}</w:pPr><w:r><w:t xml:space=\"preserve\">{text}</w:t></w:r></w:p>");
+    let paragraph = |properties: &str, text: &str| {
+        format!("<w:p><w:pPr>{properties}</w:pPr><w:r><w:t xml:space=\"preserve\">{text}</w:t></w:r></w:p>")
+    };
     let cell = |text: &str| format!("<w:tc>{}</w:tc>", paragraph("", text));
     let item = "<w:numPr><w:ilvl w:val=\"0\"/><w:numId w:val=\"1\"/></w:numPr>";
     let body = [
@@ -68,7 +81,8 @@ fn a_word_document_keeps_its_headings_lists_tables_and_notes() {
         "<w:footnote w:type=\"separator\" w:id=\"0\"><w:p/></w:footnote><w:footnote w:id=\"1\">{}</w:footnote>",
         paragraph("", "Hot.")
     );
-    let expected = "## Tea & milk\n\nOne word\nmore![^1]\n\n- first\n- second\n\n| x | y |\n| 1 | 2 |\n\nonce\n\n[^1]: Hot.";
+    let expected =
+        "## Tea & milk\n\nOne word\nmore![^1]\n\n- first\n- second\n\n| x | y |\n| 1 | 2 |\n\nonce\n\n[^1]: Hot.";
     assert_eq!(text(docx_with_notes(&body, &notes), "tea.docx"), expected);
-    assert_eq!(read(docx(&body), "tea.docx").unwrap().kind, Kind::Docx);
+    assert_eq!(read(docx(&body), "tea.docx").unwrap().kind, DocumentKind::Docx);
 }

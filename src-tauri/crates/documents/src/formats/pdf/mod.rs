@@ -1,5 +1,7 @@
 //! Text of a PDF: what its pages would draw, by the places where the letters stand.
 
+mod cost;
+
 use hayro_interpret::font::GlyphRun;
 use hayro_interpret::hayro_cmap::BfString;
 use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf};
@@ -10,7 +12,10 @@ use hayro_interpret::{
 };
 
 use crate::budget::{end, Budget};
-use crate::{pdf_cost, Error, Kind, Result, MAX_TEXT, PAGE_BREAK};
+use crate::error::{Error, Result};
+use crate::excerpt::PAGE_BREAK;
+use crate::kind::DocumentKind;
+use crate::limits::MAX_TEXT;
 
 /// The most pages of a file.
 const MAX_PAGES: usize = 5000;
@@ -26,16 +31,20 @@ const MAX_STEPS: u64 = 5_000_000;
 /// # Errors
 /// What is wrong with the file.
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
-    pdf_cost::check(bytes, budget)?;
+    cost::check(bytes, budget)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
-        LoadPdfError::Decryption(_) => Error::Protected(Kind::Pdf.name()),
-        LoadPdfError::Invalid => Error::broken(Kind::Pdf, "its table of contents is damaged"),
+        LoadPdfError::Decryption(_) => Error::Protected(DocumentKind::Pdf.name()),
+        LoadPdfError::Invalid => Error::broken(DocumentKind::Pdf, "its table of contents is damaged"),
     })?;
     let pages = pdf.pages();
     match pages.len() {
-        0 => return Err(Error::broken(Kind::Pdf, "it has no pages")),
+        0 => return Err(Error::broken(DocumentKind::Pdf, "it has no pages")),
         1..=MAX_PAGES => {}
-        more => return Err(Error::TooLarge(format!("it has {more} pages, and at most {MAX_PAGES} are read"))),
+        more => {
+            return Err(Error::TooLarge(format!(
+                "it has {more} pages, and at most {MAX_PAGES} are read"
+            )))
+        }
     }
     let settings = InterpreterSettings {
         render_content: RenderContent::PAGE,
@@ -67,7 +76,7 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     }
     match unknown > known {
         true => Err(Error::NoText {
-            kind: Kind::Pdf.name(),
+            kind: DocumentKind::Pdf.name(),
             advice: "its fonts do not tell which letters they draw; add its pages as pictures",
         }),
         false => Ok(text),
@@ -88,11 +97,11 @@ struct Letters<'b> {
     first_of_run: Option<Placed>,
 }
 
-/// Where a letter stands.
+/// The position of a letter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Placed {
     origin: Point,
-    /// Where the next letter would begin.
+    /// The origin of a letter that would follow.
     end: Point,
     /// Along its line, with the font's size as its length.
     along: Vec2,
@@ -115,7 +124,7 @@ impl<'b> Letters<'b> {
     fn step(&mut self) {
         self.steps += 1;
         if self.steps > MAX_STEPS {
-            end(Error::broken(Kind::Pdf, "one of its pages draws without end"));
+            end(Error::broken(DocumentKind::Pdf, "one of its pages draws without end"));
         }
         if self.steps.is_multiple_of(STEPS) {
             if let Err(error) = self.budget.check() {

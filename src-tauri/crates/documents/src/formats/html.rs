@@ -1,4 +1,5 @@
-//! Text of a page of the web. Only its tokens are read and no tree is built, so that nothing can be nested too deeply; nothing that it names is fetched.
+//! Text of a page of the web. Only its tokens are read and no tree is built, so that nothing can be nested too deeply;
+//! nothing that it names is fetched.
 
 use std::cell::RefCell;
 
@@ -7,11 +8,12 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 
+use super::markdown::Writer;
 use crate::budget::Budget;
-use crate::markdown::Writer;
-use crate::Result;
+use crate::error::{Error, Result};
 
-/// How much is read between two looks at the time, in bytes: a tag's attributes are compared with each other, which costs their square.
+/// How much is read between two looks at the time, in bytes: a tag's attributes are compared with each other, which
+/// costs their square.
 const CHUNK: usize = 4096;
 
 /// The text of a page.
@@ -46,13 +48,13 @@ struct Page(RefCell<Reader>);
 #[derive(Default)]
 struct Reader {
     writer: Writer,
-    /// The element whose text nobody reads, if one is open.
+    /// The open element whose text is skipped, if there is one.
     unread: Option<String>,
     /// Lists within lists.
     lists: usize,
-    /// Whether spaces and ends of lines stand as they are.
+    /// True within `pre`, where spaces and line ends are literal.
     preformatted: bool,
-    failed: Option<crate::Error>,
+    failed: Option<Error>,
 }
 
 impl TokenSink for Page {
@@ -170,17 +172,18 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::kind::DocumentKind;
 
     fn read(page: &'static str) -> String {
-        crate::budget::run(Kind::Html, move |budget| text(page, budget)).expect("a page")
+        crate::budget::run(DocumentKind::Html, move |budget| text(page, budget)).expect("a page")
     }
 
     #[test]
     fn what_a_page_says_is_markdown() {
         let page =
             "<!doctype html><title>Tea</title><style>p{}</style><body><h1>Tea &amp;\n milk</h1><p>One <b>two</b>\n three<br>four</p>\
-            <ul><li>a<li><p>b</p><ul><li>c</ul></ul><table><tr><th>x<th>y<tr><td>1<td><p>2</p></table><pre>  a\n b</pre>\
+            <ul><li>a<li><p>b</p><ul><li>c</ul></ul><table><tr><th>x<th>y<tr><td>1<td><p>2</p></table>\
+            <pre>  a\n b</pre>\
             <script>alert('<p>no</p>')</script><img alt='A cup' src='https://example.org/cup.png'><template><p>never</template>end";
         assert_eq!(
             read(page),

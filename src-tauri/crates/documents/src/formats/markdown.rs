@@ -1,6 +1,7 @@
-//! What HTML and Word say in their marks, as the Markdown that models read best.
+//! The markup of HTML and Word as Markdown, which models read best.
 
-use crate::{Error, Result, MAX_TEXT};
+use crate::error::{Error, Result};
+use crate::limits::MAX_TEXT;
 
 /// Text with headings, lists and tables, as it comes.
 #[derive(Debug, Default)]
@@ -8,11 +9,11 @@ pub(crate) struct Writer {
     out: String,
     /// Line feeds that stand before the next word.
     feeds: usize,
-    /// Whether a space stands before the next word.
+    /// True if a space precedes the next word.
     space: bool,
-    /// What the next block begins with.
+    /// The Markdown prefix of the next block.
     prefix: String,
-    /// Whether the next block is an item of a list, and whether the last one was.
+    /// True if the next block, or the last one, is a list item.
     next_is_item: bool,
     in_list: bool,
     /// Cells that the row has so far.

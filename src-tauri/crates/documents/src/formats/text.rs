@@ -1,10 +1,12 @@
-//! Texts in the encodings that files have.
+//! Text files and their encodings.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 
-use crate::{Error, Kind, Result, PAGE_BREAK};
+use crate::error::{Error, Result};
+use crate::excerpt::PAGE_BREAK;
+use crate::kind::DocumentKind;
 
 /// How much of a file tells whether it is text.
 const SAMPLE: usize = 64 * 1024;
@@ -12,7 +14,7 @@ const SAMPLE: usize = 64 * 1024;
 /// Of how many bytes one may be a control character, in a text.
 const CONTROL_SHARE: usize = 100;
 
-/// Whether a file holds text in an encoding that is read.
+/// True if a file holds text in a supported encoding.
 pub(crate) fn is_text(bytes: &[u8]) -> bool {
     if Encoding::for_bom(bytes).is_some() {
         return true;
@@ -31,7 +33,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String> {
         let (text, broken) = encoding.decode_without_bom_handling(&bytes[mark..]);
         return match broken {
             true => Err(Error::broken(
-                Kind::Text,
+                DocumentKind::Text,
                 format!("it says that it is {}, and is not", encoding.name()),
             )),
             false => Ok(text.into_owned()),
@@ -39,7 +41,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String> {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) if bytes.contains(&0) => Err(Error::broken(Kind::Text, "it holds bytes that are no text")),
+        Err(_) if bytes.contains(&0) => Err(Error::broken(DocumentKind::Text, "it holds bytes that are no text")),
         Err(_) => Ok(WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned()),
     }
 }
@@ -52,7 +54,11 @@ pub(crate) fn tidy(text: &str) -> String {
     };
     let mut out = String::with_capacity(text.len());
     for line in text.split('\n') {
-        out.extend(line.trim_end_matches([' ', '\t']).chars().filter(|letter| is_kept(*letter)));
+        out.extend(
+            line.trim_end_matches([' ', '\t'])
+                .chars()
+                .filter(|letter| is_kept(*letter)),
+        );
         out.push('\n');
     }
     out.pop();

@@ -1,29 +1,30 @@
-//! What a PDF unfolds to, counted before its reader unfolds it, which has no limit of its own. Streams lie in the file as they are, never within others, so
-//! that looking for their keyword finds all of them.
+//! The unpacked size of a PDF's streams, counted before its reader, which has no limit of its own, unpacks them.
+//! Streams are never nested in a file, so searching for their keyword finds all of them.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use weezl::{decode::Decoder, BitOrder, LzwStatus};
 
 use crate::budget::Budget;
-use crate::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::kind::DocumentKind;
 
-/// What one stream may unfold to, in bytes. Pictures are not unfolded, but are counted.
+/// The largest unpacked stream, in bytes. Images are counted although they are never unpacked.
 const MAX_STREAM: u64 = 256 << 20;
 
-/// What all streams may unfold to, in bytes.
+/// The largest sum of all unpacked streams, in bytes.
 const MAX_TOTAL: u64 = 1 << 30;
 
-/// The most that a byte of these methods unfolds to.
+/// The highest compression ratios of these methods.
 const FLATE_RATIO: u64 = 1032;
 const LZW_RATIO: u64 = 4096;
 
-/// How far before its keyword the description of a stream is looked for.
+/// The distance before the keyword within which a stream's dictionary is searched, in bytes.
 const DESCRIPTION: usize = 16 * 1024;
 
-/// Fails if the file is protected, or would unfold to too much.
+/// Fails if the file is protected, or would unpack to too much.
 pub(crate) fn check(bytes: &[u8], budget: &Budget) -> Result<()> {
     if names_encryption(bytes) {
-        return Err(Error::Protected(Kind::Pdf.name()));
+        return Err(Error::Protected(DocumentKind::Pdf.name()));
     }
     let mut total = 0;
     let mut at = 0;
@@ -48,7 +49,7 @@ pub(crate) fn check(bytes: &[u8], budget: &Budget) -> Result<()> {
     Ok(())
 }
 
-/// What stands before a stream and says how it is packed, with names as they are meant.
+/// The dictionary before a stream, which names its filters, with escapes resolved.
 fn description(before: &[u8]) -> Vec<u8> {
     let near = &before[before.len().saturating_sub(DESCRIPTION)..];
     let start = near
@@ -57,7 +58,7 @@ fn description(before: &[u8]) -> Vec<u8> {
     unescaped(&near[start.map_or(0, |start| start + 4)..])
 }
 
-/// What this stream unfolds to, in bytes; at most a little more than is allowed.
+/// The unpacked size of this stream, in bytes. Counting stops a little beyond the limit.
 fn unfolded(description: &[u8], data: &[u8], budget: &Budget) -> Result<u64> {
     let count = |name: &[u8]| description.windows(name.len()).filter(|window| *window == name).count();
     let has = |name: &[u8]| count(name) > 0;
@@ -65,10 +66,10 @@ fn unfolded(description: &[u8], data: &[u8], budget: &Budget) -> Result<u64> {
     let lzw = count(b"LZW");
     let run_length = count(b"RunLengthDecode") + count(b"/RL");
     if flate + lzw + run_length > 1 {
-        return Err(Error::broken(Kind::Pdf, "it is packed more than once"));
+        return Err(Error::broken(DocumentKind::Pdf, "it is packed more than once"));
     }
     if refers(description) {
-        return Err(Error::broken(Kind::Pdf, "it is packed in an unusual way"));
+        return Err(Error::broken(DocumentKind::Pdf, "it is packed in an unusual way"));
     }
     let plain = if has(b"ASCII85Decode") || has(b"/A85") {
         ascii85(data)
@@ -86,7 +87,7 @@ fn unfolded(description: &[u8], data: &[u8], budget: &Budget) -> Result<u64> {
     }
 }
 
-/// Whether how it is packed is said elsewhere.
+/// True if the filter is an indirect reference.
 fn refers(description: &[u8]) -> bool {
     let mut rest = description;
     while let Some(at) = find(rest, b"/Filter") {
@@ -100,9 +101,11 @@ fn refers(description: &[u8]) -> bool {
     false
 }
 
-/// What a stream of deflate unfolds to. The reader goes on where this stops at a fault, so that the most is assumed of the rest.
+/// The unpacked size of a deflate stream. The reader continues past a fault at which this stops, so the highest ratio
+/// is assumed for the rest.
 fn inflated(data: &[u8], budget: &Budget) -> Result<u64> {
-    let has_header = matches!(data, [cmf, flg, ..] if cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31));
+    let is_header = |cmf: u8, flg: u8| cmf & 0x0f == 8 && (u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31);
+    let has_header = matches!(data, [cmf, flg, ..] if is_header(*cmf, *flg));
     let mut rest = if has_header { &data[2..] } else { data };
     let mut inflate = Decompress::new(false);
     let mut out = vec![0; 1 << 16];
@@ -122,7 +125,7 @@ fn inflated(data: &[u8], budget: &Budget) -> Result<u64> {
     }
 }
 
-/// What a stream of LZW unfolds to; after a fault the most is assumed of the rest.
+/// The unpacked size of an LZW stream; after a fault the highest ratio is assumed for the rest.
 fn unlzw(data: &[u8], budget: &Budget) -> Result<u64> {
     let mut decoder = Decoder::with_tiff_size_switch(BitOrder::Msb, 8);
     let mut out = vec![0; 1 << 16];
@@ -151,18 +154,18 @@ fn ascii85(data: &[u8]) -> Vec<u8> {
             _ => {}
         }
         if group.len() == 5 {
-            let value = group
-                .drain(..)
-                .fold(0_u32, |value, digit| value.wrapping_mul(85).wrapping_add(u32::from(digit)));
+            let value = group.drain(..).fold(0_u32, |value, digit| {
+                value.wrapping_mul(85).wrapping_add(u32::from(digit))
+            });
             out.extend(value.to_be_bytes());
         }
     }
     if group.len() > 1 {
         let kept = group.len() - 1;
         group.resize(5, 84);
-        let value = group
-            .iter()
-            .fold(0_u32, |value, digit| value.wrapping_mul(85).wrapping_add(u32::from(*digit)));
+        let value = group.iter().fold(0_u32, |value, digit| {
+            value.wrapping_mul(85).wrapping_add(u32::from(*digit))
+        });
         out.extend(&value.to_be_bytes()[..kept]);
     }
     out
@@ -180,7 +183,7 @@ fn ascii_hex(data: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Whether one of its names is the one that protects a file, however it is spelled.
+/// True if a name in the file is `/Encrypt`, with or without escapes.
 fn names_encryption(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| *byte == b'/') {
@@ -216,7 +219,7 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where these bytes begin.
+/// The offset of the first occurrence of these bytes.
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = bytes[from..].iter().position(|byte| *byte == wanted[0]) {

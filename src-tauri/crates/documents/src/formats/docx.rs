@@ -7,11 +7,12 @@ use quick_xml::Reader;
 use zip::result::ZipError;
 use zip::ZipArchive;
 
+use super::markdown::Writer;
 use crate::budget::Budget;
-use crate::markdown::Writer;
-use crate::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::kind::DocumentKind;
 
-/// What one file of the archive may unfold to, in bytes: a thousand pages have about ten million.
+/// The largest unpacked file of the archive, in bytes. A thousand pages have about ten million.
 const MAX_PART: u64 = 100_000_000;
 
 /// The most files that the archive may name.
@@ -29,7 +30,10 @@ const NOTES: [&str; 2] = ["word/footnotes.xml", "word/endnotes.xml"];
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken_archive)?;
     if archive.len() > MAX_FILES {
-        return Err(Error::broken(Kind::Docx, "it holds more files than a document has"));
+        return Err(Error::broken(
+            DocumentKind::Docx,
+            "it holds more files than a document has",
+        ));
     }
     let Some(main) = main_part(&archive) else {
         return Err(other_archive(&archive));
@@ -47,7 +51,9 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
 /// The name of the file with the document's text. Word calls it so; others number it.
 fn main_part(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<String> {
     let is_main = |name: &str| {
-        let number = name.strip_prefix("word/document").and_then(|rest| rest.strip_suffix(".xml"));
+        let number = name
+            .strip_prefix("word/document")
+            .and_then(|rest| rest.strip_suffix(".xml"));
         number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
     archive
@@ -57,7 +63,7 @@ fn main_part(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<String> {
         .map(|name| name.into_owned())
 }
 
-/// What an archive is that holds no text of Word.
+/// The error for an archive that is no Word document, which names the kind that it is.
 fn other_archive(archive: &ZipArchive<Cursor<&[u8]>>) -> Error {
     let holds = |start: &str| archive.file_names().flatten().any(|name| name.starts_with(start));
     let (what, advice) = match () {
@@ -74,11 +80,11 @@ fn other_archive(archive: &ZipArchive<Cursor<&[u8]>>) -> Error {
 fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>> {
     let file = archive.by_name(name).map_err(broken_archive)?;
     if file.encrypted() {
-        return Err(Error::Protected(Kind::Docx.name()));
+        return Err(Error::Protected(DocumentKind::Docx.name()));
     }
     let mut bytes = Vec::new();
     let read = file.take(MAX_PART + 1).read_to_end(&mut bytes);
-    read.map_err(|_| Error::broken(Kind::Docx, "its archive is damaged"))?;
+    read.map_err(|_| Error::broken(DocumentKind::Docx, "its archive is damaged"))?;
     match bytes.len() as u64 > MAX_PART {
         true => Err(Error::TooLarge("it unfolds to more than 100 MB".into())),
         false => Ok(bytes),
@@ -87,24 +93,24 @@ fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>> 
 
 fn broken_archive(error: ZipError) -> Error {
     match error {
-        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Error::Protected(Kind::Docx.name()),
-        ZipError::UnsupportedArchive(_) => Error::broken(Kind::Docx, "its archive is packed in an unusual way"),
-        _ => Error::broken(Kind::Docx, "its archive is damaged"),
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Error::Protected(DocumentKind::Docx.name()),
+        ZipError::UnsupportedArchive(_) => Error::broken(DocumentKind::Docx, "its archive is packed in an unusual way"),
+        _ => Error::broken(DocumentKind::Docx, "its archive is damaged"),
     }
 }
 
-/// What is being read of a document.
+/// The reader's position in a document.
 #[derive(Default)]
 struct State {
-    /// Whether letters belong to the text: within `w:t`.
+    /// True within `w:t`, whose letters belong to the text.
     text: bool,
-    /// How many elements are open within one that nobody reads.
+    /// The number of open elements that are skipped.
     unread: usize,
     /// The level of the heading that the paragraph is, from 1.
     heading: Option<usize>,
     /// How deep the item of a list lies that the paragraph is, from 0.
     item: Option<usize>,
-    /// Whether the paragraph's properties are being read, before which nothing of it is written.
+    /// True while the paragraph's properties are read; its text follows them.
     properties: bool,
     /// Tables within cells are part of the cell.
     tables: usize,
@@ -118,11 +124,11 @@ fn read(xml: &[u8], writer: &mut Writer, budget: &Budget) -> Result<()> {
             budget.check()?;
         }
         let event = reader.read_event();
-        let event = event.map_err(|_| Error::broken(Kind::Docx, "its XML is damaged"))?;
+        let event = event.map_err(|_| Error::broken(DocumentKind::Docx, "its XML is damaged"))?;
         match event {
             Event::Eof => break,
             // No document of Word has one; it is where entities are made that unfold without end.
-            Event::DocType(_) => return Err(Error::broken(Kind::Docx, "it declares a type of its own")),
+            Event::DocType(_) => return Err(Error::broken(DocumentKind::Docx, "it declares a type of its own")),
             Event::Start(_) | Event::End(_) if state.unread > 0 => match event {
                 Event::Start(_) => state.unread += 1,
                 _ => state.unread -= 1,
@@ -149,7 +155,8 @@ fn read(xml: &[u8], writer: &mut Writer, budget: &Budget) -> Result<()> {
                         _ => None,
                     },
                 };
-                let letter = known.ok_or_else(|| Error::broken(Kind::Docx, "it names letters that it does not have"))?;
+                let letter =
+                    known.ok_or_else(|| Error::broken(DocumentKind::Docx, "it names letters that it does not have"))?;
                 writer.verbatim(letter.encode_utf8(&mut [0; 4]))?;
             }
             _ => {}
@@ -166,7 +173,9 @@ fn open(start: &BytesStart<'_>, state: &mut State, writer: &mut Writer) {
         "pPr" => state.properties = true,
         "pStyle" if state.properties => {
             state.heading = value(start).and_then(|style| {
-                let level = style.strip_prefix("Heading").or_else(|| style.strip_prefix("berschrift"))?;
+                let level = style
+                    .strip_prefix("Heading")
+                    .or_else(|| style.strip_prefix("berschrift"))?;
                 level.trim().parse().ok()
             });
             if value(start).is_some_and(|style| style == "Title") {
@@ -197,7 +206,7 @@ fn open(start: &BytesStart<'_>, state: &mut State, writer: &mut Writer) {
         }
         "tr" if state.tables == 1 => writer.row(),
         "tc" if state.tables == 1 => writer.cell(),
-        // What was deleted, and what older programs show in place of what stands beside it.
+        // Deleted text, and fallbacks of newer elements for older programs.
         "del" | "moveFrom" | "Fallback" => state.unread = 1,
         _ => {}
     }

@@ -1,0 +1,107 @@
+//! The kind of a file, told by its contents; its name tells only which text is meant.
+
+use crate::error::{Error, Result};
+use crate::formats::text;
+use crate::kind::{extension, DocumentKind};
+
+const PLAIN: &str = "save it as PDF or text";
+
+/// Files that are known and not read, by how they begin, and what to do about them.
+const REFUSED: [(&[u8], &str, &str); 16] = [
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an Office file of before 2007",
+        "save it as DOCX, PDF or text",
+    ),
+    (b"{\\rtf", "an RTF document", "save it as DOCX, PDF or text"),
+    (b"\x89PNG", "a picture", "add it as a picture"),
+    (b"\xff\xd8\xff", "a picture", "add it as a picture"),
+    (b"GIF8", "a picture", "add it as a picture"),
+    (b"RIFF", "a recording or a picture", "add pictures as PNG or JPEG"),
+    (b"\x1f\x8b", "a compressed file", "unpack it first"),
+    (b"7z\xbc\xaf", "an archive", "unpack it first"),
+    (b"Rar!", "an archive", "unpack it first"),
+    (b"BZh", "a compressed file", "unpack it first"),
+    (b"\xfd7zXZ", "a compressed file", "unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "a compressed file", "unpack it first"),
+    (b"\x7fELF", "a program", PLAIN),
+    (b"MZ", "a program", PLAIN),
+    (b"SQLite format 3", "a database", "export it as CSV"),
+    (b"ID3", "a recording", "add its words as text"),
+];
+
+/// How far the beginning of a PDF may lie from the beginning of its file.
+const PDF_PROLOGUE: usize = 1024;
+
+/// The kind of a file.
+pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
+    if bytes.is_empty() {
+        return Err(Error::UnknownKind {
+            what: "an empty file",
+            advice: "add another one",
+        });
+    }
+    let prologue = &bytes[..bytes.len().min(PDF_PROLOGUE)];
+    if prologue.windows(5).any(|window| window == b"%PDF-") {
+        return Ok(DocumentKind::Pdf);
+    }
+    if bytes.starts_with(b"PK\x03\x04") {
+        return Ok(DocumentKind::Docx);
+    }
+    if let Some((_, what, advice)) = REFUSED.iter().find(|(start, ..)| bytes.starts_with(start)) {
+        // A text may begin with these letters as well as a program.
+        let letters = matches!(
+            *what,
+            "a program" | "a recording" | "a recording or a picture" | "a compressed file"
+        );
+        if !letters || !text::is_text(bytes) {
+            return Err(Error::UnknownKind { what, advice });
+        }
+    }
+    if !text::is_text(bytes) {
+        return Err(Error::UnknownKind {
+            what: "this kind of file",
+            advice: PLAIN,
+        });
+    }
+    Ok(kind_of_text(bytes, name))
+}
+
+fn kind_of_text(bytes: &[u8], name: &str) -> DocumentKind {
+    match extension(name).as_deref() {
+        Some("md" | "markdown" | "mdown" | "mkd") => DocumentKind::Markdown,
+        Some("csv" | "tsv") => DocumentKind::Csv,
+        Some("html" | "htm" | "xhtml" | "xht") => DocumentKind::Html,
+        None if begins_as_page(bytes) => DocumentKind::Html,
+        _ => DocumentKind::Text,
+    }
+}
+
+fn begins_as_page(bytes: &[u8]) -> bool {
+    let start: Vec<u8> = bytes.iter().take(512).map(u8::to_ascii_lowercase).collect();
+    let start = start.trim_ascii_start();
+    start.starts_with(b"<!doctype html") || start.starts_with(b"<html")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_decide_and_names_tell_texts_apart() {
+        let kinds: [(&[u8], &str, DocumentKind); 9] = [
+            (b"# a", "a.md", DocumentKind::Markdown),
+            (b"a,b", "A.CSV", DocumentKind::Csv),
+            (b"<p>a", "a.htm", DocumentKind::Html),
+            (b" <!DOCTYPE html><p>a", "", DocumentKind::Html),
+            (b"<html>", "component.vue", DocumentKind::Text),
+            (b"fn main() {}", "main.rs", DocumentKind::Text),
+            (b"%PDF-1.7", "letter.txt", DocumentKind::Pdf),
+            (b"PK\x03\x04", "letter.txt", DocumentKind::Docx),
+            (b"MZ is a label of trains", "a.txt", DocumentKind::Text),
+        ];
+        for (bytes, name, kind) in kinds {
+            assert_eq!(kind_of(bytes, name), Ok(kind), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The formats that are read, each from bytes to text.
+
+pub(crate) mod docx;
+pub(crate) mod html;
+mod markdown;
+pub(crate) mod pdf;
+pub(crate) mod text;
