@@ -2,12 +2,12 @@
 
 use url::{Host, Origin, Url};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The hub that is asked unless HF_ENDPOINT names another one.
 pub const PUBLIC_HUB: &str = "https://huggingface.co";
 
-/// Where the hub is: scheme, host and, for mirrors, a path in front of everything.
+/// The hub's address: scheme, host and, for mirrors, a path prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     base: Url,
@@ -23,7 +23,10 @@ impl Endpoint {
             address: without_secrets(address),
         };
         let mut base = Url::parse(address.trim()).map_err(|_| refused())?;
-        let plain = base.username().is_empty() && base.password().is_none() && base.query().is_none() && base.fragment().is_none();
+        let plain = base.username().is_empty()
+            && base.password().is_none()
+            && base.query().is_none()
+            && base.fragment().is_none();
         if !matches!(base.scheme(), "http" | "https") || !base.has_host() || !plain {
             return Err(refused());
         }
@@ -32,7 +35,7 @@ impl Endpoint {
         Ok(Self { base })
     }
 
-    /// Used if HF_ENDPOINT cannot be understood: an address that nobody can have.
+    /// Stands in for an invalid HF_ENDPOINT: an address that cannot exist.
     pub(crate) fn unusable() -> Self {
         Self {
             base: Url::parse("https://hf-endpoint.invalid").expect("a fixed address"),
@@ -68,13 +71,14 @@ impl Endpoint {
         self.base.origin().ascii_serialization()
     }
 
-    /// Whether a token may be sent there: the endpoint's own scheme, host and port, over a connection that nobody else can read.
+    /// True if a token may be sent to this address: the endpoint's own scheme, host and port, encrypted or on this
+    /// computer.
     pub(crate) fn may_see_the_token(&self, address: &Url) -> bool {
         let origin: Origin = self.base.origin();
         address.origin() == origin && (address.scheme() == "https" || is_loopback(address))
     }
 
-    /// Whether this address has the endpoint's origin.
+    /// True if this address has the endpoint's origin.
     pub(crate) fn owns(&self, address: &Url) -> bool {
         address.origin() == self.base.origin()
     }
@@ -89,8 +93,8 @@ pub(crate) fn host_of(address: &Url) -> String {
     }
 }
 
-/// Whether an address is this computer itself: what is sent there does not leave it. A name counts only if nobody is asked for its
-/// address: `localhost` and all names below it.
+/// True if an address is this computer itself, so that requests never leave it. Of names only those count that are
+/// never looked up: `localhost` and its subdomains.
 pub fn is_loopback(address: &Url) -> bool {
     match address.host() {
         Some(Host::Domain(name)) => {
@@ -99,12 +103,15 @@ pub fn is_loopback(address: &Url) -> bool {
             name == "localhost" || name.ends_with(".localhost")
         }
         Some(Host::Ipv4(number)) => number.is_loopback(),
-        Some(Host::Ipv6(number)) => number.is_loopback() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_loopback()),
+        Some(Host::Ipv6(number)) => {
+            number.is_loopback() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_loopback())
+        }
         None => false,
     }
 }
 
-/// An address without what must not be shown: the part before an `@` may be a password, the part after a `?` a signature.
+/// An address without what must not be shown: the part before an `@` may be a password, the part after a `?` a
+/// signature.
 pub(crate) fn without_secrets(address: &str) -> String {
     let shown = address.split(['?', '#']).next().unwrap_or_default();
     match (shown.find("://"), shown.rfind('@')) {
@@ -171,7 +178,11 @@ mod tests {
 
     #[test]
     fn the_token_goes_to_the_endpoint_alone_and_never_in_the_clear() {
-        let see = |endpoint: &str, address: &str| Endpoint::parse(endpoint).unwrap().may_see_the_token(&Url::parse(address).unwrap());
+        let see = |endpoint: &str, address: &str| {
+            Endpoint::parse(endpoint)
+                .unwrap()
+                .may_see_the_token(&Url::parse(address).unwrap())
+        };
         assert!(see(PUBLIC_HUB, "https://huggingface.co/api/models"));
         assert!(!see(PUBLIC_HUB, "http://huggingface.co/api/models"));
         assert!(!see(PUBLIC_HUB, "https://huggingface.co:444/"));

@@ -24,7 +24,7 @@ impl Environment {
         }
     }
 
-    /// An environment of one's own, for tests. It has no home folder unless `HOME` is among the variables.
+    /// An environment of these variables, for tests. It has no home folder unless `HOME` is one of them.
     pub fn of(variables: &[(&str, &str)]) -> Self {
         let variables: HashMap<String, String> = variables
             .iter()
@@ -38,23 +38,26 @@ impl Environment {
 
     /// A variable that is set to something other than blanks.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+        self.variables
+            .get(name)
+            .map(|value| value.trim())
+            .filter(|value| !value.is_empty())
     }
 
-    /// Whether a variable says yes, as huggingface_hub reads it.
+    /// True if a variable is set to yes, as huggingface_hub reads it.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| ["1", "ON", "YES", "TRUE"].contains(&value.to_uppercase().as_str()))
     }
 
-    /// Whether any proxy is named.
+    /// True if any proxy variable is set.
     pub(crate) fn names_a_proxy(&self) -> bool {
         ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
             .iter()
             .any(|name| self.get(name).or_else(|| self.get(&name.to_lowercase())).is_some())
     }
 
-    /// Where Hugging Face's programs keep the token: `HF_TOKEN_PATH`, and whether the variable says so; else `HF_HOME/token`.
+    /// The token file of Hugging Face's programs: `HF_TOKEN_PATH` (and true) if set, else `HF_HOME/token` (and false).
     pub(crate) fn token_file(&self) -> Option<(PathBuf, bool)> {
         if let Some(path) = self.get("HF_TOKEN_PATH") {
             return Some((self.expanded(path), true));

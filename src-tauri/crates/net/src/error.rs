@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use protocol::ErrorCode;
 
-use crate::resolver::NoAddress;
-
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong on the way to another computer. No message holds a token or the query of an address.
+/// A name without an address.
+#[derive(Debug, thiserror::Error)]
+#[error("the name {0} has no address")]
+pub(crate) struct NoAddress(pub(crate) String);
+
+/// Errors of outbound requests. No message contains a token or the query of an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No connection may be opened.
     #[error("{}", offline(*forced))]
     Offline {
-        /// Whether the environment says so, rather than the switch.
+        /// True if the environment forces it, rather than the switch.
         forced: bool,
     },
     /// The host's name has no address.
@@ -32,9 +35,9 @@ pub enum Error {
     Connect {
         /// The host.
         host: String,
-        /// Whether a proxy is in use.
+        /// True if a proxy is in use.
         proxied: bool,
-        /// What the system says.
+        /// The system's message.
         reason: String,
     },
     /// The server cannot prove who it is, or speaks no TLS.
@@ -42,7 +45,7 @@ pub enum Error {
     Tls {
         /// The host.
         host: String,
-        /// What is wrong with its certificate.
+        /// The problem with its certificate.
         reason: String,
     },
     /// The proxy refused.
@@ -50,7 +53,7 @@ pub enum Error {
     Proxy {
         /// The host that was to be reached.
         host: String,
-        /// What the proxy said.
+        /// The proxy's reason.
         reason: String,
     },
     /// No answer in time.
@@ -80,7 +83,7 @@ pub enum Error {
     Unauthorised {
         /// The host.
         host: String,
-        /// Whether a token was sent.
+        /// True if a token was sent.
         with_token: bool,
     },
     /// 401 or 403 from a server of models.
@@ -88,13 +91,13 @@ pub enum Error {
     KeyRefused {
         /// The host.
         host: String,
-        /// Whether a key was sent.
+        /// True if a key was sent.
         with_key: bool,
     },
     /// The author gives the model only to people who accept its terms.
     #[error("the author of this model gives it only to people who accept its terms: {}", gated(*with_token))]
     Gated {
-        /// Whether a token was sent.
+        /// True if a token was sent.
         with_token: bool,
     },
     /// 404.
@@ -102,7 +105,7 @@ pub enum Error {
     NotFound {
         /// The host.
         host: String,
-        /// What is missing, as the hub's code for it says: a model, a revision, a file.
+        /// The missing thing by the hub's error code: a model, a revision, a file.
         what: String,
     },
     /// 429.
@@ -112,7 +115,7 @@ pub enum Error {
         host: String,
         /// How long, if it says so.
         retry_after: Option<Duration>,
-        /// Whether this is the hub, asked without a token.
+        /// True if the hub was asked without a token, which would raise the limit.
         token_helps: bool,
     },
     /// 5xx.
@@ -132,7 +135,8 @@ pub enum Error {
         host: String,
         /// The status.
         status: u16,
-        /// Whether this is not the hub's own address: a signed address of a CDN expires, and asking the hub again helps.
+        /// True if this is not the hub's own address. A signed address of a CDN expires, and asking the hub again
+        /// helps.
         elsewhere: bool,
     },
     /// The response is larger than anything of its kind should be.
@@ -150,10 +154,10 @@ pub enum Error {
     UnexpectedBody {
         /// The host.
         host: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// What was to be sent cannot be written as JSON.
+    /// The request body cannot be written as JSON.
     #[error("what was to be sent cannot be written as JSON ({reason})")]
     Unserializable {
         /// Why.
@@ -168,7 +172,7 @@ pub enum Error {
     /// HF_ENDPOINT is no address of a hub.
     #[error("HF_ENDPOINT is {address:?}, which is not the address of a hub; one looks like https://huggingface.co, without a user name, password or query")]
     BadEndpoint {
-        /// What it says, without a password.
+        /// The variable's value, without a password.
         address: String,
     },
     /// The keychain does not answer.
@@ -177,10 +181,10 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// What was given is no token.
+    /// The value is no token of the hub.
     #[error("this is not a token: it is one word that begins with hf_, from the page Settings, Access Tokens of your account")]
     BadToken,
-    /// What was given is no key of an endpoint.
+    /// The value is no key of an endpoint.
     #[error("this is not a key: a key is one word of letters, digits and signs, at most 4096 long")]
     BadKey,
     /// The switch could not be stored.
@@ -194,7 +198,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it may pass by itself, so that trying again later makes sense.
+    /// True if a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Dns { .. }
@@ -230,7 +234,7 @@ impl Error {
             said.push(cause.to_string());
             if let Some(inner) = cause.downcast_ref::<io::Error>() {
                 kind = Some(inner.kind());
-                // The source of an io::Error is the source of what it holds, so what it holds is looked at here.
+                // The source of an io::Error is the source of the error that it holds, so that error is read here.
                 if let Some(held) = inner.get_ref() {
                     said.push(held.to_string());
                 }
@@ -242,7 +246,11 @@ impl Error {
         if error.is_timeout() || kind == Some(io::ErrorKind::TimedOut) {
             return Error::TimedOut { host, after };
         }
-        if all.contains("certificate") || all.contains("tls") || all.contains("corrupt message") || all.contains("handshake") {
+        if all.contains("certificate")
+            || all.contains("tls")
+            || all.contains("corrupt message")
+            || all.contains("handshake")
+        {
             return Error::Tls { host, reason };
         }
         if all.contains("tunnel") || all.contains("proxy") {
@@ -321,9 +329,11 @@ impl From<Error> for protocol::Error {
             Error::Offline { .. } => ErrorCode::Offline,
             Error::Unauthorised { .. } | Error::Gated { .. } => ErrorCode::Gated,
             Error::NotFound { .. } => ErrorCode::NotFound,
-            Error::BadAddress { .. } | Error::BadEndpoint { .. } | Error::BadToken | Error::BadKey | Error::KeyRefused { .. } => {
-                ErrorCode::BadRequest
-            }
+            Error::BadAddress { .. }
+            | Error::BadEndpoint { .. }
+            | Error::BadToken
+            | Error::BadKey
+            | Error::KeyRefused { .. } => ErrorCode::BadRequest,
             Error::Keychain { .. } => ErrorCode::Keychain,
             Error::Setting { .. } => ErrorCode::Storage,
             _ => ErrorCode::Network,
@@ -331,9 +341,10 @@ impl From<Error> for protocol::Error {
         let message = protocol::Error::new(code, error.to_string());
         match error {
             Error::Offline { .. } | Error::Gated { .. } | Error::BadToken | Error::BadKey => message,
-            Error::Dns { host } | Error::ConnectionLost { host } | Error::Unauthorised { host, .. } | Error::KeyRefused { host, .. } => {
-                message.with("host", host)
-            }
+            Error::Dns { host }
+            | Error::ConnectionLost { host }
+            | Error::Unauthorised { host, .. }
+            | Error::KeyRefused { host, .. } => message.with("host", host),
             Error::Connect { host, reason, .. }
             | Error::Tls { host, reason }
             | Error::Proxy { host, reason }

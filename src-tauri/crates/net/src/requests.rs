@@ -9,15 +9,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use api::{OutboundRequest, Purpose};
 use files::{append_private, make_private_folder, write_private, Durability};
-use protocol::{OutboundRequest, Purpose};
 use tokio::sync::watch;
 
 /// How many requests the list holds.
 pub(crate) const MOST_REQUESTS: usize = 1000;
 /// How much of the list a crash can lose.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
-/// The file holds a line for each change; it is written anew with one line for each request when it is larger than this.
+/// The file holds a line for each change; it is rewritten with one line for each request when it is larger than
+/// this.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// All requests of this data folder. Clones share it.
@@ -80,7 +81,11 @@ impl RequestList {
                 .name("requests".into())
                 .spawn(move || shared.write_until_the_end())
         });
-        let writer = writer.and_then(|spawned| spawned.map_err(|error| tracing::warn!(%error, "requests stay in memory")).ok());
+        let writer = writer.and_then(|spawned| {
+            spawned
+                .map_err(|error| tracing::warn!(%error, "requests stay in memory"))
+                .ok()
+        });
         Self(Arc::new(Inner {
             shared,
             writer: Mutex::new(writer),
@@ -92,8 +97,10 @@ impl RequestList {
         let shared = &self.0.shared;
         let mut state = shared.lock();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Microseconds keep the numbers of two processes on one folder apart.
-        let number = u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(state.last_number + 1);
+        // Microseconds keep the numbers of two processes on one folder distinct.
+        let number = u64::try_from(since.as_micros())
+            .unwrap_or(u64::MAX)
+            .max(state.last_number + 1);
         state.last_number = number;
         state.known.insert(
             number,
@@ -203,7 +210,12 @@ impl Drop for RequestEntry {
         state.changed(number);
         // Only what is over may go: a request that runs longer than a thousand others stays until it ends.
         while state.known.len() > MOST_REQUESTS {
-            let Some(oldest) = state.known.iter().find(|(_, request)| request.over).map(|(number, _)| *number) else {
+            let Some(oldest) = state
+                .known
+                .iter()
+                .find(|(_, request)| request.over)
+                .map(|(number, _)| *number)
+            else {
                 break;
             };
             state.known.remove(&oldest);
@@ -256,11 +268,15 @@ impl Shared {
             while !state.ended && state.unwritten.is_empty() && state.running.is_empty() {
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            // What changes in the next moments goes out in one piece.
+            // Changes of the next moments are written together.
             let until = Instant::now() + WRITTEN_EVERY;
             while !state.ended && Instant::now() < until {
                 let left = until.saturating_duration_since(Instant::now());
-                state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state = self
+                    .wake
+                    .wait_timeout(state, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
             let moved = state.count();
             let mut numbers = std::mem::take(&mut state.unwritten);
@@ -288,7 +304,7 @@ impl Shared {
     }
 }
 
-/// What the file says: the last line of each request. Lines that are cut off are skipped.
+/// The requests in the file: the last line of each. Truncated lines are skipped.
 fn read(file: &Path) -> BTreeMap<u64, OutboundRequest> {
     let text = fs::read(file).unwrap_or_default();
     let mut known: BTreeMap<u64, OutboundRequest> = text

@@ -69,7 +69,10 @@ async fn a_status_is_an_error_that_says_what_to_do() {
         assert_eq!(error.is_transient(), passes, "{path}");
         assert_eq!(protocol::Error::from(error).code, code, "{path}");
     }
-    assert_eq!(ask(&net, &at("/wait")).await.retry_after(), Some(Duration::from_secs(17)));
+    assert_eq!(
+        ask(&net, &at("/wait")).await.retry_after(),
+        Some(Duration::from_secs(17))
+    );
     assert!(ask(&net, &at("/wait-until"))
         .await
         .retry_after()
@@ -146,14 +149,23 @@ async fn a_body_may_be_cut_too_large_or_something_else() {
         .json_capped::<Vec<u8>>(6)
         .await;
     assert_eq!(right.unwrap(), [1, 2]);
-    assert!(net.requests().iter().filter(|request| request.failure.is_some()).count() >= 3);
+    assert!(
+        net.requests()
+            .iter()
+            .filter(|request| request.failure.is_some())
+            .count()
+            >= 3
+    );
 }
 
 /// Asks in a process of its own, because a proxy is read from the process's environment.
 #[test]
 #[ignore = "run by `a_proxy_in_the_environment_is_used`"]
 fn in_a_process_with_a_proxy() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let net = Net::open(Settings::of_a_test("http://hub.invalid"));
         let asked = net.get(&std::env::var("ASK").unwrap(), Purpose::Search).send().await;
@@ -184,7 +196,10 @@ async fn a_proxy_in_the_environment_is_used() {
         }
     };
     let there = "http://hub.invalid/api?x=1".to_owned();
-    assert_eq!(ask(there.clone(), "").await, "through the proxy to http://hub.invalid/api?x=1");
+    assert_eq!(
+        ask(there.clone(), "").await,
+        "through the proxy to http://hub.invalid/api?x=1"
+    );
     assert!(ask(there, "hub.invalid").await.starts_with("Dns"));
     // A proxy's loopback is another computer.
     assert_eq!(ask(direct.address(), "").await, "direct");

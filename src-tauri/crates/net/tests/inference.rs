@@ -77,7 +77,10 @@ async fn a_body_goes_out_and_a_stream_comes_back_piece_by_piece() {
     drop(give);
     assert_eq!(answer.chunk().await.unwrap(), None);
     let asked = server.requests().remove(0);
-    assert_eq!((asked.method().as_str(), asked.uri().path()), ("POST", "/v1/chat/completions"));
+    assert_eq!(
+        (asked.method().as_str(), asked.uri().path()),
+        ("POST", "/v1/chat/completions")
+    );
     assert_eq!(asked.headers()[AUTHORIZATION], format!("Bearer {KEY}").as_str());
     assert_eq!(asked.headers()[CONTENT_TYPE], "application/json");
     assert_eq!(asked.body(), r#"{"stream":true}"#);
@@ -93,7 +96,10 @@ async fn the_bytes_that_are_sent_include_the_body() {
     let read = tokio::spawn(async move {
         let (mut connection, _) = listener.accept().await.unwrap();
         let read = read_request(&mut connection).await;
-        connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        connection
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+            .await
+            .unwrap();
         read as u64
     });
     let net = client(&address);
@@ -112,7 +118,11 @@ async fn a_server_on_this_computer_answers_while_offline() {
     let first = running.chunk().await.unwrap().unwrap();
     net.set_offline(true).unwrap();
     let rest = running.bytes_capped(1 << 20).await.unwrap();
-    assert_eq!(first.len() + rest.len(), 20_000, "a stream of this computer survives the switch");
+    assert_eq!(
+        first.len() + rest.len(),
+        20_000,
+        "a stream of this computer survives the switch"
+    );
     for host in ["127.0.0.1", "localhost", "models.localhost", "127.1.2.3"] {
         // Other systems give an interface 127.0.0.1 alone.
         if host == "127.1.2.3" && !cfg!(target_os = "linux") {
@@ -180,17 +190,35 @@ async fn a_key_and_a_body_are_never_sent_on_to_another_origin() {
     let net = client(&server.address());
     let at = |path: &str| format!("{}{path}", server.address());
     for path in ["/307", "/302"] {
-        let with_key = net.get(&at(path), Purpose::Inference).bearer(KEY).send().await.unwrap_err();
-        let with_body = net.post(&at(path), Purpose::Inference).json(&json!({})).send().await.unwrap_err();
+        let with_key = net
+            .get(&at(path), Purpose::Inference)
+            .bearer(KEY)
+            .send()
+            .await
+            .unwrap_err();
+        let with_body = net
+            .post(&at(path), Purpose::Inference)
+            .json(&json!({}))
+            .send()
+            .await
+            .unwrap_err();
         for error in [with_key, with_body] {
             assert!(matches!(error, Error::Redirect { .. }), "{error}");
             assert!(!error.to_string().contains(KEY));
         }
     }
     assert_eq!(other.requests().len(), 0);
-    let dropped = net.post(&at("/303"), Purpose::Inference).json(&json!({})).send().await.unwrap_err();
+    let dropped = net
+        .post(&at("/303"), Purpose::Inference)
+        .json(&json!({}))
+        .send()
+        .await
+        .unwrap_err();
     assert!(matches!(dropped, Error::Redirect { .. }), "{dropped}");
-    let asked = net.post(&at("/moved"), Purpose::Inference).bearer(KEY).json(&json!({ "a": 1 }));
+    let asked = net
+        .post(&at("/moved"), Purpose::Inference)
+        .bearer(KEY)
+        .json(&json!({ "a": 1 }));
     assert_eq!(asked.send().await.unwrap().text_capped(10).await.unwrap(), "here");
     let last = server.requests().pop().unwrap();
     assert_eq!((last.uri().path(), &last.body()[..]), ("/here", &br#"{"a":1}"#[..]));
@@ -223,7 +251,13 @@ async fn a_wrong_key_is_said_with_the_servers_reason_and_the_hubs_token_stays_at
         ("/v1/loading", "ServerError", true),
         ("/v1/none", "NotFound", false),
     ] {
-        let error = get(path).bearer(KEY).send().await.unwrap().error_for_status().unwrap_err();
+        let error = get(path)
+            .bearer(KEY)
+            .send()
+            .await
+            .unwrap()
+            .error_for_status()
+            .unwrap_err();
         assert!(format!("{error:?}").starts_with(name), "{error:?}");
         assert_eq!(error.is_transient(), passes);
         assert!(!error.to_string().contains("token from your account"), "{error}");
@@ -233,9 +267,15 @@ async fn a_wrong_key_is_said_with_the_servers_reason_and_the_hubs_token_stays_at
         .iter()
         .map(|request| request.headers().get(AUTHORIZATION).cloned())
         .collect();
-    assert!(keys.iter().flatten().all(|key| key == &format!("Bearer {KEY}")), "{keys:?}");
+    assert!(
+        keys.iter().flatten().all(|key| key == &format!("Bearer {KEY}")),
+        "{keys:?}"
+    );
     assert_eq!(keys.iter().filter(|key| key.is_none()).count(), 1);
-    assert_eq!(get("/v1/models").bearer("two words").send().await.unwrap_err(), Error::BadKey);
+    assert_eq!(
+        get("/v1/models").bearer("two words").send().await.unwrap_err(),
+        Error::BadKey
+    );
 }
 
 #[tokio::test]
@@ -273,7 +313,10 @@ async fn dropping_a_call_closes_its_connection() {
             read_request(&mut connection).await;
             connection.write_all(beginning).await.unwrap();
             asked.send(()).await.unwrap();
-            closed.send(connection.read(&mut [0; 1]).await.unwrap_or_default()).await.unwrap();
+            closed
+                .send(connection.read(&mut [0; 1]).await.unwrap_or_default())
+                .await
+                .unwrap();
         }
     });
     let net = client(&address);
@@ -315,7 +358,10 @@ async fn each_stage_of_a_call_has_its_own_time_limit() {
             first_bytes: Some(first_bytes),
             stall: Some(stall),
         };
-        net.post(&address, Purpose::Inference).json(&json!({})).timeouts(timeouts).send()
+        net.post(&address, Purpose::Inference)
+            .json(&json!({}))
+            .timeouts(timeouts)
+            .send()
     };
     assert!(matches!(ask(short, long, long).await, Err(Error::TimedOut { .. })));
     let mut answer = ask(long, short, long).await.unwrap();
@@ -348,7 +394,7 @@ async fn keys_are_kept_by_name_beside_the_hubs_token() {
     net.forget_secret("endpoint:a").await.unwrap();
     assert_eq!(net.secret("endpoint:a").await, Ok(None));
     assert_eq!(net.secret("endpoint:b").await, Ok(Some("other".into())));
-    assert_eq!(net.settings().await.token, protocol::TokenSource::Keychain);
+    assert_eq!(net.settings().await.token, api::TokenSource::Keychain);
     net.forget_token().await.unwrap();
     assert_eq!(net.secret("endpoint:b").await, Ok(Some("other".into())));
 }

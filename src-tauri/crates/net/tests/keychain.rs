@@ -6,13 +6,16 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use api::TokenSource;
 use net::{Environment, Keychain, Net, Settings, SystemKeychain};
-use protocol::TokenSource;
 
 /// Starts this test program again to run the ignored test of this name, and gives what it printed.
 fn again(test: &str, session: &str, home: &std::path::Path) -> String {
     let program = std::env::current_exe().unwrap();
-    let run = format!("{session} '{}' --exact {test} --ignored --nocapture 2>&1", program.display());
+    let run = format!(
+        "{session} '{}' --exact {test} --ignored --nocapture 2>&1",
+        program.display()
+    );
     let output = Command::new("sh")
         .args(["-c", &run])
         .env("HOME", home)
@@ -28,7 +31,9 @@ fn again(test: &str, session: &str, home: &std::path::Path) -> String {
 fn a_token_is_kept_in_the_secret_service() {
     let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !there("gnome-keyring-daemon") || !there("dbus-run-session") {
-        println!("report: the system's keychain was not tried, because gnome-keyring or a session bus is not installed");
+        println!(
+            "report: the system's keychain was not tried, because gnome-keyring or a session bus is not installed"
+        );
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -48,7 +53,10 @@ fn in_a_session_with_a_keychain() {
     keychain.set(name, "hf_two").unwrap();
     assert_eq!(keychain.get(name), Ok(Some("hf_two".into())));
     assert_eq!(keychain.get("https://another.invalid"), Ok(None));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let net = Net::open(Settings {
         folder: None,
         environment: Environment::of(&[("HF_ENDPOINT", name)]),

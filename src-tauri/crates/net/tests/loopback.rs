@@ -6,11 +6,12 @@ mod server;
 
 use std::time::Duration;
 
+use api::TokenSource;
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, IF_RANGE, LINK, LOCATION, RANGE};
 use axum::http::Response;
 use net::{Environment, Error, Keychain, MemoryKeychain, Net, Purpose, Settings};
-use protocol::{ErrorCode, TokenSource};
+use protocol::ErrorCode;
 use server::{answer, slow, Server};
 
 const TOKEN: &str = "hf_aSecretThatNobodyElseMaySee";
@@ -25,7 +26,9 @@ fn with_token(endpoint: &str) -> Net {
 fn sent_on(to: &str) -> Response<Body> {
     let mut response = answer(302, "");
     response.headers_mut().insert(LOCATION, to.parse().unwrap());
-    response.headers_mut().insert("x-linked-etag", "\"hub\"".parse().unwrap());
+    response
+        .headers_mut()
+        .insert("x-linked-etag", "\"hub\"".parse().unwrap());
     response
 }
 
@@ -33,7 +36,9 @@ fn sent_on(to: &str) -> Response<Body> {
 async fn the_token_goes_to_the_hub_and_not_to_where_it_sends_us() {
     let cdn = Server::start(|_| {
         let mut response = answer(206, "bytes");
-        response.headers_mut().insert("x-linked-etag", "\"cdn\"".parse().unwrap());
+        response
+            .headers_mut()
+            .insert("x-linked-etag", "\"cdn\"".parse().unwrap());
         response
     })
     .await;
@@ -65,7 +70,10 @@ async fn the_token_goes_to_the_hub_and_not_to_where_it_sends_us() {
     assert_eq!(there[0].headers()[IF_RANGE], "\"abc\"");
 
     let stayed = asked().stay_on_hub().send().await.unwrap();
-    assert_eq!((stayed.status(), stayed.hub_header("x-linked-etag")), (302, Some("\"hub\"")));
+    assert_eq!(
+        (stayed.status(), stayed.hub_header("x-linked-etag")),
+        (302, Some("\"hub\""))
+    );
     assert_eq!(cdn.requests().len(), 1, "it was not followed off the hub");
 
     let listed = serde_json::to_string(&net.requests()).unwrap();
@@ -133,8 +141,17 @@ async fn offline_opens_no_connection_and_asks_for_no_name() {
     let error = forced.get(&hub.address(), Purpose::Search).send().await.unwrap_err();
     assert_eq!(error, Error::Offline { forced: true });
     assert_eq!(hub.requests().len(), 2);
-    let refused: Vec<_> = net.requests().into_iter().filter(|request| request.failure.is_some()).collect();
-    assert!(refused.len() >= 2 && refused.iter().all(|request| request.sent == 0 && request.status.is_none()));
+    let refused: Vec<_> = net
+        .requests()
+        .into_iter()
+        .filter(|request| request.failure.is_some())
+        .collect();
+    assert!(
+        refused.len() >= 2
+            && refused
+                .iter()
+                .all(|request| request.sent == 0 && request.status.is_none())
+    );
 
     std::fs::write(folder.path().join("network.json"), "nonsense").unwrap();
     assert!(open("").is_offline(), "what cannot be understood is the safe side");
@@ -217,10 +234,20 @@ async fn the_environment_goes_before_the_keychain_and_that_before_a_file() {
         TokenSource::File
     );
     assert_eq!(source(&[("HOME", home)], keychain()).await, TokenSource::Keychain);
-    assert_eq!(source(&[("HOME", home)], MemoryKeychain::default()).await, TokenSource::File);
-    assert_eq!(source(&[("HOME", home)], MemoryKeychain::absent()).await, TokenSource::File);
     assert_eq!(
-        source(&[("HF_HOME", &format!("{home}/.cache/huggingface"))], MemoryKeychain::absent()).await,
+        source(&[("HOME", home)], MemoryKeychain::default()).await,
+        TokenSource::File
+    );
+    assert_eq!(
+        source(&[("HOME", home)], MemoryKeychain::absent()).await,
+        TokenSource::File
+    );
+    assert_eq!(
+        source(
+            &[("HF_HOME", &format!("{home}/.cache/huggingface"))],
+            MemoryKeychain::absent()
+        )
+        .await,
         TokenSource::File
     );
     assert_eq!(source(&[], MemoryKeychain::default()).await, TokenSource::None);

@@ -1,4 +1,4 @@
-//! What went over the network is written down, byte for byte.
+//! The list of requests counts every byte on the network.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +49,11 @@ async fn the_bytes_are_those_on_the_wire() {
             .header("x-more", "some");
         asked.send().await.unwrap().bytes_capped(1 << 20).await.unwrap();
     }
-    let listed: Vec<(u64, u64)> = net.requests().iter().map(|request| (request.sent, request.received)).collect();
+    let listed: Vec<(u64, u64)> = net
+        .requests()
+        .iter()
+        .map(|request| (request.sent, request.received))
+        .collect();
     assert_eq!(listed, wire.await.unwrap());
     for request in net.requests() {
         assert_eq!(
@@ -83,7 +87,10 @@ async fn each_hop_is_a_request_of_its_own_and_a_failure_says_why() {
         [Some(302), Some(503)]
     );
     assert!(cdn.address().ends_with(&listed[1].host));
-    assert!(listed[1].failure.as_deref().is_some_and(|why| why.contains("503")), "{listed:?}");
+    assert!(
+        listed[1].failure.as_deref().is_some_and(|why| why.contains("503")),
+        "{listed:?}"
+    );
     assert!(listed.iter().all(|request| request.over && request.method == "HEAD"));
 }
 
@@ -112,9 +119,16 @@ async fn what_is_on_its_way_is_on_disk_already_and_another_process_sees_it() {
     }
     let on_disk = || -> Vec<OutboundRequest> {
         let text = std::fs::read_to_string(folder.path().join("requests.jsonl")).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        text.lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     };
-    until(|| on_disk().iter().any(|request| request.received >= 5_000 && !request.over)).await;
+    until(|| {
+        on_disk()
+            .iter()
+            .any(|request| request.received >= 5_000 && !request.over)
+    })
+    .await;
     assert_eq!(other.requests().last().unwrap().received, received);
     drop(answer);
     until(|| other.requests().last().is_some_and(|request| request.over)).await;

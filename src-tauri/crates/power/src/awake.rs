@@ -1,6 +1,7 @@
 //! Holding sleep off.
 
-/// Holds off the sleep that comes when nobody touches the computer, until it is dropped. Whoever closes the lid or chooses sleep gets it.
+/// Holds off the sleep that comes when nobody touches the computer, until it is dropped. Whoever closes the lid or
+/// chooses sleep gets it.
 #[must_use]
 pub struct KeepAwake(#[expect(dead_code, reason = "it is held, not read")] keepawake::KeepAwake);
 
@@ -8,7 +9,7 @@ impl KeepAwake {
     /// Holds sleep off for `reason`, which the system shows to people who ask what does. Waits for the system's answer.
     ///
     /// # Errors
-    /// If this system has nobody who can be asked for it.
+    /// If this system has no service for it.
     pub fn new(reason: &str) -> Result<Self, keepawake::Error> {
         keepawake::Builder::default()
             .idle(true)

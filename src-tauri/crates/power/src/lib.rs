@@ -1,23 +1,14 @@
-//! What the system says of its memory, its heat and its power, and how its sleep is held off. Nothing here looks again and again: the
-//! system calls, or somebody asks.
+//! Memory pressure, heat and power as the system reports them, and holding off its sleep. Nothing here polls: the
+//! system calls back, or a caller asks.
 
 mod awake;
-#[cfg_attr(target_os = "linux", path = "linux.rs")]
-#[cfg_attr(target_os = "macos", path = "macos.rs")]
+mod pressure;
 mod system;
 
+use api::Slowdown;
 pub use awake::KeepAwake;
-use protocol::Slowdown;
+pub use pressure::MemoryPressure;
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// How short the computer's memory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MemoryPressure {
-    /// Programs wait for memory now and then; what is kept only to be faster should go.
-    Warning,
-    /// Nothing gets on for want of memory; whatever can be read again should go.
-    Critical,
-}
 
 /// Tells whenever memory has become short, again and again while it stays so; `None` if this system does not tell.
 pub fn memory_pressure() -> Option<UnboundedReceiver<MemoryPressure>> {
@@ -26,7 +17,7 @@ pub fn memory_pressure() -> Option<UnboundedReceiver<MemoryPressure>> {
         .ok()
 }
 
-/// What slows this computer down at the moment, as far as the system tells.
+/// The reason why this computer is slowed down now, as far as the system reports one.
 pub fn slowdown() -> Option<Slowdown> {
     system::slowdown()
 }

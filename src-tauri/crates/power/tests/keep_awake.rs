@@ -11,7 +11,7 @@ use std::sync::mpsc::{channel, Sender};
 use zbus::blocking::connection::Builder;
 use zbus::zvariant;
 
-/// What logind is asked for: what, who, why and how, and the other end of what it gave.
+/// A call of logind's `Inhibit`: what, who, why and mode, and the other end of the file that it returned.
 type Inhibited = ([String; 4], UnixStream);
 
 struct Logind(Sender<Inhibited>);
@@ -45,7 +45,9 @@ fn sleep_is_held_off_until_the_guard_goes() {
         return;
     };
     let mut address = String::new();
-    BufReader::new(bus.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    BufReader::new(bus.0.stdout.take().unwrap())
+        .read_line(&mut address)
+        .unwrap();
     let (asked, inhibited) = channel();
     let _logind = Builder::address(address.trim())
         .unwrap()

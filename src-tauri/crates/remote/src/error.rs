@@ -1,4 +1,4 @@
-//! What can go wrong with an endpoint.
+//! Errors of endpoints.
 
 use std::time::Duration;
 
@@ -11,7 +11,9 @@ pub enum Error {
     #[error("there is no endpoint called {0}; add it, or choose another model")]
     NoEndpoint(String),
     /// A name that cannot be used.
-    #[error("`{0}` cannot be the name of an endpoint: it is a word of letters, digits, `-`, `_` and `.`, at most 40 long")]
+    #[error(
+        "`{0}` cannot be the name of an endpoint: it is a word of letters, digits, `-`, `_` and `.`, at most 40 long"
+    )]
     BadName(String),
     /// A base URL that cannot be used.
     #[error("`{0}` is not the address of an endpoint; it looks like http://127.0.0.1:8080/v1, without a password or a question mark")]
@@ -22,7 +24,7 @@ pub enum Error {
     /// The model is in a folder of this computer.
     #[error("{0} is a model of this computer, and no endpoint has it")]
     NotRemote(String),
-    /// What no endpoint can be asked.
+    /// A request that no endpoint supports.
     #[error("a model behind an endpoint cannot {0}")]
     NotSupported(&'static str),
     /// The endpoint does not know the model.
@@ -38,7 +40,7 @@ pub enum Error {
     KeyRefused {
         /// The endpoint.
         endpoint: String,
-        /// Whether a key was sent.
+        /// True if a key was sent.
         with_key: bool,
     },
     /// 429.
@@ -67,9 +69,9 @@ pub enum Error {
         /// Its words.
         message: String,
     },
-    /// The model does not take pictures.
+    /// The model does not take images.
     #[error("{model} cannot be shown pictures, says the endpoint {endpoint}: {message}; choose a model that sees, or remove the picture")]
-    NotSeen {
+    ImagesUnsupported {
         /// The endpoint.
         endpoint: String,
         /// The model.
@@ -77,9 +79,9 @@ pub enum Error {
         /// Its words.
         message: String,
     },
-    /// A picture that cannot be sent.
+    /// An image that cannot be sent.
     #[error("a picture could not be made into a file that endpoints take: {0}")]
-    Picture(media::Error),
+    Image(media::Error),
     /// 5xx, or an error in the middle of an answer.
     #[error("the endpoint {endpoint} failed: {message}; what was shown so far is kept, please try again")]
     Failed {
@@ -91,18 +93,20 @@ pub enum Error {
     /// The answer ended without its end.
     #[error("the endpoint {0} broke off in the middle of the answer; what was shown so far is kept, please try again")]
     BrokeOff(String),
-    /// What came is no answer.
-    #[error("the endpoint {endpoint} does not answer as an OpenAI-compatible server does ({reason}); check its address")]
+    /// The response is no answer.
+    #[error(
+        "the endpoint {endpoint} does not answer as an OpenAI-compatible server does ({reason}); check its address"
+    )]
     Unreadable {
         /// The endpoint.
         endpoint: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The keychain does not answer.
     #[error("this computer's keychain cannot be used ({reason}); the key can also be given in the environment variable {variable}, before Ponder is started")]
     Keychain {
-        /// What takes the place of the keychain.
+        /// The environment variable that may hold the key instead.
         variable: String,
         /// Why it cannot be used.
         reason: String,
@@ -124,15 +128,19 @@ impl From<Error> for protocol::Error {
         let code = match error {
             Error::Net(error) => return error.into(),
             Error::NoEndpoint(_) | Error::NoModel { .. } | Error::NotRemote(_) => ErrorCode::ModelNotFound,
-            Error::NotSeen { .. } => ErrorCode::PictureNotSeen,
-            Error::Picture(_) => ErrorCode::PictureBroken,
-            Error::BadName(_) | Error::BadUrl(_) | Error::NameTaken(_) | Error::NotSupported(_) | Error::Refused { .. } => {
-                ErrorCode::BadRequest
-            }
+            Error::ImagesUnsupported { .. } => ErrorCode::PictureNotSeen,
+            Error::Image(_) => ErrorCode::PictureBroken,
+            Error::BadName(_)
+            | Error::BadUrl(_)
+            | Error::NameTaken(_)
+            | Error::NotSupported(_)
+            | Error::Refused { .. } => ErrorCode::BadRequest,
             Error::KeyRefused { .. } => ErrorCode::KeyRefused,
             Error::Keychain { .. } => ErrorCode::Keychain,
             Error::ContextFull { .. } => ErrorCode::ContextFull,
-            Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => ErrorCode::Network,
+            Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => {
+                ErrorCode::Network
+            }
         };
         let message = Self::new(code, error.to_string());
         match error {
@@ -150,20 +158,32 @@ impl From<Error> for protocol::Error {
                     None => message,
                 }
             }
-            Error::ContextFull { endpoint, message: reason }
-            | Error::Failed { endpoint, message: reason }
+            Error::ContextFull {
+                endpoint,
+                message: reason,
+            }
+            | Error::Failed {
+                endpoint,
+                message: reason,
+            }
             | Error::Unreadable { endpoint, reason } => message.with("endpoint", endpoint).with("reason", reason),
             Error::Refused {
                 endpoint,
                 status,
                 message: reason,
-            } => message.with("endpoint", endpoint).with("status", status).with("reason", reason),
-            Error::NotSeen {
+            } => message
+                .with("endpoint", endpoint)
+                .with("status", status)
+                .with("reason", reason),
+            Error::ImagesUnsupported {
                 endpoint,
                 model,
                 message: reason,
-            } => message.with("endpoint", endpoint).with("model", model).with("reason", reason),
-            Error::Net(_) | Error::Picture(_) => message,
+            } => message
+                .with("endpoint", endpoint)
+                .with("model", model)
+                .with("reason", reason),
+            Error::Net(_) | Error::Image(_) => message,
         }
     }
 }

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::Endpoint;
 use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt};
 use net::{Net, Purpose, Response, Timeouts};
-use protocol::Endpoint;
 use serde_json::Value;
 use sse_stream::SseByteStream;
 use tokio::time::timeout;
 
+use crate::endpoint::keys;
+use crate::error::{Error, Result};
 use crate::reply::{error_message, Reply};
-use crate::{keys, Error, Result};
 
 /// Servers load models and read long prompts before the first byte.
 const TIMEOUTS: Timeouts = Timeouts {
@@ -28,12 +29,13 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 const LONGEST_REFUSAL: u64 = 64 << 10;
 /// The longest answer that comes in one piece, and the longest list of models.
 const LONGEST_JSON: u64 = 32 << 20;
-/// The longest event of a stream, and the most white space before the first one. A parser holds all of an event until it is complete.
+/// The longest event of a stream, and the most white space before the first one. A parser holds all of an event until
+/// it is complete.
 const LONGEST_EVENT: usize = 32 << 20;
 /// The most that an answer says, in bytes: more than any model's context holds.
 const LONGEST_ANSWER: usize = 32 << 20;
 
-/// What became of a question.
+/// The outcome of a request.
 pub(crate) enum Outcome {
     /// The answer begins.
     Answer(Box<Response>),
@@ -62,7 +64,10 @@ pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Valu
     let name = endpoint.name.clone();
     Err(match status {
         400 | 422 if !is_about_length(&message) => return Ok(Outcome::Refused(status, message)),
-        400 | 413 | 422 => Error::ContextFull { endpoint: name, message },
+        400 | 413 | 422 => Error::ContextFull {
+            endpoint: name,
+            message,
+        },
         401 | 403 => Error::KeyRefused {
             endpoint: name,
             with_key: key.is_some(),
@@ -75,7 +80,10 @@ pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Valu
             endpoint: name,
             retry_after,
         },
-        500.. => Error::Failed { endpoint: name, message },
+        500.. => Error::Failed {
+            endpoint: name,
+            message,
+        },
         status => Error::Refused {
             endpoint: name,
             status,
@@ -127,13 +135,13 @@ pub(crate) async fn list(net: &Net, endpoint: &Endpoint) -> Result<Value> {
     })
 }
 
-/// The words of a refusal's body, cut to what a person reads.
+/// The message in a refusal's body, cut to a readable length.
 fn words(body: String) -> String {
     let said = serde_json::from_str(&body).ok().and_then(|value| error_message(&value));
     sentence(&said.unwrap_or(body))
 }
 
-/// What a server says, as one short line without the control characters that a terminal would obey.
+/// A server's message as one short line, without the control characters that a terminal would obey.
 fn sentence(said: &str) -> String {
     let words: Vec<&str> = said
         .split(|c: char| c.is_whitespace() || c.is_control())
@@ -147,7 +155,8 @@ fn sentence(said: &str) -> String {
     }
 }
 
-/// Whether a refusal is about the context's length: the words of OpenAI, vLLM, llama-server, SGLang and Anthropic's proxies.
+/// True if a refusal is about the context length, in the words of OpenAI, vLLM, llama-server, SGLang and Anthropic's
+/// proxies.
 fn is_about_length(message: &str) -> bool {
     let message = message.to_lowercase();
     [
@@ -162,7 +171,7 @@ fn is_about_length(message: &str) -> bool {
     .any(|words| message.contains(words))
 }
 
-/// What an answer's stream gives.
+/// One item of an answer's stream.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Frame {
     /// An object.
@@ -171,7 +180,8 @@ pub(crate) enum Frame {
     End,
 }
 
-/// The frames of an answer, whether the server streams or answers at once. Ends without [`Frame::End`] if the body ends.
+/// The frames of an answer, whether the server streams or answers at once. Ends without [`Frame::End`] if the body
+/// ends.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Frame>> + Send>>;
 
 /// Reads the body of an answer.
@@ -183,7 +193,9 @@ pub(crate) async fn frames(mut response: Response, endpoint: &str) -> Result<Fra
     let name = endpoint.to_owned();
     // Servers that do not stream are known by their first character, whatever they call the content.
     let first = loop {
-        let Some(bytes) = response.chunk().await? else { break None };
+        let Some(bytes) = response.chunk().await? else {
+            break None;
+        };
         beginning.extend_from_slice(&bytes);
         let first = bytes.iter().copied().find(|byte: &u8| !byte.is_ascii_whitespace());
         if first.is_some() {
@@ -228,7 +240,9 @@ fn events(name: String, body: impl Stream<Item = net::Result<Bytes>> + Send + 's
     let bounded = body.map(move |bytes| {
         let bytes = bytes.map_err(Error::Net)?;
         match counted.fetch_add(bytes.len(), Ordering::Relaxed) {
-            before if before + bytes.len() > LONGEST_EVENT => Err(unreadable(&endpoint, "an event of its answer does not end")),
+            before if before + bytes.len() > LONGEST_EVENT => {
+                Err(unreadable(&endpoint, "an event of its answer does not end"))
+            }
             _ => Ok(bytes),
         }
     });
@@ -304,7 +318,11 @@ mod tests {
     async fn a_stream_reads_the_same_wherever_it_is_cut() {
         for cut in 0..=STREAM.len() {
             let (first, second) = STREAM.as_bytes().split_at(cut);
-            let frames = read(vec![Ok(Bytes::copy_from_slice(first)), Ok(Bytes::copy_from_slice(second))]).await;
+            let frames = read(vec![
+                Ok(Bytes::copy_from_slice(first)),
+                Ok(Bytes::copy_from_slice(second)),
+            ])
+            .await;
             let frames: Vec<Frame> = frames.into_iter().map(|frame| frame.expect("it can be read")).collect();
             assert_eq!(frames, [said("Zü"), said("rich"), Frame::End], "cut at {cut}");
         }
@@ -323,7 +341,10 @@ mod tests {
         let frames = read(pieces).await;
         assert!(matches!(&frames[0], Ok(frame) if *frame == said("a")));
         assert!(matches!(&frames[1], Ok(Frame::Reply(Reply::Error(message))) if message == "no"));
-        assert!(matches!(&frames[2..], [Err(Error::Net(net::Error::ConnectionLost { .. }))]));
+        assert!(matches!(
+            &frames[2..],
+            [Err(Error::Net(net::Error::ConnectionLost { .. }))]
+        ));
         let frames = read(vec![Ok(Bytes::from_static(b"data: <html>\n\n"))]).await;
         assert!(matches!(&frames[..], [Err(Error::Unreadable { .. })]));
     }
@@ -350,7 +371,10 @@ mod tests {
         assert_eq!(words("{\"error\":{\"message\":\"no\"}}".into()), "no");
         assert_eq!(words(" ".into()), "it gives no reason");
         assert_eq!(words("x".repeat(900)).chars().count(), 501);
-        assert_eq!(words("out of\n memory\u{1b}[2J\u{9b}31m".into()), "out of memory [2J 31m");
+        assert_eq!(
+            words("out of\n memory\u{1b}[2J\u{9b}31m".into()),
+            "out of memory [2J 31m"
+        );
         assert!(is_about_length("This model's maximum context length is 8192 tokens"));
         assert!(is_about_length("the request exceeds the available context size"));
         assert!(!is_about_length("unknown field top_k"));

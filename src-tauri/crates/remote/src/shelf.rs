@@ -1,10 +1,12 @@
-//! Finds remote models by their references, beside those of this computer.
+//! Finds remote models by their references, next to those of this computer.
 
 use std::sync::Arc;
 
-use protocol::{ImageDetail, LocalModel, ModelShelf, ModelSource, Result};
+use api::{LocalModel, ModelShelf};
+use protocol::{ImageDetail, ModelSource, Result};
 
-use crate::{Error, RemoteEngine};
+use crate::engine::RemoteEngine;
+use crate::error::Error;
 
 /// A shelf that knows the references of remote models, and asks another for all others.
 pub struct EndpointShelf {
@@ -20,11 +22,13 @@ impl EndpointShelf {
 }
 
 impl ModelShelf for EndpointShelf {
-    /// Whether an endpoint has the model is not asked, because that is known when it answers.
+    /// The endpoint is not asked for the model; its answer will tell.
     fn resolve(&self, reference: &str) -> Result<ModelSource> {
         match ModelSource::remote(reference) {
             Some(ModelSource::Remote { endpoint, name }) => {
-                self.remote.endpoint(&endpoint).ok_or_else(|| Error::NoEndpoint(endpoint.clone()))?;
+                self.remote
+                    .endpoint(&endpoint)
+                    .ok_or_else(|| Error::NoEndpoint(endpoint.clone()))?;
                 Ok(ModelSource::Remote { endpoint, name })
             }
             _ => self.local.resolve(reference),
@@ -41,7 +45,7 @@ impl ModelShelf for EndpointShelf {
         self.local.list()
     }
 
-    /// What a remote model makes of a picture is not known.
+    /// The image tokens of remote models are unknown.
     fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
         self.local.image_tokens(model, sizes, detail)
     }

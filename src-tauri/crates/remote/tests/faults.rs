@@ -1,4 +1,5 @@
-//! What no server of the other tests does when it is asked to: refusals, odd streams and silence, from a small one on loopback.
+//! Faults that the servers of the other tests cannot be made to show: refusals, odd streams and silence, from a small
+//! server on loopback.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,8 @@ use axum::http::{Response, StatusCode};
 use axum::Router;
 use net::{MemoryKeychain, Net, Settings};
 use protocol::{
-    Content, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, NoticeCode, Request, Role, Sampling, Thinking,
+    Content, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, NoticeCode, Request, Role, Sampling,
+    Thinking,
 };
 use remote::RemoteEngine;
 use serde_json::{json, Value};
@@ -22,7 +24,11 @@ struct Script {
 }
 
 async fn answer(State(script): State<Script>, body: Bytes) -> Response<Body> {
-    script.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    script
+        .asked
+        .lock()
+        .unwrap()
+        .push(serde_json::from_slice(&body).unwrap());
     script.answers.lock().unwrap().remove(0)
 }
 
@@ -36,7 +42,10 @@ async fn endpoint(answers: Vec<Response<Body>>) -> (RemoteEngine, Script) {
     tokio::spawn(async move { axum::serve(listener, router).await });
     let net = Net::open(Settings::of_a_test("http://127.0.0.1:9"));
     let endpoint = remote::endpoint("lab", &url).unwrap();
-    (RemoteEngine::new(net, tokio::runtime::Handle::current(), vec![endpoint]), script)
+    (
+        RemoteEngine::new(net, tokio::runtime::Handle::current(), vec![endpoint]),
+        script,
+    )
 }
 
 fn reply(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
@@ -86,7 +95,11 @@ const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"
 async fn a_refusal_says_what_it_means() {
     let error = json!({"error": {"message": "This model's maximum context length is 8 tokens", "code": "context_length_exceeded"}});
     for (answer, code, words) in [
-        (reply(429, &[("retry-after", "7")], "slow down"), ErrorCode::Network, "7 seconds"),
+        (
+            reply(429, &[("retry-after", "7")], "slow down"),
+            ErrorCode::Network,
+            "7 seconds",
+        ),
         (
             reply(503, &[], "{\"error\":{\"message\":\"loading\"}}"),
             ErrorCode::Network,
@@ -94,7 +107,11 @@ async fn a_refusal_says_what_it_means() {
         ),
         (reply(404, &[], "no such model"), ErrorCode::ModelNotFound, "`m`"),
         (reply(403, &[], ""), ErrorCode::KeyRefused, "asks for a key"),
-        (reply(400, &[], error.to_string()), ErrorCode::ContextFull, "maximum context length"),
+        (
+            reply(400, &[], error.to_string()),
+            ErrorCode::ContextFull,
+            "maximum context length",
+        ),
         (
             reply(400, &[], "{\"detail\":\"temperature must be positive\"}"),
             ErrorCode::BadRequest,
@@ -113,7 +130,12 @@ async fn a_refusal_says_what_it_means() {
 #[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
     let whole = json!({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}).to_string();
-    let (engine, _) = endpoint(vec![reply(200, &[("content-type", "text/plain")], format!("\n {whole}"))]).await;
+    let (engine, _) = endpoint(vec![reply(
+        200,
+        &[("content-type", "text/plain")],
+        format!("\n {whole}"),
+    )])
+    .await;
     assert_eq!(hear(&engine).await, ("Hello".into(), vec![], Ok(FinishReason::Stop)));
 }
 
@@ -155,7 +177,10 @@ async fn what_is_refused_is_left_out_once_and_for_all() {
     assert_eq!(asked.len(), 4);
     assert!(asked[0].get("top_k").is_some() && asked[0].get("stream_options").is_some());
     for body in &asked[2..] {
-        assert!(body.get("top_k").is_none() && body.get("stream_options").is_none(), "{body}");
+        assert!(
+            body.get("top_k").is_none() && body.get("stream_options").is_none(),
+            "{body}"
+        );
         assert_eq!(body["chat_template_kwargs"]["enable_thinking"], false);
     }
 }

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{AnswerBody, AnswerState, ChatSettings, ModelShelf};
 use chat::Chat;
 use net::{Net, Settings};
 use protocol::fake::FakeEngine;
 use protocol::{
-    AnswerBody, AnswerState, ChatSettings, Content, Done, EndedBy, Engine, EngineEvent, EngineRouter, Error, ErrorCode, FinishReason,
-    JobHandle, Message, ModelShelf, ModelSource, NoticeCode, Request, Role, Sampling, Thinking, ThinkingControl, ToolCall,
+    Content, Done, EndedBy, Engine, EngineEvent, EngineRouter, Error, ErrorCode, FinishReason, JobHandle, Message,
+    ModelSource, NoticeCode, Request, Role, Sampling, Thinking, ThinkingControl, ToolCall,
 };
 use remote::{EndpointShelf, RemoteEngine};
 use serde_json::json;
@@ -99,7 +100,7 @@ fn question(text: &str, thinking: Thinking) -> Request {
 
 const SUM: &str = "What is 347 + 589?";
 
-/// What every server of Pebble is asked, from its list of models to its death.
+/// The requests that every server of Pebble gets, from its list of models to its death.
 async fn ask_everything(net: &Net, engine: &RemoteEngine, server: &mut Server) {
     let listed = engine.models_of("lab").await.unwrap();
     assert_eq!((&listed.problem, listed.leaves_computer), (&None, false));
@@ -115,15 +116,24 @@ async fn ask_everything(net: &Net, engine: &RemoteEngine, server: &mut Server) {
     assert!(plain.done().timing.first_token_ms > 0.0);
 
     let thought = hear(engine.generate(question(SUM, Thinking::On))).await;
-    assert!(!thought.thinking.trim().is_empty() && thought.text.contains("936"), "{thought:?}");
-    assert!(!format!("{}{}", thought.thinking, thought.text).contains("channel"), "{thought:?}");
+    assert!(
+        !thought.thinking.trim().is_empty() && thought.text.contains("936"),
+        "{thought:?}"
+    );
+    assert!(
+        !format!("{}{}", thought.thinking, thought.text).contains("channel"),
+        "{thought:?}"
+    );
 
     let stopped = hear(engine.generate(Request {
         stop: vec!["36".into()],
         ..question(SUM, Thinking::Off)
     }))
     .await;
-    assert!(stopped.text.contains('9') && !stopped.text.contains("36"), "{stopped:?}");
+    assert!(
+        stopped.text.contains('9') && !stopped.text.contains("36"),
+        "{stopped:?}"
+    );
     assert_eq!(stopped.done().finish_reason, FinishReason::Stop);
 
     let mut asked = question("Count to fifty.", Thinking::Off);
@@ -171,7 +181,10 @@ async fn ask_everything(net: &Net, engine: &RemoteEngine, server: &mut Server) {
 
     // Offline, a server on this computer answers, and nothing goes further.
     net.set_offline(true).unwrap();
-    assert!(hear(engine.generate(question(SUM, Thinking::Off))).await.text.contains("936"));
+    assert!(hear(engine.generate(question(SUM, Thinking::Off)))
+        .await
+        .text
+        .contains("936"));
     let here = engine.endpoints();
     engine.set_endpoints(vec![remote::endpoint("lab", "http://192.0.2.1/v1").unwrap()]);
     assert!(engine.capabilities(&pebble()).leaves_computer);
@@ -258,7 +271,10 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::KeyRefused
     );
-    assert_eq!(engine.models().await[0].problem.as_ref().unwrap().code, ErrorCode::KeyRefused);
+    assert_eq!(
+        engine.models().await[0].problem.as_ref().unwrap().code,
+        ErrorCode::KeyRefused
+    );
     assert!(engine.store_key("nobody", "sk-right").await.is_err());
     engine.store_key("lab", "sk-wrong").await.unwrap();
     let refused = hear(engine.generate(question(SUM, Thinking::Off))).await;
@@ -270,8 +286,11 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
     assert!(heard.text.contains("936"), "{heard:?}");
     assert_eq!(heard.notices, [NoticeCode::ThinkingSwitchIgnored]);
     let thinking = engine.capabilities(&pebble()).thinking;
-    assert!(matches!(thinking, Some(ThinkingControl::ByRequest { .. })), "{thinking:?}");
-    // What was refused is not sent again, so nothing is left out a second time.
+    assert!(
+        matches!(thinking, Some(ThinkingControl::ByRequest { .. })),
+        "{thinking:?}"
+    );
+    // A refused field is not sent again, so nothing is left out a second time.
     assert_eq!(hear(engine.generate(question(SUM, Thinking::Low))).await.notices, []);
 
     engine.forget_key("lab").await.unwrap();
@@ -328,9 +347,13 @@ async fn a_chat_with_a_remote_model_is_stored_and_asks_nothing_in_the_background
         sampling: Sampling::greedy(),
         ..ChatSettings::default()
     };
-    let id = chat.create(settings).await.unwrap().summary.id;
-    let turn = chat.send(&id, &[Content::text(SUM)], &protocol::Position::End).await.unwrap();
-    let mut events = chat.attach(&turn.answer.id, 0).await.unwrap();
+    let id = chat.chats().create(settings).await.unwrap().summary.id;
+    let turn = chat
+        .answers()
+        .send(&id, &[Content::text(SUM)], &api::Position::End)
+        .await
+        .unwrap();
+    let mut events = chat.answers().attach(&turn.answer.id, 0).await.unwrap();
     let answer = loop {
         let event = tokio::time::timeout(Duration::from_secs(120), events.recv())
             .await
@@ -346,7 +369,7 @@ async fn a_chat_with_a_remote_model_is_stored_and_asks_nothing_in_the_background
         (answer.model.as_ref(), &answer.model_revision),
         (Some(&pebble().reference()), &None)
     );
-    let stored = chat.open_chat(&id).await.unwrap();
+    let stored = chat.chats().open(&id).await.unwrap();
     assert_eq!(stored.messages.last(), Some(&*answer));
     assert!(!stored.summary.title.is_empty());
     // The answer itself, and nothing for titles, summaries or the next prompt.

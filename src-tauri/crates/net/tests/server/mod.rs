@@ -21,7 +21,9 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(respond: impl Fn(&axum::http::Request<Bytes>) -> Response<Body> + Send + Sync + 'static) -> Self {
+    pub async fn start(
+        respond: impl Fn(&axum::http::Request<Bytes>) -> Response<Body> + Send + Sync + 'static,
+    ) -> Self {
         Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), respond)
     }
 
@@ -46,7 +48,11 @@ impl Server {
         let task = tokio::spawn(async move {
             axum::serve(listener, router).await.unwrap();
         });
-        Self { address, requests, task }
+        Self {
+            address,
+            requests,
+            task,
+        }
     }
 
     pub fn address(&self) -> String {

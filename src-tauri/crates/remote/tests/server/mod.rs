@@ -24,7 +24,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `tests/oracle/serve.py` with these arguments. `None`, and a word about it, if no Python with mlx-lm is named.
+    /// Starts `tests/oracle/serve.py` with these arguments. `None`, and a word about it, if no Python with mlx-lm is
+    /// named.
     pub fn start(arguments: &[&str]) -> Option<Self> {
         let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
             println!("skipped: PONDER_ORACLE_PYTHON names no Python with mlx-lm; `./dev test` provides one");
@@ -34,13 +35,16 @@ impl Server {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("hub")).unwrap();
         let mut command = Command::new(python);
-        // The oracle brings an MLX of its own. Asked for a model that it does not have, the server looks for it on the hub.
+        // The oracle brings an MLX of its own. Asked for a model that it does not have, the server looks for it on the
+        // hub.
         command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
         command.env("HF_HOME", home.path()).env("HF_HUB_OFFLINE", "1");
         command.arg(script).arg("--model").arg(pebble()).args(arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(process.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let port: serde_json::Value = serde_json::from_str(&line).expect("the server says its port");
         Some(Self {
             process,
@@ -49,15 +53,20 @@ impl Server {
         })
     }
 
-    /// Starts vllm-mlx with this key. `None`, and a word about it, unless PONDER_FULL asks for long tests and PONDER_VLLM_MLX names
-    /// the program; its older mlx-lm wants an environment of its own (`tests/oracle/vllm.requirements.txt`).
+    /// Starts vllm-mlx with this key. `None`, and a word about it, unless PONDER_FULL asks for long tests and
+    /// PONDER_VLLM_MLX names the program; its older mlx-lm wants an environment of its own
+    /// (`tests/oracle/vllm.requirements.txt`).
     pub fn start_vllm_mlx(key: &str) -> Option<Self> {
         let (Some(_), Some(program)) = (std::env::var_os("PONDER_FULL"), std::env::var_os("PONDER_VLLM_MLX")) else {
             println!("skipped: vllm-mlx is asked with PONDER_FULL=1 and PONDER_VLLM_MLX, its program");
             return None;
         };
         // It takes no port 0 and does not say its port, so one that was free a moment ago is taken.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("hub")).unwrap();
         let mut command = Command::new(program);
@@ -69,7 +78,10 @@ impl Server {
             .args(["--host", "127.0.0.1", "--api-key", key, "--port", &port.to_string()]);
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(process.try_wait().unwrap().is_none(), "vllm-mlx ended before it listened");
+            assert!(
+                process.try_wait().unwrap().is_none(),
+                "vllm-mlx ended before it listened"
+            );
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         Some(Self {

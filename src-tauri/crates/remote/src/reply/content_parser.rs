@@ -1,15 +1,15 @@
-//! Reads thoughts and calls out of the text of a server that does not set them apart.
+//! Parses thoughts and calls in the text of a server that does not separate them.
 
 use prompt::{Event, Splitter};
 use protocol::{Request, Thinking};
 use serde_json::Value;
 
-use crate::text_format::{of_beginning, CLOSE, OPEN, PLAIN};
+use super::text_format::{detect_format, CLOSE, OPEN, PLAIN};
 
-/// What a piece of an answer's text turned out to be.
+/// The events of a piece of an answer's text.
 #[derive(Default)]
 pub(crate) struct Parsed {
-    /// Whether the whole text was read anew, so that this stands in place of everything that was told before.
+    /// True if the full text was parsed again, so that these events replace all earlier ones.
     pub(crate) replaces: bool,
     pub(crate) events: Vec<Event>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct ContentParser {
     beginning: Option<String>,
     /// All text that came, until a thought has been seen: what a lone closing marker makes a thought of.
     unmarked: Option<String>,
-    /// Whether the text is taken for a thought that the prompt opened, until its end is seen.
+    /// True while the text counts as a thought that the prompt opened, until its end is seen.
     opened: bool,
 }
 
@@ -47,13 +47,13 @@ impl ContentParser {
             return self.parse(text);
         };
         beginning.push_str(text);
-        match of_beginning(beginning) {
+        match detect_format(beginning) {
             Some(format) => self.decide(format),
             None => Parsed::default(),
         }
     }
 
-    /// Takes note that the server sets thoughts apart, so that no text is one that the prompt opened.
+    /// Notes that the server separates thoughts, so that no text belongs to one that the prompt opened.
     pub(crate) fn thoughts_are_apart(&mut self) {
         if self.opened {
             self.splitter = self.new_splitter(PLAIN, false);
@@ -62,7 +62,7 @@ impl ContentParser {
         self.unmarked = None;
     }
 
-    /// What was held back. If the model came to its own end (`ended`), a thought that never closed was its answer.
+    /// The text held back. If the model ended by itself (`ended`), a thought that was never closed was its answer.
     pub(crate) fn finish(&mut self, ended: bool) -> [Parsed; 3] {
         let held_back = self.decide(PLAIN);
         let answer = if ended && self.opened && self.unmarked.is_some() {
@@ -83,12 +83,12 @@ impl ContentParser {
         self.splitter.stop_text()
     }
 
-    /// Whether a stop text has appeared, so that nothing that follows counts.
+    /// True once a stop string has appeared, after which all text is ignored.
     pub(crate) fn stopped_by_text(&self) -> bool {
         self.splitter.stopped_by_text()
     }
 
-    /// Whether the prompt was found to open a thought, or found not to; `None` if that is still open.
+    /// True if the prompt turned out to open a thought, false if not; `None` while that is undecided.
     pub(crate) fn opens_thought(&self) -> Option<bool> {
         self.unmarked.is_none().then_some(self.opened)
     }
@@ -162,7 +162,10 @@ mod tests {
             endpoint: "lab".into(),
             name: "m".into(),
         };
-        ContentParser::new(&Request::new(model, vec![Message::text(Role::User, "question")]), opened)
+        ContentParser::new(
+            &Request::new(model, vec![Message::text(Role::User, "question")]),
+            opened,
+        )
     }
 
     /// Thought and text as a reader has them after these.
@@ -206,9 +209,21 @@ mod tests {
 
     #[test]
     fn tags_in_the_text_are_a_thought_however_they_are_cut() {
-        check("<think>\nhm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(false));
+        check(
+            "<think>\nhm, hm\n</think>\n\nHello",
+            false,
+            "hm, hm",
+            "Hello",
+            Some(false),
+        );
         check("Hello", false, "", "Hello", None);
-        check("<|channel>thought\nhm, hm\n<channel|>Hello", false, "hm, hm", "Hello", Some(false));
+        check(
+            "<|channel>thought\nhm, hm\n<channel|>Hello",
+            false,
+            "hm, hm",
+            "Hello",
+            Some(false),
+        );
         check("<", false, "", "<", None);
         check("hm, hm\n</think>\n\nHello", false, "hm, hm", "Hello", Some(true));
         check(

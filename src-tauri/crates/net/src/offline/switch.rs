@@ -9,7 +9,7 @@ use files::{write_private, Durability};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// How often the file is read for a change that another process made.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ struct SwitchFile {
     offline: bool,
 }
 
-/// Whether connections may be opened.
+/// The *Offline* switch of a data folder.
 #[derive(Debug)]
 pub(crate) struct OfflineSwitch {
     file: Option<PathBuf>,
@@ -41,12 +41,12 @@ impl OfflineSwitch {
         }
     }
 
-    /// Whether the environment holds it on.
+    /// True if the environment forces it on.
     pub(crate) fn is_forced(&self) -> bool {
         self.forced
     }
 
-    /// Whether no connection may be opened.
+    /// True while no connection may be opened.
     pub(crate) fn is_on(&self) -> bool {
         self.look();
         *self.on.borrow()
@@ -87,7 +87,9 @@ impl OfflineSwitch {
     }
 
     fn look(&self) {
-        let (Some(file), false) = (&self.file, self.forced) else { return };
+        let (Some(file), false) = (&self.file, self.forced) else {
+            return;
+        };
         {
             let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
             if looked.elapsed() < LOOK_AGAIN {
@@ -109,5 +111,9 @@ fn read(file: &Path) -> bool {
 }
 
 fn store(file: &Path, offline: bool) -> std::io::Result<()> {
-    write_private(file, &serde_json::to_vec(&SwitchFile { offline })?, Durability::PowerLoss)
+    write_private(
+        file,
+        &serde_json::to_vec(&SwitchFile { offline })?,
+        Durability::PowerLoss,
+    )
 }

@@ -3,26 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::Purpose;
 use bytes::Bytes;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::Timestamp;
-use protocol::Purpose;
 use reqwest::header::HeaderMap;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::client::{Inner, OfflineLock};
+use super::timeouts::Timeouts;
+use crate::connections::{Connections, OfflineLock};
 use crate::endpoint::host_of;
+use crate::error::{Error, Result};
 use crate::requests::RequestEntry;
-use crate::send::Timeouts;
-use crate::{Error, Result};
 
 /// How long a small body may stand still, unless the request says otherwise.
 const STALL: Duration = Duration::from_secs(30);
 
 /// The head of a response, and its body to read. Dropping it before the body has ended closes the connection.
 pub struct Response {
-    net: Arc<Inner>,
+    net: Arc<Connections>,
     answer: reqwest::Response,
     entry: RequestEntry,
     address: Url,
@@ -36,7 +36,7 @@ pub struct Response {
 pub(crate) struct Sent {
     pub(crate) purpose: Purpose,
     pub(crate) lock: OfflineLock,
-    /// Whether a token or a key went with it.
+    /// True if a token or a key was sent.
     pub(crate) with_secret: bool,
     pub(crate) timeouts: Timeouts,
 }
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Response {
 
 impl Response {
     pub(crate) fn new(
-        net: Arc<Inner>,
+        net: Arc<Connections>,
         answer: reqwest::Response,
         entry: RequestEntry,
         address: Url,
@@ -85,8 +85,8 @@ impl Response {
         self.answer.headers().get(name)?.to_str().ok()
     }
 
-    /// A header as the hub itself sent it: of this response if it comes from the hub, else of the redirect that led away from the hub.
-    /// So `X-Linked-Etag` and `X-Repo-Commit` never come from a CDN.
+    /// A header as the hub itself sent it: of this response if it comes from the hub, else of the redirect that led
+    /// away from the hub. So `X-Linked-Etag` and `X-Repo-Commit` never come from a CDN.
     pub fn hub_header(&self, name: &str) -> Option<&str> {
         let own = self
             .net
@@ -128,14 +128,19 @@ impl Response {
         }
     }
 
-    /// What the status means, if it is not a success. The body, which may give the server's own reason, can still be read.
+    /// The error that the status stands for; `None` for a success. The body, which may hold the server's own reason,
+    /// can still be read.
     pub fn status_error(&self) -> Option<Error> {
         let status = self.answer.status();
         if status.is_success() {
             return None;
         }
         let host = self.host();
-        let elsewhere = !self.net.endpoint.as_ref().is_ok_and(|endpoint| endpoint.owns(&self.address));
+        let elsewhere = !self
+            .net
+            .endpoint
+            .as_ref()
+            .is_ok_and(|endpoint| endpoint.owns(&self.address));
         let with_token = self.sent.with_secret;
         let inference = self.sent.purpose == Purpose::Inference;
         // huggingface_hub reads the same header in `hf_raise_for_status`.
@@ -187,7 +192,10 @@ impl Response {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         let Timeouts { first_bytes, stall, .. } = self.sent.timeouts;
         let limit = if self.begun { stall } else { first_bytes.or(stall) };
-        let piece = self.net.unless_offline(self.sent.lock, within(limit, self.answer.chunk())).await;
+        let piece = self
+            .net
+            .unless_offline(self.sent.lock, within(limit, self.answer.chunk()))
+            .await;
         let host = || host_of(&self.address);
         let piece = piece.and_then(|piece| match piece {
             Ok(piece) => piece.map_err(|_| Error::ConnectionLost { host: host() }),
@@ -210,7 +218,10 @@ impl Response {
     /// [`Error::TooLarge`], before anything is read if the head says so; [`Error::TimedOut`] if it stands still, for 30 seconds unless the
     /// request says otherwise; as [`Response::chunk`].
     pub async fn bytes_capped(mut self, limit: u64) -> Result<Vec<u8>> {
-        let too_large = Error::TooLarge { host: self.host(), limit };
+        let too_large = Error::TooLarge {
+            host: self.host(),
+            limit,
+        };
         let promised = self.content_length().unwrap_or_default();
         if promised > limit {
             self.entry.failed(&too_large.to_string());
@@ -219,7 +230,9 @@ impl Response {
         self.sent.timeouts.stall.get_or_insert(STALL);
         let mut body = Vec::with_capacity(usize::try_from(promised).unwrap_or_default());
         loop {
-            let Some(piece) = self.chunk().await? else { return Ok(body) };
+            let Some(piece) = self.chunk().await? else {
+                return Ok(body);
+            };
             if (body.len() + piece.len()) as u64 > limit {
                 self.entry.failed(&too_large.to_string());
                 return Err(too_large);
@@ -251,8 +264,11 @@ impl Response {
     }
 }
 
-/// What a future gives, or the limit that it went beyond.
-async fn within<T>(limit: Option<Duration>, work: impl std::future::Future<Output = T>) -> std::result::Result<T, Duration> {
+/// The result of a future, or the limit that it exceeded.
+async fn within<T>(
+    limit: Option<Duration>,
+    work: impl std::future::Future<Output = T>,
+) -> std::result::Result<T, Duration> {
     match limit {
         Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| limit),
         None => Ok(work.await),

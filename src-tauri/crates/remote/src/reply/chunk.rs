@@ -1,4 +1,4 @@
-//! What servers send back, read tolerantly: fields that are missing, `null` or of another kind say nothing.
+//! Objects that servers send, read tolerantly: a field that is missing, `null` or of another type is ignored.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ pub(crate) struct Counts {
     pub(crate) reasoning: Option<u32>,
 }
 
-/// What a JSON object of an answer is.
+/// A JSON object of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
     Chunk(Chunk),
@@ -86,7 +86,8 @@ impl Reply {
     }
 }
 
-/// The words of an error object: `{"error":{"message":…}}`, `{"error":"…"}`, or FastAPI's `{"detail":…}`. `None` if it is none.
+/// The words of an error object: `{"error":{"message":…}}`, `{"error":"…"}`, or FastAPI's `{"detail":…}`. `None` if it
+/// is none.
 pub(crate) fn error_message(value: &Value) -> Option<String> {
     let error = value.get("error").filter(|error| !error.is_null());
     // vLLM's older form is flat: {"object":"error","message":…}.
@@ -159,7 +160,9 @@ mod tests {
     #[test]
     fn a_thought_has_either_name() {
         for name in ["reasoning_content", "reasoning"] {
-            let read = chunk(json!({"choices": [{"index": 0, "delta": {name: "hm", "content": null}, "finish_reason": null}]}));
+            let read = chunk(
+                json!({"choices": [{"index": 0, "delta": {name: "hm", "content": null}, "finish_reason": null}]}),
+            );
             assert_eq!(
                 (read.reasoning.as_str(), read.content.as_str(), read.finish_reason),
                 ("hm", "", None)

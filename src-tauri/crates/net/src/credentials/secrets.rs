@@ -1,12 +1,12 @@
-//! Named secrets in the keychain, asked for without holding anybody up for ever.
+//! Named secrets in the keychain, read with a time limit.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::keychain::Keychain;
-use crate::{Error, Result};
+use super::keychain::Keychain;
+use crate::error::{Error, Result};
 
-/// How long a keychain may take, including a person who unlocks it.
+/// The time limit of the keychain, including a user who unlocks it.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest secret, in bytes. Keys that are signed tokens (JWT) reach about 2,000.
 const LONGEST: usize = 4096;
@@ -40,7 +40,7 @@ impl Secrets {
         self.ask(move |keychain| keychain.forget(&name)).await
     }
 
-    /// A keychain may ask a person to unlock it, so it is asked on a thread of its own, with a time limit.
+    /// A keychain may ask the user to unlock it, so it is called on a separate thread, with a time limit.
     async fn ask<T: Send + 'static>(&self, ask: impl FnOnce(&dyn Keychain) -> Result<T> + Send + 'static) -> Result<T> {
         let keychain = Arc::clone(&self.keychain);
         let asked = tokio::task::spawn_blocking(move || ask(keychain.as_ref()));

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use protocol::{Content, ImageDetail, Message, Request, Sampling, Thinking};
 use serde_json::{json, Map, Value};
 
-use crate::pictures::DataUrls;
-use crate::{Error, Result};
+use super::images::DataUrls;
+use crate::error::{Error, Result};
 
-/// Optional fields of a body that servers are known to refuse, by the names that their refusals use. Everything else is needed,
-/// or is refused for its value.
+/// Optional fields of a body that servers are known to refuse, by the names that their refusals use. Everything else is
+/// needed, or is refused for its value.
 const OPTIONAL: [&str; 16] = [
     "chat_template_kwargs",
     "reasoning_effort",
@@ -32,14 +32,14 @@ const OPTIONAL: [&str; 16] = [
 /// OpenAI's newer models know only this name of `max_tokens`.
 const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 
-/// What an endpoint has refused, so that it is not sent again.
-pub(crate) type Refused = BTreeSet<&'static str>;
+/// The fields that an endpoint has refused, which are not sent again.
+pub(crate) type UnsupportedFields = BTreeSet<&'static str>;
 
-/// The body of a request without the fields that were refused; `pictures` are those that it shows.
+/// The body of a request without the fields that were refused; `images` are those that it shows.
 ///
 /// # Errors
 /// [`Error::NotSupported`] for what no endpoint can be asked.
-pub(crate) fn body(model: &str, request: &Request, pictures: &DataUrls, refused: &Refused) -> Result<Value> {
+pub(crate) fn body(model: &str, request: &Request, images: &DataUrls, refused: &UnsupportedFields) -> Result<Value> {
     if request.answer_prefix.is_some() {
         return Err(Error::NotSupported(
             "continue an answer that ended; have the question answered again instead",
@@ -51,7 +51,7 @@ pub(crate) fn body(model: &str, request: &Request, pictures: &DataUrls, refused:
     let messages: Vec<Value> = request
         .messages
         .iter()
-        .map(|said| message(said, request.image_detail, pictures, refused))
+        .map(|said| message(said, request.image_detail, images, refused))
         .collect();
     let mut body = Map::new();
     body.insert("model".into(), model.into());
@@ -70,7 +70,8 @@ pub(crate) fn body(model: &str, request: &Request, pictures: &DataUrls, refused:
         body.insert("tool_choice".into(), "required".into());
     }
     if let Some(schema) = &request.schema {
-        let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
+        let format =
+            json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
         body.insert("response_format".into(), format);
     }
     if !request.stop.is_empty() {
@@ -95,8 +96,8 @@ const UNKNOWN: [&str; 9] = [
     "not allowed",
 ];
 
-/// The optional field that a refusal names, if the body has it and leaving it out helps. Of several the longest counts, because
-/// names stand in each other.
+/// The optional field that a refusal names, if the body has it and leaving it out helps. Of several the longest counts,
+/// because names stand in each other.
 pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str> {
     let words = refusal.to_lowercase();
     let unknown = UNKNOWN.iter().any(|word| words.contains(word));
@@ -109,7 +110,7 @@ pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str>
             .is_some_and(|all| all.iter().any(|one| one.get(name).is_some())),
         _ => body.get(name).is_some(),
     };
-    // A temperature that is too high is the person's to change; an effort that this model does not have is not.
+    // The user can lower a temperature that is too high, but not choose an effort that this model lacks.
     let named = OPTIONAL
         .iter()
         .copied()
@@ -117,10 +118,10 @@ pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str>
     named.max_by_key(|name| name.len())
 }
 
-/// Whether a refusal says that the model takes no pictures, rather than that one of them is wrong.
-pub(crate) fn refuses_pictures(refusal: &str) -> bool {
+/// True if a refusal says that the model takes no images, rather than that one of them is invalid.
+pub(crate) fn refuses_images(refusal: &str) -> bool {
     let words = refusal.to_lowercase();
-    let pictures = ["image", "picture", "vision", "multimodal", "multi-modal", "mmproj"];
+    let images = ["image", "picture", "vision", "multimodal", "multi-modal", "mmproj"];
     let none = [
         "only text",
         "text-only",
@@ -131,10 +132,11 @@ pub(crate) fn refuses_pictures(refusal: &str) -> bool {
         "is not multimodal",
     ];
     let unknown = UNKNOWN.iter().chain(&none).any(|word| words.contains(word));
-    unknown && pictures.iter().any(|word| words.contains(word))
+    unknown && images.iter().any(|word| words.contains(word))
 }
 
-/// Whether somebody asked for what a field says, so that leaving it out is worth a word. The Thinking switch has words of its own.
+/// True if a field carries a choice of the user, so that leaving it out deserves a notice. The Thinking switch has its
+/// own.
 pub(crate) fn matters(field: &str) -> bool {
     !matches!(
         field,
@@ -146,7 +148,10 @@ pub(crate) fn matters(field: &str) -> bool {
 fn thinking(thinking: Option<Thinking>, body: &mut Map<String, Value>) {
     let Some(thinking) = thinking else { return };
     let on = thinking != Thinking::Off;
-    body.insert("chat_template_kwargs".into(), json!({"enable_thinking": on, "thinking": on}));
+    body.insert(
+        "chat_template_kwargs".into(),
+        json!({"enable_thinking": on, "thinking": on}),
+    );
     let effort = match thinking {
         Thinking::Off => "none",
         Thinking::On => return,
@@ -194,7 +199,10 @@ fn sampling(sampling: &Sampling, body: &mut Map<String, Value>) {
         }
     }
     if !logit_bias.is_empty() {
-        let bias: Map<String, Value> = logit_bias.iter().map(|(id, bias)| (id.to_string(), shortest(*bias))).collect();
+        let bias: Map<String, Value> = logit_bias
+            .iter()
+            .map(|(id, bias)| (id.to_string(), shortest(*bias)))
+            .collect();
         body.insert("logit_bias".into(), bias.into());
     }
     if let Some(seed) = seed {
@@ -207,11 +215,15 @@ fn shortest(value: f32) -> Value {
     value.to_string().parse::<f64>().unwrap_or(f64::from(value)).into()
 }
 
-/// What a message says: a text, or a list of parts if a picture is among them.
-fn content(message: &Message, detail: ImageDetail, pictures: &DataUrls) -> Value {
+/// The content of a message: a text, or a list of parts if it has images.
+fn content(message: &Message, detail: ImageDetail, images: &DataUrls) -> Value {
     let url = |part: &Content| match part {
-        Content::Image { attachment, .. } => pictures.get(attachment),
-        Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => None,
+        Content::Image { attachment, .. } => images.get(attachment),
+        Content::Text { .. }
+        | Content::Thinking { .. }
+        | Content::ToolCall { .. }
+        | Content::Data { .. }
+        | Content::File { .. } => None,
     };
     if !message.content.iter().any(|part| url(part).is_some()) {
         return message.text_with_placeholders().into();
@@ -231,16 +243,20 @@ fn content(message: &Message, detail: ImageDetail, pictures: &DataUrls) -> Value
     message.content.iter().filter_map(part).collect()
 }
 
-fn message(message: &Message, detail: ImageDetail, pictures: &DataUrls, refused: &Refused) -> Value {
+fn message(message: &Message, detail: ImageDetail, images: &DataUrls, refused: &UnsupportedFields) -> Value {
     let mut fields = Map::new();
     fields.insert("role".into(), message.role.name().into());
     // A turn that only calls tools has no content.
-    let content = match content(message, detail, pictures) {
+    let content = match content(message, detail, images) {
         Value::String(text) if text.is_empty() && !message.tool_calls.is_empty() => Value::Null,
         content => content,
     };
     fields.insert("content".into(), content);
-    if let Some(reasoning) = message.reasoning.as_deref().filter(|_| !refused.contains("reasoning_content")) {
+    if let Some(reasoning) = message
+        .reasoning
+        .as_deref()
+        .filter(|_| !refused.contains("reasoning_content"))
+    {
         fields.insert("reasoning_content".into(), reasoning.into());
     }
     if !message.tool_calls.is_empty() {
@@ -273,7 +289,7 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_that_nobody_asked_for() {
-        let body = body("a/b", &request(), &DataUrls::new(), &Refused::new()).expect("it can be asked");
+        let body = body("a/b", &request(), &DataUrls::new(), &UnsupportedFields::new()).expect("it can be asked");
         let expected = json!({"model": "a/b", "messages": [{"role": "user", "content": "question"}], "stream": true,
             "stream_options": {"include_usage": true}});
         assert_eq!(body, expected);
@@ -294,12 +310,14 @@ mod tests {
             ..Message::text(Role::Assistant, "")
         });
         asked.messages.push(Message {
-            content: vec![Content::Data { data: json!({"sum": 1}) }],
+            content: vec![Content::Data {
+                data: json!({"sum": 1}),
+            }],
             name: Some("add".into()),
             tool_call_id: Some("abcdefghi".into()),
             ..Message::text(Role::Tool, "")
         });
-        let body = body("m", &asked, &DataUrls::new(), &Refused::new()).expect("it can be asked");
+        let body = body("m", &asked, &DataUrls::new(), &UnsupportedFields::new()).expect("it can be asked");
         let expected = json!([
             {"role": "user", "content": "question"},
             {"role": "assistant", "content": null, "reasoning_content": "hm",
@@ -324,12 +342,15 @@ mod tests {
             },
             ..request()
         };
-        let mut refused = Refused::new();
+        let mut refused = UnsupportedFields::new();
         let sent = body("m", &asked, &DataUrls::new(), &refused).expect("it can be asked");
         assert_eq!(sent["temperature"].to_string(), "0.7");
         assert_eq!((&sent["top_k"], &sent["logit_bias"]), (&json!(20), &json!({"5": -1.5})));
         assert_eq!(
-            (&sent["reasoning_effort"], &sent["chat_template_kwargs"]["enable_thinking"]),
+            (
+                &sent["reasoning_effort"],
+                &sent["chat_template_kwargs"]["enable_thinking"]
+            ),
             (&json!("low"), &json!(true))
         );
         assert_eq!((&sent["max_tokens"], &sent["stop"]), (&json!(8), &json!(["END"])));
@@ -375,7 +396,10 @@ mod tests {
         let mut asked = request();
         asked.messages[0].content = vec![picture("a"), Content::text("Which is it?"), picture("gone")];
         let urls = DataUrls::from([("a".to_owned(), "data:image/png;base64,AQ==".to_owned())]);
-        let sent = |asked: &Request| body("m", asked, &urls, &Refused::new()).expect("it can be asked")["messages"][0]["content"].clone();
+        let sent = |asked: &Request| {
+            body("m", asked, &urls, &UnsupportedFields::new()).expect("it can be asked")["messages"][0]["content"]
+                .clone()
+        };
         let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQ=="}});
         let (words, name) = (
             json!({"type": "text", "text": "Which is it?"}),
@@ -394,9 +418,12 @@ mod tests {
             thinking: Some(Thinking::Off),
             ..request()
         };
-        let sent = body("m", &asked, &DataUrls::new(), &Refused::new()).expect("it can be asked");
+        let sent = body("m", &asked, &DataUrls::new(), &UnsupportedFields::new()).expect("it can be asked");
         assert_eq!(
-            (&sent["reasoning_effort"], &sent["chat_template_kwargs"]["enable_thinking"]),
+            (
+                &sent["reasoning_effort"],
+                &sent["chat_template_kwargs"]["enable_thinking"]
+            ),
             (&json!("none"), &json!(false))
         );
     }
@@ -409,10 +436,14 @@ mod tests {
             "Only text content is supported; got image_url",
             "this model does not support images",
         ] {
-            assert!(refuses_pictures(refusal), "{refusal}");
+            assert!(refuses_images(refusal), "{refusal}");
         }
-        for refusal in ["the image could not be decoded", "temperature is not supported", "image too large"] {
-            assert!(!refuses_pictures(refusal), "{refusal}");
+        for refusal in [
+            "the image could not be decoded",
+            "temperature is not supported",
+            "image too large",
+        ] {
+            assert!(!refuses_images(refusal), "{refusal}");
         }
     }
 
@@ -423,7 +454,7 @@ mod tests {
             ..request()
         };
         assert!(matches!(
-            body("m", &asked, &DataUrls::new(), &Refused::new()),
+            body("m", &asked, &DataUrls::new(), &UnsupportedFields::new()),
             Err(Error::NotSupported(_))
         ));
     }

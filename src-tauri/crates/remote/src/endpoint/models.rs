@@ -1,13 +1,14 @@
-//! The models of endpoints, as they are listed.
+//! The lists of models that endpoints send.
 
 use std::collections::HashSet;
 
-use protocol::{Endpoint, ModelSource, RemoteModel, ThinkingControl};
+use api::{Endpoint, RemoteModel};
+use protocol::{ModelSource, ThinkingControl};
 use serde_json::Value;
 
-use crate::endpoints::leaves_computer;
+use super::address::leaves_computer;
 
-/// Where servers tell how many tokens a context holds: vLLM, OpenRouter and LM Studio, llama-server.
+/// The fields in which servers report the context length: vLLM, OpenRouter and LM Studio, llama-server.
 const CONTEXTS: [&str; 7] = [
     "/max_model_len",
     "/loaded_context_length",
@@ -19,14 +20,25 @@ const CONTEXTS: [&str; 7] = [
 ];
 
 /// The models of `GET /models`; entries without an id are left out. `thinking` tells what is known of a model's switch.
-pub(crate) fn models(endpoint: &Endpoint, list: &Value, thinking: impl Fn(&ModelSource) -> ThinkingControl) -> Vec<RemoteModel> {
-    let entries = list.get("data").or_else(|| list.get("models")).unwrap_or(list).as_array();
+pub(crate) fn models(
+    endpoint: &Endpoint,
+    list: &Value,
+    thinking: impl Fn(&ModelSource) -> ThinkingControl,
+) -> Vec<RemoteModel> {
+    let entries = list
+        .get("data")
+        .or_else(|| list.get("models"))
+        .unwrap_or(list)
+        .as_array();
     let mut models: Vec<RemoteModel> = Vec::new();
     let mut known = HashSet::new();
     for entry in entries.into_iter().flatten() {
         let id = entry.get("id").or_else(|| entry.get("name")).unwrap_or(entry);
         // Names are printed, and a terminal obeys control characters.
-        let Some(name) = id.as_str().filter(|name| !name.is_empty() && !name.contains(char::is_control)) else {
+        let Some(name) = id
+            .as_str()
+            .filter(|name| !name.is_empty() && !name.contains(char::is_control))
+        else {
             continue;
         };
         if !known.insert(name) {
@@ -58,12 +70,15 @@ mod tests {
 
     #[test]
     fn contexts_are_read_where_servers_tell_them() {
-        let endpoint = crate::endpoint("lab", "http://lab:1").expect("it is one");
+        let endpoint = crate::endpoint::endpoint("lab", "http://lab:1").expect("it is one");
         let list = json!({"object": "list", "data": [
             {"id": "a/b", "max_model_len": 4096}, {"id": "c", "meta": {"n_ctx_train": 512}}, {"id": "d"}, {"id": "d"}, {"object": "model"},
             {"id": "e", "context_length": 0}, {"id": "f\u{1b}[2J"}]});
         let found = models(&endpoint, &list, |_| ThinkingControl::Always);
-        let read: Vec<_> = found.iter().map(|model| (model.reference.as_str(), model.context)).collect();
+        let read: Vec<_> = found
+            .iter()
+            .map(|model| (model.reference.as_str(), model.context))
+            .collect();
         assert_eq!(
             read,
             [

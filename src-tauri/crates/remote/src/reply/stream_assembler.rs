@@ -1,23 +1,25 @@
-//! Makes an answer's events of what a server sends.
+//! Turns the chunks of a server into the events of an answer.
 
 use std::time::Instant;
 
 use prompt::Piece;
-use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, Request, Thinking, Timing, ToolCall, Usage};
+use protocol::{
+    Content, Done, EndedBy, EngineEvent, FinishReason, Notice, NoticeCode, Request, Thinking, Timing, ToolCall, Usage,
+};
 
-use crate::calls::{Call, Calls};
-use crate::content_parser::{ContentParser, Parsed};
-use crate::reply::{Chunk, Counts};
+use super::calls::{PartialCall, PartialCalls};
+use super::chunk::{Chunk, Counts};
+use super::content_parser::{ContentParser, Parsed};
 
-/// One answer on its way.
-pub(crate) struct Assembler {
+/// The state of one streamed answer.
+pub(crate) struct StreamAssembler {
     request: Request,
     parser: ContentParser,
-    /// Whether the server sets thoughts apart, so that blanks before the answer are the model's separator.
+    /// True if the server separates thoughts, so that blanks before the answer are the model's separator.
     apart: bool,
     thought: bool,
     reported: bool,
-    calls: Calls,
+    calls: PartialCalls,
     made_calls: bool,
     finish_reason: Option<String>,
     stop_text: Option<String>,
@@ -27,7 +29,7 @@ pub(crate) struct Assembler {
     last: Instant,
 }
 
-impl Assembler {
+impl StreamAssembler {
     /// Nothing has come yet. `opened` says that this model's prompt opens a thought, so that its first words are one.
     pub(crate) fn new(request: &Request, opened: bool) -> Self {
         let asked = Instant::now();
@@ -36,7 +38,7 @@ impl Assembler {
             apart: false,
             thought: false,
             reported: false,
-            calls: Calls::default(),
+            calls: PartialCalls::default(),
             made_calls: false,
             finish_reason: None,
             stop_text: None,
@@ -60,7 +62,11 @@ impl Assembler {
             self.parser.thoughts_are_apart();
             self.thinking(chunk.reasoning, &mut events);
         }
-        let content = if self.apart { chunk.content.trim_start() } else { &chunk.content };
+        let content = if self.apart {
+            chunk.content.trim_start()
+        } else {
+            &chunk.content
+        };
         if !content.is_empty() {
             self.apart = false;
             let parsed = self.parser.push(content);
@@ -75,27 +81,27 @@ impl Assembler {
         events
     }
 
-    /// Whether the server has said why the answer ended.
+    /// True once the server has sent a finish reason.
     pub(crate) fn has_reason(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// Whether a stop text has appeared, so that nothing that follows counts.
+    /// True once a stop string has appeared, after which all text is ignored.
     pub(crate) fn stopped_by_text(&self) -> bool {
         self.parser.stopped_by_text()
     }
 
-    /// Whether the model thought though the switch was off.
+    /// True if the model thought although the switch was off.
     pub(crate) fn thought_while_off(&self) -> bool {
         self.reported
     }
 
-    /// Whether the prompt was found to open a thought, or found not to; `None` if nothing was found.
+    /// True if the prompt turned out to open a thought, false if not; `None` if that is unknown.
     pub(crate) fn opens_thought(&self) -> Option<bool> {
         self.parser.opens_thought().filter(|_| self.thought)
     }
 
-    /// What was held back; the calls too if they are `complete`.
+    /// The text held back; the calls too if the answer is `complete`.
     pub(crate) fn flush(&mut self, complete: bool) -> Vec<EngineEvent> {
         let mut events = Vec::new();
         let ended = complete && self.finish_reason.as_deref() == Some("stop");
@@ -114,7 +120,7 @@ impl Assembler {
         events
     }
 
-    /// The end of the answer, after [`Assembler::flush`].
+    /// The end of the answer, after [`StreamAssembler::flush`].
     pub(crate) fn done(&self, cancelled: bool) -> Done {
         let (finish_reason, ended_by) = if cancelled {
             (FinishReason::Cancelled, EndedBy::Cancelled)
@@ -137,7 +143,10 @@ impl Assembler {
         let reason = self.finish_reason.as_deref().unwrap_or("stop");
         if matches!(reason, "length" | "max_tokens") {
             let made = self.counts.map(|counts| counts.completion);
-            let limited = self.request.max_tokens.is_some_and(|most| made.is_none_or(|made| made >= most));
+            let limited = self
+                .request
+                .max_tokens
+                .is_some_and(|most| made.is_none_or(|made| made >= most));
             let rule = if limited {
                 EndedBy::TokenLimit
             } else {
@@ -158,7 +167,9 @@ impl Assembler {
     /// Figures as seen from here: the way to the server and its queue are in the first token's time.
     fn timing(&self) -> Timing {
         let milliseconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64() * 1000.0;
-        let Some(first) = self.first else { return Timing::default() };
+        let Some(first) = self.first else {
+            return Timing::default();
+        };
         let after = self.last.duration_since(first).as_secs_f64();
         let made = self.counts.map_or(0, |counts| counts.completion.saturating_sub(1));
         Timing {
@@ -193,7 +204,7 @@ impl Assembler {
     fn tell(&mut self, parsed: Parsed, events: &mut Vec<EngineEvent>) {
         let mut told = Vec::new();
         for event in parsed.events {
-            // Pieces that belong together are joined with what was told before, except in an answer that is told anew.
+            // Adjacent pieces are joined with earlier events, except in an answer that is replaced.
             let events = if parsed.replaces { &mut told } else { &mut *events };
             match event.piece {
                 Piece::Text(text) => delta(Content::Text { text }, events),
@@ -240,7 +251,7 @@ fn delta(content: Content, events: &mut Vec<EngineEvent>) {
 
 fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
     EngineEvent::Delta {
-        // The server's own ids may be counted anew with every answer, and a chat may go on with another model.
+        // The server's ids may restart with every answer, and a chat may continue with another model.
         content: Content::ToolCall {
             call: ToolCall::new(name, arguments),
         },
@@ -250,7 +261,7 @@ fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
 }
 
 /// A call that cannot be made is shown as it came.
-fn broken(call: &Call, events: &mut Vec<EngineEvent>) {
+fn broken(call: &PartialCall, events: &mut Vec<EngineEvent>) {
     events.push(EngineEvent::Notice(Notice::new(
         NoticeCode::BrokenToolCall,
         "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.",
@@ -273,7 +284,7 @@ fn usage(counts: Counts) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::CallPiece;
+    use crate::reply::chunk::CallPiece;
     use protocol::{Message, ModelSource, Role};
 
     fn request(thinking: Option<Thinking>) -> Request {
@@ -302,7 +313,7 @@ mod tests {
     }
 
     /// Thought, text and calls as a reader has them at the end, and the codes of the notices.
-    fn read(assembler: &mut Assembler, chunks: Vec<Chunk>) -> (String, String, Vec<ToolCall>, Vec<NoticeCode>) {
+    fn read(assembler: &mut StreamAssembler, chunks: Vec<Chunk>) -> (String, String, Vec<ToolCall>, Vec<NoticeCode>) {
         let mut events: Vec<EngineEvent> = chunks.into_iter().flat_map(|chunk| assembler.push(chunk)).collect();
         events.extend(assembler.flush(true));
         let (mut thought, mut text, mut calls, mut notices) = (String::new(), String::new(), Vec::new(), Vec::new());
@@ -339,9 +350,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_turns_out_to_begin_with_a_thought_is_told_anew() {
-        let mut assembler = Assembler::new(&request(Some(Thinking::Off)), false);
+        let mut assembler = StreamAssembler::new(&request(Some(Thinking::Off)), false);
         assert_eq!(assembler.opens_thought(), None);
-        let chunks = vec![content("hm, hm"), content("\n</think>\n\nHel"), content("lo"), end("stop")];
+        let chunks = vec![
+            content("hm, hm"),
+            content("\n</think>\n\nHel"),
+            content("lo"),
+            end("stop"),
+        ];
         let (thought, text, _, notices) = read(&mut assembler, chunks);
         assert_eq!((thought.trim(), text.trim()), ("hm, hm", "Hello"));
         assert_eq!(notices, [NoticeCode::ThinkingSwitchIgnored]);
@@ -354,7 +370,7 @@ mod tests {
             reasoning: text.into(),
             ..Chunk::default()
         };
-        let mut assembler = Assembler::new(&request(Some(Thinking::Off)), false);
+        let mut assembler = StreamAssembler::new(&request(Some(Thinking::Off)), false);
         let chunks = vec![
             thought("hm"),
             thought(", hm"),
@@ -383,7 +399,7 @@ mod tests {
             finish_reason: Some("tool_calls".into()),
             ..Chunk::default()
         };
-        let mut assembler = Assembler::new(&request(None), false);
+        let mut assembler = StreamAssembler::new(&request(None), false);
         let (_, text, calls, notices) = read(&mut assembler, vec![chunk]);
         assert_eq!(
             (calls.len(), calls[0].name.as_str(), calls[0].arguments["x"].as_i64()),
@@ -394,13 +410,16 @@ mod tests {
             "{}",
             calls[0].id
         );
-        assert_eq!((text.as_str(), notices), ("g({\"x\": )", vec![NoticeCode::BrokenToolCall]));
+        assert_eq!(
+            (text.as_str(), notices),
+            ("g({\"x\": )", vec![NoticeCode::BrokenToolCall])
+        );
         assert_eq!(assembler.done(false).finish_reason, FinishReason::ToolCalls);
     }
 
     #[test]
     fn a_stop_text_ends_the_answer_also_if_the_server_goes_on() {
-        let mut assembler = Assembler::new(
+        let mut assembler = StreamAssembler::new(
             &Request {
                 stop: vec!["END".into()],
                 ..request(None)
@@ -416,7 +435,7 @@ mod tests {
     #[test]
     fn the_end_is_the_servers_word() {
         let done = |chunk: Chunk, most: Option<u32>| {
-            let mut assembler = Assembler::new(
+            let mut assembler = StreamAssembler::new(
                 &Request {
                     max_tokens: most,
                     ..request(None)
@@ -438,13 +457,18 @@ mod tests {
         assert_eq!(done(counted("length", 8), Some(8)).ended_by, EndedBy::TokenLimit);
         assert_eq!(
             done(counted("length", 8), None).ended_by,
-            EndedBy::Endpoint { reason: "length".into() }
+            EndedBy::Endpoint {
+                reason: "length".into()
+            }
         );
         assert_eq!(done(end("length"), None).finish_reason, FinishReason::Length);
         assert_eq!(done(end("content_filter"), None).finish_reason, FinishReason::Stop);
         assert_eq!(done(end("stop"), None).usage, None);
         let usage = done(counted("stop", 8), None).usage.expect("it was told");
-        assert_eq!((usage.prompt_tokens, usage.cached_tokens, usage.prefilled_tokens), (5, 3, 2));
+        assert_eq!(
+            (usage.prompt_tokens, usage.cached_tokens, usage.prefilled_tokens),
+            (5, 3, 2)
+        );
         assert_eq!((usage.completion_tokens, usage.thinking_tokens), (8, Some(1)));
     }
 }

@@ -1,24 +1,25 @@
-//! What has been found out about a remote model, as long as this process lives.
+//! Facts about a remote model that were learned from its answers, for the lifetime of this process.
 
 use protocol::{Thinking, ThinkingControl};
 
-use crate::body::Refused;
+use super::body::UnsupportedFields;
 
-/// What a model of an endpoint is known to do.
+/// The known quirks of a model behind an endpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Learned {
+pub(crate) struct ModelQuirks {
     /// Fields that were refused.
-    pub(crate) refused: Refused,
+    pub(crate) refused: UnsupportedFields,
     /// It thought though the switch was off.
     pub(crate) ignores_switch: bool,
-    /// Its prompt opens a thought, and the server does not set it apart.
+    /// Its prompt opens a thought, and the server does not separate it.
     pub(crate) opens_thought: bool,
-    /// It refused pictures.
-    pub(crate) blind: bool,
+    /// It refused images.
+    pub(crate) refuses_images: bool,
 }
 
-impl Learned {
-    /// What can be done about the model's reasoning. Both forms of the switch are offered until they are known to do nothing.
+impl ModelQuirks {
+    /// The control over the model's reasoning. Both forms of the switch are offered until they are known to have no
+    /// effect.
     pub(crate) fn thinking(&self) -> ThinkingControl {
         let (switch, effort) = (
             !self.refused.contains("chat_template_kwargs"),

@@ -4,20 +4,20 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use protocol::Slowdown;
+use api::Slowdown;
 use rustix::event::{poll, PollFd, PollFlags};
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver};
 
-use crate::MemoryPressure;
+use crate::pressure::MemoryPressure;
 
 const PRESSURE: &str = "/proc/pressure/memory";
 
-/// What the kernel is asked to tell: microseconds of waiting within so many. A person's programs may only ask for windows of whole
+/// Triggers of the kernel: microseconds of stalling within a window. Unprivileged programs may only use windows of
 /// multiples of two seconds.
 const TRIGGERS: [(MemoryPressure, &str); 2] = [
-    // Somebody waited for memory 15 % of the time.
+    // Some tasks stalled 15 % of the time.
     (MemoryPressure::Warning, "some 300000 2000000"),
-    // Everybody did, 10 % of it.
+    // All tasks stalled 10 % of the time.
     (MemoryPressure::Critical, "full 200000 2000000"),
 ];
 
@@ -30,12 +30,14 @@ pub fn memory_pressure() -> io::Result<UnboundedReceiver<MemoryPressure>> {
         .into_iter()
         .collect::<io::Result<Vec<_>>>()?;
     let (tell, pressure) = unbounded_channel();
-    std::thread::Builder::new().name("memory-pressure".into()).spawn(move || {
-        let heard = listen(&triggers, |pressure| tell.send(pressure).is_ok());
-        if let Err(error) = heard {
-            tracing::warn!(%error, "the system no longer tells when memory gets short");
-        }
-    })?;
+    std::thread::Builder::new()
+        .name("memory-pressure".into())
+        .spawn(move || {
+            let heard = listen(&triggers, |pressure| tell.send(pressure).is_ok());
+            if let Err(error) = heard {
+                tracing::warn!(%error, "the system no longer tells when memory gets short");
+            }
+        })?;
     Ok(pressure)
 }
 
@@ -47,10 +49,13 @@ fn open_trigger(path: &Path, trigger: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Waits for the kernel and passes on the worst that it tells, until nobody listens.
+/// Waits for the kernel and passes on the highest pressure that it reports, until the receiver is dropped.
 fn listen(triggers: &[(MemoryPressure, File)], tell: impl Fn(MemoryPressure) -> bool) -> io::Result<()> {
     loop {
-        let mut waiting: Vec<PollFd<'_>> = triggers.iter().map(|(_, file)| PollFd::new(file, PollFlags::PRI)).collect();
+        let mut waiting: Vec<PollFd<'_>> = triggers
+            .iter()
+            .map(|(_, file)| PollFd::new(file, PollFlags::PRI))
+            .collect();
         match poll(&mut waiting, None) {
             Err(rustix::io::Errno::INTR) => continue,
             polled => polled?,
@@ -58,7 +63,10 @@ fn listen(triggers: &[(MemoryPressure, File)], tell: impl Fn(MemoryPressure) -> 
         if waiting.iter().any(|fd| fd.revents().contains(PollFlags::ERR)) {
             return Err(io::Error::other("the kernel gave the trigger up"));
         }
-        let told = waiting.iter().zip(triggers).filter(|(fd, _)| fd.revents().contains(PollFlags::PRI));
+        let told = waiting
+            .iter()
+            .zip(triggers)
+            .filter(|(fd, _)| fd.revents().contains(PollFlags::PRI));
         let worst = told.map(|(_, (pressure, _))| *pressure).max();
         if worst.is_some_and(|pressure| !tell(pressure)) {
             return Ok(());
@@ -66,7 +74,8 @@ fn listen(triggers: &[(MemoryPressure, File)], tell: impl Fn(MemoryPressure) -> 
     }
 }
 
-/// The kernel counts how often cores were too hot since the start, and not whether one is now; so heat is never told here.
+/// The kernel counts how often cores were too hot since the start, and not whether one is now; so heat is never told
+/// here.
 pub fn slowdown() -> Option<Slowdown> {
     saves_power(Path::new(PROFILE)).then_some(Slowdown::LowPower)
 }
@@ -90,7 +99,11 @@ mod tests {
             open_trigger(Path::new(PRESSURE), trigger).unwrap_or_else(|error| panic!("{pressure:?}: {error}"));
         }
         let refused = open_trigger(Path::new(PRESSURE), "some 300000 1").unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "a window of a microsecond is none");
+        assert_eq!(
+            refused.kind(),
+            io::ErrorKind::InvalidInput,
+            "a window of a microsecond is none"
+        );
         assert!(crate::memory_pressure().is_some());
     }
 

@@ -2,19 +2,30 @@
 
 use std::io;
 
+use api::Slowdown;
 use block2::RcBlock;
-use dispatch2::{_dispatch_source_type_memorypressure, dispatch_source_memorypressure_flags_t as Flags, DispatchObject, DispatchSource};
+use dispatch2::{
+    _dispatch_source_type_memorypressure, dispatch_source_memorypressure_flags_t as Flags, DispatchObject,
+    DispatchSource,
+};
 use objc2_foundation::{NSProcessInfo, NSProcessInfoThermalState};
-use protocol::Slowdown;
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver};
 
-use crate::MemoryPressure;
+use crate::pressure::MemoryPressure;
 
 pub fn memory_pressure() -> io::Result<UnboundedReceiver<MemoryPressure>> {
     let (tell, pressure) = unbounded_channel();
     let mask = (Flags::DISPATCH_MEMORYPRESSURE_WARN.0 | Flags::DISPATCH_MEMORYPRESSURE_CRITICAL.0) as usize;
-    // SAFETY: the type is the system's own constant, of which only the address is taken; it wants handle 0 and flags of this kind.
-    let source = unsafe { DispatchSource::new((&raw const _dispatch_source_type_memorypressure).cast_mut(), 0, mask, None) };
+    // SAFETY: the type is the system's own constant, of which only the address is taken; it wants handle 0 and flags of
+    // this kind.
+    let source = unsafe {
+        DispatchSource::new(
+            (&raw const _dispatch_source_type_memorypressure).cast_mut(),
+            0,
+            mask,
+            None,
+        )
+    };
     let told = source.clone();
     let handler = RcBlock::new(move || {
         let critical = told.data() & Flags::DISPATCH_MEMORYPRESSURE_CRITICAL.0 as usize != 0;

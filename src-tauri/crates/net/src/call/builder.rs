@@ -1,51 +1,31 @@
 //! One request: its headers, its body, its redirects, and who may see the token or the key.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use api::Purpose;
 use bytes::Bytes;
-use protocol::Purpose;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, IF_RANGE, LOCATION, RANGE};
+use reqwest::header::{
+    HeaderMap, HeaderName, HeaderValue, ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, IF_RANGE, LOCATION, RANGE,
+};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use url::{Host, Url};
 
-use crate::client::{OfflineLock, CONNECT_TIMEOUT};
+use super::response::{Response, Sent};
+use super::timeouts::Timeouts;
+use crate::connections::{Connections, OfflineLock, CONNECT_TIMEOUT, USER_AGENT};
+use crate::credentials::one_word;
 use crate::endpoint::{host_of, is_loopback, without_secrets};
+use crate::error::{Error, Result};
 use crate::requests::RequestEntry;
-use crate::response::{Response, Sent};
-use crate::secrets::one_word;
-use crate::{Error, Net, Result};
 
-/// It says nothing about the user or the computer.
-pub(crate) const USER_AGENT: &str = concat!("Ponder/", env!("CARGO_PKG_VERSION"));
 const MOST_REDIRECTS: usize = 10;
-
-/// How long the stages of one call may take. Connecting has its own limit, 15 seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Until the head of the answer is there, each hop by itself.
-    pub head: Duration,
-    /// From the head to the first bytes of the body; `None` takes `stall`.
-    pub first_bytes: Option<Duration>,
-    /// Between two pieces of the body; `None` is no limit.
-    pub stall: Option<Duration>,
-}
-
-impl Default for Timeouts {
-    /// 30 seconds for the head, no limit for the body.
-    fn default() -> Self {
-        Self {
-            head: Duration::from_secs(30),
-            first_bytes: None,
-            stall: None,
-        }
-    }
-}
 
 /// A request that is being put together.
 #[must_use = "nothing is asked before `send`"]
 pub struct RequestBuilder {
-    net: Net,
+    net: Arc<Connections>,
     method: Method,
     address: String,
     purpose: Purpose,
@@ -58,7 +38,7 @@ pub struct RequestBuilder {
 }
 
 impl RequestBuilder {
-    pub(crate) fn new(net: Net, method: Method, address: &str, purpose: Purpose) -> Self {
+    pub(crate) fn new(net: Arc<Connections>, method: Method, address: &str, purpose: Purpose) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         Self {
@@ -75,8 +55,8 @@ impl RequestBuilder {
         }
     }
 
-    /// A header, sent along with redirects. `Authorization` is refused: this crate adds the hub's token itself, and a key goes through
-    /// [`RequestBuilder::bearer`].
+    /// A header, sent along with redirects. `Authorization` is refused: this crate adds the hub's token itself, and a
+    /// key goes through [`RequestBuilder::bearer`].
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(value)) if name != AUTHORIZATION => {
@@ -103,7 +83,8 @@ impl RequestBuilder {
         self
     }
 
-    /// The range only if the file is still the one of this ETag; the whole file otherwise. Quotes are put around it, as a strong tag has them.
+    /// The range only if the file is still the one of this ETag; the whole file otherwise. Quotes are put around it, as
+    /// a strong tag has them.
     pub fn if_range(self, etag: &str) -> Self {
         let quoted = format!("\"{}\"", etag.trim_matches('"'));
         self.header(IF_RANGE.as_str(), &quoted)
@@ -113,19 +94,22 @@ impl RequestBuilder {
     pub fn json(mut self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(body) => {
-                self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                self.headers
+                    .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 self.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
                 self.body = Some(body.into());
             }
             Err(error) => {
-                self.wrong = Some(Error::Unserializable { reason: error.to_string() });
+                self.wrong = Some(Error::Unserializable {
+                    reason: error.to_string(),
+                });
             }
         }
         self
     }
 
-    /// A key for this call, sent as `Authorization: Bearer …`. It goes to the address's own origin and nowhere else: a redirect to
-    /// another one is [`Error::Redirect`].
+    /// A key for this call, sent as `Authorization: Bearer …`. It goes to the address's own origin and nowhere else: a
+    /// redirect to another one is [`Error::Redirect`].
     pub fn bearer(mut self, key: &str) -> Self {
         match one_word(key).and_then(|key| HeaderValue::try_from(format!("Bearer {key}")).ok()) {
             Some(mut value) => {
@@ -149,14 +133,15 @@ impl RequestBuilder {
         self
     }
 
-    /// Follows only redirects that stay on the hub. One that leaves it is returned as the response; its headers say what the file is.
+    /// Follows only redirects that stay on the hub. One that leaves it is returned as the response; its headers say
+    /// what the file is.
     pub fn stay_on_hub(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// Sends it and follows redirects. A response may have any status: [`Response::error_for_status`] turns those that are no success
-    /// into errors.
+    /// Sends it and follows redirects. A response may have any status: [`Response::error_for_status`] turns those that
+    /// are no success into errors.
     ///
     /// # Errors
     /// [`Error::Offline`], at once or when the switch is set meanwhile; whatever keeps the head of the response from arriving.
@@ -164,9 +149,9 @@ impl RequestBuilder {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
         }
-        let endpoint = match &self.net.0.endpoint {
+        let endpoint = match &self.net.endpoint {
             Ok(endpoint) => Some(endpoint),
-            // Where the hub is makes no difference to other servers.
+            // A wrong address of the hub does not matter to other servers.
             Err(_) if self.purpose == Purpose::Inference => None,
             Err(error) => return Err(error.clone()),
         };
@@ -181,12 +166,26 @@ impl RequestBuilder {
                 None
             };
             let Some(next) = next else {
-                return Ok(Response::new(self.net.0.clone(), answer, entry, address, passed, sent));
+                return Ok(Response::new(
+                    Arc::clone(&self.net),
+                    answer,
+                    entry,
+                    address,
+                    passed,
+                    sent,
+                ));
             };
             let next = target(&address, next)?;
             self.may_be_repeated(answer.status(), &address, &next)?;
             if self.stays && !of_the_hub(&next) {
-                return Ok(Response::new(self.net.0.clone(), answer, entry, address, passed, sent));
+                return Ok(Response::new(
+                    Arc::clone(&self.net),
+                    answer,
+                    entry,
+                    address,
+                    passed,
+                    sent,
+                ));
             }
             if hops == MOST_REDIRECTS {
                 break;
@@ -203,7 +202,7 @@ impl RequestBuilder {
         })
     }
 
-    /// Whether a redirect may be followed with what this request carries: a key or a body stays at the origin that it was meant for.
+    /// Refuses a redirect that would carry a key or a body to another origin, or drop the body.
     fn may_be_repeated(&self, status: StatusCode, from: &Url, to: &Url) -> Result<()> {
         let refused = |reason: String| {
             Err(Error::Redirect {
@@ -213,7 +212,9 @@ impl RequestBuilder {
         };
         if (self.key.is_some() || self.body.is_some()) && from.origin() != to.origin() {
             let (scheme, host) = (to.scheme(), host_of(to));
-            return refused(format!("to {scheme}://{host}, which was not meant to get what was sent"));
+            return refused(format!(
+                "to {scheme}://{host}, which was not meant to get what was sent"
+            ));
         }
         if self.body.is_some() && !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
             return refused(format!("with status {status}, which leaves out what was sent"));
@@ -223,7 +224,7 @@ impl RequestBuilder {
 
     /// One request to one address, entered in the list.
     async fn hop(&self, address: &Url) -> Result<(reqwest::Response, RequestEntry, Sent)> {
-        let net = &self.net.0;
+        let net = &self.net;
         let lock = OfflineLock::of(self.purpose, address);
         let host = host_of(address);
         let entry = net.requests.begin(host.clone(), self.purpose, self.method.as_str());
@@ -240,7 +241,12 @@ impl RequestBuilder {
         if let Some(key) = &self.key {
             headers.insert(AUTHORIZATION, key.clone());
             with_secret = true;
-        } else if self.purpose != Purpose::Inference && net.endpoint.as_ref().is_ok_and(|endpoint| endpoint.may_see_the_token(address)) {
+        } else if self.purpose != Purpose::Inference
+            && net
+                .endpoint
+                .as_ref()
+                .is_ok_and(|endpoint| endpoint.may_see_the_token(address))
+        {
             let token = net.unless_offline(lock, net.tokens.token()).await.map_err(noted)?;
             if let Some(mut value) = token
                 .secret
@@ -251,7 +257,8 @@ impl RequestBuilder {
                 with_secret = true;
             }
         }
-        let size = request_bytes(&self.method, address, &headers) + self.body.as_ref().map_or(0, |body| body.len() as u64);
+        let size =
+            request_bytes(&self.method, address, &headers) + self.body.as_ref().map_or(0, |body| body.len() as u64);
         let client = net.client(address).map_err(noted)?;
         let mut asked = client.request(self.method.clone(), address.clone()).headers(headers);
         if let Some(body) = &self.body {
@@ -318,18 +325,24 @@ fn target(from: &Url, location: &HeaderValue) -> Result<Url> {
     Ok(next)
 }
 
-/// Whether an address is that of no computer, which many systems take for their own.
+/// True for unspecified addresses (0.0.0.0, ::), which many systems resolve to themselves.
 fn is_unspecified(address: &Url) -> bool {
     match address.host() {
         Some(Host::Ipv4(number)) => number.is_unspecified(),
-        Some(Host::Ipv6(number)) => number.is_unspecified() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_unspecified()),
+        Some(Host::Ipv6(number)) => {
+            number.is_unspecified() || number.to_ipv4_mapped().is_some_and(|inner| inner.is_unspecified())
+        }
         Some(Host::Domain(_)) | None => false,
     }
 }
 
-/// Bytes of the request's head in HTTP/1.1: its line, its headers and the empty line. To a proxy the line is longer by the host.
+/// Bytes of the request's head in HTTP/1.1: its line, its headers and the empty line. To a proxy the line is longer by
+/// the host.
 fn request_bytes(method: &Method, address: &Url, headers: &HeaderMap) -> u64 {
-    let line = method.as_str().len() + 1 + address[url::Position::BeforePath..url::Position::AfterQuery].len() + " HTTP/1.1\r\n".len();
+    let line = method.as_str().len()
+        + 1
+        + address[url::Position::BeforePath..url::Position::AfterQuery].len()
+        + " HTTP/1.1\r\n".len();
     let host = "host: \r\n".len() + host_of(address).len();
     let agent = "user-agent: \r\n".len() + USER_AGENT.len();
     let own: usize = headers
@@ -346,12 +359,17 @@ mod tests {
 
     #[test]
     fn a_redirect_never_leads_to_less_safety() {
-        let follow = |from: &str, to: &str| target(&Url::parse(from).unwrap(), &HeaderValue::try_from(to).unwrap()).map(String::from);
+        let follow = |from: &str, to: &str| {
+            target(&Url::parse(from).unwrap(), &HeaderValue::try_from(to).unwrap()).map(String::from)
+        };
         assert_eq!(
             follow("https://hub.example/a/b", "../c?x=1#y").unwrap(),
             "https://hub.example/c?x=1"
         );
-        assert_eq!(follow("https://hub.example/a", "//cdn.example/b").unwrap(), "https://cdn.example/b");
+        assert_eq!(
+            follow("https://hub.example/a", "//cdn.example/b").unwrap(),
+            "https://cdn.example/b"
+        );
         assert_eq!(
             follow("http://mirror.example/a", "http://cdn.example/b").unwrap(),
             "http://cdn.example/b"
@@ -372,7 +390,10 @@ mod tests {
             ("https://hub.example/a", "https://me:you@cdn.example/"),
             ("https://hub.example/a", "https://"),
         ] {
-            assert!(matches!(follow(from, to), Err(Error::Redirect { .. })), "{from} to {to}");
+            assert!(
+                matches!(follow(from, to), Err(Error::Redirect { .. })),
+                "{from} to {to}"
+            );
         }
     }
 }

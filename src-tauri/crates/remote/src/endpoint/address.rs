@@ -1,9 +1,10 @@
 //! Names and addresses of endpoints.
 
-use protocol::{Endpoint, EndpointAddress, EndpointInfo};
+use api::{Endpoint, EndpointAddress, EndpointInfo};
 use url::Url;
 
-use crate::{keys, Error, Result};
+use super::keys;
+use crate::error::{Error, Result};
 
 /// The longest name.
 const LONGEST_NAME: usize = 40;
@@ -24,7 +25,7 @@ pub fn endpoint(name: &str, url: &str) -> Result<Endpoint> {
     })
 }
 
-/// What a window shows of an endpoint.
+/// The description of an endpoint that windows show.
 pub fn info(endpoint: &Endpoint) -> EndpointInfo {
     EndpointInfo {
         name: endpoint.name.clone(),
@@ -33,7 +34,7 @@ pub fn info(endpoint: &Endpoint) -> EndpointInfo {
     }
 }
 
-/// What an address means that a person has typed.
+/// The meaning of an address as the user typed it.
 ///
 /// # Errors
 /// [`Error::BadUrl`].
@@ -41,7 +42,7 @@ pub fn address(url: &str) -> Result<EndpointAddress> {
     Ok(meaning(&base_url(url)?))
 }
 
-/// Whether what is sent to an endpoint leaves this computer.
+/// True if requests to an endpoint leave this computer.
 pub(crate) fn leaves_computer(endpoint: &Endpoint) -> bool {
     meaning(&endpoint.base_url).leaves_computer
 }
@@ -57,28 +58,37 @@ fn meaning(base_url: &str) -> EndpointAddress {
     }
 }
 
-/// The address that paths are appended to. One without a path gets `/v1`; a slash at the end, or `/chat/completions`, goes.
+/// The address that paths are appended to. One without a path gets `/v1`; a slash at the end, or `/chat/completions`,
+/// goes.
 fn base_url(given: &str) -> Result<String> {
     let bad = || Error::BadUrl(given.into());
     let url = Url::parse(given.trim()).map_err(|_| bad())?;
-    let tidy = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let tidy =
+        url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     if !tidy || !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(bad());
     }
-    let mut base_url = url.as_str().trim_end_matches('/').trim_end_matches("/chat/completions").to_owned();
+    let mut base_url = url
+        .as_str()
+        .trim_end_matches('/')
+        .trim_end_matches("/chat/completions")
+        .to_owned();
     if url.path() == "/" {
         base_url.push_str("/v1");
     }
     Ok(base_url)
 }
 
-/// Refuses a name that another of these endpoints has, or one so like it that both would find their keys under one name in the
-/// environment: then the key of one would be sent to the other.
+/// Refuses a name that another of these endpoints has, or one so like it that both would find their keys under one name
+/// in the environment: then the key of one would be sent to the other.
 ///
 /// # Errors
 /// [`Error::NameTaken`] with the name of the other.
 pub fn check_name_is_free(endpoints: &[Endpoint], name: &str) -> Result<()> {
-    match endpoints.iter().find(|known| keys::variable(&known.name) == keys::variable(name)) {
+    match endpoints
+        .iter()
+        .find(|known| keys::variable(&known.name) == keys::variable(name))
+    {
         Some(known) => Err(Error::NameTaken(known.name.clone())),
         None => Ok(()),
     }

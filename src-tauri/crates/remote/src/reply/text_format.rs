@@ -1,4 +1,5 @@
-//! Which model's markers a server's text holds: one that does not set thoughts and calls apart passes them on as they were written.
+//! Detects whose markers a server's text holds: a server that does not parse thoughts and calls passes them on as
+//! written.
 
 use prompt::Splitter;
 
@@ -13,7 +14,7 @@ pub(crate) const CLOSE: &str = "</think>";
 const SHORTEST: usize = 5;
 
 /// The format of a text by its beginning; `None` while that may still become a marker.
-pub(crate) fn of_beginning(text: &str) -> Option<&'static str> {
+pub(crate) fn detect_format(text: &str) -> Option<&'static str> {
     let beginning = text.trim_start();
     let mut undecided = beginning.is_empty();
     for name in std::iter::once(PLAIN).chain(Splitter::names()) {
@@ -49,7 +50,7 @@ mod tests {
             ("[THINK]hm", Some("mistral")),
             ("<seed:think>", Some("seed")),
         ] {
-            assert_eq!(of_beginning(text), format, "{text:?}");
+            assert_eq!(detect_format(text), format, "{text:?}");
         }
         let splitter = Splitter::named(PLAIN, false, true).expect("the table has it");
         let markers: Vec<&str> = splitter.markers().collect();

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::CallPiece;
+use super::chunk::CallPiece;
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(Vec<Call>);
+pub(crate) struct PartialCalls(Vec<PartialCall>);
 
 /// A call as far as it has come.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct PartialCall {
     index: Option<u64>,
     pub(crate) id: Option<String>,
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
 }
 
-impl Call {
+impl PartialCall {
     /// The arguments as an object; `None` if they are none. No arguments at all are an empty object.
     pub(crate) fn object(&self) -> Option<Value> {
         if self.arguments.trim().is_empty() {
@@ -28,9 +28,9 @@ impl Call {
     }
 }
 
-impl Calls {
-    /// Adds a piece to the call that it belongs to. Without an index, a piece that names a tool begins a call and any other
-    /// continues the last one.
+impl PartialCalls {
+    /// Adds a piece to the call that it belongs to. Without an index, a piece that names a tool begins a call and any
+    /// other continues the last one.
     pub(crate) fn push(&mut self, piece: CallPiece) {
         let known = match (piece.index, &piece.id) {
             (Some(index), _) => self.0.iter().rposition(|call| call.index == Some(index)),
@@ -44,9 +44,9 @@ impl Calls {
             _ => true,
         });
         let at = known.unwrap_or_else(|| {
-            self.0.push(Call {
+            self.0.push(PartialCall {
                 index: piece.index,
-                ..Call::default()
+                ..PartialCall::default()
             });
             self.0.len() - 1
         });
@@ -60,7 +60,7 @@ impl Calls {
     }
 
     /// All calls, complete or as far as they came.
-    pub(crate) fn take(&mut self) -> Vec<Call> {
+    pub(crate) fn take(&mut self) -> Vec<PartialCall> {
         std::mem::take(&mut self.0)
     }
 }
@@ -80,9 +80,13 @@ mod tests {
     }
 
     fn assembled(pieces: Vec<CallPiece>) -> Vec<(String, Option<Value>)> {
-        let mut calls = Calls::default();
+        let mut calls = PartialCalls::default();
         pieces.into_iter().for_each(|piece| calls.push(piece));
-        calls.take().into_iter().map(|call| (call.name.clone(), call.object())).collect()
+        calls
+            .take()
+            .into_iter()
+            .map(|call| (call.name.clone(), call.object()))
+            .collect()
     }
 
     #[test]
@@ -93,7 +97,10 @@ mod tests {
             piece(Some(0), None, None, ":1}"),
             piece(Some(1), None, None, "{}"),
         ]);
-        assert_eq!(made, [("f".into(), Some(json!({"x": 1}))), ("g".into(), Some(json!({})))]);
+        assert_eq!(
+            made,
+            [("f".into(), Some(json!({"x": 1}))), ("g".into(), Some(json!({})))]
+        );
     }
 
     #[test]
@@ -109,7 +116,10 @@ mod tests {
             piece(Some(0), Some("b"), Some("g"), "{}"),
         ]);
         assert_eq!(made, [("f".into(), Some(json!({}))), ("g".into(), Some(json!({})))]);
-        let made = assembled(vec![piece(None, None, Some("f"), ""), piece(None, None, Some("g"), "[1]")]);
+        let made = assembled(vec![
+            piece(None, None, Some("f"), ""),
+            piece(None, None, Some("g"), "[1]"),
+        ]);
         assert_eq!(made, [("f".into(), Some(json!({}))), ("g".into(), None)]);
     }
 

@@ -6,12 +6,8 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::offline_switch::OfflineSwitch;
-
-/// A name without an address.
-#[derive(Debug, thiserror::Error)]
-#[error("the name {0} has no address")]
-pub(crate) struct NoAddress(pub(crate) String);
+use super::switch::OfflineSwitch;
+use crate::error::NoAddress;
 
 /// The resolver of every client.
 pub(crate) struct Resolver(pub(crate) Arc<OfflineSwitch>);
@@ -24,7 +20,10 @@ impl Resolve for Resolver {
             if switch.is_on() {
                 return Err(unknown());
             }
-            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|_| unknown())?.collect();
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0))
+                .await
+                .map_err(|_| unknown())?
+                .collect();
             if found.is_empty() {
                 return Err(unknown());
             }
@@ -33,8 +32,8 @@ impl Resolve for Resolver {
     }
 }
 
-/// The resolver of the client for this computer. `localhost` is the loopback address by definition (RFC 6761), so nobody is asked,
-/// and nobody can say otherwise.
+/// The resolver of the client for this computer. `localhost` is the loopback address by definition (RFC 6761), so
+/// no server is asked, and none can say otherwise.
 pub(crate) struct LoopbackResolver;
 
 impl Resolve for LoopbackResolver {

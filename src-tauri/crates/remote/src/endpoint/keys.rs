@@ -1,9 +1,9 @@
 //! The keys of endpoints: in the system's keychain, or in the environment of this process.
 
+use api::{Endpoint, KeySource};
 use net::Net;
-use protocol::{Endpoint, KeySource};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// How the keychain calls the key of an endpoint.
 fn secret_name(endpoint: &str) -> String {
@@ -14,16 +14,24 @@ fn secret_name(endpoint: &str) -> String {
 pub(crate) fn variable(endpoint: &str) -> String {
     let name: String = endpoint
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
         .collect();
     format!("PONDER_KEY_{name}")
 }
 
 fn of_environment(endpoint: &Endpoint) -> Option<String> {
-    std::env::var(variable(&endpoint.name)).ok().filter(|key| !key.trim().is_empty())
+    std::env::var(variable(&endpoint.name))
+        .ok()
+        .filter(|key| !key.trim().is_empty())
 }
 
-/// Where the key of an endpoint comes from. The keychain is not asked.
+/// The source of an endpoint's key. The keychain is not asked.
 pub(crate) fn source(endpoint: &Endpoint) -> KeySource {
     match (of_environment(endpoint), endpoint.has_key) {
         (Some(_), _) => KeySource::Environment,
@@ -32,8 +40,8 @@ pub(crate) fn source(endpoint: &Endpoint) -> KeySource {
     }
 }
 
-/// The key of an endpoint, if it has one. The keychain, which may ask the person to unlock it, is asked only for an endpoint that a
-/// key was stored for.
+/// The key of an endpoint, if it has one. The keychain may ask the user to unlock it, so it is asked only if a key was
+/// stored for the endpoint.
 ///
 /// # Errors
 /// If the keychain does not answer.
@@ -66,7 +74,7 @@ pub(crate) async fn forget(net: &Net, endpoint: &str) -> Result<()> {
     forgotten.map_err(|error| of_keychain(endpoint, error))
 }
 
-/// What helps without a keychain is another variable than for the hub's token, which net's own words name.
+/// Names the environment variable of this endpoint; net's own message names that of the hub's token.
 fn of_keychain(endpoint: &str, error: net::Error) -> Error {
     match error {
         net::Error::Keychain { reason } => Error::Keychain {

@@ -2,13 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use protocol::TokenSource;
+use api::TokenSource;
 
+use super::secrets::{one_word, Secrets};
 use crate::environment::Environment;
-use crate::secrets::{one_word, Secrets};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
-/// What was found. It has no `Debug`, because it holds the secret.
+/// The token that was found. It has no `Debug`, because it holds the secret.
 #[derive(Clone, Default)]
 pub(crate) struct Token {
     pub(crate) secret: Option<String>,
@@ -30,7 +30,8 @@ impl Default for Source {
 pub(crate) struct Tokens {
     environment: Environment,
     secrets: Secrets,
-    /// Under this name the keychain keeps it: the endpoint's origin, so that a token for one hub is never sent to a mirror.
+    /// Under this name the keychain keeps it: the endpoint's origin, so that a token for one hub is never sent to a
+    /// mirror.
     account: String,
     found: Mutex<Option<Token>>,
     looking: tokio::sync::Mutex<()>,
@@ -95,7 +96,11 @@ impl Tokens {
         let file = self.environment.token_file();
         let secret = file.and_then(|(path, _)| one_word(&std::fs::read_to_string(path).ok()?));
         Token {
-            source: Source(if secret.is_some() { TokenSource::File } else { TokenSource::None }),
+            source: Source(if secret.is_some() {
+                TokenSource::File
+            } else {
+                TokenSource::None
+            }),
             secret,
             keychain_problem,
         }
@@ -103,7 +108,9 @@ impl Tokens {
 
     /// Stores a token in the keychain, or removes it.
     pub(crate) async fn keep(&self, secret: Option<&str>) -> Result<()> {
-        let secret = secret.map(|secret| one_word(secret).ok_or(Error::BadToken)).transpose()?;
+        let secret = secret
+            .map(|secret| one_word(secret).ok_or(Error::BadToken))
+            .transpose()?;
         match &secret {
             Some(secret) => self.secrets.set(&self.account, secret).await?,
             None => self.secrets.forget(&self.account).await?,

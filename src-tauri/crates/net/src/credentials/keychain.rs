@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 const SERVICE: &str = "Ponder";
 
@@ -60,7 +60,9 @@ impl Keychain for SystemKeychain {
 /// The crate's own messages contain no secret, except those variants that carry bytes, which are not printed.
 fn refused(error: keyring::Error) -> Error {
     let reason = match error {
-        keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => "what it keeps for Ponder is no text".into(),
+        keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => {
+            "what it keeps for Ponder is no text".into()
+        }
         keyring::Error::NoDefaultStore => "there is none".into(),
         other => other.to_string(),
     };

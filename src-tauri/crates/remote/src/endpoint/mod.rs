@@ -1,0 +1,9 @@
+//! Endpoints: their addresses, their keys, and the lists of their models.
+
+mod address;
+pub(crate) mod keys;
+mod models;
+
+pub(crate) use address::leaves_computer;
+pub use address::{address, check_name_is_free, endpoint, info};
+pub(crate) use models::models;
