@@ -129,7 +129,9 @@ pub enum Error {
         needed: Option<(u64, u64)>,
     },
     /// A file arrived twice with another hash than the hub lists.
-    #[error("{path} came from {host} damaged twice in a row, so it was not kept; all other files are safe, try again later")]
+    #[error(
+        "{path} came from {host} damaged twice in a row, so it was not kept; all other files are safe, try again later"
+    )]
     Damaged {
         /// Its path in the repository.
         path: String,
@@ -231,25 +233,32 @@ impl From<Error> for protocol::Error {
             Error::GaveUp { .. } => ErrorCode::Network,
             Error::Stopped => ErrorCode::Stopped,
             Error::Fetching { .. } | Error::InUse { .. } => ErrorCode::Busy,
-            Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => ErrorCode::Storage,
+            Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => {
+                ErrorCode::Storage
+            }
         };
         let message = protocol::Error::new(code, error.to_string());
         let shown = |path: PathBuf| path.display().to_string();
         match error {
             Error::NotFound { reference } | Error::InUse { reference } => message.with("reference", reference),
-            Error::Incomplete { reference, fault, path } => {
-                message.with("reference", reference).with("reason", fault).with("path", shown(path))
-            }
+            Error::Incomplete { reference, fault, path } => message
+                .with("reference", reference)
+                .with("reason", fault)
+                .with("path", shown(path)),
             Error::NotOnHub { id } | Error::Fetching { id } => message.with("id", id),
             Error::Gated { id, host, .. } => message.with("id", id).with("host", host),
-            Error::FileTooLarge { path, bytes, limit } => message.with("path", path).with("bytes", bytes).with("limit", limit),
+            Error::FileTooLarge { path, bytes, limit } => {
+                message.with("path", path).with("bytes", bytes).with("limit", limit)
+            }
             Error::Address { text, reason } => message.with("text", text).with("reason", reason),
             Error::Read { path, source } | Error::Write { path, source } => {
                 message.with("path", shown(path)).with("reason", source.to_string())
             }
             Error::Name { name, reason, .. } => message.with("name", name).with("reason", reason),
             Error::TooManyFiles { most } => message.with("most", most),
-            Error::Trap { path } | Error::Missing { path } | Error::NoModelFolder { path } => message.with("path", shown(path)),
+            Error::Trap { path } | Error::Missing { path } | Error::NoModelFolder { path } => {
+                message.with("path", shown(path))
+            }
             Error::MemoryUnknown(reason) | Error::Unread(reason) => message.with("reason", reason),
             Error::DiskFull { path, needed } => {
                 let message = message.with("path", shown(path));

@@ -3,54 +3,34 @@
 //! The standard Hugging Face cache is used in place, so what other programs fetched is found, and they find what is fetched here.
 //! Everything that leaves this computer goes through [`net::Net`].
 
-pub mod address;
-mod api;
-mod card;
-mod describe;
-pub mod digest;
+pub mod cache;
+mod download;
 mod error;
-mod first_models;
-mod folder;
-mod home;
-mod hub_summary;
-mod import;
-mod inspect;
-mod json_file;
-pub mod layout;
-mod maintenance;
+pub mod huggingface;
+mod local;
 pub mod memory_fit;
-mod model_files;
-mod remove;
-mod remove_model;
-mod response_cache;
-mod scan;
-mod search;
-mod set_aside;
-pub mod structure;
-mod transfer;
-mod tree;
-mod verify;
+mod upkeep;
 
-pub use api::{RemoteFile, RepoFiles};
+pub use cache::model_files::model_files;
+pub use cache::{RemoteFile, RepoFiles};
+pub use download::TransferLimits;
 pub use error::Error;
-pub use folder::{ModelFolder, BUILT_IN};
-pub use home::{built_in_model, data_dir, hub_cache, metal_library};
-pub use model_files::model_files;
-pub use set_aside::SetAside;
-pub use transfer::TransferLimits;
-pub use verify::Verified;
+pub use local::home::{built_in_model, data_dir, hub_cache, metal_library, BUILT_IN};
+pub use local::model_folder::ModelFolder;
+pub use upkeep::set_aside::SetAside;
+pub use upkeep::verify::Verified;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use hub_summary::HubSummary;
+use api::ModelUsage;
+use download::Transfers;
+use huggingface::response_cache::ResponseCache;
+use huggingface::summary::HubSummary;
 use net::Net;
-use protocol::ModelUsage;
-use response_cache::ResponseCache;
 use tokio::sync::Semaphore;
-use transfer::Transfers;
 
 /// How many models are looked at on the hub at a time.
 const LOOKS_AT_ONCE: usize = 4;

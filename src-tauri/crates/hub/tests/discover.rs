@@ -4,10 +4,11 @@
 
 use std::path::Path;
 
+use api::{FitVerdict, HubModel, SearchQuery, Sort};
 use hub::{Error, Hub, ModelFolder};
 use hub_imitation::{Fault, FaultTarget, Imitation, Origin, Repository, Times};
 use net::{Environment, Net, Purpose, Settings};
-use protocol::{ErrorCode, FitVerdict, HubModel, SearchQuery, Sort};
+use protocol::ErrorCode;
 use serde_json::json;
 
 const CARD: &str = "---\nlicense: mit\ntags: [mlx]\n---\n# Pebble\nA small one.\n";
@@ -43,7 +44,10 @@ async fn a_search_goes_page_by_page_in_the_order_that_was_asked_for() {
         empty(&imitation, &format!("ponder/model-{number}"))
             .field("downloads", json!(number))
             .field("likes", json!(1000 - number))
-            .field("lastModified", json!(format!("2026-10-{:02}T00:00:00.000Z", 1 + number % 28)));
+            .field(
+                "lastModified",
+                json!(format!("2026-10-{:02}T00:00:00.000Z", 1 + number % 28)),
+            );
     }
     empty(&imitation, "ponder/speech").field("pipeline_tag", json!("text-to-speech"));
     imitation.repository("ponder/not-mlx");
@@ -65,13 +69,19 @@ async fn a_search_goes_page_by_page_in_the_order_that_was_asked_for() {
     }
     let downloads: Vec<u64> = seen.iter().map(|model| model.downloads).collect();
     assert_eq!((pages, downloads), (3, (0..65).rev().collect::<Vec<u64>>()));
-    assert!(seen.iter().all(|model| !model.described && model.author == "ponder" && !model.here));
+    assert!(seen
+        .iter()
+        .all(|model| !model.described && model.author == "ponder" && !model.here));
 
     for (sort, first) in [(Sort::Likes, "ponder/model-0"), (Sort::Updated, "ponder/model-27")] {
         let page = hub.search(&SearchQuery { sort, ..query.clone() }).await.unwrap();
         assert_eq!(page.models[0].id, first);
     }
-    assert!(hub.net().requests().iter().all(|request| request.purpose == Purpose::Search));
+    assert!(hub
+        .net()
+        .requests()
+        .iter()
+        .all(|request| request.purpose == Purpose::Search));
 }
 
 #[tokio::test]
@@ -104,17 +114,28 @@ async fn a_model_that_will_run_is_described_whole_and_only_once() {
         fit.word != FitVerdict::WillNotFit && fit.weights > 1_000_000 && fit.needed < 1 << 30,
         "{fit:?}"
     );
-    assert!(imitation.sent() < 400_000, "the weights were not fetched: {}", imitation.sent());
+    assert!(
+        imitation.sent() < 400_000,
+        "the weights were not fetched: {}",
+        imitation.sent()
+    );
 
     imitation.forget_requests();
     assert_eq!(hub.describe("ponder/pebble").await.unwrap().bytes, model.bytes);
     assert_eq!(imitation.requests().len(), 0);
     let later = open(&imitation, data.path(), "");
     later.describe("ponder/pebble").await.unwrap();
-    assert_eq!(imitation.requests().len(), 1, "what lies at a commit is not asked for again");
+    assert_eq!(
+        imitation.requests().len(),
+        1,
+        "what lies at a commit is not asked for again"
+    );
 
     let changed = pebble.new_commit().file("config.json", "{\"model_type\": \"novel\"}");
-    let newest = open(&imitation, data.path(), "").describe("ponder/pebble").await.unwrap();
+    let newest = open(&imitation, data.path(), "")
+        .describe("ponder/pebble")
+        .await
+        .unwrap();
     assert_eq!(newest.commit, Some(changed.commit()));
     assert!(newest.problem.is_some_and(|why| why.contains("novel")));
 }
@@ -136,10 +157,18 @@ async fn what_will_not_run_says_why() {
         (Box::new(|| config("[[[")), "config.json"),
         (Box::new(|| without("config.json")), "no config.json"),
         (Box::new(|| without("tokenizer.json")), "tokenizer.json"),
-        (Box::new(|| without("model.safetensors").file("model-q4.gguf", "x")), ".gguf"),
+        (
+            Box::new(|| without("model.safetensors").file("model-q4.gguf", "x")),
+            ".gguf",
+        ),
         (Box::new(|| without("model.safetensors")), "model.safetensors"),
         (
-            Box::new(|| imitation.repository("o/n").pebble().generated("config.json", 50 << 20, 1)),
+            Box::new(|| {
+                imitation
+                    .repository("o/n")
+                    .pebble()
+                    .generated("config.json", 50 << 20, 1)
+            }),
             "52428800",
         ),
         (Box::new(|| listed(file("../../.ssh/authorized_keys"))), "leads out"),
@@ -168,7 +197,11 @@ async fn what_will_not_run_says_why() {
         let problem = model.problem.unwrap_or_default();
         assert!(problem.contains(says), "{says}: {problem:?}");
         assert!(model.described && model.fit.is_none() && model.thinking.is_none());
-        assert!(imitation.sent() < 400_000, "{says}: {} bytes were fetched", imitation.sent());
+        assert!(
+            imitation.sent() < 400_000,
+            "{says}: {} bytes were fetched",
+            imitation.sent()
+        );
     }
 }
 
@@ -179,7 +212,10 @@ async fn a_gated_model_says_how_to_get_in_and_a_token_opens_it() {
     imitation.let_in("hf_mine");
     let outside = open(&imitation, data.path(), "");
     let model = outside.describe("o/gated").await.unwrap();
-    assert!(model.gated && model.problem.is_none() && model.fit.is_none(), "{model:?}");
+    assert!(
+        model.gated && model.problem.is_none() && model.fit.is_none(),
+        "{model:?}"
+    );
     assert!(model.bytes.is_some_and(|bytes| bytes > 10_000_000));
     let error = outside
         .memory_fit("o/gated", &hub::memory_fit::Question::new(), 0)
@@ -189,7 +225,10 @@ async fn a_gated_model_says_how_to_get_in_and_a_token_opens_it() {
         matches!(error, Error::Gated { .. }) && error.to_string().contains("/o/gated"),
         "{error}"
     );
-    let inside = open(&imitation, data.path(), "hf_mine").describe("o/gated").await.unwrap();
+    let inside = open(&imitation, data.path(), "hf_mine")
+        .describe("o/gated")
+        .await
+        .unwrap();
     assert!(inside.gated && inside.context == Some(4096) && inside.fit.is_some());
 }
 
@@ -215,7 +254,10 @@ async fn an_id_or_an_address_leads_to_its_model() {
         assert_eq!(ids(&page.models), ["ponder/pebble"], "{text}");
         assert!(page.models[0].described);
     }
-    let at = hub.search(&query(&format!("{endpoint}/ponder/pebble/tree/{first}"))).await.unwrap();
+    let at = hub
+        .search(&query(&format!("{endpoint}/ponder/pebble/tree/{first}")))
+        .await
+        .unwrap();
     assert_eq!(
         (at.models[0].commit.as_ref(), at.models[0].revision.as_ref()),
         (Some(&first), Some(&first))
@@ -269,7 +311,10 @@ async fn filters_look_at_each_model_and_say_how_many_they_left_out() {
         }
     };
     let all = SearchQuery::default;
-    let fits = SearchQuery { fits_only: true, ..all() };
+    let fits = SearchQuery {
+        fits_only: true,
+        ..all()
+    };
     assert_eq!(found(fits).await, ("a/pebble-8bit b/plain".into(), 2));
     let thinks = SearchQuery {
         thinks_only: true,
@@ -353,9 +398,15 @@ async fn a_hub_that_answers_nonsense_is_named() {
     imitation.repository("ponder/pebble").pebble();
     let hub = open(&imitation, data.path(), "");
     imitation.fault_at(FaultTarget::Api, None, None, Fault::Portal, Times::Always);
-    for error in [hub.search(&query("x")).await.err(), hub.describe("ponder/pebble").await.err()] {
+    for error in [
+        hub.search(&query("x")).await.err(),
+        hub.describe("ponder/pebble").await.err(),
+    ] {
         let error = protocol::Error::from(error.unwrap());
-        assert!(error.code == ErrorCode::Network && error.message.contains("sign in"), "{error}");
+        assert!(
+            error.code == ErrorCode::Network && error.message.contains("sign in"),
+            "{error}"
+        );
     }
     imitation.clear_faults();
     let wait = Fault::Status {

@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use api::{ModelPlace, ModelShelf};
 use hub::{Error, ModelFolder};
-use protocol::{ErrorCode, ModelPlace, ModelShelf, ThinkingControl};
+use protocol::{ErrorCode, ThinkingControl};
 use tokio_util::sync::CancellationToken;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -46,7 +47,8 @@ fn all_of_pebble() -> Vec<(&'static str, PathBuf)> {
 #[test]
 fn a_model_whose_vision_part_cannot_be_read_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let sound: serde_json::Value = serde_json::from_str(&fs::read_to_string(pebble().join("config.json")).unwrap()).unwrap();
+    let sound: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(pebble().join("config.json")).unwrap()).unwrap();
     let list = |name: &str, files: Vec<(&'static str, PathBuf)>| {
         let cache = folder.path().join(name);
         cached(&cache, "org/pebble", COMMIT, &files);
@@ -120,7 +122,10 @@ fn a_model_with_a_missing_file_is_never_offered() {
         .as_deref()
         .is_some_and(|problem| problem.contains("model.safetensors")));
     assert!(matches!(folder.find("somebody/half"), Err(Error::Incomplete { .. })));
-    assert_eq!(folder.resolve("somebody/half").unwrap_err().code, ErrorCode::ModelBroken);
+    assert_eq!(
+        folder.resolve("somebody/half").unwrap_err().code,
+        ErrorCode::ModelBroken
+    );
 }
 
 #[test]
@@ -133,7 +138,10 @@ fn a_family_that_is_not_known_says_so_in_the_list() {
     cached(cache.path(), "somebody/new", COMMIT, &files);
     let models = ModelFolder::at(None, Some(cache.path().into())).list();
     assert!(
-        models[0].problem.as_deref().is_some_and(|problem| problem.contains("marvin9")),
+        models[0]
+            .problem
+            .as_deref()
+            .is_some_and(|problem| problem.contains("marvin9")),
         "{models:?}"
     );
 }
@@ -152,7 +160,10 @@ fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
         cached(cache.path(), "somebody/odd", COMMIT, &files);
         let models = ModelFolder::at(None, Some(cache.path().into())).list();
         assert!(
-            models[0].problem.as_deref().is_some_and(|problem| problem.contains(word)),
+            models[0]
+                .problem
+                .as_deref()
+                .is_some_and(|problem| problem.contains(word)),
             "{models:?}"
         );
     }
@@ -162,7 +173,10 @@ fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
 fn folders_and_unknown_names() {
     let folder = ModelFolder::at(Some(pebble()), None);
     assert_eq!(folder.find(pebble().to_str().unwrap()).unwrap().path, pebble());
-    assert_eq!(folder.resolve("nobody/nothing").unwrap_err().code, ErrorCode::ModelNotFound);
+    assert_eq!(
+        folder.resolve("nobody/nothing").unwrap_err().code,
+        ErrorCode::ModelNotFound
+    );
     assert!(ModelFolder::at(None, None).list().is_empty());
 }
 
@@ -190,7 +204,10 @@ fn a_weight_file_that_was_cut_short_or_left_half_is_not_offered() {
         let listed = &folder.list()[0];
         assert!(listed.incomplete && listed.thinking.is_none(), "{kept}: {listed:?}");
         assert!(
-            listed.problem.as_deref().is_some_and(|problem| problem.contains("cut short")),
+            listed
+                .problem
+                .as_deref()
+                .is_some_and(|problem| problem.contains("cut short")),
             "{listed:?}"
         );
         assert!(matches!(folder.find("somebody/cut"), Err(Error::Incomplete { .. })));
@@ -205,7 +222,10 @@ fn a_shard_is_missed_by_its_number_even_before_the_index_is_there() {
     cached(cache.path(), "somebody/sharded", COMMIT, &files);
     let listed = ModelFolder::at(None, Some(cache.path().into())).list();
     let problem = listed[0].problem.as_deref().unwrap();
-    assert!(problem.contains("model-00002-of-00002.safetensors is missing"), "{problem}");
+    assert!(
+        problem.contains("model-00002-of-00002.safetensors is missing"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -217,7 +237,11 @@ fn an_index_that_leads_out_of_the_folder_is_refused() {
     files.push(("model.safetensors.index.json", index));
     cached(cache.path(), "somebody/odd", COMMIT, &files);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert!(folder.list()[0].problem.as_deref().unwrap().contains("which is no file beside it"));
+    assert!(folder.list()[0]
+        .problem
+        .as_deref()
+        .unwrap()
+        .contains("which is no file beside it"));
     assert!(folder.find("somebody/odd").is_err());
 }
 
@@ -230,15 +254,23 @@ fn a_config_of_50_megabytes_is_not_read() {
     files[0].1 = config;
     cached(cache.path(), "somebody/huge", COMMIT, &files);
     let listed = ModelFolder::at(None, Some(cache.path().into())).list();
-    assert!(listed[0].problem.as_deref().unwrap().contains("config.json is 50 MB"), "{listed:?}");
+    assert!(
+        listed[0].problem.as_deref().unwrap().contains("config.json is 50 MB"),
+        "{listed:?}"
+    );
 }
 
 #[test]
 fn files_that_are_not_what_they_say_are_a_problem_and_not_the_end() {
     let cache = tempfile::tempdir().unwrap();
-    for (number, (place, text)) in [(1, "<html>sign in</html>"), (1, "[]"), (3, "{% if %}"), (0, "{\"model_type\":")]
-        .into_iter()
-        .enumerate()
+    for (number, (place, text)) in [
+        (1, "<html>sign in</html>"),
+        (1, "[]"),
+        (3, "{% if %}"),
+        (0, "{\"model_type\":"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let odd = cache.path().join("odd");
         fs::write(&odd, text).unwrap();
@@ -259,10 +291,19 @@ fn the_old_commit_answers_while_a_new_one_is_half_there() {
     cached(cache.path(), "somebody/moving", &newer, &all_of_pebble()[..3]);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
     let listed = &folder.list()[0];
-    assert_eq!((listed.revision.as_deref(), listed.problem.as_deref()), (Some(COMMIT), None));
+    assert_eq!(
+        (listed.revision.as_deref(), listed.problem.as_deref()),
+        (Some(COMMIT), None)
+    );
     assert_eq!(listed.revisions.len(), 2);
-    assert!(listed.revisions[0].used && listed.revisions[1].refs == ["main"], "{listed:?}");
-    assert_eq!(folder.find("somebody/moving").unwrap().revision.as_deref(), Some(COMMIT));
+    assert!(
+        listed.revisions[0].used && listed.revisions[1].refs == ["main"],
+        "{listed:?}"
+    );
+    assert_eq!(
+        folder.find("somebody/moving").unwrap().revision.as_deref(),
+        Some(COMMIT)
+    );
     assert!(folder.find("somebody/moving@main").is_err());
     assert_eq!(
         folder
@@ -290,7 +331,10 @@ fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
     let added = folder().add_folder(&models).unwrap();
     folder().add_folder(&models).unwrap();
     let listed = folder().list();
-    assert_eq!(listed.iter().map(|model| model.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(
+        listed.iter().map(|model| model.name.as_str()).collect::<Vec<_>>(),
+        ["one", "two"]
+    );
     assert!(listed
         .iter()
         .all(|model| model.place == ModelPlace::OwnFolder && model.problem.is_none()));
@@ -349,7 +393,12 @@ fn when_a_model_last_answered_is_kept() {
 fn two_hundred_models_are_listed_and_what_was_read_is_kept_for_the_next_start() {
     let (data, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for number in 0..200 {
-        cached(cache.path(), &format!("somebody/model-{number:03}"), COMMIT, &all_of_pebble());
+        cached(
+            cache.path(),
+            &format!("somebody/model-{number:03}"),
+            COMMIT,
+            &all_of_pebble(),
+        );
     }
     let folder = || ModelFolder::at(None, Some(cache.path().into())).with_data_dir(data.path().into());
     let timed = |folder: &ModelFolder| {
@@ -389,7 +438,9 @@ fn what_is_no_folder_of_models_is_neither_added_nor_read_nor_removed() {
         let refused = folder.add_folder(Path::new(path)).unwrap_err();
         assert!(matches!(refused, Error::NoModelFolder { .. }), "{path}: {refused}");
         assert!(
-            refused.to_string().contains("choose a folder with a model's config.json"),
+            refused
+                .to_string()
+                .contains("choose a folder with a model's config.json"),
             "{refused}"
         );
     }
@@ -401,7 +452,10 @@ fn what_is_no_folder_of_models_is_neither_added_nor_read_nor_removed() {
             .unwrap_err();
         assert!(matches!(refused, Error::NoModelFolder { .. }), "{path}: {refused}");
         for own_files_too in [false, true] {
-            assert!(matches!(folder.remove(path, own_files_too), Err(Error::Kept { .. })), "{path}");
+            assert!(
+                matches!(folder.remove(path, own_files_too), Err(Error::Kept { .. })),
+                "{path}"
+            );
         }
     }
 }

@@ -71,17 +71,27 @@ fn link(target: &Path, at: &Path) {
 fn names() -> Vec<Case> {
     const NAME: End = End::Refused(&["name"]);
     vec![
-        served("a name that leads up", NAME, |hub| pebble(hub).file("../../escaped.json", "{}")),
+        served("a name that leads up", NAME, |hub| {
+            pebble(hub).file("../../escaped.json", "{}")
+        }),
         served("a name that leads up in the middle", NAME, |hub| {
             pebble(hub).file("a/../../../escaped.json", "{}")
         }),
-        served("an absolute name", NAME, |hub| pebble(hub).file("/tmp/escaped.json", "{}")),
-        served("a name of Windows", NAME, |hub| pebble(hub).file("C:\\escaped.json", "{}")),
+        served("an absolute name", NAME, |hub| {
+            pebble(hub).file("/tmp/escaped.json", "{}")
+        }),
+        served("a name of Windows", NAME, |hub| {
+            pebble(hub).file("C:\\escaped.json", "{}")
+        }),
         served("a name that leads up on Windows", NAME, |hub| {
             pebble(hub).file("..\\escaped.json", "{}")
         }),
-        served("a name with a line break", NAME, |hub| pebble(hub).file("config\n.json", "{}")),
-        served("a name with a zero byte", NAME, |hub| pebble(hub).file("config\0.json", "{}")),
+        served("a name with a line break", NAME, |hub| {
+            pebble(hub).file("config\n.json", "{}")
+        }),
+        served("a name with a zero byte", NAME, |hub| {
+            pebble(hub).file("config\0.json", "{}")
+        }),
         served("a name that turns the text around", NAME, |hub| {
             pebble(hub).file("config\u{202e}nosj.json", "{}")
         }),
@@ -107,13 +117,17 @@ fn names() -> Vec<Case> {
         served("a hash that leads up", End::Refused(&["name", "hash"]), |hub| {
             pebble(hub).listed("config.json", "oid", json!("../../../escaped"))
         }),
-        served("a large file's hash that leads up", End::Refused(&["name", "hash"]), |hub| {
-            pebble(hub).listed(
-                "model.safetensors",
-                "lfs",
-                json!({"oid": "../../../escaped", "size": size_of("model.safetensors"), "pointerSize": 133}),
-            )
-        }),
+        served(
+            "a large file's hash that leads up",
+            End::Refused(&["name", "hash"]),
+            |hub| {
+                pebble(hub).listed(
+                    "model.safetensors",
+                    "lfs",
+                    json!({"oid": "../../../escaped", "size": size_of("model.safetensors"), "pointerSize": 133}),
+                )
+            },
+        ),
         served("a commit that leads up", End::Refused(&["name", "commit"]), |hub| {
             pebble(hub).field("sha", json!("../../../escaped"))
         }),
@@ -134,7 +148,17 @@ fn size_of(name: &str) -> u64 {
 }
 
 fn sizes() -> Vec<Case> {
-    const SIZE: End = End::Refused(&["large", "larger", "more than", "space", "room", "size", "hash", "bytes", "whole"]);
+    const SIZE: End = End::Refused(&[
+        "large",
+        "larger",
+        "more than",
+        "space",
+        "room",
+        "size",
+        "hash",
+        "bytes",
+        "whole",
+    ]);
     vec![
         served("100,000 files", End::Refused(&["files"]), |hub| {
             pebble(hub).files((0..100_000).map(|number| (format!("part-{number}.json"), "{}")))
@@ -219,7 +243,10 @@ fn contents() -> Vec<Case> {
             pebble(hub).file("config.json", "[".repeat(1_000_000))
         }),
         served("weights that are a pickle", End::Unusable, |hub| {
-            pebble(hub).file("model.safetensors", &b"\x80\x04cposix\nsystem\n(S'touch escaped'\ntR."[..])
+            pebble(hub).file(
+                "model.safetensors",
+                &b"\x80\x04cposix\nsystem\n(S'touch escaped'\ntR."[..],
+            )
         }),
         served("weights whose header promises a terabyte", End::Unusable, |hub| {
             let mut bytes = (1_u64 << 40).to_le_bytes().to_vec();
@@ -237,7 +264,9 @@ fn hubs() -> Vec<Case> {
     const ELSEWHERE: End = End::Refused(&["redirect", "address", "sent on", "elsewhere", "way"]);
     vec![
         served("sent on to a file of this computer", ELSEWHERE, |hub| {
-            let fault = Fault::SentOn { to: "file:///etc/passwd" };
+            let fault = Fault::SentOn {
+                to: "file:///etc/passwd",
+            };
             hub.fault_at(FaultTarget::Resolve, None, None, fault, Times::Always);
             pebble(hub)
         }),
@@ -249,7 +278,9 @@ fn hubs() -> Vec<Case> {
             pebble(hub)
         }),
         served("a listing sent on to a program", ELSEWHERE, |hub| {
-            let fault = Fault::SentOn { to: "javascript:alert(1)" };
+            let fault = Fault::SentOn {
+                to: "javascript:alert(1)",
+            };
             hub.fault_at(FaultTarget::Api, None, None, fault, Times::Always);
             pebble(hub)
         }),
@@ -270,7 +301,10 @@ fn folders() -> Vec<Case> {
             link(outside, &model_folder(cache).join("snapshots"));
         }),
         prepared("the commit's folder is a link", TRAP, |cache, outside, repository| {
-            link(outside, &model_folder(cache).join("snapshots").join(repository.commit()));
+            link(
+                outside,
+                &model_folder(cache).join("snapshots").join(repository.commit()),
+            );
         }),
         prepared("the refs are a link", TRAP, |cache, outside, _| {
             link(outside, &model_folder(cache).join("refs"))
@@ -291,10 +325,17 @@ fn folders() -> Vec<Case> {
             let lock = format!(".locks/models--ponder--pebble/{etag}.lock");
             link(&outside.join("canary"), &cache.join(lock));
         }),
-        prepared("a file that is there is a link out", End::Fetched, |cache, outside, repository| {
-            let file = model_folder(cache).join("snapshots").join(repository.commit()).join("config.json");
-            link(&outside.join("canary"), &file);
-        }),
+        prepared(
+            "a file that is there is a link out",
+            End::Fetched,
+            |cache, outside, repository| {
+                let file = model_folder(cache)
+                    .join("snapshots")
+                    .join(repository.commit())
+                    .join("config.json");
+                link(&outside.join("canary"), &file);
+            },
+        ),
     ]
 }
 
@@ -334,28 +375,38 @@ fn check(case: &Case) -> Result<(), String> {
         ponder.data().to_owned(),
     ];
     for (path, held) in &after {
-        let is_own = own.iter().any(|own| Path::new(path).starts_with(own) && !own.is_symlink());
+        let is_own = own
+            .iter()
+            .any(|own| Path::new(path).starts_with(own) && !own.is_symlink());
         if before.get(path) != Some(held) && !is_own {
             return Err(format!("{path} was written"));
         }
     }
-    if let Some(gone) = before.keys().find(|path| path.contains("/outside/") && !after.contains_key(*path)) {
+    if let Some(gone) = before
+        .keys()
+        .find(|path| path.contains("/outside/") && !after.contains_key(*path))
+    {
         return Err(format!("{gone} was removed"));
     }
     let wanted = |path: &str| ["config.json", "tokenizer.json", "model.safetensors"].contains(&path);
     let left = OnDisk::look(&cache, &repository, wanted);
     let planted = |wrong: &String| {
-        before
-            .keys()
-            .any(|path| wrong.contains(path.trim_start_matches(&*cache.to_string_lossy()).trim_start_matches('/')))
+        before.keys().any(|path| {
+            wrong.contains(
+                path.trim_start_matches(&*cache.to_string_lossy())
+                    .trim_start_matches('/'),
+            )
+        })
     };
     if let Some(wrong) = left.wrong.iter().find(|wrong| !planted(wrong)) {
         return Err(format!("left behind: {wrong}"));
     }
     match (&case.end, fetched) {
         (End::Refused(words), Err(said)) => {
-            let readable =
-                said.len() <= LONGEST_SENTENCE && !said.chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
+            let readable = said.len() <= LONGEST_SENTENCE
+                && !said
+                    .chars()
+                    .any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
             if !readable {
                 return Err(format!("nobody can read this: {said:?}"));
             }

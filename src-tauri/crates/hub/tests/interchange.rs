@@ -9,12 +9,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use api::DownloadState;
 use cache::{add_pebble, all_below, commit, repository, FIRST, SECOND};
-use hub::layout::{Cache, FilePath, RepositoryId, Revision};
+use hub::cache::{Cache, FilePath, RepositoryId, Revision};
 use hub::{Error, Hub, ModelFolder, TransferLimits};
 use hub_imitation::{Fault, Imitation, Times};
 use net::{Net, Settings};
-use protocol::DownloadState;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +63,8 @@ fn told(python: &Path, cache: &Path, endpoint: &str, text: &str) -> Value {
     let ran = script(python, cache, endpoint, text).output().unwrap();
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{errors}");
-    serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {} {errors}", String::from_utf8_lossy(&ran.stdout)))
+    serde_json::from_slice(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {} {errors}", String::from_utf8_lossy(&ran.stdout)))
 }
 
 /// What huggingface_hub says about the cache, asking nobody.
@@ -124,7 +125,11 @@ async fn fetch(hub: &Hub) {
 #[tokio::test(flavor = "multi_thread")]
 async fn huggingface_hub_accepts_what_was_fetched_here() {
     let Some(python) = python() else { return };
-    let (imitation, cache, data) = (Imitation::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (imitation, cache, data) = (
+        Imitation::start(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
     let served = imitation.repository(ID).pebble();
     let hub = hub(&imitation, cache.path(), data.path());
 
@@ -146,7 +151,12 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
     );
     assert_eq!(half["snapshot"], "LocalEntryNotFoundError", "{half}");
     hub.pause(ID).await.unwrap();
-    drop(downloads.wait_for(|all| all[0].state == DownloadState::Paused).await.unwrap());
+    drop(
+        downloads
+            .wait_for(|all| all[0].state == DownloadState::Paused)
+            .await
+            .unwrap(),
+    );
 
     imitation.clear_faults();
     fetch(&hub).await;
@@ -164,7 +174,12 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
         ours.path.canonicalize().unwrap().to_str().unwrap()
     );
     assert!(seen["config"].as_str().unwrap().ends_with("config.json"));
-    let paths: Vec<&str> = revision["files"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let paths: Vec<&str> = revision["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     assert!(
         paths.contains(&"model.safetensors") && paths.contains(&"tokenizer.json"),
         "{paths:?}"
@@ -197,7 +212,11 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
     let Some(python) = python() else { return };
-    let (imitation, cache, data) = (Imitation::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (imitation, cache, data) = (
+        Imitation::start(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
     let served = imitation
         .repository(ID)
         .pebble()
@@ -213,10 +232,14 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let begun = std::time::Instant::now();
-    let half =
-        |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.len() > 0) && path.extension().is_some_and(|ending| ending == "incomplete");
+    let half = |path: &Path| {
+        fs::metadata(path).is_ok_and(|meta| meta.len() > 0)
+            && path.extension().is_some_and(|ending| ending == "incomplete")
+    };
     while !all_below(cache.path()).iter().any(|(path, _)| half(path)) {
         assert!(begun.elapsed().as_secs() < 60, "it never began");
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -226,7 +249,10 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
     child.kill().unwrap();
     child.wait().unwrap();
     let listed = hub.folder().list();
-    assert!(listed.iter().all(|model| model.incomplete && model.problem.is_some()), "{listed:?}");
+    assert!(
+        listed.iter().all(|model| model.incomplete && model.problem.is_some()),
+        "{listed:?}"
+    );
     assert!(hub.folder().find(ID).is_err());
 
     imitation.clear_faults();
@@ -274,7 +300,10 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
     imitation.forget_requests();
     fetch(&hub).await;
     assert!(
-        !imitation.requests().iter().any(|request| request.path.contains("/resolve/")),
+        !imitation
+            .requests()
+            .iter()
+            .any(|request| request.path.contains("/resolve/")),
         "nothing is fetched twice"
     );
     let freed = hub.removal(ID).await.unwrap().bytes_freed;
@@ -287,7 +316,9 @@ fn its_scan_is_clean_whatever_is_written_here() {
     let cache = tempfile::tempdir().unwrap();
     let first = repository(cache.path(), ID);
     add_pebble(&first, &commit(FIRST), &[("README.md", b"first")]);
-    first.set_ref(&Revision::new("refs/pr/1").unwrap(), &commit(FIRST)).unwrap();
+    first
+        .set_ref(&Revision::new("refs/pr/1").unwrap(), &commit(FIRST))
+        .unwrap();
     add_pebble(&first, &commit(SECOND), &[("a/b/c.txt", b"deep")]);
     let flat = Cache::at(cache.path())
         .without_links()
@@ -295,7 +326,8 @@ fn its_scan_is_clean_whatever_is_written_here() {
     let etag = cache::etag_of("config.json", b"{}");
     flat.prepare().unwrap();
     fs::write(flat.blob(&etag), "{}").unwrap();
-    flat.publish(&commit(THIRD), &FilePath::new("config.json").unwrap(), &etag).unwrap();
+    flat.publish(&commit(THIRD), &FilePath::new("config.json").unwrap(), &etag)
+        .unwrap();
     fs::write(first.partial(&cache::etag_of("x", b"x")), "part").unwrap();
     // What a crash in the middle of a removal leaves.
     let left = cache.path().join(".locks/.ponder-removed-0");
@@ -310,12 +342,17 @@ fn its_scan_is_clean_whatever_is_written_here() {
     );
     assert_eq!(seen["models"][ID][FIRST]["refs"], serde_json::json!(["refs/pr/1"]));
     assert_eq!(seen["models"][ID][SECOND]["refs"], serde_json::json!(["main"]));
-    assert_eq!(seen["models"]["gpt2"][THIRD]["files"], serde_json::json!(["config.json"]));
+    assert_eq!(
+        seen["models"]["gpt2"][THIRD]["files"],
+        serde_json::json!(["config.json"])
+    );
 
     assert_eq!(
         seen["bytes"].as_u64().unwrap(),
         cache::bytes_of_blobs(&first) - "part".len() as u64
-            + fs::metadata(flat.snapshot(&commit(THIRD)).join("config.json")).unwrap().len()
+            + fs::metadata(flat.snapshot(&commit(THIRD)).join("config.json"))
+                .unwrap()
+                .len()
     );
     let listed = ModelFolder::at(None, Some(cache.path().into())).list();
     let ours = &listed.iter().find(|model| model.reference == ID).unwrap().revisions;
@@ -335,7 +372,10 @@ fn its_scan_is_clean_whatever_is_written_here() {
     let text = format!("from huggingface_hub import scan_cache_dir\nprint(json.dumps(scan_cache_dir(CACHE).delete_revisions('{FIRST}').expected_freed_size))");
     let expected = told(&python, cache.path(), NOBODY, &text).as_u64().unwrap();
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert_eq!(folder.remove(&format!("{ID}@{FIRST}"), false).unwrap().bytes_freed, expected);
+    assert_eq!(
+        folder.remove(&format!("{ID}@{FIRST}"), false).unwrap().bytes_freed,
+        expected
+    );
     let seen = look(&python, cache.path());
     assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
     assert_eq!(seen["models"][ID].as_object().unwrap().len(), 1);
@@ -371,7 +411,9 @@ fn both_keep_each_other_out_by_the_same_locks() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert_eq!(line, "held\n");
     assert!(repository.try_lock(&etag).unwrap().is_none());
     drop(child.stdin.take());

@@ -5,7 +5,9 @@
 use std::fs;
 use std::path::{Component, Path};
 
-use hub::layout::{checked_listing, checked_listing_where, Cache, Commit, Etag, FilePath, Repository, RepositoryId, Revision};
+use hub::cache::{
+    checked_listing, checked_listing_where, Cache, Commit, Etag, FilePath, Repository, RepositoryId, Revision,
+};
 use hub::Error;
 use proptest::prelude::*;
 
@@ -80,7 +82,8 @@ fn ids_follow_the_hubs_rule_and_folders_name_them_back() {
     }
     let long = "x".repeat(97);
     for wrong in [
-        "", "/", "/a", "a/", "a/b/c", "..", "../b", "a/..", "a--b/c", "a--b", "a/b c", "a/b\n", "-a/b", "a/.b", "ä/b", "a\\b", "@", &long,
+        "", "/", "/a", "a/", "a/b/c", "..", "../b", "a/..", "a--b/c", "a--b", "a/b c", "a/b\n", "-a/b", "a/.b", "ä/b",
+        "a\\b", "@", &long,
     ] {
         assert!(RepositoryId::new(wrong).is_err(), "{wrong:?}");
     }
@@ -140,7 +143,9 @@ fn what_is_published_is_a_relative_link_and_is_read_back() {
     blob(&repository, &etag('a'), "config");
     blob(&repository, &etag('b'), "weights");
     repository.publish(&commit(), &path("config.json"), &etag('a')).unwrap();
-    repository.publish(&commit(), &path("deep/er/weights"), &etag('b')).unwrap();
+    repository
+        .publish(&commit(), &path("deep/er/weights"), &etag('b'))
+        .unwrap();
     // Twice is once.
     repository.publish(&commit(), &path("config.json"), &etag('a')).unwrap();
     let snapshot = repository.snapshot(&commit());
@@ -205,7 +210,10 @@ fn refs_are_written_and_read_nested_ones_too() {
     repository.set_ref(&pull_request, &commit()).unwrap();
     // A commit needs no ref.
     repository.set_ref(&Revision::new(COMMIT).unwrap(), &commit()).unwrap();
-    assert_eq!(fs::read_to_string(repository.folder().join("refs/refs/pr/1")).unwrap(), COMMIT);
+    assert_eq!(
+        fs::read_to_string(repository.folder().join("refs/refs/pr/1")).unwrap(),
+        COMMIT
+    );
     let refs = repository.refs();
     assert_eq!(
         refs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
@@ -256,7 +264,10 @@ fn a_link_on_the_way_is_refused_and_nothing_is_written_behind_it() {
         assert!(matches!(published, Err(Error::Trap { .. })), "{trap}: {published:?}");
         if ["", "refs"].contains(&trap) {
             assert!(
-                matches!(repository.set_ref(&Revision::main(), &commit()), Err(Error::Trap { .. })),
+                matches!(
+                    repository.set_ref(&Revision::main(), &commit()),
+                    Err(Error::Trap { .. })
+                ),
                 "{trap}"
             );
         }

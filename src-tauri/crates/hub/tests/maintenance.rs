@@ -7,11 +7,12 @@ mod cache;
 use std::fs;
 use std::path::PathBuf;
 
+use api::{DownloadState, Verification};
 use cache::all_below;
 use hub::{Error, Hub, ModelFolder, TransferLimits};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
-use protocol::{DownloadState, ErrorCode, Verification};
+use protocol::ErrorCode;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,10 @@ impl Here {
     async fn fetch(&self) {
         self.hub.download(ID, "main").await.unwrap();
         let mut downloads = self.hub.downloads();
-        let done = downloads.wait_for(|all| all.first().is_some_and(|download| download.state == DownloadState::Done));
+        let done = downloads.wait_for(|all| {
+            all.first()
+                .is_some_and(|download| download.state == DownloadState::Done)
+        });
         drop(done.await.unwrap());
         self.hub.cancel(ID).await.unwrap();
     }
@@ -107,7 +111,11 @@ async fn only_what_is_wrong_is_fetched_again() {
         repository.bytes("model.safetensors")
     );
     let now = all_below(&here.folder.path().join("cache"));
-    let changed: Vec<_> = right.iter().filter(|entry| !now.contains(entry)).map(|entry| &entry.0).collect();
+    let changed: Vec<_> = right
+        .iter()
+        .filter(|entry| !now.contains(entry))
+        .map(|entry| &entry.0)
+        .collect();
     assert!(changed.is_empty(), "{changed:?}");
     assert!(here.hub.downloads().borrow().is_empty() || here.repair().await.unwrap().wrong.is_empty());
     // A model that is right is not fetched.
@@ -198,7 +206,10 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
     // The old commit can go; the weights are shared and stay.
     let old = format!("{ID}@{old}");
     let freed = here.hub.removal(&old).await.unwrap();
-    assert!(freed.bytes_freed < 100_000 && freed.shared_bytes > 10_000_000, "{freed:?}");
+    assert!(
+        freed.bytes_freed < 100_000 && freed.shared_bytes > 10_000_000,
+        "{freed:?}"
+    );
     here.hub.remove(&old, false).await.unwrap();
     assert!(here.verify().await.wrong.is_empty());
 }
@@ -237,13 +248,19 @@ async fn a_download_that_offline_stopped_goes_on_when_it_is_off() {
     let runs = downloads.wait_for(|all| all.first().is_some_and(|download| download.done > 1_000_000));
     drop(runs.await.unwrap());
     here.hub.net().set_offline(true).unwrap();
-    let stopped = |all: &Vec<protocol::Download>| all.first().is_some_and(|download| download.state == DownloadState::Paused);
+    let stopped = |all: &Vec<api::Download>| {
+        all.first()
+            .is_some_and(|download| download.state == DownloadState::Paused)
+    };
     let paused = downloads.wait_for(stopped).await.unwrap()[0].clone();
     assert_eq!(paused.error.unwrap().code, ErrorCode::Offline);
 
     here.hub.net().set_offline(false).unwrap();
     here.hub.resume_offline();
-    let done = downloads.wait_for(|all| all.first().is_some_and(|download| download.state == DownloadState::Done));
+    let done = downloads.wait_for(|all| {
+        all.first()
+            .is_some_and(|download| download.state == DownloadState::Done)
+    });
     drop(done.await.unwrap());
     assert!(here.verify().await.wrong.is_empty());
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cache::{add, add_pebble, all_below, bytes_of_blobs, commit, pebble, repository, FIRST, SECOND};
 use chat::Chat;
-use hub::layout::Revision;
+use hub::cache::Revision;
 use hub::{Error, Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
 use proptest::prelude::*;
@@ -58,15 +58,24 @@ fn one_commit_frees_only_what_no_other_commit_uses() {
     let cache = tempfile::tempdir().unwrap();
     let repository = repository(cache.path(), ID);
     add_pebble(&repository, &commit(FIRST), &[("README.md", b"the first card")]);
-    repository.set_ref(&Revision::new("refs/pr/1").unwrap(), &commit(FIRST)).unwrap();
-    add_pebble(&repository, &commit(SECOND), &[("README.md", b"the second card, longer")]);
+    repository
+        .set_ref(&Revision::new("refs/pr/1").unwrap(), &commit(FIRST))
+        .unwrap();
+    add_pebble(
+        &repository,
+        &commit(SECOND),
+        &[("README.md", b"the second card, longer")],
+    );
     let folder = ModelFolder::at(None, Some(cache.path().into()));
     let whole = bytes_of_blobs(&repository);
 
     let old = format!("{ID}@{}", &FIRST[..10]);
     let told = folder.removal(&old).unwrap();
     assert_eq!(told.bytes_freed, "the first card".len() as u64);
-    assert_eq!(told.bytes_freed + told.shared_bytes + "the second card, longer".len() as u64, whole);
+    assert_eq!(
+        told.bytes_freed + told.shared_bytes + "the second card, longer".len() as u64,
+        whole
+    );
     folder.remove(&old, false).unwrap();
     assert_eq!(bytes_of_blobs(&repository), whole - told.bytes_freed);
     assert_eq!(repository.commits(), [commit(SECOND)]);
@@ -178,7 +187,11 @@ fn the_built_in_model_stays_and_own_folders_are_only_forgotten() {
 
     let model = own.path().canonicalize().unwrap().join("models/mine");
     fs::create_dir_all(&model).unwrap();
-    for entry in fs::read_dir(pebble()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+    for entry in fs::read_dir(pebble())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         fs::copy(entry.path(), model.join(entry.file_name())).unwrap();
     }
     fs::write(model.join("diary.doc"), "mine").unwrap();
@@ -201,13 +214,19 @@ fn an_imported_model_is_a_copy_that_can_be_removed() {
     let stop = tokio_util::sync::CancellationToken::new();
     let dir = from.path().join("my model");
     fs::create_dir(&dir).unwrap();
-    for entry in fs::read_dir(pebble()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+    for entry in fs::read_dir(pebble())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         symlink(entry.path(), dir.join(entry.file_name())).unwrap();
     }
     fs::write(dir.join("run.py"), "import os").unwrap();
     let mut words = Vec::new();
     let first = folder.import(&dir, &stop, &mut |word| words.push(word)).unwrap();
-    assert!(words.last().is_some_and(|word| word.done == word.total && word.total > 15_000_000));
+    assert!(words
+        .last()
+        .is_some_and(|word| word.done == word.total && word.total > 15_000_000));
     let second = folder.import(&dir, &stop, &mut |_| {}).unwrap();
     assert!(second.path.ends_with("models/my model 2") && !first.path.join("run.py").exists());
     assert_eq!(folder.list().iter().filter(|model| model.problem.is_none()).count(), 2);
@@ -280,21 +299,27 @@ async fn a_removed_model_leaves_memory_and_is_no_longer_the_default() {
     let (cache, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     add_pebble(&repository(cache.path(), ID), &commit(FIRST), &[]);
     let models = ModelFolder::at(Some(pebble()), Some(cache.path().into())).with_data_dir(data.path().into());
-    let hub = Hub::open(Net::open(Settings::of_a_test("http://127.0.0.1:9")), models.clone(), data.path());
+    let hub = Hub::open(
+        Net::open(Settings::of_a_test("http://127.0.0.1:9")),
+        models.clone(),
+        data.path(),
+    );
     let engine = FakeEngine::new();
     drop(engine.load(models.find(ID).unwrap()));
     let (shared, shelf) = (Arc::new(engine.clone()), Arc::new(models.clone()));
-    let chat = Chat::open(&data.path().join("history.sqlite"), shared, shelf).await.unwrap();
-    chat.set_default_model(ID).await.unwrap();
+    let chat = Chat::open(&data.path().join("history.sqlite"), shared, shelf)
+        .await
+        .unwrap();
+    chat.settings().set_default_model(ID).await.unwrap();
 
-    let plan = hub.plan_removal(ID, &chat).await.unwrap();
+    let plan = hub.plan_removal(ID, chat.models()).await.unwrap();
     assert!(plan.loaded && !plan.downloading && plan.refused.is_none());
-    let removed = hub.remove_model(ID, false, &chat).await.unwrap();
+    let removed = hub.remove_model(ID, false, chat.models()).await.unwrap();
     assert_eq!(removed.bytes_freed, plan.bytes_freed);
     assert!(engine.loaded().is_empty());
-    assert_eq!(chat.default_model().await.unwrap(), BUILT_IN);
+    assert_eq!(chat.settings().default_model().await.unwrap(), BUILT_IN);
     assert!(models.find(ID).is_err());
-    let missing = hub.plan_removal(ID, &chat).await.unwrap_err();
+    let missing = hub.plan_removal(ID, chat.models()).await.unwrap_err();
     assert_eq!(missing.code, ErrorCode::ModelNotFound);
 }
 
@@ -305,46 +330,52 @@ async fn a_removed_model_comes_back_with_what_it_was_used_for() {
     add_pebble(&stored, &commit(FIRST), &[]);
     let before = all_below(&stored.folder());
     let models = ModelFolder::at(Some(pebble()), Some(cache.path().into())).with_data_dir(data.path().into());
-    let open = || Hub::open(Net::open(Settings::of_a_test("http://127.0.0.1:9")), models.clone(), data.path());
+    let open = || {
+        Hub::open(
+            Net::open(Settings::of_a_test("http://127.0.0.1:9")),
+            models.clone(),
+            data.path(),
+        )
+    };
     let hub = open();
     let shelf = Arc::new(models.clone());
     let chat = Chat::open(&data.path().join("history.sqlite"), Arc::new(FakeEngine::new()), shelf)
         .await
         .unwrap();
-    chat.set_default_model(ID).await.unwrap();
+    chat.settings().set_default_model(ID).await.unwrap();
 
-    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
     assert!(models.find(ID).is_err() && !stored.folder().exists());
-    assert_eq!(chat.default_model().await.unwrap(), BUILT_IN);
+    assert_eq!(chat.settings().default_model().await.unwrap(), BUILT_IN);
     // Neither another removal nor another process frees it meanwhile.
     let other = repository(cache.path(), "somebody/other");
     add_pebble(&other, &commit(FIRST), &[]);
     models.remove("somebody/other", false).unwrap();
     open().free_left_behind().await;
-    hub.put_back_model(ID, &chat).await.unwrap();
+    hub.put_back_model(ID, chat.models()).await.unwrap();
     assert_eq!(all_below(&stored.folder()), before);
-    assert_eq!(chat.default_model().await.unwrap(), ID);
-    let gone = hub.put_back_model(ID, &chat).await.unwrap_err();
+    assert_eq!(chat.settings().default_model().await.unwrap(), ID);
+    let gone = hub.put_back_model(ID, chat.models()).await.unwrap_err();
     assert_eq!(gone.code, ErrorCode::ModelNotFound);
 
     // It is freed once nobody may want it back.
     let aside = || fs::read_dir(cache.path().join(".locks")).unwrap().flatten().count();
-    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
     assert_eq!(aside(), 2, "the files and their lock");
     hub.free_model(ID).await.unwrap();
     assert_eq!(aside(), 0);
-    assert!(hub.put_back_model(ID, &chat).await.is_err());
+    assert!(hub.put_back_model(ID, chat.models()).await.is_err());
 
     // What was fetched again meanwhile stays.
     add_pebble(&stored, &commit(FIRST), &[]);
-    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
     add_pebble(&stored, &commit(SECOND), &[]);
-    let error = hub.put_back_model(ID, &chat).await.unwrap_err();
+    let error = hub.put_back_model(ID, chat.models()).await.unwrap_err();
     assert!(error.message.contains("here again"), "{}", error.message);
     assert_eq!(stored.commits(), [commit(SECOND)]);
 
     // A crash leaves it aside, and the next start frees it.
-    assert!(hub.set_model_aside(ID, &chat).await.unwrap());
+    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
     assert!(aside() >= 2);
     drop(hub);
     open().free_left_behind().await;
@@ -358,12 +389,19 @@ async fn one_commit_of_several_is_gone_at_once() {
     add_pebble(&stored, &commit(FIRST), &[]);
     add_pebble(&stored, &commit(SECOND), &[("README.md", b"another card")]);
     let models = ModelFolder::at(None, Some(cache.path().into())).with_data_dir(data.path().into());
-    let hub = Hub::open(Net::open(Settings::of_a_test("http://127.0.0.1:9")), models.clone(), data.path());
+    let hub = Hub::open(
+        Net::open(Settings::of_a_test("http://127.0.0.1:9")),
+        models.clone(),
+        data.path(),
+    );
     let shelf = Arc::new(models.clone());
     let chat = Chat::open(&data.path().join("history.sqlite"), Arc::new(FakeEngine::new()), shelf)
         .await
         .unwrap();
-    let kept = hub.set_model_aside(&format!("{ID}@{FIRST}"), &chat).await.unwrap();
+    let kept = hub
+        .set_model_aside(&format!("{ID}@{FIRST}"), chat.models())
+        .await
+        .unwrap();
     assert!(!kept);
     assert_eq!(stored.commits(), [commit(SECOND)]);
 }

@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use api::{Download, DownloadState};
 use hub::{Hub, ModelFolder, TransferLimits};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
-use protocol::{Download, DownloadState, ErrorCode};
+use protocol::ErrorCode;
 use tempfile::TempDir;
 
 const ID: &str = "owner/model";
@@ -67,12 +68,18 @@ impl Here {
 }
 
 fn ended(download: &Download) -> bool {
-    matches!(download.state, DownloadState::Done | DownloadState::Failed | DownloadState::Paused)
+    matches!(
+        download.state,
+        DownloadState::Done | DownloadState::Failed | DownloadState::Paused
+    )
 }
 
 async fn until(hub: &Hub, enough: impl Fn(&Download) -> bool) -> Download {
     let mut downloads = hub.downloads();
-    let found = downloads.wait_for(|all| all.first().is_some_and(&enough)).await.unwrap();
+    let found = downloads
+        .wait_for(|all| all.first().is_some_and(&enough))
+        .await
+        .unwrap();
     found[0].clone()
 }
 
@@ -97,7 +104,10 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .unwrap()
         .map(|entry| {
             let entry = entry.unwrap();
-            (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+            (
+                entry.file_name().into_string().unwrap(),
+                fs::read(entry.path()).unwrap(),
+            )
         })
         .collect()
 }
@@ -113,7 +123,10 @@ fn assert_ready(here: &Here, source: &Repository) {
         .map(|path| (path.clone(), source.bytes(&path).unwrap()))
         .collect();
     assert!(there == wanted, "{:?} instead of {:?}", there.keys(), wanted.keys());
-    assert_eq!(fs::read_to_string(here.repository().join("refs/main")).unwrap(), source.commit());
+    assert_eq!(
+        fs::read_to_string(here.repository().join("refs/main")).unwrap(),
+        source.commit()
+    );
     let blobs = contents(&here.repository().join("blobs"));
     let mut names: Vec<String> = wanted.keys().map(|path| source.etag(path).unwrap()).collect();
     names.sort();
@@ -162,7 +175,11 @@ async fn a_wrong_byte_is_fetched_once_more_and_a_file_that_is_wrong_twice_is_not
     let imitation = Imitation::start();
     let source = model(&imitation);
     let here = Here::new(&imitation);
-    imitation.fault("model-00001-of-00002.safetensors", Fault::Corrupt { at: 1_500_000 }, Times::Always);
+    imitation.fault(
+        "model-00001-of-00002.safetensors",
+        Fault::Corrupt { at: 1_500_000 },
+        Times::Always,
+    );
     let failed = here.fetch().await;
     assert_eq!(failed.state, DownloadState::Failed);
     assert_eq!(failed.error.unwrap().code, ErrorCode::Corrupt);
@@ -173,7 +190,11 @@ async fn a_wrong_byte_is_fetched_once_more_and_a_file_that_is_wrong_twice_is_not
     assert!(contents(&here.repository().join("snapshots")).is_empty());
 
     imitation.clear_faults();
-    imitation.fault("model-00001-of-00002.safetensors", Fault::Corrupt { at: 1_500_000 }, Times::Once);
+    imitation.fault(
+        "model-00001-of-00002.safetensors",
+        Fault::Corrupt { at: 1_500_000 },
+        Times::Once,
+    );
     here.hub.resume(ID).await.unwrap();
     let done = until(&here.hub, |download| {
         download.state == DownloadState::Done || download.error.is_some()
@@ -236,7 +257,11 @@ async fn the_next_process_goes_on_with_what_rested_and_not_with_what_was_paused(
         .repository("owner/other")
         .generated("model.safetensors", SHARD, 3)
         .file("config.json", "{}");
-    imitation.fault("model-00002-of-00002.safetensors", Fault::Stall { after: 100_000 }, Times::Always);
+    imitation.fault(
+        "model-00002-of-00002.safetensors",
+        Fault::Stall { after: 100_000 },
+        Times::Always,
+    );
     let here = Here::new(&imitation);
     here.hub.resume_pending().await.unwrap();
     here.hub.download("owner/other", "main").await.unwrap();

@@ -6,10 +6,10 @@ mod cache;
 
 use std::fs;
 
+use api::Verification;
 use cache::{add_pebble, all_below, commit, etag_of, pebble, repository, FIRST};
-use hub::layout::FilePath;
+use hub::cache::FilePath;
 use hub::{Error, ModelFolder, RemoteFile};
-use protocol::Verification;
 use tokio_util::sync::CancellationToken;
 
 const ID: &str = "somebody/small";
@@ -24,7 +24,7 @@ fn wrong(verification: &Verification) -> Vec<(&str, &str)> {
     wrong.map(|file| (file.path.as_str(), file.reason.as_str())).collect()
 }
 
-fn in_cache(cache: &std::path::Path) -> (hub::layout::Repository, ModelFolder) {
+fn in_cache(cache: &std::path::Path) -> (hub::cache::Repository, ModelFolder) {
     let repository = repository(cache, ID);
     add_pebble(&repository, &commit(FIRST), &[("sub/notes.json", b"{}")]);
     (repository, ModelFolder::at(None, Some(cache.into())))
@@ -50,7 +50,10 @@ fn every_kind_of_damage_is_found_from_the_blobs_names_alone() {
     fs::write(&weights, &bytes).unwrap();
     let before = all_below(cache.path());
     let found = verify(&folder, ID, None);
-    assert_eq!(wrong(&found), [("model.safetensors", "its content is not what the hub has")]);
+    assert_eq!(
+        wrong(&found),
+        [("model.safetensors", "its content is not what the hub has")]
+    );
     assert_eq!(all_below(cache.path()), before, "verifying changes nothing");
 
     fs::write(&weights, &bytes[..middle]).unwrap();
@@ -108,7 +111,11 @@ fn the_hubs_list_finds_what_is_missing_and_what_has_no_hash_here() {
 fn a_folder_without_hashes_is_checked_for_what_can_be_told() {
     let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let model = own.path().canonicalize().unwrap();
-    for entry in fs::read_dir(pebble()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+    for entry in fs::read_dir(pebble())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         fs::copy(entry.path(), model.join(entry.file_name())).unwrap();
     }
     let folder = ModelFolder::at(None, None).with_data_dir(data.path().into());
@@ -134,7 +141,10 @@ fn a_folder_without_hashes_is_checked_for_what_can_be_told() {
     );
     fs::write(&weights, &bytes).unwrap();
     let found = verify(&folder, reference, None);
-    assert!(found.wrong.iter().any(|file| file.reason.contains("no.such.tensor")), "{found:?}");
+    assert!(
+        found.wrong.iter().any(|file| file.reason.contains("no.such.tensor")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -143,7 +153,11 @@ fn what_hf_download_noted_beside_a_folder_is_compared_with() {
     let model = own.path().canonicalize().unwrap();
     let notes = model.join(".cache/huggingface/download");
     fs::create_dir_all(&notes).unwrap();
-    for entry in fs::read_dir(pebble()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+    for entry in fs::read_dir(pebble())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         let name = entry.file_name().into_string().unwrap();
         let content = fs::read(entry.path()).unwrap();
         fs::write(model.join(&name), &content).unwrap();
@@ -156,7 +170,10 @@ fn what_hf_download_noted_beside_a_folder_is_compared_with() {
     }
     let folder = ModelFolder::at(None, None);
     let right = verify(&folder, model.to_str().unwrap(), None);
-    assert!(right.wrong.is_empty() && right.unknown.is_empty() && right.files > 4, "{right:?}");
+    assert!(
+        right.wrong.is_empty() && right.unknown.is_empty() && right.files > 4,
+        "{right:?}"
+    );
     let mut template = fs::read(model.join("chat_template.jinja")).unwrap();
     template[0] ^= 1;
     fs::write(model.join("chat_template.jinja"), template).unwrap();

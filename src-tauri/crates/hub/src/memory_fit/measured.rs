@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{json_file, Error};
+use crate::local::json_file;
+use crate::Error;
 
 /// The file that keeps it.
 const FILE: &str = "measured.json";
@@ -17,7 +18,9 @@ pub struct Measured {
 impl Measured {
     /// What is kept in the app's data folder.
     pub fn in_folder(data_dir: &Path) -> Self {
-        Self { path: data_dir.join(FILE) }
+        Self {
+            path: data_dir.join(FILE),
+        }
     }
 
     /// The most that a model of this reference and revision took, in bytes.

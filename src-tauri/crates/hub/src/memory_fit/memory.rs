@@ -31,7 +31,11 @@ impl Memory {
         let (mut total, mut free, mut swap) = (system.total_memory(), system.available_memory(), system.free_swap());
         // A container has less than its computer.
         if let Some(limits) = system.cgroup_limits().filter(|limits| limits.total_memory < total) {
-            (total, free, swap) = (limits.total_memory, free.min(limits.free_memory), swap.min(limits.free_swap));
+            (total, free, swap) = (
+                limits.total_memory,
+                free.min(limits.free_memory),
+                swap.min(limits.free_swap),
+            );
         }
         if let Some(limit) = std::env::var(LIMIT).ok().and_then(|limit| limit.parse().ok()) {
             total = total.min(limit);

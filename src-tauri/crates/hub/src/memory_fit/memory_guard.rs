@@ -96,7 +96,10 @@ mod tests {
         assert!(error.message.contains("nothing is lost"), "{error}");
         // What the engine holds is no room for more, however free the system calls itself.
         assert!(check_before_chunk(400_000, &memory, 900_000).is_err());
-        assert_eq!(SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda", 0), Ok(()));
+        assert_eq!(
+            SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda", 0),
+            Ok(())
+        );
     }
 
     #[test]

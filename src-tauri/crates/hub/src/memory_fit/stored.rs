@@ -5,7 +5,7 @@ use std::path::Path;
 
 use checkpoint::Header;
 
-use crate::structure::shards;
+use crate::local::structure::shards;
 use crate::Error;
 
 /// Bytes of the tensors that the text model of a folder reads; of a file whose header cannot be read, all of it.

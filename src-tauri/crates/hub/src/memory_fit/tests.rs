@@ -36,7 +36,11 @@ fn question(context: Option<u32>) -> Question {
 fn the_three_words_follow_the_memory() {
     let of = |memory| memory_fit(&llama(), 4_517_000_000, &question(None), &memory, None);
     assert_eq!(of(memory(48, 40)).word, FitVerdict::Comfortable);
-    assert_eq!(of(memory(48, 4)).word, FitVerdict::Tight, "other programs use what it needs");
+    assert_eq!(
+        of(memory(48, 4)).word,
+        FitVerdict::Tight,
+        "other programs use what it needs"
+    );
     assert_eq!(of(memory(11, 11)).word, FitVerdict::Tight);
     assert_eq!(of(memory(5, 5)).word, FitVerdict::WillNotFit);
     let sum = of(memory(48, 40));
@@ -57,7 +61,11 @@ fn the_context_moves_the_sum_and_the_comfortable_one_is_comfortable() {
     let most = of(4096).comfortable_context.unwrap();
     assert_eq!(of(most).word, FitVerdict::Comfortable);
     assert_ne!(of(most + 256).word, FitVerdict::Comfortable);
-    assert_eq!(of(u32::MAX).context, 131_072, "a model has no more than its own context");
+    assert_eq!(
+        of(u32::MAX).context,
+        131_072,
+        "a model has no more than its own context"
+    );
     let four = Question {
         kv_bits: Some(KvBits::Four),
         ..question(Some(32_768))
@@ -98,13 +106,20 @@ fn what_was_measured_is_kept_by_revision_and_only_grows() {
     measured.remember("a/b", Some("1"), 100).unwrap();
     measured.remember("a/b", Some("1"), 50).unwrap();
     measured.remember("a/b", None, 7).unwrap();
-    assert_eq!((measured.of("a/b", Some("1")), measured.of("a/b", None)), (Some(100), Some(7)));
+    assert_eq!(
+        (measured.of("a/b", Some("1")), measured.of("a/b", None)),
+        (Some(100), Some(7))
+    );
     assert_eq!(measured.of("a/b", Some("2")), None);
     fs::write(folder.path().join("measured.json"), "{broken").unwrap();
     assert_eq!(measured.of("a/b", Some("1")), None);
     measured.remember("a/b", Some("1"), 10).unwrap();
     assert_eq!(measured.of("a/b", Some("1")), Some(10));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing is left beside it"
+    );
     let blocked = Measured::in_folder(&folder.path().join("measured.json"));
     assert!(matches!(blocked.remember("a", None, 1), Err(Error::Write { .. })));
 }
@@ -125,7 +140,10 @@ fn a_model_that_clearly_does_not_fit_is_refused_with_the_figures() {
     };
     let error = check(small).unwrap_err();
     assert_eq!(error.code, ErrorCode::MemoryShort);
-    assert!(error.message.contains("40 MB") && error.message.contains(LOAD_ANYWAY), "{error}");
+    assert!(
+        error.message.contains("40 MB") && error.message.contains(LOAD_ANYWAY),
+        "{error}"
+    );
     // Beside others there has to be room for a long chat, and a fifth of the memory stays with other programs.
     let beside = |kept| check_beside_others(folder.path(), Backend::Cpu, &memory(8, 8), kept);
     assert_eq!(beside(6 * GIB), Ok(()));

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hub::digest::Digest;
-use hub::layout::{Cache, Commit, Etag, FilePath, Repository, RepositoryId, Revision};
+use hub::cache::digest::Digest;
+use hub::cache::{Cache, Commit, Etag, FilePath, Repository, RepositoryId, Revision};
 
 pub const FIRST: &str = "0123456789abcdef0123456789abcdef01234567";
 pub const SECOND: &str = "89abcdef0123456789abcdef0123456789abcdef";
@@ -39,7 +39,9 @@ pub fn add(repository: &Repository, commit: &Commit, path: &str, content: &[u8])
     let etag = etag_of(path, content);
     repository.prepare().unwrap();
     fs::write(repository.blob(&etag), content).unwrap();
-    repository.publish(commit, &FilePath::new(path).unwrap(), &etag).unwrap();
+    repository
+        .publish(commit, &FilePath::new(path).unwrap(), &etag)
+        .unwrap();
     etag
 }
 
@@ -80,6 +82,9 @@ pub fn all_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Bytes of the blobs of a repository.
 pub fn bytes_of_blobs(repository: &Repository) -> u64 {
-    let blobs = fs::read_dir(repository.folder().join("blobs")).into_iter().flatten().flatten();
+    let blobs = fs::read_dir(repository.folder().join("blobs"))
+        .into_iter()
+        .flatten()
+        .flatten();
     blobs.map(|entry| entry.metadata().unwrap().len()).sum()
 }

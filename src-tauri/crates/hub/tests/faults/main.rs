@@ -36,8 +36,10 @@ fn never_wrong(name: &str, ended: &Ended) {
 /// Sentences that a person can read.
 fn plain(name: &str, ended: &Ended) {
     for said in ended.said.keys() {
-        let readable =
-            said.len() < 600 && !said.contains("Error {") && !said.contains("did not end") && !said.chars().any(char::is_control);
+        let readable = said.len() < 600
+            && !said.contains("Error {")
+            && !said.contains("did not end")
+            && !said.chars().any(char::is_control);
         assert!(readable, "{name}: {said}");
     }
 }
@@ -121,7 +123,10 @@ fn killed_at_any_moment_it_goes_on_where_it_was() {
 fn two_at_once_do_not_hurt_each_other() {
     let (runs, seed) = how_often(5, 25);
     let seeds = || seed..seed + runs as u64;
-    let ended = row("two Ponders on one model", seeds().map(|seed| two(&Fresh, &Fresh, seed)));
+    let ended = row(
+        "two Ponders on one model",
+        seeds().map(|seed| two(&Fresh, &Fresh, seed)),
+    );
     never_wrong("two Ponders", &ended);
     assert_eq!(ended.verified, runs, "{:#?}", ended.said);
     if let Some(program) = process::ponder() {
@@ -172,7 +177,10 @@ fn a_quota_is_said_and_survived() {
     let Some(program) = process::ponder() else { return };
     let mut dice = Dice::new(seed);
     let start = |endpoint: &str, cache: &Path| pull(&program, endpoint, cache);
-    let ended = row("file size limit", (0..runs).map(|_| limited(&start, dice.between(1, 14))));
+    let ended = row(
+        "file size limit",
+        (0..runs).map(|_| limited(&start, dice.between(1, 14))),
+    );
     never_wrong("file size limit", &ended);
     plain("file size limit", &ended);
     assert_eq!(ended.refused, runs, "{:#?}", ended.said);
@@ -184,7 +192,10 @@ fn a_folder_that_may_not_be_written_is_said() {
     if process::writes_where_it_may_not() && !may_mount("a_folder_that_may_not_be_written_is_said") {
         return;
     }
-    let ended = row("read-only folder", (0..runs as u64).filter_map(|run| read_only(&Fresh, seed + run)));
+    let ended = row(
+        "read-only folder",
+        (0..runs as u64).filter_map(|run| read_only(&Fresh, seed + run)),
+    );
     never_wrong("read-only folder", &ended);
     plain("read-only folder", &ended);
     assert_eq!(ended.verified, 0);

@@ -132,7 +132,9 @@ pub fn two(first: &dyn Fetches, second: &dyn Fetches, seed: u64) -> Run {
     let took = started.elapsed();
     hub.clear_faults();
     let left = look(&cache, &repository);
-    let again = first.fetch(&hub.endpoint(), &cache).and(second.fetch(&hub.endpoint(), &cache));
+    let again = first
+        .fetch(&hub.endpoint(), &cache)
+        .and(second.fetch(&hub.endpoint(), &cache));
     let repaired = look(&cache, &repository);
     Run {
         first: one.and(other),
@@ -261,7 +263,13 @@ pub fn read_only(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
         let (_root, cache) = place();
         let model = cache.join("models--ponder--pebble");
         // Which folder is the forbidden one.
-        let forbidden = [cache.clone(), model.clone(), model.join("blobs"), model.join("snapshots")][dice.below(4) as usize].clone();
+        let forbidden = [
+            cache.clone(),
+            model.clone(),
+            model.join("blobs"),
+            model.join("snapshots"),
+        ][dice.below(4) as usize]
+            .clone();
         fs::create_dir_all(&forbidden).expect("folders are made");
         fs::set_permissions(&forbidden, fs::Permissions::from_mode(0o555)).expect("it is ours");
         first = fetcher.fetch(&hub.endpoint(), &cache);
@@ -307,7 +315,10 @@ pub fn limited(start: Start, megabytes: u64) -> Run {
             None => command.env_remove(name),
         };
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let started = Instant::now();
     let output = command.output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr)

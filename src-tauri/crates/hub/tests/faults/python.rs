@@ -32,7 +32,10 @@ pub fn command() -> Option<Command> {
     };
     let mut command = Command::new(python);
     command
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/oracle/hub_fetch.py"))
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../tests/oracle/hub_fetch.py"
+        ))
         .env_remove("LD_LIBRARY_PATH")
         .env_remove("HF_HUB_OFFLINE")
         .env_remove("HF_TOKEN")
@@ -52,7 +55,10 @@ pub fn command() -> Option<Command> {
 pub fn alone(endpoint: &str, cache: &Path) -> Option<Command> {
     let mut command = command()?;
     let request = json!({"endpoint": endpoint, "repository": MODEL, "cache": cache});
-    command.arg(request.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .arg(request.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     Some(command)
 }
 

@@ -70,7 +70,13 @@ fn status(code: u16, retry_after: Option<u64>) -> Fault {
 
 /// A request for a range comes after a broken one at the latest.
 fn on_ranges(hub: &Imitation, dice: &mut Dice, fault: Fault) {
-    hub.fault(WEIGHTS, Fault::Broken { bytes: dice.below(size()) }, Times::Once);
+    hub.fault(
+        WEIGHTS,
+        Fault::Broken {
+            bytes: dice.below(size()),
+        },
+        Times::Once,
+    );
     let times = some_times(dice);
     hub.fault(WEIGHTS, fault, times);
 }
@@ -79,20 +85,32 @@ fn on_ranges(hub: &Imitation, dice: &mut Dice, fault: Fault) {
 pub fn rows() -> Vec<Row> {
     vec![
         Row::plain("connection cut", |hub, dice| {
-            on_weights(hub, dice, |dice| Fault::Cut { after: dice.below(size()) })
+            on_weights(hub, dice, |dice| Fault::Cut {
+                after: dice.below(size()),
+            })
         }),
         Row::plain("closed before the promised end", |hub, dice| {
-            on_weights(hub, dice, |dice| Fault::Broken { bytes: dice.below(size()) })
+            on_weights(hub, dice, |dice| Fault::Broken {
+                bytes: dice.below(size()),
+            })
         }),
         Row::plain("short body", |hub, dice| {
-            on_weights(hub, dice, |dice| Fault::Short { bytes: dice.below(size()) })
+            on_weights(hub, dice, |dice| Fault::Short {
+                bytes: dice.below(size()),
+            })
         }),
         Row::plain("corrupted byte", |hub, dice| {
             on_weights(hub, dice, |dice| Fault::Corrupt { at: dice.below(size()) })
         }),
         Row::plain("corrupted byte in a small file", |hub, dice| {
             let times = some_times(dice);
-            hub.fault("tokenizer.json", Fault::Corrupt { at: dice.below(200_000) }, times);
+            hub.fault(
+                "tokenizer.json",
+                Fault::Corrupt {
+                    at: dice.below(200_000),
+                },
+                times,
+            );
         }),
         Row::plain("wrong ETag", |hub, dice| {
             let path = if dice.below(2) == 0 { WEIGHTS } else { "config.json" };
@@ -100,10 +118,22 @@ pub fn rows() -> Vec<Row> {
             hub.fault_at(FaultTarget::Resolve, None, Some(path), Fault::WrongEtag, times);
         }),
         Row::plain("new commit midway", |hub, dice| {
-            hub.fault(WEIGHTS, Fault::NewCommit { after: dice.below(size()) }, Times::Once);
+            hub.fault(
+                WEIGHTS,
+                Fault::NewCommit {
+                    after: dice.below(size()),
+                },
+                Times::Once,
+            );
         }),
         Row::plain("file overwritten midway", |hub, dice| {
-            hub.fault(WEIGHTS, Fault::Overwritten { after: dice.below(size()) }, Times::Once);
+            hub.fault(
+                WEIGHTS,
+                Fault::Overwritten {
+                    after: dice.below(size()),
+                },
+                Times::Once,
+            );
         }),
         Row::plain("CDN 403", |hub, dice| on_weights(hub, dice, |_| status(403, None))),
         Row::plain("CDN 503", |hub, dice| on_weights(hub, dice, |_| status(503, None))),
@@ -136,7 +166,9 @@ pub fn rows() -> Vec<Row> {
             hub.fault(WEIGHTS, fault, Times::Always);
         }),
         Row::plain("stall", |hub, dice| {
-            on_weights(hub, dice, |dice| Fault::Stall { after: dice.below(size()) })
+            on_weights(hub, dice, |dice| Fault::Stall {
+                after: dice.below(size()),
+            })
         }),
         Row::plain("no answer", |hub, dice| {
             let place = [FaultTarget::Api, FaultTarget::Resolve, FaultTarget::Body][dice.below(3) as usize];
@@ -209,7 +241,10 @@ impl Ended {
         }
         if !run.left.wrong.is_empty() || (run.first.is_ok() && !run.left.complete) {
             self.wrong += 1;
-            *self.said.entry(format!("WRONG {:?} {:?}", run.first, run.left)).or_default() += 1;
+            *self
+                .said
+                .entry(format!("WRONG {:?} {:?}", run.first, run.left))
+                .or_default() += 1;
         } else if run.first.is_ok() {
             self.verified += 1;
         } else {
@@ -284,7 +319,10 @@ pub fn run_all(rows: &[Row], fetcher: &dyn Fetches, runs: usize, seed: u64) -> V
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(row) = rows.get(number / runs) else { return };
                 let run = run(row, fetcher, seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
-                ended[number / runs].lock().expect("no run panics while it counts").count(run);
+                ended[number / runs]
+                    .lock()
+                    .expect("no run panics while it counts")
+                    .count(run);
             });
         }
     });
@@ -296,7 +334,10 @@ pub fn run_all(rows: &[Row], fetcher: &dyn Fetches, runs: usize, seed: u64) -> V
 
 /// Runs of each row: more of them, with fresh seeds, in a full run.
 pub fn how_often(few: usize, many: usize) -> (usize, u64) {
-    let seed = std::env::var("PONDER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("PONDER_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
     (if full_run() { many } else { few }, seed)
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use api::DownloadState;
 use hub::{Hub, ModelFolder, TransferLimits};
 use net::{Net, Settings};
-use protocol::DownloadState;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -55,12 +55,17 @@ impl Ponder {
             let mut downloads = self.hub.downloads();
             self.hub.download(id, "main").await.map_err(|error| error.to_string())?;
             let ended = downloads.wait_for(|downloads| {
-                downloads
-                    .iter()
-                    .any(|download| matches!(download.state, DownloadState::Done | DownloadState::Failed | DownloadState::Paused))
+                downloads.iter().any(|download| {
+                    matches!(
+                        download.state,
+                        DownloadState::Done | DownloadState::Failed | DownloadState::Paused
+                    )
+                })
             });
             let ended = tokio::time::timeout(PATIENCE, ended).await;
-            let downloads = ended.map_err(|_| "it did not end".to_owned())?.map_err(|error| error.to_string())?;
+            let downloads = ended
+                .map_err(|_| "it did not end".to_owned())?
+                .map_err(|error| error.to_string())?;
             let download = downloads.first().ok_or("there is no download")?;
             match (&download.state, &download.error) {
                 (DownloadState::Done, None) => Ok(()),
@@ -75,7 +80,10 @@ impl Ponder {
     pub fn problem(&self, id: &str) -> Option<String> {
         let models = self.hub.folder().list();
         let model = models.iter().find(|model| model.reference == id);
-        model.map_or_else(|| Some("it is not among the models".to_owned()), |model| model.problem.clone())
+        model.map_or_else(
+            || Some("it is not among the models".to_owned()),
+            |model| model.problem.clone(),
+        )
     }
 
     /// Where it keeps what it remembers.

@@ -1,0 +1,61 @@
+//! What the bytes of a file must hash to: SHA-256 for the large files of a repository, git's blob hash for the small ones.
+
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256};
+
+use crate::cache::Etag;
+
+/// A hash that is being computed, front to back.
+#[derive(Debug, Clone)]
+pub enum Digest {
+    /// Of a large file.
+    Sha256(Sha256),
+    /// Of a small one; the header with its size went in first.
+    Git(Sha1),
+}
+
+impl Digest {
+    /// A hash of the kind that names this blob, for a file of `size` bytes.
+    pub fn new(name: &Etag, size: u64) -> Self {
+        if name.is_sha256() {
+            return Self::Sha256(Sha256::new());
+        }
+        let mut sha1 = Sha1::new();
+        sha1.update(format!("blob {size}\0"));
+        Self::Git(sha1)
+    }
+
+    /// The next bytes of the file.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(sha256) => sha256.update(bytes),
+            Self::Git(sha1) => sha1.update(bytes),
+        }
+    }
+
+    /// The hash of what was read so far, in hexadecimal.
+    pub fn finish(self) -> String {
+        match self {
+            Self::Sha256(sha256) => format!("{:x}", sha256.finalize()),
+            Self::Git(sha1) => format!("{:x}", sha1.finalize()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_hashes_are_those_of_sha256sum_and_git() {
+        for name in [
+            "ce013625030ba8dba906f756967f9e9ca394464a",
+            "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
+        ] {
+            let mut digest = Digest::new(&Etag::new(name).unwrap(), 6);
+            digest.update(b"hel");
+            digest.update(b"lo\n");
+            assert_eq!(digest.finish(), name);
+        }
+    }
+}

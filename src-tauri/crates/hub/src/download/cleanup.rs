@@ -1,0 +1,71 @@
+//! Removes what a download leaves beside its model.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use files::DRAFT_PREFIX;
+
+use super::file::partial::discard;
+use crate::cache::{Etag, Lock, Repository};
+
+/// Removes the partial files of a repository and the blobs that no snapshot uses, if no other program is at work on them; the
+/// folder too, if nothing is left in it. The caller holds the lock of the whole, because the blobs of a download have no name
+/// in a snapshot before its end. Blocks.
+pub fn remove_leftovers(repository: &Repository) {
+    let used: BTreeSet<Etag> = repository
+        .commits()
+        .iter()
+        .flat_map(|commit| repository.files(commit))
+        .filter_map(|file| file.etag)
+        .collect();
+    let mut locks = Vec::new();
+    for etag in blobs(repository) {
+        let Ok(Some(lock)) = repository.try_lock(&etag) else {
+            continue;
+        };
+        let removed = discard(&repository.partial(&etag)).and_then(|()| {
+            if used.contains(&etag) {
+                return Ok(());
+            }
+            discard(&repository.blob(&etag))
+        });
+        match removed {
+            Ok(()) => locks.push(lock),
+            Err(error) => tracing::warn!("a part of a download is left: {error}"),
+        }
+    }
+    // Drafts that a killed process left.
+    for entry in fs::read_dir(repository.folder()).into_iter().flatten().flatten() {
+        let draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
+        if draft && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    // Only empty folders go.
+    for name in ["blobs", "snapshots", "refs"] {
+        let _ = fs::remove_dir(repository.folder().join(name));
+    }
+    if fs::remove_dir(repository.folder()).is_ok() {
+        locks.into_iter().for_each(Lock::remove);
+        let others = fs::read_dir(repository.locks()).into_iter().flatten().flatten();
+        for lock in others.filter_map(|entry| Lock::try_take(&entry.path()).ok().flatten()) {
+            lock.remove();
+        }
+        let _ = fs::remove_dir(repository.locks());
+    }
+}
+
+/// Every blob that is here, whole or in part.
+fn blobs(repository: &Repository) -> BTreeSet<Etag> {
+    fs::read_dir(repository.folder().join("blobs"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            Etag::new(name.split('.').next()?)
+                .ok()
+                .filter(|_| !name.ends_with(".incomplete"))
+        })
+        .collect()
+}

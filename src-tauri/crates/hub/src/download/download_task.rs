@@ -1,0 +1,246 @@
+//! One download from its file list to its last link.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use api::DownloadState;
+use futures::stream::{self, StreamExt};
+use net::Purpose;
+use tokio_util::sync::CancellationToken;
+
+use super::cleanup::remove_leftovers;
+use super::file::context::TransferContext;
+use super::file::disk_space::ensure_free;
+use super::file::fetch::{fetch, locked_by_another_program};
+use super::file::file_source::{classify, RequestFailure};
+use super::file::halt::Halt;
+use super::file::partial::PartialFile;
+use super::file::progress::DownloadItem;
+use super::file::verified_blobs::VerifiedBlobs;
+use super::limits::{Backoff, TransferLimits};
+use super::queue::job::DownloadJob;
+use crate::cache::model_files::model_files;
+use crate::cache::RepoFiles;
+use crate::cache::{Etag, FilePath, Lock, Repository, Revision};
+use crate::local::structure::oversize;
+use crate::{Error, Hub};
+
+/// How often the file list is asked for again because the server's files do not match it.
+const MOST_LISTS: u32 = 4;
+
+/// What a download needs besides itself.
+pub struct DownloadTask {
+    /// Whom the files come from.
+    pub hub: Hub,
+    /// Where the files go.
+    pub repository: Repository,
+    /// The limits.
+    pub limits: Arc<TransferLimits>,
+    /// Blobs that were read and found right.
+    pub verified: Arc<VerifiedBlobs>,
+}
+
+impl DownloadTask {
+    /// Fetches everything. Afterwards the model is ready and the revision names its commit.
+    ///
+    /// # Errors
+    /// [`Halt`]; what was fetched and is not known to be wrong is kept.
+    pub async fn fetch(&self, job: &Arc<DownloadJob>) -> Result<(), Halt> {
+        let stop = job.status().stop.clone();
+        let _whole = self.lock(job, &stop).await?;
+        let mut lists = 0;
+        loop {
+            job.works(DownloadState::Listing);
+            let listing = self.list(job, &stop).await?;
+            let items = items(&listing)?;
+            {
+                let mut status = job.status();
+                status.commit = Some(listing.commit.clone());
+                status.items.clone_from(&items);
+            }
+            self.repository.prepare()?;
+            self.check_disk_space(&items).await?;
+            job.works(DownloadState::Running);
+            let context = Arc::new(TransferContext::new(
+                self.repository.clone(),
+                listing.commit.clone(),
+                Arc::clone(&self.limits),
+                stop.child_token(),
+                Arc::clone(&self.verified),
+            ));
+            match self.files(&context, &items).await {
+                Ok(()) => {
+                    self.publish(&context, &job.revision, &items)?;
+                    let repository = self.repository.clone();
+                    // What an earlier commit of the same download brought is used by nothing.
+                    return Ok(tokio::task::spawn_blocking(move || remove_leftovers(&repository))
+                        .await
+                        .map_err(|_| Error::Broken)?);
+                }
+                Err(Halt::Changed(reason)) => {
+                    lists += 1;
+                    if lists >= MOST_LISTS {
+                        return Err(Halt::Failed(Error::Contradicts {
+                            host: self.hub.net().endpoint().host(),
+                            reason,
+                        }));
+                    }
+                    tracing::info!("{}: {reason}; the file list is asked for again", job.id);
+                    sleep(&stop, self.limits.delay(lists)).await?;
+                }
+                Err(halt) => return Err(halt),
+            }
+        }
+    }
+
+    /// Takes the lock of the whole model, and waits while another Ponder has it.
+    async fn lock(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<Lock, Halt> {
+        loop {
+            if let Some(lock) = self.repository.try_lock_whole()? {
+                return Ok(lock);
+            }
+            job.waits(locked_by_another_program(), self.limits.lock);
+            sleep(stop, self.limits.lock).await?;
+        }
+    }
+
+    /// The file list, asked for until it comes or it is clear that it does not.
+    async fn list(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<RepoFiles, Halt> {
+        let mut backoff = Backoff::default();
+        let mut unreachable: Option<(Instant, u32)> = None;
+        loop {
+            let listed = tokio::select! {
+                () = stop.cancelled() => return Err(Halt::Stopped),
+                listed = self.hub.repo_files(&job.id, &job.revision, Purpose::FileList) => listed,
+            };
+            let error = match listed {
+                Ok(listing) => return Ok(listing),
+                Err(Error::Net(error)) => error,
+                Err(error) => return Err(error.into()),
+            };
+            let (reason, wait) = match classify(error.clone()) {
+                RequestFailure::Halt(halt) => return Err(halt),
+                RequestFailure::Retry(reason, asked) => (reason, backoff.failed(&self.limits, 0, asked)),
+                RequestFailure::Unreachable(error) => {
+                    let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
+                    *times += 1;
+                    let goes_on = since.elapsed() < self.limits.without_network;
+                    (
+                        error.into(),
+                        goes_on.then(|| {
+                            self.limits
+                                .delay(*times)
+                                .min(super::file::connections::LOOK_FOR_NETWORK)
+                        }),
+                    )
+                }
+            };
+            let Some(wait) = wait else {
+                return Err(Error::Net(error).into());
+            };
+            job.waits(reason, wait);
+            sleep(stop, wait).await?;
+            job.works(DownloadState::Listing);
+        }
+    }
+
+    /// Whether the disk has room for what is not on it yet.
+    async fn check_disk_space(&self, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
+        let (repository, items, margin) = (self.repository.clone(), items.to_vec(), self.limits.margin);
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut needed = 0;
+            for item in &items {
+                let there = if repository.blob(&item.etag).is_file() {
+                    item.size
+                } else {
+                    PartialFile::bytes_at(&repository.partial(&item.etag), item.size)
+                };
+                item.set_done(there);
+                needed += item.size - there;
+            }
+            ensure_free(&repository.folder(), needed, if needed > 0 { margin } else { 0 })
+        });
+        Ok(asked.await.map_err(|_| Error::Broken)??)
+    }
+
+    /// Fetches all files, some at once; the first that cannot be fetched ends the others.
+    async fn files(&self, context: &Arc<TransferContext>, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
+        let fetched = stream::iter(items.to_vec()).map(|item| {
+            let (context, hub) = (Arc::clone(context), self.hub.clone());
+            async move {
+                if context.stop.is_cancelled() {
+                    return Err(Halt::Stopped);
+                }
+                let outcome = fetch(&context, &hub, &item).await;
+                if outcome.is_err() {
+                    // Files end by themselves, so that none is still written when the next attempt begins.
+                    context.stop.cancel();
+                    item.set_state(DownloadState::Queued);
+                }
+                outcome
+            }
+        });
+        let outcomes: Vec<Result<(), Halt>> = fetched.buffer_unordered(self.limits.files.max(1)).collect().await;
+        let mut stopped = false;
+        for outcome in outcomes {
+            match outcome {
+                Ok(()) => {}
+                Err(Halt::Stopped) => stopped = true,
+                Err(halt) => return Err(halt),
+            }
+        }
+        if stopped {
+            return Err(Halt::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Gives all files their names, and then the revision its commit: the model is there whole or not at all.
+    fn publish(&self, context: &TransferContext, revision: &Revision, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
+        for item in items {
+            for path in &item.paths {
+                self.repository.publish(&context.commit, path, &item.etag)?;
+            }
+        }
+        Ok(self.repository.set_ref(revision, &context.commit)?)
+    }
+}
+
+async fn sleep(stop: &CancellationToken, wait: std::time::Duration) -> Result<(), Halt> {
+    tokio::select! {
+        () = stop.cancelled() => Err(Halt::Stopped),
+        () = tokio::time::sleep(wait) => Ok(()),
+    }
+}
+
+/// The blobs of the files that a model needs, each once, weights last.
+fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Halt> {
+    let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
+    let mut blobs: BTreeMap<&Etag, (u64, Vec<FilePath>)> = BTreeMap::new();
+    for file in listing.files.iter().filter(|file| wanted.contains(file.path.as_str())) {
+        if let Some(reason) = oversize(file.path.as_str(), file.bytes) {
+            return Err(crate::cache::refused("file", file.path.as_str(), &format!("it {reason}")).into());
+        }
+        let (size, paths) = blobs.entry(&file.etag).or_insert((file.bytes, Vec::new()));
+        if *size != file.bytes {
+            return Err(Halt::Changed(format!(
+                "the list gives {} another size than a file of the same hash",
+                file.path
+            )));
+        }
+        paths.push(file.path.clone());
+    }
+    let mut items: Vec<Arc<DownloadItem>> = blobs
+        .into_iter()
+        .map(|(etag, (size, paths))| Arc::new(DownloadItem::new(etag.clone(), size, paths)))
+        .collect();
+    // Small files first: they say whether the model will run before much was fetched.
+    items.sort_by_cached_key(|item| {
+        (
+            item.paths.iter().any(|path| path.as_str().ends_with(".safetensors")),
+            item.paths.clone(),
+        )
+    });
+    Ok(items)
+}

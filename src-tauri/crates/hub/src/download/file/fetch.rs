@@ -1,0 +1,177 @@
+//! Fetches one file: its lock, its connections, its hash, its name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use api::DownloadState;
+use protocol::ErrorCode;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::connections::Connections;
+use super::context::TransferContext;
+use super::file_source::FileSource;
+use super::halt::{gave_up, Halt};
+use super::partial::{discard, PartialFile};
+use super::parts::Parts;
+use super::progress::{after, DownloadItem};
+use super::writer::{FileWriter, WriteOutcome, WAITING};
+use crate::cache::Lock;
+use crate::{Error, Hub};
+
+/// How often a file is started over because the server cannot continue it.
+const MOST_NEW_BEGINNINGS: u32 = 4;
+
+/// Fetches one blob, unless it is there and right. Afterwards it is under its name.
+///
+/// # Errors
+/// [`Halt`]; what was fetched is kept for the next time, unless it is known to be wrong.
+pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<DownloadItem>) -> Result<(), Halt> {
+    let _lock = lock(context, item).await?;
+    let name = context.repository.blob(&item.etag);
+    if is_there(context, item, &name).await? {
+        finished(context, item, &name);
+        return Ok(());
+    }
+    item.set_state(DownloadState::Running);
+    let place = context.repository.partial(&item.etag);
+    let path = item
+        .paths
+        .first()
+        .ok_or_else(|| Error::Missing { path: name.clone() })?;
+    let address = FileSource::new(
+        hub,
+        context.repository.id(),
+        &context.commit,
+        path,
+        &item.etag,
+        item.size,
+    );
+    let mut partial = PartialFile::open(&place, item.size)?;
+    let (mut part, mut wrong, mut beginnings) = (context.limits.part, false, 0);
+    loop {
+        let (kept, end) = fetch_missing(context, item, &address, partial, &name, part).await?;
+        partial = kept;
+        match end {
+            Ok(WriteOutcome::Verified) => {
+                finished(context, item, &name);
+                return Ok(());
+            }
+            Ok(WriteOutcome::Mismatch(digits)) if !wrong => {
+                tracing::info!(
+                    "{path} of {} hashes to {digits} and is fetched once more",
+                    context.repository.id()
+                );
+                wrong = true;
+            }
+            Ok(WriteOutcome::Mismatch(_)) => {
+                drop(partial);
+                discard(&place)?;
+                item.set_done(0);
+                return Err(Halt::Failed(Error::Damaged {
+                    path: path.to_string(),
+                    host: hub.net().endpoint().host(),
+                }));
+            }
+            Ok(WriteOutcome::Incomplete) if context.stop.is_cancelled() => return Err(Halt::Stopped),
+            Ok(WriteOutcome::Incomplete) => return Err(gave_up(item, "not all bytes came")),
+            Err(Halt::Restart(reason)) => {
+                beginnings += 1;
+                if beginnings > MOST_NEW_BEGINNINGS {
+                    return Err(gave_up(item, &reason));
+                }
+                tracing::info!("{path} of {} is started over: {reason}", context.repository.id());
+                // A server that mixes up parts is asked for the whole file.
+                part = u64::MAX;
+            }
+            Err(Halt::Changed(reason)) => {
+                drop(partial);
+                discard(&place)?;
+                item.set_done(0);
+                return Err(Halt::Changed(format!("{path}: {reason}")));
+            }
+            Err(halt) => return Err(halt),
+        }
+        partial.reset()?;
+        // The hub is asked again, because it may have another file by now.
+        address.forget();
+        item.set_done(0);
+        item.set_state(DownloadState::Running);
+    }
+}
+
+/// Takes the blob's lock, and waits while another program has it.
+async fn lock(context: &TransferContext, item: &DownloadItem) -> Result<Lock, Halt> {
+    loop {
+        if context.stop.is_cancelled() {
+            return Err(Halt::Stopped);
+        }
+        if let Some(lock) = context.repository.try_lock(&item.etag)? {
+            return Ok(lock);
+        }
+        item.wait(locked_by_another_program(), after(context.limits.lock));
+        context.sleep(context.limits.lock).await?;
+    }
+}
+
+/// Why a download waits for a lock.
+pub fn locked_by_another_program() -> protocol::Error {
+    let message = "another program is fetching this model; this continues when that is done";
+    protocol::Error::new(ErrorCode::Stopped, message)
+}
+
+async fn is_there(context: &Arc<TransferContext>, item: &Arc<DownloadItem>, name: &Path) -> Result<bool, Halt> {
+    if !name.is_file() {
+        return Ok(false);
+    }
+    item.set_state(DownloadState::Verifying);
+    let (context, reading, name) = (Arc::clone(context), Arc::clone(item), name.to_owned());
+    let right = tokio::task::spawn_blocking(move || context.verified.check(&name, &reading, &context.stop))
+        .await
+        .map_err(|_| Error::Broken)??;
+    if !right {
+        item.set_done(0);
+    }
+    Ok(right)
+}
+
+fn finished(context: &TransferContext, item: &DownloadItem, name: &Path) {
+    context.verified.insert(name);
+    item.set_done(item.size);
+    item.set_state(DownloadState::Done);
+}
+
+/// Fetches what is missing. The partial file is returned unless the writing thread panicked.
+async fn fetch_missing(
+    context: &Arc<TransferContext>,
+    item: &Arc<DownloadItem>,
+    address: &FileSource,
+    partial: PartialFile,
+    name: &Path,
+    part: u64,
+) -> Result<(PartialFile, Result<WriteOutcome, Halt>), Halt> {
+    item.set_done(partial.ranges().total());
+    let parts = Parts::new(partial.ranges(), item.size, part);
+    let (send, receive) = mpsc::channel(WAITING);
+    let connections = Connections::new(context, item, address, parts, partial.validator().map(Into::into), send);
+    let writer = FileWriter {
+        partial,
+        etag: item.etag.clone(),
+        name: name.to_owned(),
+        item: Arc::clone(item),
+        stop: context.stop.clone(),
+        margin: context.limits.margin / 8,
+    };
+    let runtime = Handle::current();
+    let writing = tokio::task::spawn_blocking(move || writer.run(receive, &runtime));
+    // The connections end, and with them the sender, before the writer is waited for.
+    let came = connections.run().await;
+    let (partial, end) = writing.await.map_err(|_| Error::Broken)?;
+    let end = match (end, came) {
+        // The writer's error is the cause; that the connections lost their writer is only its consequence.
+        (Err(error), _) => Err(Halt::Failed(error)),
+        (Ok(WriteOutcome::Incomplete), Err(halt)) => Err(halt),
+        (Ok(end), _) => Ok(end),
+    };
+    Ok((partial, end))
+}

@@ -1,0 +1,204 @@
+//! Where the bytes of one file come from: the hub, which redirects to a CDN for large files.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use net::{Purpose, RequestBuilder, Response};
+
+use super::halt::Halt;
+use super::range_response::{evaluate, RangeRequest, ResponseHead, Verdict};
+use crate::cache::{Commit, Etag, FilePath, RepositoryId};
+use crate::huggingface::api::checked;
+use crate::{Error, Hub};
+
+/// The address of a file, and the one that the hub last redirected to.
+#[derive(Debug)]
+pub struct FileSource {
+    hub: Hub,
+    id: RepositoryId,
+    first: String,
+    commit: Commit,
+    etag: Etag,
+    size: u64,
+    cdn: Mutex<Option<String>>,
+}
+
+/// Why a request brought no bytes, and what to do.
+#[derive(Debug)]
+pub enum RequestFailure {
+    /// Nothing that asking again helps with.
+    Halt(Halt),
+    /// Ask again, after the delay that the server asked for, if any.
+    Retry(protocol::Error, Option<Duration>),
+    /// The server cannot be reached; waiting for that is no failure of the file.
+    Unreachable(Error),
+}
+
+/// A response whose body is wanted.
+#[derive(Debug)]
+pub struct OpenedRange {
+    /// The bytes that follow.
+    pub response: Response,
+    /// Which they are.
+    pub range: std::ops::Range<u64>,
+    /// The ETag they come with.
+    pub etag: Option<String>,
+}
+
+impl FileSource {
+    /// The address of a file of `size` bytes with this hash.
+    pub fn new(hub: &Hub, id: &RepositoryId, commit: &Commit, path: &FilePath, etag: &Etag, size: u64) -> Self {
+        Self {
+            hub: hub.clone(),
+            id: id.clone(),
+            first: hub.file_address(id, commit, path),
+            commit: commit.clone(),
+            etag: etag.clone(),
+            size,
+            cdn: Mutex::default(),
+        }
+    }
+
+    /// Asks for bytes of the file.
+    ///
+    /// # Errors
+    /// [`RequestFailure`].
+    pub async fn open(&self, asked: &RangeRequest, head_timeout: Duration) -> Result<OpenedRange, RequestFailure> {
+        let known = self.cdn().clone();
+        let response = match &known {
+            Some(address) => self.ask(self.get(address), asked, head_timeout).await?,
+            None => {
+                let response = self
+                    .ask(self.get(&self.first).stay_on_hub(), asked, head_timeout)
+                    .await?;
+                self.is_the_same(&response)?;
+                match response
+                    .header("location")
+                    .filter(|_| (300..400).contains(&response.status()))
+                {
+                    None => response,
+                    Some(location) => {
+                        let location = location.to_owned();
+                        drop(response);
+                        let response = self.ask(self.get(&location), asked, head_timeout).await?;
+                        *self.cdn() = Some(location);
+                        response
+                    }
+                }
+            }
+        };
+        let answer = ResponseHead {
+            status: response.status(),
+            content_range: response.header("content-range").map(Into::into),
+            content_length: response.content_length(),
+            content_encoding: response.header("content-encoding").map(Into::into),
+            etag: response.header("etag").map(Into::into),
+        };
+        match evaluate(asked, &answer) {
+            Verdict::Bytes(range) => Ok(OpenedRange {
+                response,
+                range,
+                etag: answer.etag,
+            }),
+            Verdict::Changed(reason) => Err(RequestFailure::Halt(Halt::Changed(reason))),
+            Verdict::Restart(reason) => Err(RequestFailure::Halt(Halt::Restart(reason))),
+            Verdict::Retry(reason) => Err(RequestFailure::Retry(network(reason), None)),
+            Verdict::Refused => Err(self.refused(response)),
+        }
+    }
+
+    /// Forgets where the hub redirected to.
+    pub fn forget(&self) {
+        self.cdn().take();
+    }
+
+    fn get(&self, address: &str) -> RequestBuilder {
+        self.hub.net().get(address, Purpose::Download)
+    }
+
+    async fn ask(
+        &self,
+        request: RequestBuilder,
+        asked: &RangeRequest,
+        head_timeout: Duration,
+    ) -> Result<Response, RequestFailure> {
+        // What is counted and hashed is the file itself, so it must come as it is.
+        let mut request = request.header("accept-encoding", "identity").head_timeout(head_timeout);
+        if asked.ranged {
+            request = request.range(asked.range.start, Some(asked.range.end.saturating_sub(1)));
+            // A weak tag promises nothing about single bytes.
+            if let Some(etag) = asked.validator.as_deref().filter(|etag| !etag.starts_with("W/")) {
+                request = request.if_range(etag);
+            }
+        }
+        request.send().await.map_err(classify)
+    }
+
+    /// Whether the hub still has the file of the list.
+    fn is_the_same(&self, response: &Response) -> Result<(), RequestFailure> {
+        if response.status() >= 400 {
+            return Ok(());
+        }
+        let changed = |reason: String| Err(RequestFailure::Halt(Halt::Changed(reason)));
+        let linked = response.hub_header("x-linked-etag");
+        // A tag that is no hash says nothing about the content.
+        let named = linked
+            .or_else(|| response.hub_header("etag"))
+            .and_then(|etag| Etag::new(etag).ok());
+        if (linked.is_some() && named.is_none()) || named.is_some_and(|named| named != self.etag) {
+            return changed("the hub names another hash for it than its list of files".into());
+        }
+        let size = response.hub_header("x-linked-size").and_then(|size| size.parse().ok());
+        if let Some(size) = size.filter(|size: &u64| *size != self.size) {
+            return changed(format!("it has {size} bytes instead of {}", self.size));
+        }
+        match response.hub_header("x-repo-commit") {
+            Some(commit) if commit != self.commit.as_str() => changed(format!("the hub sends it from commit {commit}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a status that brings no bytes means. The address that the hub redirected to expires after a while, and then asking the
+    /// hub for another one helps.
+    fn refused(&self, response: Response) -> RequestFailure {
+        let cdn = self.cdn().take().is_some();
+        let (host, status, wait) = (response.host(), response.status(), response.retry_after());
+        let passes = response.status_error().is_some_and(|error| error.is_transient());
+        let missing = status == 404 && !cdn;
+        let error = match checked(response, &self.id) {
+            Err(error) => error,
+            Ok(_) => Error::Net(net::Error::UnexpectedBody {
+                host,
+                reason: format!("status {status}"),
+            }),
+        };
+        if cdn || passes {
+            return RequestFailure::Retry(error.into(), wait);
+        }
+        if missing {
+            return RequestFailure::Halt(Halt::Changed("the hub has no such file any more".into()));
+        }
+        RequestFailure::Halt(Halt::Failed(error))
+    }
+
+    fn cdn(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.cdn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error of the network with this reason.
+pub fn network(reason: impl Into<String>) -> protocol::Error {
+    protocol::Error::new(protocol::ErrorCode::Network, reason)
+}
+
+/// What an error of the network means for a download.
+pub fn classify(error: net::Error) -> RequestFailure {
+    match error {
+        net::Error::Dns { .. } | net::Error::Connect { .. } => RequestFailure::Unreachable(error.into()),
+        error if error.is_transient() => {
+            let wait = error.retry_after();
+            RequestFailure::Retry(error.into(), wait)
+        }
+        error => RequestFailure::Halt(Halt::Failed(error.into())),
+    }
+}

@@ -1,0 +1,308 @@
+//! A file that is being fetched, and the record of what is there.
+//!
+//! The record says two things: what was handed to the system, which holds as long as this computer has not been restarted, and
+//! what was forced to the disk, which holds in any case.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use files::{sync_folder, write_shared, Durability};
+use serde::{Deserialize, Serialize};
+
+use super::byte_ranges::ByteRanges;
+use crate::cache::{open_file, refuse_link};
+use crate::Error;
+
+/// How old the record may become while bytes arrive.
+const SAVE_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Record {
+    size: u64,
+    /// The ETag the bytes came with.
+    validator: Option<String>,
+    /// The start of this computer that `written` belongs to.
+    boot: String,
+    written: ByteRanges,
+    synced: ByteRanges,
+}
+
+/// The partial file of a blob. Only who holds the blob's lock has one.
+#[derive(Debug)]
+pub struct PartialFile {
+    path: PathBuf,
+    file: File,
+    record: Record,
+    saved_at: Instant,
+    dirty: bool,
+}
+
+impl PartialFile {
+    /// Opens the partial file at `path`, for a file of `size` bytes, with what its record says is there; makes it if it is not.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it cannot be opened, [`Error::Trap`] if it is a link.
+    pub fn open(path: &Path, size: u64) -> Result<Self, Error> {
+        refuse_link(&record_of(path))?;
+        let file = open_file(path)?;
+        let length = file.metadata().map_err(|source| write_error(path, source))?.len();
+        let record = read_record(path, size, length).unwrap_or(Record {
+            size,
+            boot: boot(),
+            ..Record::default()
+        });
+        let fresh = record.written == ByteRanges::default();
+        let mut partial = Self {
+            path: path.to_owned(),
+            file,
+            record,
+            saved_at: Instant::now(),
+            dirty: false,
+        };
+        if fresh && length > 0 {
+            partial.reset()?;
+        }
+        Ok(partial)
+    }
+
+    /// How many bytes the record of the partial file at `path` says are there, without opening it.
+    pub fn bytes_at(path: &Path, size: u64) -> u64 {
+        let length = fs::metadata(path).map_or(0, |meta| meta.len());
+        read_record(path, size, length).map_or(0, |record| record.written.total())
+    }
+
+    /// What is there.
+    pub fn ranges(&self) -> &ByteRanges {
+        &self.record.written
+    }
+
+    /// The size it will have.
+    pub fn size(&self) -> u64 {
+        self.record.size
+    }
+
+    /// The ETag that its bytes came with, if the server sent one.
+    pub fn validator(&self) -> Option<&str> {
+        self.record.validator.as_deref()
+    }
+
+    /// Keeps the ETag of its bytes.
+    pub fn set_validator(&mut self, etag: String) {
+        self.record.validator = Some(etag);
+        self.dirty = true;
+    }
+
+    /// The file, to read from.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Writes bytes at their place.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], else [`Error::Write`].
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        write_at(&self.file, bytes, offset).map_err(|source| write_error(&self.path, source))?;
+        self.record.written.insert(offset..offset + bytes.len() as u64);
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// When the record should be written next, if it is out of date.
+    pub fn save_due(&self) -> Option<Instant> {
+        self.dirty.then(|| self.saved_at + SAVE_EVERY)
+    }
+
+    /// Brings the record up to date.
+    ///
+    /// # Errors
+    /// As [`PartialFile::write`].
+    pub fn save_record(&mut self) -> Result<(), Error> {
+        if !self.dirty {
+            return Ok(());
+        }
+        let path = record_of(&self.path);
+        let text = serde_json::to_vec(&self.record).map_err(|error| write_error(&path, error.into()))?;
+        // Beside the blobs, a draft could be taken for one of them.
+        let folder = self.path.ancestors().nth(2).unwrap_or(&self.path);
+        write_shared(&path, folder, &text, Durability::ProcessCrash).map_err(|source| write_error(&path, source))?;
+        self.dirty = false;
+        self.saved_at = Instant::now();
+        Ok(())
+    }
+
+    /// Records what a finished [`File::sync_data`] forced to the disk, or fails with its error.
+    ///
+    /// # Errors
+    /// As [`PartialFile::write`], if it could not.
+    pub fn set_synced(&mut self, ranges: ByteRanges, outcome: io::Result<()>) -> Result<(), Error> {
+        outcome.map_err(|source| write_error(&self.path, source))?;
+        self.record.synced = ranges;
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// Discards what is there.
+    ///
+    /// # Errors
+    /// As [`PartialFile::write`].
+    pub fn reset(&mut self) -> Result<(), Error> {
+        // The record goes first: without it the bytes are nothing, while a record without its bytes would be a lie.
+        remove(&record_of(&self.path))?;
+        self.file.set_len(0).map_err(|source| write_error(&self.path, source))?;
+        self.record = Record {
+            size: self.record.size,
+            boot: boot(),
+            ..Record::default()
+        };
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Gives the complete file its name. The caller has compared its hash.
+    ///
+    /// # Errors
+    /// As [`PartialFile::write`].
+    pub fn publish(&mut self, name: &Path) -> Result<(), Error> {
+        self.file.sync_all().map_err(|source| write_error(&self.path, source))?;
+        fs::rename(&self.path, name).map_err(|source| write_error(name, source))?;
+        name.parent().into_iter().for_each(sync_folder);
+        remove(&record_of(&self.path))
+    }
+}
+
+/// Removes a partial file and its record.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn discard(path: &Path) -> Result<(), Error> {
+    remove(&record_of(path))?;
+    remove(path)
+}
+
+fn record_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    PathBuf::from(name)
+}
+
+fn read_record(path: &Path, size: u64, length: u64) -> Option<Record> {
+    let mut record: Record = serde_json::from_slice(&fs::read(record_of(path)).ok()?).ok()?;
+    let boot = boot();
+    if record.boot != boot {
+        record.written = record.synced.clone();
+        record.boot = boot;
+    }
+    let end = record.written.end();
+    (record.size == size && end <= size && end <= length).then_some(record)
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(write_error(path, error)),
+        _ => Ok(()),
+    }
+}
+
+pub(in crate::download) fn write_error(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull {
+            path: path.parent().unwrap_or(path).to_owned(),
+            needed: None,
+        },
+        _ => Error::Write {
+            path: path.to_owned(),
+            source,
+        },
+    }
+}
+
+/// A name for the time since this computer was started.
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .ok()
+        .or_else(|| Some(sysinfo::System::boot_time().ok()?.to_string()))
+        // If the system does not say, no two starts are the same, so that only what was forced counts.
+        .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !bytes.is_empty() {
+        let written = file.seek_write(bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_there_again_and_the_rest_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blob.ponder");
+        let mut partial = PartialFile::open(&path, 10).unwrap();
+        partial.set_validator("\"v\"".into());
+        partial.write(6, b"789").unwrap();
+        partial.save_record().unwrap();
+        partial.write(0, b"012").unwrap();
+        drop(partial);
+
+        let partial = PartialFile::open(&path, 10).unwrap();
+        assert_eq!(partial.ranges().missing(10), [0..6, 9..10]);
+        assert_eq!(partial.validator(), Some("\"v\""));
+        assert!(
+            PartialFile::open(&path, 11).unwrap().ranges().total() == 0,
+            "a record of another size counts for nothing"
+        );
+    }
+
+    #[test]
+    fn after_a_start_of_the_computer_only_what_was_forced_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blob.ponder");
+        let mut partial = PartialFile::open(&path, 10).unwrap();
+        partial.write(0, b"0123").unwrap();
+        partial.set_synced(ByteRanges::from(vec![(0, 2)]), Ok(())).unwrap();
+        partial.record.boot = "another".into();
+        partial.save_record().unwrap();
+        assert_eq!(PartialFile::open(&path, 10).unwrap().ranges().total(), 2);
+    }
+
+    #[test]
+    fn a_record_that_says_more_than_the_file_has_counts_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blob.ponder");
+        let mut partial = PartialFile::open(&path, 10).unwrap();
+        partial.write(0, b"0123").unwrap();
+        partial.save_record().unwrap();
+        partial.file.set_len(3).unwrap();
+        let partial = PartialFile::open(&path, 10).unwrap();
+        assert_eq!((partial.ranges().total(), fs::metadata(&path).unwrap().len()), (0, 0));
+        fs::write(record_of(&path), b"{ not json").unwrap();
+        assert_eq!(PartialFile::open(&path, 10).unwrap().ranges().total(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_its_place_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (folder.path().join("blob.ponder"), folder.path().join("elsewhere"));
+        fs::write(&elsewhere, b"mine").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(matches!(PartialFile::open(&path, 10), Err(Error::Trap { .. })));
+        assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
+    }
+}

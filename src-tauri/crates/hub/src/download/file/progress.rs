@@ -1,0 +1,187 @@
+//! What a download tells about itself while it runs.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use api::{DownloadFile, DownloadState};
+use jiff::Timestamp;
+
+use crate::cache::{Etag, FilePath};
+
+/// Over how long the speed is taken.
+const WINDOW: Duration = Duration::from_secs(3);
+
+/// A blob that is fetched, the files that are it, and how far it is.
+#[derive(Debug)]
+pub struct DownloadItem {
+    /// Its hash and name.
+    pub etag: Etag,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The files of the repository with this content.
+    pub paths: Vec<FilePath>,
+    done: AtomicU64,
+    state: AtomicU8,
+    waits: Mutex<Option<(protocol::Error, i64)>>,
+}
+
+const STATES: [DownloadState; 8] = [
+    DownloadState::Queued,
+    DownloadState::Listing,
+    DownloadState::Running,
+    DownloadState::Verifying,
+    DownloadState::Paused,
+    DownloadState::Waiting,
+    DownloadState::Done,
+    DownloadState::Failed,
+];
+
+impl DownloadItem {
+    /// A blob of which nothing is known to be there.
+    pub fn new(etag: Etag, size: u64, paths: Vec<FilePath>) -> Self {
+        Self {
+            etag,
+            size,
+            paths,
+            done: AtomicU64::new(0),
+            state: AtomicU8::new(0),
+            waits: Mutex::default(),
+        }
+    }
+
+    /// Bytes on disk.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bytes on disk.
+    pub fn set_done(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
+    }
+
+    /// Notes that it waits for something that passes, and until when, in milliseconds since 1970.
+    pub fn wait(&self, error: protocol::Error, until: i64) {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, until));
+        self.set_state(DownloadState::Waiting);
+    }
+
+    /// Why and until when it waits, if it does.
+    pub fn waits_for(&self) -> Option<(protocol::Error, i64)> {
+        (self.state() == DownloadState::Waiting)
+            .then(|| self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .flatten()
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> DownloadState {
+        let state = usize::from(self.state.load(Ordering::Relaxed));
+        STATES.get(state).copied().unwrap_or(DownloadState::Queued)
+    }
+
+    /// Sets where it is.
+    pub fn set_state(&self, state: DownloadState) {
+        let place = STATES.iter().position(|known| *known == state).unwrap_or(0);
+        self.state.store(place as u8, Ordering::Relaxed);
+    }
+
+    /// Its files as the windows see them.
+    pub fn files(&self) -> impl Iterator<Item = DownloadFile> + '_ {
+        self.paths.iter().map(|path| DownloadFile {
+            path: path.to_string(),
+            bytes: self.size,
+            done: self.done(),
+            state: self.state(),
+        })
+    }
+}
+
+/// The speed of a download over the last seconds.
+#[derive(Debug, Default)]
+pub struct Speed {
+    samples: VecDeque<(Instant, u64)>,
+}
+
+impl Speed {
+    /// Notes how many bytes there are; what was there before the first look is no speed.
+    pub fn look(&mut self, now: Instant, done: u64) {
+        // Less than before: it started over, or a wrong file went.
+        if self.samples.back().is_some_and(|(_, before)| done < *before) {
+            self.samples.clear();
+        }
+        self.samples.push_back((now, done));
+        // One look older than the window stays, so that the window is covered.
+        while self
+            .samples
+            .get(1)
+            .is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW)
+        {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Forgets everything, for a download that rests.
+    pub fn reset(&mut self) {
+        self.samples.clear();
+    }
+
+    /// Bytes a second.
+    pub fn bytes_per_second(&self) -> f64 {
+        let (Some((from, before)), Some((to, done))) = (self.samples.front(), self.samples.back()) else {
+            return 0.0;
+        };
+        let seconds = to.duration_since(*from).as_secs_f64();
+        if seconds < 0.1 {
+            return 0.0;
+        }
+        (done - before) as f64 / seconds
+    }
+}
+
+/// The time in `wait`, in milliseconds since 1970.
+pub fn after(wait: Duration) -> i64 {
+    Timestamp::now()
+        .as_millisecond()
+        .saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_is_that_of_the_last_seconds_and_never_below_nothing() {
+        let begin = Instant::now();
+        let mut speed = Speed::default();
+        assert_eq!(speed.bytes_per_second(), 0.0);
+        for step in 0..=50_u64 {
+            // 1,000 bytes a second for 5 seconds, then 3,000.
+            let done = if step <= 25 {
+                200 * step
+            } else {
+                5_000 + 600 * (step - 25)
+            };
+            speed.look(begin + Duration::from_millis(200 * step), done);
+            if step == 20 {
+                assert!((speed.bytes_per_second() - 1_000.0).abs() < 1.0);
+            }
+        }
+        assert!(
+            (speed.bytes_per_second() - 3_000.0).abs() < 1.0,
+            "{}",
+            speed.bytes_per_second()
+        );
+        speed.look(begin + Duration::from_secs(11), 0);
+        assert_eq!(speed.bytes_per_second(), 0.0);
+    }
+
+    #[test]
+    fn every_state_is_told() {
+        let item = DownloadItem::new(Etag::new(&"a".repeat(40)).unwrap(), 1, Vec::new());
+        for state in STATES {
+            item.set_state(state);
+            assert_eq!(item.state(), state);
+        }
+    }
+}

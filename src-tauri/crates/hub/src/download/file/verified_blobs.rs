@@ -1,0 +1,105 @@
+//! Blobs that are on disk already: whether they are what their name says.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use tokio_util::sync::CancellationToken;
+
+use super::halt::Halt;
+use super::progress::DownloadItem;
+use crate::cache::digest::Digest;
+use crate::Error;
+
+/// How much is read at once.
+const READ: usize = 1 << 20;
+
+/// Blobs that were read and found right, with their size and time then, so that a download that was paused does not read them all
+/// again when it continues.
+#[derive(Debug, Default)]
+pub struct VerifiedBlobs(Mutex<HashMap<PathBuf, (u64, SystemTime)>>);
+
+impl VerifiedBlobs {
+    /// Notes that this blob is right.
+    pub fn insert(&self, path: &Path) {
+        if let Some(mark) = fs::metadata(path).ok().as_ref().and_then(mark) {
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(path.to_owned(), mark);
+        }
+    }
+
+    /// Notes that this blob must be read again.
+    pub fn remove(&self, path: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+    }
+
+    /// Whether the file at `path` is the blob. Reads all of it if that has not been done; blocks.
+    ///
+    /// # Errors
+    /// [`Halt::Stopped`]. A file that cannot be read is not right, and no error.
+    pub fn check(&self, path: &Path, item: &DownloadItem, stop: &CancellationToken) -> Result<bool, Halt> {
+        let Some(mark) = fs::metadata(path)
+            .ok()
+            .filter(Metadata::is_file)
+            .as_ref()
+            .and_then(mark)
+        else {
+            return Ok(false);
+        };
+        if mark.0 != item.size {
+            return Ok(false);
+        }
+        if self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) == Some(&mark) {
+            return Ok(true);
+        }
+        match hash(path, item, stop) {
+            Ok(Some(digits)) if digits == item.etag.as_str() => {
+                self.insert(path);
+                Ok(true)
+            }
+            Ok(Some(_)) => {
+                tracing::info!("{} is not what its name says and is fetched again", path.display());
+                Ok(false)
+            }
+            Ok(None) => Err(Halt::Stopped),
+            Err(source) => {
+                let error = Error::Read {
+                    path: path.to_owned(),
+                    source,
+                };
+                tracing::info!("{error}; it is fetched again");
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn mark(meta: &Metadata) -> Option<(u64, SystemTime)> {
+    Some((meta.len(), meta.modified().ok()?))
+}
+
+/// The digits of the file's hash; `None` if it was stopped.
+fn hash(path: &Path, item: &DownloadItem, stop: &CancellationToken) -> io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    let mut digest = Digest::new(&item.etag, item.size);
+    let mut buffer = vec![0; READ.min(usize::try_from(item.size).unwrap_or(READ)).max(1)];
+    let mut done = 0;
+    loop {
+        if stop.is_cancelled() {
+            return Ok(None);
+        }
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(digest.finish())),
+            read => {
+                digest.update(&buffer[..read]);
+                done += read as u64;
+                item.set_done(done.min(item.size));
+            }
+        }
+    }
+}

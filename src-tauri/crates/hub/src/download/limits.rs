@@ -1,0 +1,134 @@
+//! The limits of downloads: how many at once, how long they wait, how often they try again.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+/// The limits of downloads. The defaults are for people; tests shorten the waits.
+#[derive(Debug, Clone)]
+pub struct TransferLimits {
+    /// Models fetched at once; the others wait.
+    pub models: usize,
+    /// Files of a model fetched at once.
+    pub files: usize,
+    /// Connections of a model at once, all files together.
+    pub connections: usize,
+    /// Parts of one file fetched at once.
+    pub parts: usize,
+    /// Bytes of such a part.
+    pub part: u64,
+    /// The wait after the first failure; it doubles with every further one.
+    pub first_delay: Duration,
+    /// The longest such wait.
+    pub longest_delay: Duration,
+    /// The longest wait that a server's `Retry-After` may ask for.
+    pub longest_asked_delay: Duration,
+    /// Failures in a row, without a byte in between, after which a file is given up.
+    pub attempts: u32,
+    /// How long a connection may bring next to nothing before it is replaced.
+    pub stall: Duration,
+    /// Bytes that are next to nothing, within `stall`.
+    pub trickle: u64,
+    /// How long a download waits while there is no network.
+    pub without_network: Duration,
+    /// How often a lock that another program holds is tried.
+    pub lock: Duration,
+    /// Bytes that must stay free on the disk beside the download.
+    pub margin: u64,
+}
+
+impl Default for TransferLimits {
+    fn default() -> Self {
+        Self {
+            models: 2,
+            files: 4,
+            connections: 8,
+            parts: 4,
+            part: 32 << 20,
+            first_delay: Duration::from_millis(500),
+            longest_delay: Duration::from_secs(30),
+            longest_asked_delay: Duration::from_secs(300),
+            attempts: 8,
+            stall: Duration::from_secs(30),
+            trickle: 1024,
+            without_network: Duration::from_secs(24 * 3600),
+            lock: Duration::from_millis(250),
+            margin: 256 << 20,
+        }
+    }
+}
+
+impl TransferLimits {
+    /// The wait after this many failures in a row: doubled each time, minus up to half of it by chance, so that many
+    /// clients that failed together do not come back together.
+    pub fn delay(&self, failures: u32) -> Duration {
+        let doubled = self.first_delay.saturating_mul(1 << failures.saturating_sub(1).min(16));
+        let full = doubled.min(self.longest_delay);
+        full.mul_f64(0.5 + 0.5 * chance())
+    }
+}
+
+/// A number from 0 to 1, another one each time.
+fn chance() -> f64 {
+    // A fresh RandomState has fresh keys.
+    f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
+}
+
+/// Counts the failures in a row of one worker.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    failures: u32,
+    done: u64,
+}
+
+impl Backoff {
+    /// After a failure with `done` bytes on disk: how long to wait, or `None` to give up. If more bytes
+    /// arrived since the failure before, the count starts again.
+    pub fn failed(&mut self, limits: &TransferLimits, done: u64, asked: Option<Duration>) -> Option<Duration> {
+        if done > self.done {
+            self.failures = 0;
+        }
+        self.done = done;
+        self.failures += 1;
+        let asked = asked.unwrap_or_default().min(limits.longest_asked_delay);
+        (self.failures < limits.attempts).then(|| limits.delay(self.failures).max(asked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_a_limit_and_differ() {
+        let limits = TransferLimits::default();
+        for failures in 1..40 {
+            let wait = limits.delay(failures);
+            let full = limits
+                .first_delay
+                .saturating_mul(1 << (failures - 1).min(16))
+                .min(limits.longest_delay);
+            assert!(wait >= full / 2 && wait <= full, "{failures}: {wait:?}");
+        }
+        let waits: std::collections::HashSet<_> = (0..20).map(|_| limits.delay(1)).collect();
+        assert!(waits.len() > 10, "{waits:?}");
+    }
+
+    #[test]
+    fn failures_without_a_byte_end_and_bytes_begin_anew() {
+        let limits = TransferLimits {
+            attempts: 3,
+            ..TransferLimits::default()
+        };
+        let mut backoff = Backoff::default();
+        for done in [1, 2, 3, 4] {
+            assert!(backoff.failed(&limits, done, None).is_some());
+        }
+        assert!(backoff.failed(&limits, 4, None).is_some());
+        assert!(backoff.failed(&limits, 4, None).is_none());
+        let hour = Some(Duration::from_secs(3600));
+        assert_eq!(
+            Backoff::default().failed(&limits, 0, hour),
+            Some(limits.longest_asked_delay)
+        );
+    }
+}

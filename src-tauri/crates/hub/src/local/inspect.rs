@@ -1,0 +1,301 @@
+//! What a model folder says about itself, without loading it, and the memory of it, because reading a tokenizer takes up to a second.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use api::{LocalModel, ModelPlace};
+use checkpoint::embedding::MODULES;
+use checkpoint::{check_folder, vision_support, EmbeddingConfig, ModelConfig};
+use prompt::{ChatProcessor, TextEncoder};
+use protocol::{FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarkers};
+use serde::{Deserialize, Serialize};
+
+use crate::local::home::BUILT_IN;
+use crate::local::json_file;
+use crate::local::structure::{files, first_fault, oversize, Fault};
+use crate::local::tree;
+use crate::Error;
+
+/// What was read of the folders of models, kept until one of their files changes.
+#[derive(Debug, Default)]
+pub(crate) struct Inspections {
+    /// Where it is kept between two starts.
+    file: Option<PathBuf>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    read: bool,
+    changed: bool,
+    folders: HashMap<PathBuf, Inspection>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Inspection {
+    /// Names, sizes and times of the files.
+    print: u64,
+    fault: Option<Fault>,
+    model: Option<LocalModel>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct InspectionFile {
+    /// The program that read it: another one may know more families.
+    program: u64,
+    folders: BTreeMap<PathBuf, Inspection>,
+}
+
+impl Inspections {
+    pub fn stored_in(file: PathBuf) -> Self {
+        Self {
+            file: Some(file),
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut known.read, true) {
+            if let Some(file) = &self.file {
+                let stored: InspectionFile = json_file::read(file);
+                if stored.program == program() {
+                    known.folders = stored.folders.into_iter().collect();
+                }
+            }
+        }
+        known
+    }
+
+    /// What keeps the model in this folder from being loaded.
+    pub fn fault(&self, folder: &Path) -> Option<Fault> {
+        let print = print(folder);
+        if let Some(known) = self.known().folders.get(folder).filter(|known| known.print == print) {
+            return known.fault.clone();
+        }
+        let fault = first_fault(folder).or_else(|| tree::first_missing(folder));
+        let mut known = self.known();
+        known.changed = true;
+        known.folders.insert(
+            folder.to_owned(),
+            Inspection {
+                print,
+                fault: fault.clone(),
+                model: None,
+            },
+        );
+        fault
+    }
+
+    /// Everything the list shows about a model, except whose folder it is in and when it was used.
+    pub fn model(&self, source: &FolderSource) -> LocalModel {
+        let fault = self.fault(&source.path);
+        let known = self
+            .known()
+            .folders
+            .get(&source.path)
+            .and_then(|known| known.model.clone());
+        if let Some(known) =
+            known.filter(|known| known.reference == source.reference && known.revision == source.revision)
+        {
+            return known;
+        }
+        let model = inspect(source, fault.as_ref());
+        let mut known = self.known();
+        known.changed = true;
+        if let Some(inspection) = known.folders.get_mut(&source.path) {
+            inspection.model = Some(model.clone());
+        }
+        model
+    }
+
+    /// Keeps what was read of these folders for the next start, and forgets the others.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn keep(&self, folders: &[PathBuf]) -> Result<(), Error> {
+        let mut known = self.known();
+        let Some(file) = self.file.as_ref().filter(|_| std::mem::take(&mut known.changed)) else {
+            return Ok(());
+        };
+        let folders = folders
+            .iter()
+            .filter_map(|folder| Some((folder.clone(), known.folders.get(folder)?.clone())))
+            .collect();
+        drop(known);
+        json_file::write(
+            file,
+            &InspectionFile {
+                program: program(),
+                folders,
+            },
+        )
+    }
+}
+
+/// This program, as far as two builds of it differ.
+fn program() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    let meta = std::env::current_exe().and_then(fs::metadata);
+    if let Ok(meta) = meta {
+        (meta.len(), modified(&meta)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn modified(meta: &fs::Metadata) -> u128 {
+    let since = meta
+        .modified()
+        .ok()
+        .and_then(|when| when.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_nanos())
+}
+
+/// Changes whenever a file of the folder is replaced, cut, added or removed. Links are followed: it is the blobs that count.
+fn print(folder: &Path) -> u64 {
+    let mut seen: Vec<(String, Option<(u64, u128)>)> = files(folder)
+        .map(|name| {
+            let meta = fs::metadata(folder.join(&name)).ok();
+            (name, meta.map(|meta| (meta.len(), modified(&meta))))
+        })
+        .collect();
+    let list = tree::place(folder).and_then(|place| fs::metadata(place).ok());
+    seen.extend(list.map(|meta| ("trees".to_owned(), Some((meta.len(), modified(&meta))))));
+    seen.sort();
+    let mut hasher = DefaultHasher::new();
+    seen.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Bytes of all files, links followed, because the cache's snapshots are links to its blobs.
+pub(crate) fn bytes(folder: &Path) -> u64 {
+    files(folder)
+        .filter_map(|name| fs::metadata(folder.join(name)).ok())
+        .filter(|meta| meta.is_file())
+        .map(|meta| meta.len())
+        .sum()
+}
+
+fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
+    let readable =
+        |name: &str| fs::metadata(model.path.join(name)).is_ok_and(|meta| oversize(name, meta.len()).is_none());
+    let config = readable("config.json")
+        .then(|| ModelConfig::read(&model.path).ok())
+        .flatten();
+    let embeds = model.path.join(MODULES).exists()
+        || config
+            .as_ref()
+            .is_some_and(|config| config.kind == ModelKind::Embedding);
+    let missing = fault.map(Fault::sentence);
+    let talk = match missing {
+        // A folder with a fault is not read further: its tokenizer may be the fault.
+        Some(_) => Err(String::new()),
+        None if embeds => read_tokenizer(&model.path).map(|()| None),
+        None => read_talk(&model.path).map(Some),
+    };
+    let unfit = || {
+        let fit = check_folder(&model.path).and_then(|config| match config.kind {
+            ModelKind::Chat => Ok(()),
+            ModelKind::Embedding => EmbeddingConfig::read(&model.path, &config).map(|_| ()),
+        });
+        fit.err().map(|reason| reason.to_string())
+    };
+    let incomplete = missing.is_some();
+    let problem = match &config {
+        // A family that is not known stays unknown when its files are whole.
+        None if readable("config.json") => unfit().or(missing),
+        _ => missing.or_else(unfit),
+    };
+    let problem = problem.or_else(|| talk.as_ref().err().cloned());
+    let talk = talk.ok().flatten().filter(|_| problem.is_none()).unwrap_or_default();
+    let (sees, vision_problem) = match problem.is_none() && !embeds {
+        true => match vision_support(&model.path) {
+            Ok(processor) => (processor.is_some(), None),
+            Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
+            Err(_) => (false, None),
+        },
+        false => (false, None),
+    };
+    LocalModel {
+        reference: model.reference.clone(),
+        name: name_of(&model.reference),
+        kind: if embeds { ModelKind::Embedding } else { ModelKind::Chat },
+        built_in: false,
+        path: model.path.display().to_string(),
+        revision: model.revision.clone(),
+        family: config.as_ref().map(|config| config.model_type.clone()),
+        quantization: config.as_ref().map(bits),
+        bytes: bytes(&model.path),
+        context: config.as_ref().map(|config| config.context),
+        thinking: talk.thinking,
+        thought: talk.thought,
+        sampling: talk.sampling,
+        sees,
+        vision_problem,
+        problem,
+        incomplete,
+        place: ModelPlace::Cache,
+        last_used_at: None,
+        revisions: Vec::new(),
+    }
+}
+
+/// What a model for chats can do about its thoughts, how it sets them apart, and how its tokens are chosen.
+#[derive(Default)]
+struct Talk {
+    thinking: Option<ThinkingControl>,
+    thought: Option<ThoughtMarkers>,
+    sampling: Sampling,
+}
+
+/// What the tokenizer and the template say.
+fn read_talk(path: &Path) -> Result<Talk, String> {
+    let path = path.to_owned();
+    // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
+    catch_unwind(move || {
+        ChatProcessor::open(&path)
+            .map(|processor| Talk {
+                thinking: Some(processor.thinking_control()),
+                thought: processor.thought_markers(),
+                sampling: processor.generation_defaults().or(&Sampling::neutral()),
+            })
+            .map_err(|error| error.to_string())
+    })
+    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
+}
+
+/// Whether the tokenizer of an embedding model can be used.
+fn read_tokenizer(path: &Path) -> Result<(), String> {
+    let path = path.to_owned();
+    catch_unwind(move || {
+        TextEncoder::open(&path, false)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    })
+    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
+}
+
+/// The quantisation without its grouping, which only says something to those who make models.
+pub(crate) fn bits(config: &ModelConfig) -> String {
+    let label = config.quantization_label();
+    label.split(',').next().unwrap_or(&label).to_owned()
+}
+
+/// A short name for people: the last part of the id, with blanks for hyphens.
+pub(crate) fn name_of(reference: &str) -> String {
+    if reference == BUILT_IN {
+        return "Pebble".into();
+    }
+    reference
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(reference)
+        .replace(['-', '_'], " ")
+}

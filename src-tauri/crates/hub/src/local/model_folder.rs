@@ -1,0 +1,432 @@
+//! Finding models by name and listing all of them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use api::{LocalModel, ModelFolderEntry, ModelPlace, ModelShelf};
+use protocol::{FolderSource, ImageDetail, ModelSource};
+
+use crate::cache::{Cache, Repository, RepositoryId, Revision};
+use crate::local::home::{self, BUILT_IN};
+use crate::local::inspect::{bytes, Inspections};
+use crate::local::json_file::{self, LastUsed};
+use crate::local::scan::{look_into, model_of, snapshots, FoundModel, Holds};
+use crate::Error;
+
+/// Most threads that read models for the first time.
+const READERS: usize = 4;
+
+/// The models on this computer. Clones share what they have read.
+#[derive(Debug, Clone, Default)]
+pub struct ModelFolder {
+    built_in: Option<PathBuf>,
+    cache: Option<Cache>,
+    /// The folder of Ponder's own data; without one nothing is kept.
+    data: Option<PathBuf>,
+    inspections: Arc<Inspections>,
+    /// Folders that the user added, a setting that the host stores.
+    own: Arc<Mutex<Vec<PathBuf>>>,
+    /// One change of the kept files at a time.
+    changing: Arc<Mutex<()>>,
+}
+
+impl ModelFolder {
+    /// The folders this computer uses.
+    pub fn open() -> Self {
+        let folder = Self {
+            cache: home::hub_cache().map(|root| {
+                let cache = Cache::at(root);
+                if home::links_are_off() {
+                    cache.without_links()
+                } else {
+                    cache
+                }
+            }),
+            ..Self::at(home::built_in_model(), None)
+        };
+        match home::data_dir() {
+            Ok(data) => folder.with_data_dir(data),
+            Err(_) => folder,
+        }
+    }
+
+    /// Other folders, for tests. Nothing is stored unless [`Self::with_data_dir`] says where.
+    pub fn at(built_in: Option<PathBuf>, hub_cache: Option<PathBuf>) -> Self {
+        Self {
+            built_in,
+            cache: hub_cache.map(Cache::at),
+            ..Self::default()
+        }
+    }
+
+    /// The same, with the list of own folders, imported models and what was read of all models in this folder of data.
+    #[must_use]
+    pub fn with_data_dir(mut self, data: PathBuf) -> Self {
+        self.inspections = Arc::new(Inspections::stored_in(data.join("inspected.json")));
+        self.data = Some(data);
+        self
+    }
+
+    /// The cache that is written to.
+    ///
+    /// # Errors
+    /// [`Error::NoHome`] if this computer names no place for it.
+    pub fn cache(&self) -> Result<&Cache, Error> {
+        self.cache.as_ref().ok_or(Error::NoHome)
+    }
+
+    /// All models, the built-in one first, the others by name. Folders of the cache that hold something else (datasets,
+    /// models without a config.json) are left out; models that cannot be used say why.
+    pub fn list(&self) -> Vec<LocalModel> {
+        let found = self.found();
+        let models = self.inspect(&found);
+        let paths: Vec<PathBuf> = found.into_iter().map(|found| found.source.path).collect();
+        if let Err(error) = self.inspections.keep(&paths) {
+            tracing::warn!("the next start will read all models again: {error}");
+        }
+        let used = self.last_used();
+        let mut by_reference: HashMap<String, usize> = HashMap::new();
+        let mut listed: Vec<LocalModel> = Vec::new();
+        for mut model in models {
+            model.last_used_at = used.0.get(&model.reference).copied();
+            match by_reference.get(&model.reference) {
+                // Of the same model in two caches, the one that can be used counts.
+                Some(&other) if listed[other].problem.is_some() && model.problem.is_none() => listed[other] = model,
+                Some(_) => {}
+                None => {
+                    by_reference.insert(model.reference.clone(), listed.len());
+                    listed.push(model);
+                }
+            }
+        }
+        listed.sort_by_cached_key(|model| (!model.built_in, model.name.to_lowercase(), model.reference.clone()));
+        listed
+    }
+
+    /// The model of this reference: `pebble`, a hub id, a hub id with `@` and a branch, tag or commit, or a folder.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or [`Error::Incomplete`] if files are missing or cut short.
+    pub fn find(&self, reference: &str) -> Result<FolderSource, Error> {
+        let model = self.locate(reference)?.source;
+        match self.inspections.fault(&model.path) {
+            Some(fault) => Err(Error::Incomplete {
+                reference: reference.into(),
+                fault: format!("{} {}", fault.path, fault.reason),
+                path: model.path,
+            }),
+            None => Ok(model),
+        }
+    }
+
+    /// The same for those who only need a model's tokenizer and template; its weights may be missing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn find_words(&self, reference: &str) -> Result<FolderSource, Error> {
+        Ok(self.locate(reference)?.source)
+    }
+
+    /// Notes that a model answers, for the list.
+    pub fn used(&self, reference: &str) {
+        /// Answers that follow each other are one use.
+        const APART: i64 = 60_000;
+        let Some(file) = self.data_file("last_used.json") else {
+            return;
+        };
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut used, now) = (json_file::read::<LastUsed>(&file), json_file::now());
+        if used
+            .0
+            .get(reference)
+            .is_some_and(|last| (0..APART).contains(&(now - last)))
+        {
+            return;
+        }
+        used.0.insert(reference.into(), now);
+        if let Err(error) = json_file::write(&file, &used) {
+            tracing::warn!("the list will not say that {reference} was used: {error}");
+        }
+    }
+
+    /// The folders in which models are looked for: the cache, where imported models go, and those that were added.
+    pub fn folders(&self) -> Vec<ModelFolderEntry> {
+        let cache = self.cache.iter().map(|cache| {
+            let problem = cache.repositories().err().map(|error| error.to_string());
+            self.entry(cache.root(), false, &self.in_cache(cache), problem)
+        });
+        let imported = self.imports().map(|folder| {
+            let (found, _) = self.in_folder(&folder, ModelPlace::Imported);
+            self.entry(&folder, false, &found, None)
+        });
+        let own = self.own_folders().into_iter().map(|folder| {
+            let (found, problem) = self.in_folder(&folder, ModelPlace::OwnFolder);
+            let none = found.is_empty().then(|| "there is no model in this folder".to_owned());
+            self.entry(&folder, true, &found, problem.or(none))
+        });
+        cache.chain(imported).chain(own).collect()
+    }
+
+    fn entry(&self, path: &Path, own: bool, found: &[FoundModel], problem: Option<String>) -> ModelFolderEntry {
+        ModelFolderEntry {
+            path: path.display().to_string(),
+            own,
+            models: u32::try_from(found.len()).unwrap_or(u32::MAX),
+            bytes: found.iter().map(|model| bytes(&model.source.path)).sum(),
+            problem,
+        }
+    }
+
+    /// The folders that the user added. They are not stored here: the host keeps them among its settings.
+    pub fn own_folders(&self) -> Vec<PathBuf> {
+        self.own().clone()
+    }
+
+    /// Looks for models in these folders from now on, beside the cache.
+    pub fn set_own_folders(&self, folders: Vec<PathBuf>) {
+        *self.own() = folders;
+    }
+
+    /// Adds a folder of the user's: a model, a folder of models, or another cache. Adding it twice changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it is no folder that can be read, [`Error::NoModelFolder`] if it holds no model, as `/` and `/etc` hold none.
+    pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
+        let unreadable = |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        };
+        // What a relative path means depends on where the app was started.
+        let whole = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
+        let folder = path.canonicalize().map_err(unreadable)?;
+        match look_into(&folder).map_err(unreadable)? {
+            Holds::Models(models) if models.is_empty() => return Err(Error::NoModelFolder { path: folder }),
+            _ if !whole => return Err(Error::NoModelFolder { path: path.to_owned() }),
+            Holds::Models(_) | Holds::Cache(_) => {}
+        }
+        let mut own = self.own();
+        if !own.contains(&folder) {
+            own.push(folder.clone());
+        }
+        Ok(folder)
+    }
+
+    /// Takes a folder off the list; nothing in it is touched. Whether it was on it.
+    pub fn remove_folder(&self, path: &Path) -> bool {
+        // A folder that is gone has no canonical path and must still come off the list.
+        let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut own = self.own();
+        let before = own.len();
+        own.retain(|known| *known != folder && known != path);
+        own.len() < before
+    }
+
+    fn own(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        // A list is whole after every step, so one that was left in a panic is as good.
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where imported models are; `None` if none was imported.
+    pub(crate) fn imports(&self) -> Option<PathBuf> {
+        self.import_folder().ok().filter(|folder| folder.is_dir())
+    }
+
+    /// Where imported models go.
+    ///
+    /// # Errors
+    /// [`Error::NoHome`] if this computer names no place for the app's data.
+    pub(crate) fn import_folder(&self) -> Result<PathBuf, Error> {
+        self.data_file("models").ok_or(Error::NoHome)
+    }
+
+    fn data_file(&self, name: &str) -> Option<PathBuf> {
+        self.data.as_ref().map(|data| data.join(name))
+    }
+
+    fn last_used(&self) -> LastUsed {
+        self.data_file("last_used.json")
+            .map(|file| json_file::read(&file))
+            .unwrap_or_default()
+    }
+
+    /// The repository of this id in the caches, those that hold it first.
+    pub(crate) fn repository(&self, id: &RepositoryId) -> Result<Repository, Error> {
+        let main = self.cache()?.repository(id);
+        if main.folder().is_dir() {
+            return Ok(main);
+        }
+        let own = self
+            .own_folders()
+            .into_iter()
+            .find_map(|folder| match look_into(&folder) {
+                Ok(Holds::Cache(cache)) => Some(cache.repository(id)).filter(|repository| repository.folder().is_dir()),
+                _ => None,
+            });
+        Ok(own.unwrap_or(main))
+    }
+
+    /// A model by its reference, whole or not.
+    pub(crate) fn locate(&self, reference: &str) -> Result<FoundModel, Error> {
+        let not_found = || Error::NotFound {
+            reference: reference.into(),
+        };
+        if reference == BUILT_IN {
+            return self.built_in().ok_or_else(not_found);
+        }
+        let path = Path::new(reference);
+        // A hub id is `owner/name`; anything that is a folder here is a folder.
+        if path.is_dir() {
+            let path = path.canonicalize().map_err(|_| not_found())?;
+            let imported = self.imports().and_then(|folder| folder.canonicalize().ok());
+            let place = match path.parent() {
+                Some(parent) if imported.as_deref() == Some(parent) => ModelPlace::Imported,
+                _ => ModelPlace::OwnFolder,
+            };
+            return Ok(folder_model(path, place));
+        }
+        let (id, revision) = match reference.split_once('@') {
+            Some((id, revision)) => (id, Some(Revision::new(revision).map_err(|_| not_found())?)),
+            None => (reference, None),
+        };
+        let id = RepositoryId::new(id).map_err(|_| not_found())?;
+        let repository = self.repository(&id).map_err(|_| not_found())?;
+        let mut found = model_of(&repository, &|path| self.inspections.fault(path).is_none()).ok_or_else(not_found)?;
+        if let Some(revision) = revision {
+            let wanted = snapshots(&repository).into_iter().find(|snapshot| {
+                let commit = snapshot.commit.as_str();
+                snapshot.refs.iter().any(|name| name == revision.as_str())
+                    || revision.as_str().len() >= 7 && commit.starts_with(revision.as_str())
+            });
+            let wanted = wanted.ok_or_else(not_found)?;
+            found.source = FolderSource {
+                reference: reference.into(),
+                path: wanted.path,
+                revision: Some(wanted.commit.to_string()),
+            };
+        }
+        Ok(found)
+    }
+
+    fn built_in(&self) -> Option<FoundModel> {
+        let path = self.built_in.clone()?;
+        Some(FoundModel {
+            source: FolderSource {
+                reference: BUILT_IN.into(),
+                path,
+                revision: None,
+            },
+            place: ModelPlace::BuiltIn,
+            revisions: Vec::new(),
+        })
+    }
+
+    fn found(&self) -> Vec<FoundModel> {
+        let mut found: Vec<FoundModel> = self.built_in().into_iter().collect();
+        found.extend(self.cache.iter().flat_map(|cache| self.in_cache(cache)));
+        found.extend(
+            self.imports()
+                .iter()
+                .flat_map(|folder| self.in_folder(folder, ModelPlace::Imported).0),
+        );
+        found.extend(
+            self.own_folders()
+                .iter()
+                .flat_map(|folder| self.in_folder(folder, ModelPlace::OwnFolder).0),
+        );
+        found
+    }
+
+    fn in_cache(&self, cache: &Cache) -> Vec<FoundModel> {
+        let repositories = cache.repositories().unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            Vec::new()
+        });
+        let whole = |path: &Path| self.inspections.fault(path).is_none();
+        repositories
+            .iter()
+            .filter_map(|repository| model_of(repository, &whole))
+            .collect()
+    }
+
+    /// What a folder holds, and why it cannot be read.
+    fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<FoundModel>, Option<String>) {
+        match look_into(folder) {
+            Ok(Holds::Cache(cache)) => (self.in_cache(&cache), None),
+            Ok(Holds::Models(models)) => (models.into_iter().map(|path| folder_model(path, place)).collect(), None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
+                Vec::new(),
+                Some("this folder is not there; connect its disk, or take it off the list".into()),
+            ),
+            Err(error) => (Vec::new(), Some(format!("this folder cannot be read: {error}"))),
+        }
+    }
+
+    /// Reads what is not known yet on a few threads at once.
+    fn inspect(&self, found: &[FoundModel]) -> Vec<LocalModel> {
+        let next = AtomicUsize::new(0);
+        let models: Mutex<Vec<(usize, LocalModel)>> = Mutex::default();
+        let read = || loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(found) = found.get(number) else { break };
+            let model = LocalModel {
+                built_in: found.place == ModelPlace::BuiltIn,
+                place: found.place,
+                revisions: found.revisions.clone(),
+                ..self.inspections.model(&found.source)
+            };
+            models
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((number, model));
+        };
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(READERS));
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(found.len()) {
+                scope.spawn(read);
+            }
+            read();
+        });
+        let mut models = models.into_inner().unwrap_or_else(PoisonError::into_inner);
+        models.sort_by_key(|(number, _)| *number);
+        models.into_iter().map(|(_, model)| model).collect()
+    }
+}
+
+impl ModelShelf for ModelFolder {
+    fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
+        Ok(self.find(reference)?.into())
+    }
+
+    fn used(&self, reference: &str) {
+        ModelFolder::used(self, reference);
+    }
+
+    fn list(&self) -> Vec<LocalModel> {
+        ModelFolder::list(self)
+    }
+
+    fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
+        let processor = checkpoint::vision_support(&model.folder()?.path).ok()??;
+        let tokens = |(width, height): &(u32, u32)| {
+            processor
+                .plan(*width, *height, detail)
+                .ok()
+                .map(|plan| plan.tokens() as u32)
+        };
+        sizes.iter().map(tokens).collect()
+    }
+}
+
+fn folder_model(path: PathBuf, place: ModelPlace) -> FoundModel {
+    FoundModel {
+        source: FolderSource {
+            reference: path.to_string_lossy().into_owned(),
+            path,
+            revision: None,
+        },
+        place,
+        revisions: Vec::new(),
+    }
+}

@@ -1,0 +1,189 @@
+//! Whether the files of a model folder are what their names say, as far as that shows without hashes: nothing missing, nothing
+//! cut short, nothing of a size or kind that no model has.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use checkpoint::{weight_files, weight_map, Error, Header, MAX_INDEX_BYTES, WEIGHT_INDEX};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const MIB: u64 = 1 << 20;
+
+/// A file of a model that is missing or wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The file.
+    pub path: String,
+    /// What is wrong, for a person, such as `is missing`.
+    pub reason: String,
+}
+
+impl Fault {
+    fn new(path: &str, reason: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// The sentence for the list of models.
+    pub fn sentence(&self) -> String {
+        format!(
+            "{} {}; repair the model or fetch it again, what is right is kept",
+            self.path, self.reason
+        )
+    }
+}
+
+/// Why a file of this name and size belongs to no model; `None` if it may. It is asked before a file is fetched and before one is
+/// read as a whole.
+pub fn oversize(path: &str, bytes: u64) -> Option<String> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let most = if name == WEIGHT_INDEX {
+        MAX_INDEX_BYTES
+    } else if matches!(name, "tokenizer.json" | "vocab.json" | "merges.txt") || name.ends_with(".model") {
+        256 * MIB
+    } else if name.ends_with(".safetensors") {
+        return None;
+    } else {
+        8 * MIB
+    };
+    (bytes > most).then(|| {
+        format!(
+            "is {} MB, and no model's is larger than {} MB",
+            bytes / 1_000_000,
+            most / 1_000_000
+        )
+    })
+}
+
+/// The first thing that keeps the folder from being loaded: a missing or cut file among its config, tokenizer and weights.
+/// It reads the headers of the weights, not the weights.
+pub fn first_fault(folder: &Path) -> Option<Fault> {
+    for name in ["config.json", "tokenizer.json"] {
+        let Ok(meta) = fs::metadata(folder.join(name)) else {
+            return Some(Fault::new(name, "is missing"));
+        };
+        if !meta.is_file() {
+            return Some(Fault::new(name, "is no file"));
+        }
+        if let Some(reason) = oversize(name, meta.len()) {
+            return Some(Fault::new(name, reason));
+        }
+    }
+    match shards(folder) {
+        Err(fault) => Some(fault),
+        Ok(shards) => shards.iter().find_map(|shard| weights(folder, shard).err()),
+    }
+}
+
+/// Everything that is wrong with the folder as far as that shows without hashes.
+pub fn faults(folder: &Path) -> Vec<Fault> {
+    let mut found: Vec<Fault> = Vec::new();
+    let mut names: BTreeSet<String> = files(folder).collect();
+    names.extend(["config.json", "tokenizer.json"].map(str::to_owned));
+    for name in names.iter().filter(|name| !name.ends_with(".safetensors")) {
+        found.extend(small_file(folder, name).err());
+    }
+    match shards(folder) {
+        Err(fault) => found.push(fault),
+        Ok(shards) => {
+            let headers: Vec<_> = shards.iter().map(|shard| (shard, weights(folder, shard))).collect();
+            found.extend(headers.iter().filter_map(|(_, header)| header.as_ref().err().cloned()));
+            found.extend(index_faults(folder, &headers));
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.dedup_by(|a, b| a.path == b.path);
+    found
+}
+
+/// Tensors that the index promises and a shard does not hold.
+fn index_faults(folder: &Path, headers: &[(&String, Result<BTreeSet<String>, Fault>)]) -> Vec<Fault> {
+    let Ok(Some(map)) = weight_map(folder) else {
+        return Vec::new();
+    };
+    let held: BTreeMap<&str, &BTreeSet<String>> = headers
+        .iter()
+        .filter_map(|(shard, header)| Some((shard.as_str(), header.as_ref().ok()?)))
+        .collect();
+    let lacking = map
+        .iter()
+        .find(|(tensor, shard)| held.get(shard.as_str()).is_some_and(|held| !held.contains(*tensor)));
+    lacking
+        .map(|(tensor, shard)| Fault::new(shard, format!("lacks the tensor {tensor}, which the index promises")))
+        .into_iter()
+        .collect()
+}
+
+fn small_file(folder: &Path, name: &str) -> Result<(), Fault> {
+    let path = folder.join(name);
+    let meta = fs::metadata(&path).map_err(|_| Fault::new(name, "is missing"))?;
+    if !meta.is_file() {
+        return Ok(());
+    }
+    let is_json = name.ends_with(".json");
+    if !is_json && !name.ends_with(".jinja") {
+        return Ok(());
+    }
+    if let Some(reason) = oversize(name, meta.len()) {
+        return Err(Fault::new(name, reason));
+    }
+    let text = fs::read(&path).map_err(|error| Fault::new(name, format!("cannot be read ({error})")))?;
+    let text = String::from_utf8(text).map_err(|_| Fault::new(name, "is not text"))?;
+    if !is_json {
+        return Ok(());
+    }
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| Fault::new(name, format!("is not JSON ({error})")))?;
+    match name {
+        "tokenizer.json" if !value["model"].is_object() => Err(Fault::new(name, "describes no tokenizer")),
+        "config.json" | "tokenizer_config.json" | "generation_config.json" if !value.is_object() => {
+            Err(Fault::new(name, "is not a JSON object"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The weight files of a folder; `model.safetensors` if there are none.
+pub(crate) fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
+    match weight_files(folder) {
+        Ok(files) => Ok(files),
+        Err(Error::MissingFile(name)) => Ok(BTreeSet::from([name.to_owned()])),
+        Err(error) => Err(fault(WEIGHT_INDEX, error)),
+    }
+}
+
+/// The names of the tensors of a weight file, once its header is whole and the file as long as the header says.
+fn weights(folder: &Path, name: &str) -> Result<BTreeSet<String>, Fault> {
+    let (header, data) = Header::read(&folder.join(name)).map_err(|error| fault(name, error))?;
+    match data.cmp(&header.end()) {
+        Ordering::Less => Err(Fault::new(name, "is cut short")),
+        Ordering::Greater => Err(Fault::new(name, "is longer than its header says")),
+        Ordering::Equal => Ok(header.names().map(str::to_owned).collect()),
+    }
+}
+
+/// What is wrong with a weight file or the index, as it is said in the list of models.
+fn fault(name: &str, error: Error) -> Fault {
+    match error {
+        Error::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Fault::new(name, "is missing"),
+        Error::Unreadable { source, .. } => Fault::new(name, format!("cannot be read ({source})")),
+        Error::InvalidIndex(reason) => Fault::new(name, reason),
+        Error::Truncated { .. } => Fault::new(name, "is cut short"),
+        _ => Fault::new(name, "is no safetensors file"),
+    }
+}
+
+/// The names that lie directly in a folder.
+pub(crate) fn files(folder: &Path) -> impl Iterator<Item = String> {
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+}

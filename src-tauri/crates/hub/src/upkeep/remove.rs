@@ -1,0 +1,332 @@
+//! Removing a model, and what that frees. Nothing outside of the model's own folder is touched, whatever links lie in it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use api::{ModelPlace, Removal};
+
+use super::aside_folder::{free_left_behind, SetAsideFolder};
+use crate::cache::{Commit, Etag, Lock, Repository};
+use crate::upkeep::verify::repository_of;
+use crate::{Error, ModelFolder};
+
+/// What of a model is removed.
+pub enum Target {
+    /// All of a repository.
+    All(Repository),
+    /// One commit, and the blobs that only it uses.
+    One(Repository, Commit),
+    /// A folder that Ponder made.
+    Folder(PathBuf),
+    /// A model in a folder of the user's, who asked to delete it: its files, and nothing else in that folder.
+    OwnFiles(PathBuf),
+    /// A folder of the user's, which is taken off the list.
+    Entry(PathBuf),
+}
+
+impl ModelFolder {
+    /// What removing the model would free. `owner/name` means all commits of it, `owner/name@commit` one of them. Whether it is
+    /// loaded, being fetched or used by chats is for the caller to add.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn removal(&self, reference: &str) -> Result<Removal, Error> {
+        let mut removal = Removal {
+            reference: reference.into(),
+            ..Removal::default()
+        };
+        match self.target(reference, false) {
+            Err(error @ Error::NotFound { .. }) => return Err(error),
+            Err(error) => removal.refused = Some(error.to_string()),
+            Ok(target) => {
+                (removal.bytes_freed, removal.shared_bytes) = target.weight();
+                removal.refused = target.locks().err().map(|error| error.to_string());
+            }
+        }
+        Ok(removal)
+    }
+
+    /// Removes the model. A folder of a person's own is only taken off the list, unless `own_files_too` asks for more. Chats keep their
+    /// messages; they only name the model.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Kept`] for models that stay; [`Error::InUse`] if another program is fetching it;
+    /// [`Error::Trap`] if a link stands in the way; [`Error::Write`], after which what is left is listed as incomplete.
+    pub fn remove(&self, reference: &str, own_files_too: bool) -> Result<Removal, Error> {
+        let target = self.target(reference, own_files_too)?;
+        let (bytes_freed, shared_bytes) = target.weight();
+        let locks = target.locks()?;
+        match &target {
+            Target::All(repository) => {
+                discard(&repository.folder(), &repository.aside()?)?;
+                locks.into_iter().for_each(Lock::remove);
+                // It stays if another program keeps a lock in it.
+                let _ = fs::remove_dir(repository.locks());
+            }
+            Target::One(repository, commit) => remove_commit(repository, commit)?,
+            Target::Folder(folder) => {
+                // Names that begin with a dot are no models.
+                let beside = folder.parent().ok_or_else(|| Error::Trap { path: folder.clone() })?;
+                discard(folder, beside)?;
+            }
+            Target::OwnFiles(folder) => {
+                for path in own_files(folder) {
+                    fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+                }
+                if self.own_folders().contains(folder) {
+                    self.remove_folder(folder);
+                }
+                // A folder that holds something else stays.
+                let _ = fs::remove_dir(folder);
+            }
+            Target::Entry(folder) => drop(self.remove_folder(folder)),
+        }
+        Ok(Removal {
+            reference: reference.into(),
+            bytes_freed,
+            shared_bytes,
+            ..Removal::default()
+        })
+    }
+
+    pub(crate) fn target(&self, reference: &str, own_files_too: bool) -> Result<Target, Error> {
+        let kept = |reason: &str| Error::Kept {
+            reference: reference.into(),
+            reason: reason.into(),
+        };
+        let found = match self.locate(reference) {
+            Ok(found) => found,
+            // A download that broke off early left blobs and no model.
+            Err(error) => return self.remains(reference).map(Target::All).ok_or(error),
+        };
+        match found.place {
+            ModelPlace::BuiltIn => Err(kept("it comes with the app")),
+            ModelPlace::Imported => Ok(Target::Folder(found.source.path)),
+            ModelPlace::Cache => {
+                let (repository, commit) = repository_of(&found).ok_or_else(|| kept("its folder is no cache"))?;
+                real(&repository)?;
+                Ok(if reference.contains('@') && repository.commits().len() > 1 {
+                    Target::One(repository, commit)
+                } else {
+                    Target::All(repository)
+                })
+            }
+            ModelPlace::OwnFolder => {
+                let folder = found.source.path;
+                let own = self.own_folders();
+                let listed = own.iter().any(|own| folder.starts_with(own));
+                if own_files_too && listed {
+                    Ok(Target::OwnFiles(folder))
+                } else if own.contains(&folder) {
+                    Ok(Target::Entry(folder))
+                } else {
+                    Err(kept(
+                        "it is in a folder of yours; delete it there, or take the folder off the list",
+                    ))
+                }
+            }
+        }
+    }
+
+    /// A repository's folder without a model in it.
+    fn remains(&self, reference: &str) -> Option<Repository> {
+        let id = crate::cache::RepositoryId::new(reference).ok()?;
+        let repository = self.repository(&id).ok()?;
+        (repository.folder().is_dir() && real(&repository).is_ok()).then_some(repository)
+    }
+}
+
+/// Refuses repositories with folders that are links to elsewhere.
+fn real(repository: &Repository) -> Result<(), Error> {
+    let folder = repository.folder();
+    for path in [
+        folder.join("blobs"),
+        folder.join("refs"),
+        folder.join("snapshots"),
+        folder.clone(),
+    ] {
+        match fs::symlink_metadata(&path) {
+            Ok(meta) if meta.is_dir() => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path != folder => {}
+            _ => return Err(Error::Trap { path }),
+        }
+    }
+    Ok(())
+}
+
+impl Target {
+    /// Bytes that removing it frees, and bytes of it that stay.
+    fn weight(&self) -> (u64, u64) {
+        match self {
+            Self::All(repository) => weigh(&repository.folder()),
+            Self::Folder(folder) => weigh(folder),
+            Self::Entry(_) => (0, 0),
+            Self::OwnFiles(folder) => (own_files(folder).iter().filter_map(|path| size(path)).sum(), 0),
+            Self::One(repository, commit) => {
+                let (only, shared) = blobs_of(repository, commit);
+                let blobs = |etags: &BTreeSet<Etag>| {
+                    etags
+                        .iter()
+                        .filter_map(|etag| size(&repository.blob(etag)))
+                        .sum::<u64>()
+                };
+                let (own, _) = weigh(&repository.snapshot(commit));
+                (own + blobs(&only), blobs(&shared))
+            }
+        }
+    }
+
+    /// Takes the locks of everything that goes.
+    pub fn locks(&self) -> Result<Vec<Lock>, Error> {
+        let (repository, etags) = match self {
+            Self::All(repository) => (repository, None),
+            Self::One(repository, commit) => (repository, Some(blobs_of(repository, commit).0)),
+            Self::Folder(_) | Self::OwnFiles(_) | Self::Entry(_) => return Ok(Vec::new()),
+        };
+        let in_use = || Error::InUse {
+            reference: repository.id().to_string(),
+        };
+        let mut locks = Vec::new();
+        for entry in fs::read_dir(repository.locks()).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(etag) = name.strip_suffix(".lock") else {
+                continue;
+            };
+            let wanted = etags
+                .as_ref()
+                .is_none_or(|etags| etags.iter().any(|wanted| wanted.as_str() == etag));
+            if wanted {
+                locks.push(Lock::try_take(&entry.path())?.ok_or_else(in_use)?);
+            }
+        }
+        Ok(locks)
+    }
+}
+
+/// The blobs that only this commit uses, and those that others use too.
+fn blobs_of(repository: &Repository, commit: &Commit) -> (BTreeSet<Etag>, BTreeSet<Etag>) {
+    let of = |commit: &Commit| {
+        repository
+            .files(commit)
+            .into_iter()
+            .filter_map(|file| file.etag)
+            .collect::<BTreeSet<_>>()
+    };
+    let others: BTreeSet<Etag> = repository
+        .commits()
+        .iter()
+        .filter(|other| *other != commit)
+        .flat_map(of)
+        .collect();
+    of(commit).into_iter().partition(|etag| !others.contains(etag))
+}
+
+/// The files directly in a folder that a model is made of.
+fn own_files(folder: &Path) -> Vec<PathBuf> {
+    const ENDINGS: [&str; 6] = ["safetensors", "json", "jinja", "txt", "model", "md"];
+    let ending = |path: &Path| {
+        path.extension()
+            .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| ending(path))
+        .collect()
+}
+
+fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> {
+    let (only, _) = blobs_of(repository, commit);
+    // The names go first, so that a crash leaves blobs that nobody uses, and never names without blobs.
+    for (revision, _) in repository.refs().into_iter().filter(|(_, named)| named == commit) {
+        let refs = repository.folder().join("refs");
+        let path = refs.join(revision.as_str());
+        fs::remove_file(&path).map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
+        // Folders of nested names go with the last name in them.
+        for parent in path.ancestors().skip(1).take_while(|parent| *parent != refs) {
+            if fs::remove_dir(parent).is_err() {
+                break;
+            }
+        }
+    }
+    discard(&repository.snapshot(commit), &repository.folder())?;
+    for etag in only {
+        let path = repository.blob(&etag);
+        // A blob may itself be a link into a store that repositories share; removing it removes the link alone.
+        match fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::Write { path, source }),
+        }
+    }
+    let absent = repository.folder().join(".no_exist").join(commit.as_str());
+    if fs::symlink_metadata(&absent).is_ok_and(|meta| meta.is_dir()) {
+        let _ = fs::remove_dir_all(absent);
+    }
+    Ok(())
+}
+
+/// Removes a folder: it goes `beside`, and so from everybody's list, in one step, then its content goes.
+fn discard(folder: &Path, beside: &Path) -> Result<(), Error> {
+    SetAsideFolder::take(folder, beside)?.free(folder)?;
+    free_left_behind(beside);
+    Ok(())
+}
+
+fn size(path: &Path) -> Option<u64> {
+    fs::metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .map(|meta| meta.len())
+}
+
+/// Bytes that go with a folder, and bytes that stay because they have another name or lie in a store that repositories share.
+fn weigh(folder: &Path) -> (u64, u64) {
+    let inside = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut files: HashMap<(u64, u64), (u64, u64, u64)> = HashMap::new();
+    let mut stays: HashMap<PathBuf, u64> = HashMap::new();
+    crate::cache::walk(folder, 64, &mut |_, path| {
+        let Ok(meta) = fs::symlink_metadata(path) else { return };
+        if meta.is_file() {
+            let (file, names, bytes) = identity(path, &meta);
+            files.entry(file).or_insert((bytes, names, 0)).2 += 1;
+        } else if let Some((target, bytes)) = path
+            .canonicalize()
+            .ok()
+            .and_then(|target| Some((target.clone(), size(&target)?)))
+        {
+            if !target.starts_with(&inside) {
+                stays.insert(target, bytes);
+            }
+        }
+    });
+    let (mut freed, mut shared) = (0, stays.values().sum());
+    for (bytes, names, seen) in files.into_values() {
+        *(if seen >= names { &mut freed } else { &mut shared }) += bytes;
+    }
+    (freed, shared)
+}
+
+/// What tells a file from others, how many names it has, and the bytes it takes.
+#[cfg(unix)]
+fn identity(_: &Path, meta: &fs::Metadata) -> ((u64, u64), u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    // A file that is being fetched is as long as it will be, and takes what is there of it.
+    let unfinished = meta.blocks() > 0 && meta.blocks() * 512 < meta.len();
+    let bytes = if unfinished { meta.blocks() * 512 } else { meta.len() };
+    ((meta.dev(), meta.ino()), meta.nlink(), bytes)
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path, meta: &fs::Metadata) -> ((u64, u64), u64, u64) {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    ((0, hasher.finish()), 1, meta.len())
+}
