@@ -1,14 +1,14 @@
-//! Prints what a large history costs: `./dev bench history`. Speed is printed and never asserted, because machines differ. With a folder as
-//! argument the history is written there instead, for `./dev bench window`.
+//! Prints what a large history costs: `./dev bench history`. Speed is printed and never asserted, because machines
+//! differ. With a folder as argument the history is written there instead, for `./dev bench window`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use api::HistoryQuery;
 use history::{read_import, History};
-use protocol::HistoryQuery;
 use serde_json::json;
 
-/// Chats, with so many messages each.
+/// Chats, with this many messages each.
 const CHATS: usize = 5_000;
 const MESSAGES: usize = 40;
 /// Messages of one long chat.
@@ -58,8 +58,14 @@ async fn main() -> Outcome {
     let history = History::open(&path).await?;
     println!("open: {:.1?}", begun.elapsed());
     print("list of chats", async || Ok(history.chats().await?.len())).await?;
-    print("a chat of 40", async || Ok(history.chat("chat-77").await?.messages.len())).await?;
-    print("a chat of 3,000", async || Ok(history.chat("chat-0").await?.messages.len())).await?;
+    print("a chat of 40", async || {
+        Ok(history.chat("chat-77").await?.messages.len())
+    })
+    .await?;
+    print("a chat of 3,000", async || {
+        Ok(history.chat("chat-0").await?.messages.len())
+    })
+    .await?;
     for text in [
         "river",
         "ri",
@@ -72,13 +78,19 @@ async fn main() -> Outcome {
         "number 4711",
     ] {
         let name = format!("search {text:?}");
-        print(&name, async || Ok(history.search(&HistoryQuery::words(text)).await?.hits.len())).await?;
+        print(&name, async || {
+            Ok(history.search(&HistoryQuery::words(text)).await?.hits.len())
+        })
+        .await?;
     }
     let narrowed = HistoryQuery {
         model: Some("nobody".into()),
         ..HistoryQuery::words("river")
     };
-    print("search of a model", async || Ok(history.search(&narrowed).await?.hits.len())).await?;
+    print("search of a model", async || {
+        Ok(history.search(&narrowed).await?.hits.len())
+    })
+    .await?;
     let begun = Instant::now();
     let backup = history.back_up(Duration::ZERO).await?;
     println!(
@@ -97,7 +109,9 @@ async fn write(path: &Path) -> Outcome {
         let chats: Vec<_> = (first..first + 500)
             .map(|number| chat(number, if number == 0 { LONG } else { MESSAGES }))
             .collect();
-        history.import(read_import(json!(chats).to_string().as_bytes())?).await?;
+        history
+            .import(read_import(json!(chats).to_string().as_bytes())?)
+            .await?;
     }
     println!(
         "{} chats, {} messages: imported in {:.1?}",
@@ -122,7 +136,11 @@ async fn print(name: &str, mut work: impl AsyncFnMut() -> Result<usize, Box<dyn 
         times.push(begun.elapsed());
     }
     times.sort_unstable();
-    println!("{name}: {:.1?} (at most {:.1?}), {count} found", times[TIMES / 2], times[TIMES - 1]);
+    println!(
+        "{name}: {:.1?} (at most {:.1?}), {count} found",
+        times[TIMES / 2],
+        times[TIMES - 1]
+    );
     Ok(())
 }
 

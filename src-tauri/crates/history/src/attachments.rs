@@ -1,8 +1,8 @@
-//! The table `attachments` and the files beside the database: pictures of messages and drafts, and the texts of their files and of those of
-//! folders, each once, whoever names it.
+//! The table `attachments` and the files beside the database: pictures of messages and drafts, and the texts of their
+//! files and of those of folders, each once, whoever names it.
 //!
-//! A file is written before its row and removed before it, both under the write lock, so that two processes never cross; whatever
-//! a process that is killed leaves behind, a picture that a message names has its file.
+//! A file is written before its row and removed before it, both under the write lock, so that two processes never
+//! cross; whatever a process that is killed leaves behind, a picture that a message names has its file.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use crate::{now, Error, History, Result};
 
 /// A picture that is kept.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     /// SHA-256 of its bytes, hexadecimal: how messages name it.
     pub sha256: String,
@@ -28,12 +28,19 @@ pub struct Attachment {
     pub height: u32,
 }
 
+from_row!(Attachment: sha256, media_type, bytes, width, height);
+
 impl History {
     /// Keeps a picture. It stays as long as a message or a draft names it, and a while before one does.
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be written; nothing is kept then.
-    pub async fn add_attachment(&self, bytes: &ImageBytes, media_type: &str, (width, height): (u32, u32)) -> Result<Attachment> {
+    pub async fn add_attachment(
+        &self,
+        bytes: &ImageBytes,
+        media_type: &str,
+        (width, height): (u32, u32),
+    ) -> Result<Attachment> {
         let attachment = Attachment {
             sha256: bytes.id(),
             media_type: media_type.to_owned(),
@@ -91,7 +98,7 @@ impl History {
         String::from_utf8(bytes.to_vec()).map_err(missing)
     }
 
-    /// What is known of a picture.
+    /// The row of an attachment.
     pub async fn attachment(&self, sha256: &str) -> Result<Attachment> {
         let row = sqlx::query_as("SELECT sha256, media_type, bytes, width, height FROM attachments WHERE sha256 = ?")
             .bind(sha256)
@@ -135,11 +142,11 @@ impl History {
         Ok(bytes.unsigned_abs())
     }
 
-    /// Removes the pictures and texts that no message, no draft and no folder names and that were added before this time, and files without a row that are
-    /// as old; returns how many. Messages in the trash still name theirs.
+    /// Removes the pictures and texts that no message, no draft and no folder names and that were added before this
+    /// time, and files without a row that are as old; returns how many. Messages in the trash still name theirs.
     pub async fn remove_unlinked_attachments(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;
-        // What the window keeps of a new chat, which is no row yet, may name some, too.
+        // The draft of a new chat, which has no row yet, may name some, too.
         let removed: Vec<String> = sqlx::query_scalar(
             "DELETE FROM attachments WHERE made_at < ?
                 AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.kind IN ('image', 'file') AND json_extract(p.content, '$.attachment') = attachments.sha256)
@@ -160,7 +167,7 @@ impl History {
         Ok(count)
     }
 
-    /// Where the file of a picture lies.
+    /// The path of an attachment.
     fn attachment_file(&self, sha256: &str) -> Result<PathBuf> {
         match ImageBytes::is_id(sha256) {
             true => Ok(self.attachments.join(sha256)),
@@ -170,7 +177,10 @@ impl History {
 }
 
 /// Fails unless all pictures and texts that these parts name are kept, so that no message names one that is gone.
-pub(crate) async fn check_attachments(transaction: &mut Transaction<'static, Sqlite>, content: &[Content]) -> Result<()> {
+pub(crate) async fn check_attachments(
+    transaction: &mut Transaction<'static, Sqlite>,
+    content: &[Content],
+) -> Result<()> {
     for part in content {
         let (Content::Image { attachment, .. } | Content::File { attachment, .. }) = part else {
             continue;
@@ -185,7 +195,12 @@ pub(crate) async fn check_attachments(transaction: &mut Transaction<'static, Sql
 }
 
 /// Removes the files of these names, and those that nobody knows and that are older than `before`; returns how many.
-fn remove_files(folder: &Path, names: &[String], known: &std::collections::HashSet<String>, before: i64) -> std::io::Result<u64> {
+fn remove_files(
+    folder: &Path,
+    names: &[String],
+    known: &std::collections::HashSet<String>,
+    before: i64,
+) -> std::io::Result<u64> {
     let mut removed = 0;
     for name in names {
         match std::fs::remove_file(folder.join(name)) {
@@ -208,8 +223,11 @@ fn remove_files(folder: &Path, names: &[String], known: &std::collections::HashS
             continue;
         }
         let written = entry.metadata().and_then(|file| file.modified());
-        let since = written.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        if since.is_some_and(|since| (since.as_millis() as i64) < before) && std::fs::remove_file(entry.path()).is_ok() {
+        let since = written
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        if since.is_some_and(|since| (since.as_millis() as i64) < before) && std::fs::remove_file(entry.path()).is_ok()
+        {
             removed += 1;
         }
     }

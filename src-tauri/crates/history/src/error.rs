@@ -1,4 +1,4 @@
-//! What can go wrong with the history file, in words that say what is safe and what to do.
+//! Errors of the history file, in sentences that say what is safe and what to do.
 
 use std::path::PathBuf;
 
@@ -84,7 +84,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Whether the file is destroyed in part, which a repair may mend.
+    /// True if the file is damaged, which a repair may fix.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged => true,
@@ -124,7 +124,9 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound(_) => ErrorCode::NotFound,
             Error::Busy => ErrorCode::Busy,
-            Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::FolderFile(_) | Error::Import(_) => ErrorCode::BadRequest,
+            Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::FolderFile(_) | Error::Import(_) => {
+                ErrorCode::BadRequest
+            }
             _ => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())

@@ -1,26 +1,27 @@
-//! The table `settings`: a row for each field of [`Settings`] that was ever changed, its value as JSON, and one for what the
-//! chat window remembers.
+//! The table `settings`: a row for each field of [`Settings`] that was ever changed, its value as JSON, and one for
+//! what the chat window remembers.
 
 use std::path::Path;
 
-use protocol::{ChatWindowState, Content, Settings};
+use api::{ChatWindowState, Settings};
+use protocol::Content;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Executor, Sqlite};
 
-use crate::rows::{from_json, to_json};
+use crate::json::{from_json, to_json};
 use crate::{History, Result};
 
 /// The key of what the chat window remembers, which is no setting.
 const CHAT_WINDOW: &str = "chat_window";
 /// The key of [`Settings::model_folders`].
 const MODEL_FOLDERS: &str = "model_folders";
-/// Where the list of model folders lay before it was a setting.
+/// The file of the list of model folders before it was a setting.
 const FOLDERS_FILE: &str = "folders.json";
 
 impl History {
-    /// What is set for the whole app.
+    /// The settings of the app.
     pub async fn settings(&self) -> Result<Settings> {
         Ok(Settings::from_stored(read_all(&self.readers).await?))
     }
@@ -34,7 +35,7 @@ impl History {
         Ok(transaction.commit().await?)
     }
 
-    /// What the chat window remembers.
+    /// The stored state of the chat window.
     pub async fn chat_window(&self) -> Result<ChatWindowState> {
         let json: Option<String> = sqlx::query_scalar("SELECT value FROM settings WHERE key = ?")
             .bind(CHAT_WINDOW)
@@ -73,8 +74,8 @@ impl History {
     }
 }
 
-/// The settings in this history file, for a program that keeps nothing: the file is neither created nor changed, and one that
-/// cannot be read has none.
+/// The settings in this history file, for a program that keeps nothing: the file is neither created nor changed, and
+/// one that cannot be read has none.
 pub async fn stored_settings(path: &Path) -> Settings {
     let mut stored = match read_file(path).await {
         Ok(stored) => stored,
@@ -105,7 +106,9 @@ async fn read_file(path: &Path) -> Result<Map<String, Value>> {
 
 /// All values by their keys; one that is no JSON is left out.
 async fn read_all<'c>(connection: impl Executor<'c, Database = Sqlite>) -> Result<Map<String, Value>> {
-    let rows: Vec<(String, String)> = sqlx::query_as("SELECT key, value FROM settings").fetch_all(connection).await?;
+    let rows: Vec<(String, String)> = sqlx::query_as("SELECT key, value FROM settings")
+        .fetch_all(connection)
+        .await?;
     let values = rows
         .into_iter()
         .filter_map(|(key, json)| Some((key, serde_json::from_str(&json).ok()?)));
@@ -113,15 +116,18 @@ async fn read_all<'c>(connection: impl Executor<'c, Database = Sqlite>) -> Resul
 }
 
 async fn store(transaction: &mut sqlx::Transaction<'static, Sqlite>, key: &str, json: &str) -> Result<()> {
-    sqlx::query("INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value")
-        .bind(key)
-        .bind(json)
-        .execute(&mut **transaction)
-        .await?;
+    sqlx::query(
+        "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    )
+    .bind(key)
+    .bind(json)
+    .execute(&mut **transaction)
+    .await?;
     Ok(())
 }
 
-/// The folders in the old file; `None` if there is no such file, or if it cannot be read, so that it stays for whoever can mend it.
+/// The folders in the old file; `None` if there is no such file, or if it cannot be read, so that it stays for whoever
+/// can mend it.
 fn folders_file(data: &Path) -> Option<Vec<String>> {
     #[derive(Deserialize)]
     struct Folders {

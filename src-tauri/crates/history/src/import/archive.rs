@@ -1,5 +1,6 @@
-//! ZIP archives, as ChatGPT and Claude send their exports. The conversations are read out of them, whatever else they hold, and in memory alone:
-//! no name in an archive becomes the name of a file. Long exports of ChatGPT have several files, `conversations-000.json` and so on.
+//! ZIP archives, as ChatGPT and Claude send their exports. The conversations are read out of them, whatever else they
+//! hold, and in memory alone: no name in an archive becomes the name of a file. Long exports of ChatGPT have several
+//! files, `conversations-000.json` and so on.
 
 use std::io::{Cursor, ErrorKind, Read};
 
@@ -13,18 +14,18 @@ use crate::{Error, Result};
 /// The most files that an archive may name: a whole export has one for each picture.
 const MOST_FILES: usize = 100_000;
 
-/// What each file's entry in an archive's directory begins with.
+/// The signature of an entry in an archive's directory.
 const ENTRY: &[u8] = b"PK\x01\x02";
 
 const UNUSUAL: &str = "it is a ZIP archive that is packed in an unusual way. Unpack it, and choose conversations.json";
 
-/// Whether a file is a ZIP archive, an empty one among them.
+/// True for a ZIP archive, also an empty one.
 pub(super) fn is_archive(file: &[u8]) -> bool {
     file.starts_with(b"PK\x03\x04") || file.starts_with(b"PK\x05\x06")
 }
 
-/// The conversations of an archive: the JSON of its `conversations.json`, or that of its numbered files as one list. They may unfold to `most`
-/// bytes together.
+/// The conversations of an archive: the JSON of its `conversations.json`, or that of its numbered files as one list.
+/// They may unfold to `most` bytes together.
 ///
 /// # Errors
 /// [`Error::Import`] with what is wrong with the archive and what to do.
@@ -54,7 +55,8 @@ pub(super) fn conversations(file: &[u8], most: u64) -> Result<Value> {
     for (name, index) in &names {
         let bytes = unpacked(&mut archive, *index, left)?;
         left -= bytes.len() as u64;
-        let value = parsed(&bytes).map_err(|error| Error::Import(format!("{} in it is no JSON ({error})", last_part(name))))?;
+        let value =
+            parsed(&bytes).map_err(|error| Error::Import(format!("{} in it is no JSON ({error})", last_part(name))))?;
         values.push(value);
     }
     match values.len() {
@@ -69,7 +71,7 @@ pub(super) fn conversations(file: &[u8], most: u64) -> Result<Value> {
     }
 }
 
-/// Whether a file of this name holds conversations. What a Mac keeps of a file beside it is called like the file.
+/// True if a file of this name holds conversations. macOS stores metadata under the same name in a folder of its own.
 fn holds_conversations(name: &str) -> bool {
     let Some(stem) = last_part(name)
         .strip_prefix("conversations")
@@ -87,7 +89,8 @@ fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// A file of the archive of at most so many bytes. What the archive says of its length is refused if it is too long, and not believed otherwise.
+/// A file of the archive of at most `most` bytes. A declared length above that is refused, and a smaller one is not
+/// trusted.
 fn unpacked(archive: &mut ZipArchive<Cursor<&[u8]>>, index: usize, most: u64) -> Result<Vec<u8>> {
     let too_long = "the conversations in it unfold to more than 1 GB";
     let file = archive.by_index(index).map_err(broken)?;
@@ -95,7 +98,9 @@ fn unpacked(archive: &mut ZipArchive<Cursor<&[u8]>>, index: usize, most: u64) ->
         return refuse(too_long);
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| broken(error.into()))?;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| broken(error.into()))?;
     match bytes.len() as u64 > most {
         true => refuse(too_long),
         false => Ok(bytes),
@@ -133,7 +138,9 @@ mod tests {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         for name in ["conversations-1.json", "conversations-2.json"] {
             writer.start_file(name, SimpleFileOptions::default()).unwrap();
-            writer.write_all(format!("[{}]", " ".repeat(10_000)).as_bytes()).unwrap();
+            writer
+                .write_all(format!("[{}]", " ".repeat(10_000)).as_bytes())
+                .unwrap();
         }
         writer.finish().unwrap().into_inner()
     }
@@ -157,14 +164,19 @@ mod tests {
         for claimed in [100_u32, u32::MAX - 1] {
             let mut file = bomb();
             for (header, length) in [(&b"PK\x03\x04"[..], 22), (&b"PK\x01\x02"[..], 24)] {
-                let places: Vec<usize> = (0..file.len() - 4).filter(|at| file[*at..].starts_with(header)).collect();
+                let places: Vec<usize> = (0..file.len() - 4)
+                    .filter(|at| file[*at..].starts_with(header))
+                    .collect();
                 assert_eq!(places.len(), 2);
                 for at in places {
                     file[at + length..at + length + 4].copy_from_slice(&claimed.to_le_bytes());
                 }
             }
             let said = said(&file, 5000);
-            assert!(said.contains("more than 1 GB") || said.contains("damaged"), "{claimed}: {said}");
+            assert!(
+                said.contains("more than 1 GB") || said.contains("damaged"),
+                "{claimed}: {said}"
+            );
         }
     }
 }

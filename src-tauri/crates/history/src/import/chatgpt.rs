@@ -1,6 +1,6 @@
-//! ChatGPT's `conversations.json`: a list of conversations, each a tree of nodes by their ids (`mapping`) of which `current_node` is the
-//! end that is looked at. Nodes without a message, and messages that are hidden, have no row here: who answered them answers what
-//! stands above.
+//! ChatGPT's `conversations.json`: a list of conversations, each a tree of nodes by their ids (`mapping`) of which
+//! `current_node` is the end that is looked at. Nodes without a message, and messages that are hidden, have no row
+//! here: who answered them answers what stands above.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use protocol::{Content, Role};
 use serde_json::Value;
 
 use super::{said, text, time, ImportedChat};
-use crate::new_id;
+use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
 pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
@@ -25,7 +25,9 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
         below.sort_by_key(age);
     }
     let mut chat = ImportedChat {
-        id: text(value, "conversation_id").or_else(|| text(value, "id")).map(str::to_owned),
+        id: text(value, "conversation_id")
+            .or_else(|| text(value, "id"))
+            .map(str::to_owned),
         title: text(value, "title").unwrap_or_default().to_owned(),
         created_at,
         updated_at: time(value.get("update_time")).unwrap_or(created_at),
@@ -35,7 +37,13 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
     };
     // Of each node the row that stands for it: its own, or the nearest above.
     let mut rows: HashMap<&str, Option<String>> = HashMap::new();
-    let mut open: Vec<(Option<String>, &str)> = children.get(&None).into_iter().flatten().rev().map(|id| (None, *id)).collect();
+    let mut open: Vec<(Option<String>, &str)> = children
+        .get(&None)
+        .into_iter()
+        .flatten()
+        .rev()
+        .map(|id| (None, *id))
+        .collect();
     while let Some((above, id)) = open.pop() {
         let message = &nodes[id]["message"];
         let row = match content(message) {
@@ -61,11 +69,13 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
                 .map(|child| (row.clone(), *child)),
         );
     }
-    chat.head = value["current_node"].as_str().and_then(|id| rows.get(id).cloned().flatten());
+    chat.head = value["current_node"]
+        .as_str()
+        .and_then(|id| rows.get(id).cloned().flatten());
     (!chat.messages.is_empty()).then_some(chat)
 }
 
-/// Who says what; `None` for what nobody reads.
+/// The role and the content of a message; `None` for hidden ones.
 fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
     let role = match message["author"]["role"].as_str()? {
         "user" => Role::User,
@@ -80,10 +90,16 @@ fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
     match content["content_type"].as_str()? {
         "thoughts" => {
             for thought in content["thoughts"].as_array()? {
-                Content::push(&mut parts, Content::thinking(format!("{}\n\n", text(thought, "content")?)));
+                Content::push(
+                    &mut parts,
+                    Content::thinking(format!("{}\n\n", text(thought, "content")?)),
+                );
             }
         }
-        "code" | "execution_output" => Content::push(&mut parts, Content::text(format!("```\n{}\n```", text(content, "text")?))),
+        "code" | "execution_output" => Content::push(
+            &mut parts,
+            Content::text(format!("```\n{}\n```", text(content, "text")?)),
+        ),
         _ => {
             for part in content.get("parts").and_then(Value::as_array).into_iter().flatten() {
                 match part {

@@ -1,5 +1,6 @@
-//! Claude's `conversations.json`: a list of conversations with their messages in order (`chat_messages`), each `human` or `assistant`,
-//! with its words in `content` or, in older exports, in `text` alone. Newer ones name the message above (`parent_message_uuid`).
+//! Claude's `conversations.json`: a list of conversations with their messages in order (`chat_messages`), each `human`
+//! or `assistant`, with its words in `content` or, in older exports, in `text` alone. Newer ones name the message above
+//! (`parent_message_uuid`).
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use protocol::{Content, Role};
 use serde_json::Value;
 
 use super::{said, text, time, ImportedChat};
-use crate::new_id;
+use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
 pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
@@ -51,10 +52,18 @@ fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
         _ => return None,
     };
     let mut parts = Vec::new();
-    for attached in message.get("attachments").and_then(Value::as_array).into_iter().flatten() {
+    for attached in message
+        .get("attachments")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let name = text(attached, "file_name").unwrap_or("file");
         if let Some(words) = text(attached, "extracted_content") {
-            Content::push(&mut parts, Content::text(format!("[file: {name}]\n\n```\n{words}\n```\n\n")));
+            Content::push(
+                &mut parts,
+                Content::text(format!("[file: {name}]\n\n```\n{words}\n```\n\n")),
+            );
         }
     }
     for file in message.get("files").and_then(Value::as_array).into_iter().flatten() {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use protocol::{Content, ImageBytes};
 
-use super::{believed, one_line};
-use crate::folder_files::put;
+use super::limits::{believed, one_line};
+use crate::projects::files::put;
 use crate::{Error, History, Result};
 
 /// The longest name, in characters; the window has the same limit.
 const LONGEST_NAME: usize = 100;
 
-/// What a folder without a name is called.
+/// The name of a folder without one.
 const UNNAMED: &str = "Untitled folder";
 
 /// A folder of a file.
@@ -36,7 +36,9 @@ impl History {
     pub(super) async fn import_folder(&self, folder: ImportedFolder) -> Result<()> {
         let mut files = Vec::with_capacity(folder.files.len());
         for mut file in folder.files {
-            let Content::File { attachment, .. } = &mut file else { continue };
+            let Content::File { attachment, .. } = &mut file else {
+                continue;
+            };
             let Some(text) = folder.texts.get(attachment.as_str()) else {
                 continue;
             };
@@ -48,13 +50,14 @@ impl History {
             name => name,
         };
         let mut transaction = self.write().await?;
-        let made = sqlx::query("INSERT OR IGNORE INTO folders (id, name, system_prompt, created_at) VALUES (?, ?, ?, ?)")
-            .bind(&folder.id)
-            .bind(name)
-            .bind(&folder.system_prompt)
-            .bind(believed(folder.created_at))
-            .execute(&mut *transaction)
-            .await?;
+        let made =
+            sqlx::query("INSERT OR IGNORE INTO folders (id, name, system_prompt, created_at) VALUES (?, ?, ?, ?)")
+                .bind(&folder.id)
+                .bind(name)
+                .bind(&folder.system_prompt)
+                .bind(believed(folder.created_at))
+                .execute(&mut *transaction)
+                .await?;
         if made.rows_affected() == 0 {
             return Ok(());
         }

@@ -1,12 +1,12 @@
-//! A conversation of LM Studio (`conversations/*.conversation.json`): messages in order, each in one or more versions of which one is
-//! selected. A person's version is one step with `content`, an answer is several `steps` of content, of which some are thoughts.
-//! What follows a message follows its selected version.
+//! A conversation of LM Studio (`conversations/*.conversation.json`): messages in order, each in one or more versions
+//! of which one is selected. A person's version is one step with `content`, an answer is several `steps` of content, of
+//! which some are thoughts. What follows a message follows its selected version.
 
 use protocol::{Content, Role};
 use serde_json::Value;
 
 use super::{said, text, time, ImportedChat};
-use crate::new_id;
+use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
 pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
@@ -43,7 +43,9 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
             // Nobody says when; the order is kept.
             let mut stored = said(own.clone(), above.clone(), role, parts, created_at + place as i64);
             let by = value.get("senderInfo").and_then(|sender| text(sender, "senderName"));
-            stored.model = (role == Role::Assistant).then(|| by.or(model).map(str::to_owned)).flatten();
+            stored.model = (role == Role::Assistant)
+                .then(|| by.or(model).map(str::to_owned))
+                .flatten();
             chat.messages.push(stored);
             if version == selected || next == above {
                 next = Some(own);
@@ -69,7 +71,9 @@ fn content(version: &Value) -> Option<(Role, Vec<Content>)> {
             let part = match (piece["type"].as_str(), thinks) {
                 (Some("text"), true) => text(piece, "text").map(Content::thinking),
                 (Some("text"), false) => text(piece, "text").map(Content::text),
-                (Some("file"), _) => text(piece, "fileIdentifier").map(|name| Content::text(format!("[file: {name}]\n\n"))),
+                (Some("file"), _) => {
+                    text(piece, "fileIdentifier").map(|name| Content::text(format!("[file: {name}]\n\n")))
+                }
                 _ => None,
             };
             part.into_iter().for_each(|part| Content::push(&mut parts, part));

@@ -1,40 +1,41 @@
 //! Chats from files: our own exports, and those of other programs, some of which come as ZIP archives.
 //!
-//! A file is read whole into [`ImportedChats`] before anything is stored, so that one that is broken changes nothing; then each chat
-//! is stored in a transaction of its own.
+//! A file is read whole into [`ImportedChats`] before anything is stored, so that one that is broken changes nothing;
+//! then each chat is stored in a transaction of its own.
 
 mod archive;
 mod chatgpt;
 mod claude;
 mod folders;
+mod limits;
 mod lm_studio;
 mod ours;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use protocol::{AnswerState, ChatSettings, Content, FinishReason, ImageBytes, Part, Role, StoredMessage};
+use api::{AnswerState, ChatSettings, Part, StoredMessage};
+use protocol::{Content, FinishReason, ImageBytes, Role};
 use serde_json::Value;
 use sqlx::{Sqlite, Transaction};
 
 use self::folders::ImportedFolder;
-use crate::branches::set_head;
-use crate::parts::insert_parts;
-use crate::rows::{to_json, to_word};
-use crate::{new_id, now, Error, History, Result};
+use self::limits::{believed, one_line};
+use crate::chats::branches::set_head;
+use crate::json::{to_json, to_word};
+use crate::messages::parts::insert_parts;
+use crate::stamp::new_id;
+use crate::{now, Error, History, Result};
 
-/// What some programs write before JSON.
+/// The byte order mark that some programs write before JSON.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest file that is read, in bytes.
 pub const LONGEST_IMPORT: u64 = 1 << 30;
-/// So many chats are taken from one file at most.
+/// The most chats of one file.
 const MOST_CHATS: usize = 100_000;
-/// So many messages of one chat.
+/// The most messages of one chat.
 const MOST_MESSAGES: usize = 100_000;
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 300;
-/// The latest time that is believed, in Unix milliseconds.
-const LATEST: i64 = 8_000_000_000_000;
-
 /// Which program wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportFormat {
@@ -51,7 +52,7 @@ pub enum ImportFormat {
 /// The chats of a file.
 #[derive(Debug)]
 pub struct ImportedChats {
-    /// Who wrote it.
+    /// The program that wrote it.
     pub format: ImportFormat,
     /// In the order of the file.
     pub chats: Vec<ImportedChat>,
@@ -70,15 +71,15 @@ pub struct ImportedChat {
     pub created_at: i64,
     /// Unix milliseconds.
     pub updated_at: i64,
-    /// Whether it stays at the top.
+    /// True if it is pinned.
     pub pinned: bool,
-    /// Whether it was put away.
+    /// True if it is archived.
     pub archived: bool,
     /// The folder it lies in, if that is here.
     pub folder: Option<String>,
-    /// What it remembers.
+    /// Its settings.
     pub settings: ChatSettings,
-    /// What was written and not sent.
+    /// The unsent question.
     pub draft: Vec<Content>,
     /// The end of the branch that is looked at.
     pub head: Option<String>,
@@ -88,7 +89,7 @@ pub struct ImportedChat {
     pub pictures: BTreeMap<String, (String, ImageBytes)>,
 }
 
-/// What became of a file.
+/// The outcome of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImportOutcome {
     /// Chats that are new.
@@ -99,13 +100,16 @@ pub struct ImportOutcome {
     pub already_here: usize,
 }
 
-/// Refuses what holds no chats by how it begins, so that a long file, or one that never ends, need not be read for that. `beginning` is a
-/// kilobyte of the file or more, or all of it.
+/// Refuses what holds no chats by how it begins, so that a long file, or one that never ends, need not be read for
+/// that. `beginning` is a kilobyte of the file or more, or all of it.
 ///
 /// # Errors
 /// [`Error::Import`] with a sentence that says what is wrong with it.
 pub fn check_import_beginning(beginning: &[u8]) -> Result<()> {
-    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning).trim_ascii_start();
+    let text = beginning
+        .strip_prefix(BYTE_ORDER_MARK)
+        .unwrap_or(beginning)
+        .trim_ascii_start();
     match text.first() {
         None => Err(Error::Import("there is nothing in it".into())),
         Some(b'{' | b'[') => Ok(()),
@@ -172,17 +176,6 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
     })
 }
 
-/// A time that is believed.
-fn believed(at: i64) -> i64 {
-    at.clamp(0, LATEST)
-}
-
-/// A text as a line of at most so many characters.
-fn one_line(text: &str, longest: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(longest).collect()
-}
-
 /// A file's JSON; the parser itself bounds how deep it nests.
 fn parsed(file: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file))
@@ -209,7 +202,11 @@ impl ImportedChat {
             {
                 message.parent = previous.clone();
             }
-            if message.tool_call_id.as_ref().is_some_and(|call| !calls.insert(call.clone())) {
+            if message
+                .tool_call_id
+                .as_ref()
+                .is_some_and(|call| !calls.insert(call.clone()))
+            {
                 message.tool_call_id = None;
             }
             if message.state == AnswerState::Streaming {
@@ -230,7 +227,8 @@ impl ImportedChat {
 }
 
 impl History {
-    /// Stores the chats of a file, and the folders that they lie in. What is here already by its id, in the trash too, is left as it is.
+    /// Stores the chats of a file, and the folders that they lie in. What is here already by its id, in the trash too,
+    /// is left as it is.
     pub async fn import(&self, file: ImportedChats) -> Result<ImportOutcome> {
         let mut outcome = ImportOutcome::default();
         for folder in file.folders {
@@ -252,7 +250,7 @@ impl History {
     /// Stores a chat with its messages; returns whether it is new.
     async fn import_chat(&self, mut chat: ImportedChat) -> Result<bool> {
         if let Some(id) = &chat.id {
-            // Whether it is new is decided where it is stored; what is known to be here already keeps no pictures before.
+            // The transaction decides if it is new; a chat that is known to be here already stores no images before.
             let here: Option<i64> = sqlx::query_scalar("SELECT 1 FROM chats WHERE id = ?")
                 .bind(id)
                 .fetch_optional(&self.readers)
@@ -268,10 +266,11 @@ impl History {
             return Ok(false);
         }
         let ids: Vec<&str> = chat.messages.iter().map(|message| message.id.as_str()).collect();
-        let taken: i64 = sqlx::query_scalar("SELECT count(*) FROM messages WHERE id IN (SELECT value FROM json_each(?))")
-            .bind(to_json(&ids))
-            .fetch_one(&mut *transaction)
-            .await?;
+        let taken: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM messages WHERE id IN (SELECT value FROM json_each(?))")
+                .bind(to_json(&ids))
+                .fetch_one(&mut *transaction)
+                .await?;
         if taken > 0 {
             rename_messages(&mut chat);
         }
@@ -283,7 +282,8 @@ impl History {
         Ok(true)
     }
 
-    /// Keeps the pictures and the texts of files of a chat and lets its messages name them as they are kept; one without a file becomes its name.
+    /// Keeps the pictures and the texts of files of a chat and lets its messages name them as they are kept; one
+    /// without a file becomes its name.
     async fn import_pictures(&self, chat: &mut ImportedChat) -> Result<()> {
         let mut kept: HashMap<String, String> = HashMap::new();
         let contents = |chat: &mut ImportedChat| -> Vec<Content> {
@@ -301,7 +301,9 @@ impl History {
                 continue;
             };
             let name = match content {
-                Content::Image { width, height, .. } => self.add_attachment(bytes, media_type, (width, height)).await?.sha256,
+                Content::Image { width, height, .. } => {
+                    self.add_attachment(bytes, media_type, (width, height)).await?.sha256
+                }
                 _ => self.add_text(String::from_utf8_lossy(bytes).into_owned()).await?,
             };
             kept.insert(attachment.clone(), name);
@@ -344,10 +346,15 @@ async fn insert_chat(transaction: &mut Transaction<'static, Sqlite>, id: &str, c
 }
 
 /// Stores a message of a chat that is there, and its parts.
-async fn insert_message(transaction: &mut Transaction<'static, Sqlite>, chat: &str, message: &StoredMessage) -> Result<()> {
+async fn insert_message(
+    transaction: &mut Transaction<'static, Sqlite>,
+    chat: &str,
+    message: &StoredMessage,
+) -> Result<()> {
     sqlx::query(
         "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash,
-                settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices, usage, timing,
+                settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices,
+                usage, timing,
                 memory_cut, edited)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )
@@ -380,7 +387,11 @@ async fn insert_message(transaction: &mut Transaction<'static, Sqlite>, chat: &s
 
 /// Gives every message another id, because some of them are taken.
 fn rename_messages(chat: &mut ImportedChat) {
-    let names: HashMap<String, String> = chat.messages.iter().map(|message| (message.id.clone(), new_id())).collect();
+    let names: HashMap<String, String> = chat
+        .messages
+        .iter()
+        .map(|message| (message.id.clone(), new_id()))
+        .collect();
     let renamed = |id: &Option<String>| id.as_ref().and_then(|id| names.get(id).cloned());
     chat.head = renamed(&chat.head);
     for message in &mut chat.messages {
@@ -416,7 +427,10 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
 fn time(value: Option<&Value>) -> Option<i64> {
     let value = value?;
     if let Some(written) = value.as_str() {
-        return written.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
+        return written
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .map(jiff::Timestamp::as_millisecond);
     }
     let number = value.as_f64().filter(|number| number.is_finite())?;
     // Seconds of our age have ten digits, milliseconds thirteen.

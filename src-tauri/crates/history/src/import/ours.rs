@@ -1,7 +1,8 @@
-//! What [`History::export_json`] writes: one chat, `{"format": "ponder-chat", …}`, or several, `{"format": "ponder-chats", "chats": […]}`, with
-//! the folders that they lie in (`folders`).
+//! Reads the files of [`History::export_json`]: one chat, `{"format": "ponder-chat", …}`, or several, `{"format":
+//! "ponder-chats", "chats": […]}`, with the folders that they lie in (`folders`).
 
-use protocol::{ChatSettings, ChatSummary, Content, ImageBytes, StoredMessage};
+use api::{ChatSettings, ChatSummary, StoredMessage};
+use protocol::{Content, ImageBytes};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -60,7 +61,11 @@ fn folder(value: &Value) -> Result<ImportedFolder> {
         system_prompt: exported.system_prompt,
         created_at: exported.created_at,
         files: exported.files,
-        texts: exported.attachments.into_iter().map(|(name, text)| (name, text.base64)).collect(),
+        texts: exported
+            .attachments
+            .into_iter()
+            .map(|(name, text)| (name, text.base64))
+            .collect(),
     })
 }
 
@@ -77,10 +82,12 @@ pub(super) fn chats(value: &Value) -> Result<Vec<ImportedChat>> {
 }
 
 fn chat(value: &Value) -> Result<ImportedChat> {
-    let exported =
-        Exported::deserialize(value).map_err(|error| Error::Import(format!("a chat in it is not as Ponder writes it ({error})")))?;
+    let exported = Exported::deserialize(value)
+        .map_err(|error| Error::Import(format!("a chat in it is not as Ponder writes it ({error})")))?;
     if exported.version > VERSION {
-        return Err(Error::Import("it was written by a newer version of Ponder. Please update".into()));
+        return Err(Error::Import(
+            "it was written by a newer version of Ponder. Please update".into(),
+        ));
     }
     let pictures = exported.attachments.into_iter();
     Ok(ImportedChat {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use api::Position;
 use history::{Error, ExportedPictures, History};
-use protocol::{Content, ImageBytes, Position};
+use protocol::{Content, ImageBytes};
 use serde_json::json;
 
 use crate::{new_answer, words, Fresh};
@@ -48,7 +49,9 @@ impl Fresh {
         let Ok(entries) = std::fs::read_dir(self.folder.path().join("attachments")) else {
             return BTreeSet::new();
         };
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     async fn clean(&self, before: i64) -> u64 {
@@ -102,8 +105,13 @@ async fn the_text_of_a_file_stays_as_long_as_it_is_named_and_leaves_with_its_cha
     let named = fresh.history.attachments_of(&chat).await.unwrap();
     let mut expected = [sent.clone(), drafted];
     expected.sort();
-    assert_eq!(named.iter().map(|named| named.sha256.clone()).collect::<Vec<_>>(), expected);
-    assert!(named.iter().all(|named| named.media_type == "text/plain" && named.width == 0));
+    assert_eq!(
+        named.iter().map(|named| named.sha256.clone()).collect::<Vec<_>>(),
+        expected
+    );
+    assert!(named
+        .iter()
+        .all(|named| named.media_type == "text/plain" && named.width == 0));
     let pictures = ExportedPictures::from([(sent.clone(), ("text/plain".to_owned(), bytes(text)))]);
     let markdown = fresh.history.export_markdown(&chat, &pictures).await.unwrap();
     assert!(
@@ -123,7 +131,10 @@ async fn no_name_leads_out_of_the_folder() {
     std::fs::write(fresh.folder.path().join("secret"), "x").unwrap();
     for name in ["../secret", "/etc/passwd", "", "..", "history.sqlite"] {
         assert!(
-            matches!(fresh.history.attachment_bytes(name).await, Err(Error::NotFound("picture"))),
+            matches!(
+                fresh.history.attachment_bytes(name).await,
+                Err(Error::NotFound("picture"))
+            ),
             "{name}"
         );
     }
@@ -133,14 +144,25 @@ async fn no_name_leads_out_of_the_folder() {
 async fn a_picture_goes_when_nobody_names_it_any_more() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let (sent, drafted, lost) = (fresh.add("sent").await, fresh.add("drafted").await, fresh.add("lost").await);
+    let (sent, drafted, lost) = (
+        fresh.add("sent").await,
+        fresh.add("drafted").await,
+        fresh.add("lost").await,
+    );
     fresh.send(&chat, &[picture(&sent), words("What is it?")]).await;
-    fresh.history.set_draft(&chat, &[words("and "), picture(&drafted)]).await.unwrap();
+    fresh
+        .history
+        .set_draft(&chat, &[words("and "), picture(&drafted)])
+        .await
+        .unwrap();
     // It was added a moment ago, so a message that names it may still come.
     assert_eq!(fresh.clean(ALWAYS).await, 0);
     assert_eq!(fresh.clean(LATER).await, 1);
     assert_eq!(fresh.files(), names(&[&sent, &drafted]));
-    assert!(matches!(fresh.history.attachment_bytes(&lost.id()).await, Err(Error::NotFound(_))));
+    assert!(matches!(
+        fresh.history.attachment_bytes(&lost.id()).await,
+        Err(Error::NotFound(_))
+    ));
     // In the trash it is still named, and comes back with its chat.
     fresh.history.trash_chat(&chat).await.unwrap();
     assert_eq!(fresh.clean(LATER).await, 0);
@@ -161,7 +183,7 @@ async fn what_another_chat_or_the_window_names_stays() {
     for chat in [&one, &two] {
         fresh.send(chat, &[picture(&shared)]).await;
     }
-    let state = protocol::ChatWindowState {
+    let state = api::ChatWindowState {
         open_chat: None,
         new_draft: vec![picture(&new)],
     };
@@ -185,7 +207,8 @@ async fn a_message_cannot_name_a_picture_that_is_gone() {
     assert!(fresh.history.chat(&chat).await.unwrap().messages.is_empty());
 }
 
-/// What a kill can leave: a file without a row, a draft of a file, a row without a file, a file that is cut or another one.
+/// The traces that a kill can leave: a file without a row, a draft of a file, a row without a file, a file that is cut
+/// or another one.
 #[tokio::test]
 async fn whatever_a_kill_leaves_is_mended() {
     let fresh = Fresh::new().await;
@@ -207,7 +230,10 @@ async fn whatever_a_kill_leaves_is_mended() {
             other => std::fs::write(folder.join(kept.id()), other).unwrap(),
         }
         assert!(
-            matches!(fresh.history.attachment_bytes(&kept.id()).await, Err(Error::NotFound(_))),
+            matches!(
+                fresh.history.attachment_bytes(&kept.id()).await,
+                Err(Error::NotFound(_))
+            ),
             "{damage}"
         );
         if damage.len() != kept.len() {
@@ -268,7 +294,10 @@ async fn exports_hold_the_pictures_they_are_given() {
     fresh.send(&chat, &[picture(&shown), words("What is it?")]).await;
     fresh.send(&fresh.chat().await, &[picture(&other)]).await;
     let named = fresh.history.attachments_of(&chat).await.unwrap();
-    assert_eq!(named.iter().map(|one| one.sha256.clone()).collect::<Vec<_>>(), [shown.id()]);
+    assert_eq!(
+        named.iter().map(|one| one.sha256.clone()).collect::<Vec<_>>(),
+        [shown.id()]
+    );
     let pictures = ExportedPictures::from([(shown.id(), ("image/png".to_owned(), bytes("bare")))]);
     let markdown = fresh.history.export_markdown(&chat, &pictures).await.unwrap();
     assert!(
@@ -280,6 +309,10 @@ async fn exports_hold_the_pictures_they_are_given() {
         json["attachments"],
         json!({(shown.id()): {"media_type": "image/png", "base64": "YmFyZQ=="}})
     );
-    let without = fresh.history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap();
+    let without = fresh
+        .history
+        .export_markdown(&chat, &ExportedPictures::new())
+        .await
+        .unwrap();
     assert!(without.contains("*[image: a [cat]]*"), "{without}");
 }

@@ -1,7 +1,8 @@
 //! Editing, copying and deleting in the tree of a chat.
 
+use api::{AnswerState, DeleteScope, HistoryQuery, MemoryCut, Position, ScrollPlace};
 use history::Error;
-use protocol::{AnswerState, Content, DeleteScope, HistoryQuery, MemoryCut, Position, ScrollPlace};
+use protocol::Content;
 
 use crate::{asked, new_answer, part, words, Fresh};
 
@@ -42,7 +43,11 @@ async fn an_answer_is_written_over_beside_the_first_with_its_thought() {
         fresh.history.edit_answer(&turn.answer.id, "right").await,
         Err(Error::NoEdit)
     ));
-    fresh.history.finish(&turn.answer, crate::WRITER, &[1, 2]).await.unwrap();
+    fresh
+        .history
+        .finish(&turn.answer, crate::WRITER, &[1, 2])
+        .await
+        .unwrap();
 
     let edited = fresh.history.edit_answer(&turn.answer.id, "right").await.unwrap();
     let contents: Vec<Content> = edited.parts.iter().map(|part| part.content.clone()).collect();
@@ -55,7 +60,10 @@ async fn an_answer_is_written_over_beside_the_first_with_its_thought() {
         fresh.history.edit_answer(&turn.question.id, "x").await,
         Err(Error::NoEdit)
     ));
-    assert!(matches!(fresh.history.edit_answer("nothing", "x").await, Err(Error::NotFound(_))));
+    assert!(matches!(
+        fresh.history.edit_answer("nothing", "x").await,
+        Err(Error::NotFound(_))
+    ));
 }
 
 #[tokio::test]
@@ -74,11 +82,23 @@ async fn a_branch_that_is_deleted_lies_in_the_trash_and_comes_back_to_its_place(
         ["q1", "a1", "q2", "b2"],
         "the branch beside it is looked at"
     );
-    assert_eq!(fresh.history.message(&other).await.unwrap().siblings, std::slice::from_ref(&other));
+    assert_eq!(
+        fresh.history.message(&other).await.unwrap().siblings,
+        std::slice::from_ref(&other)
+    );
     assert_eq!(fresh.history.tree(&chat).await.unwrap().len(), 4);
-    assert!(fresh.revision(&chat).await > before, "other windows see that something changed");
     assert!(
-        fresh.history.search(&HistoryQuery::words("a3")).await.unwrap().hits.is_empty(),
+        fresh.revision(&chat).await > before,
+        "other windows see that something changed"
+    );
+    assert!(
+        fresh
+            .history
+            .search(&HistoryQuery::words("a3"))
+            .await
+            .unwrap()
+            .hits
+            .is_empty(),
         "what is deleted is not found"
     );
 
@@ -86,8 +106,15 @@ async fn a_branch_that_is_deleted_lies_in_the_trash_and_comes_back_to_its_place(
     assert_eq!(restored.id, chat);
     assert_eq!(fresh.shown(&chat).await, ["q1", "a1", "q2", "a2", "q3", "a3"]);
     assert_eq!(fresh.history.message(&a2).await.unwrap().siblings.len(), 2);
-    assert_eq!(fresh.history.chats().await.unwrap().len(), 1, "nothing is left of the trash");
-    assert!(matches!(fresh.history.restore_chat(&trash).await, Err(Error::NotFound(_))));
+    assert_eq!(
+        fresh.history.chats().await.unwrap().len(),
+        1,
+        "nothing is left of the trash"
+    );
+    assert!(matches!(
+        fresh.history.restore_chat(&trash).await,
+        Err(Error::NotFound(_))
+    ));
 }
 
 #[tokio::test]
@@ -101,7 +128,10 @@ async fn a_turn_in_the_middle_goes_without_what_follows_it() {
     fresh.history.set_memory_cut(&a2, Some(&cut)).await.unwrap();
     let trash = fresh.history.delete_message(&a2, DeleteScope::Turn).await.unwrap();
     assert_eq!(fresh.shown(&chat).await, ["q1", "a1", "q3", "a3"]);
-    assert_eq!(fresh.history.message(&q3).await.unwrap().parent.as_deref(), Some(a1.as_str()));
+    assert_eq!(
+        fresh.history.message(&q3).await.unwrap().parent.as_deref(),
+        Some(a1.as_str())
+    );
     assert_eq!(
         fresh.history.message(&a1).await.unwrap().memory_cut,
         Some(cut.clone()),
@@ -136,7 +166,7 @@ async fn messages_whose_place_is_gone_come_back_as_a_chat_of_their_own() {
     fresh.history.trash_chat(&chat).await.unwrap();
     assert_eq!(fresh.history.restore_chat(&middle).await.unwrap().id, middle);
     assert_eq!(fresh.shown(&middle).await, ["q2", "a2"]);
-    // What is purged takes nothing along that came back.
+    // A purge takes nothing along that came back.
     fresh.history.purge_trash(history::now() + 1).await.unwrap();
     assert_eq!(fresh.history.chats().await.unwrap().len(), 2);
 }
@@ -152,8 +182,14 @@ async fn nothing_is_deleted_edited_or_copied_while_an_answer_is_being_written() 
         assert!(matches!(deleted, Err(Error::Busy)));
     }
     assert!(matches!(fresh.history.edit_answer(&done, "x").await, Err(Error::Busy)));
-    assert!(matches!(fresh.history.fork_chat(&running, "copy").await, Err(Error::Busy)));
-    assert!(fresh.history.fork_chat(&done, "copy").await.is_ok(), "what has ended can be copied");
+    assert!(matches!(
+        fresh.history.fork_chat(&running, "copy").await,
+        Err(Error::Busy)
+    ));
+    assert!(
+        fresh.history.fork_chat(&done, "copy").await.is_ok(),
+        "what has ended can be copied"
+    );
 }
 
 #[tokio::test]
@@ -161,7 +197,11 @@ async fn a_copy_of_a_branch_is_a_chat_that_shares_nothing() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let [_, a1, _, a2, ..] = fresh.three_turns(&chat).await;
-    fresh.history.set_memory_cut(&a1, Some(&MemoryCut::default())).await.unwrap();
+    fresh
+        .history
+        .set_memory_cut(&a1, Some(&MemoryCut::default()))
+        .await
+        .unwrap();
     let copy = fresh.history.fork_chat(&a2, "q1, copied").await.unwrap();
     assert_eq!(copy.title, "q1, copied");
     assert_eq!(fresh.shown(&copy.id).await, ["q1", "a1", "q2", "a2"]);
@@ -172,7 +212,10 @@ async fn a_copy_of_a_branch_is_a_chat_that_shares_nothing() {
     assert_eq!(fresh.shown(&chat).await.len(), 6);
     fresh.history.trash_chat(&chat).await.unwrap();
     fresh.history.purge_trash(history::now() + 1).await.unwrap();
-    assert_eq!(fresh.shown(&copy.id).await, ["q1", "a1", "q2", "a2", "more", "still more"]);
+    assert_eq!(
+        fresh.shown(&copy.id).await,
+        ["q1", "a1", "q2", "a2", "more", "still more"]
+    );
 }
 
 #[tokio::test]
@@ -184,14 +227,18 @@ async fn a_turn_that_does_not_fit_is_taken_back_into_the_draft() {
         .begin_turn(&chat, &asked("long"), &Position::End, "long", &new_answer())
         .await
         .unwrap();
-    assert!(fresh.history.retract_turn(&turn.question, &turn.answer.id, "long").await.unwrap());
+    assert!(fresh
+        .history
+        .retract_turn(&turn.question, &turn.answer.id, "long")
+        .await
+        .unwrap());
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!(
         (view.messages.len(), view.draft, view.summary.title.as_str()),
         (0, asked("long"), "")
     );
 
-    // What was written meanwhile is not overwritten, and the branch before it is looked at again.
+    // A draft that was written meanwhile is not overwritten, and the branch before it is looked at again.
     fresh.turn(&chat, "q", "a").await;
     let turn = fresh
         .history
@@ -199,15 +246,27 @@ async fn a_turn_that_does_not_fit_is_taken_back_into_the_draft() {
         .await
         .unwrap();
     fresh.history.set_draft(&chat, &asked("newer")).await.unwrap();
-    assert!(fresh.history.retract_turn(&turn.question, &turn.answer.id, "long").await.unwrap());
-    assert!(!fresh.history.retract_turn(&turn.question, &turn.answer.id, "long").await.unwrap());
+    assert!(fresh
+        .history
+        .retract_turn(&turn.question, &turn.answer.id, "long")
+        .await
+        .unwrap());
+    assert!(!fresh
+        .history
+        .retract_turn(&turn.question, &turn.answer.id, "long")
+        .await
+        .unwrap());
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!((view.draft, view.summary.title.as_str()), (asked("newer"), "q"));
     assert_eq!(fresh.shown(&chat).await, ["q", "a"]);
 
     // An answer that says something stays, and so does one that has ended.
     let done = fresh.turn(&chat, "q2", "a2").await;
-    assert!(!fresh.history.retract_turn(&done.question, &done.answer.id, "long").await.unwrap());
+    assert!(!fresh
+        .history
+        .retract_turn(&done.question, &done.answer.id, "long")
+        .await
+        .unwrap());
 }
 
 #[tokio::test]

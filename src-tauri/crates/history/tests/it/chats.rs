@@ -1,7 +1,8 @@
 //! The sidebar, what a chat remembers, the trash.
 
+use api::{ChatSettings, ChatSummary, Position};
 use history::{Error, ExportedPictures, NewAnswer};
-use protocol::{ChatSettings, ChatSummary, ImageDetail, KvBits, Position, Sampling, Thinking};
+use protocol::{ImageDetail, KvBits, Sampling, Thinking};
 
 use crate::{asked, new_answer, Fresh};
 
@@ -49,8 +50,16 @@ async fn a_chat_remembers_its_settings_and_draft() {
         carried_summary: "Cats.".into(),
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
-    fresh.history.set_draft(&chat, &asked("half a thou\u{0}ght 猫")).await.unwrap();
-    fresh.history.rename_chat(&chat, "'); DROP TABLE chats; --").await.unwrap();
+    fresh
+        .history
+        .set_draft(&chat, &asked("half a thou\u{0}ght 猫"))
+        .await
+        .unwrap();
+    fresh
+        .history
+        .rename_chat(&chat, "'); DROP TABLE chats; --")
+        .await
+        .unwrap();
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!(view.settings, settings);
     assert_eq!(view.draft, asked("half a thou\u{0}ght 猫"));
@@ -126,7 +135,10 @@ async fn only_old_trash_is_purged_and_with_all_that_hangs_on_it() {
     fresh.history.trash_chat(&purged).await.unwrap();
     assert_eq!(fresh.history.purge_trash(history::now() - 1000).await.unwrap(), 0);
     assert_eq!(fresh.history.purge_trash(history::now() + 1).await.unwrap(), 1);
-    assert!(matches!(fresh.history.restore_chat(&purged).await, Err(Error::NotFound("chat"))));
+    assert!(matches!(
+        fresh.history.restore_chat(&purged).await,
+        Err(Error::NotFound("chat"))
+    ));
     assert!(matches!(
         fresh.history.message(&turn.answer.id).await,
         Err(Error::NotFound("message"))
@@ -147,7 +159,10 @@ async fn an_unknown_chat_is_not_found() {
         history.set_draft(nothing, &asked("x")).await,
         history.trash_chat(nothing).await,
         history.restore_chat(nothing).await.map(drop),
-        history.export_markdown(nothing, &ExportedPictures::new()).await.map(drop),
+        history
+            .export_markdown(nothing, &ExportedPictures::new())
+            .await
+            .map(drop),
         history.export_json(nothing, &ExportedPictures::new()).await.map(drop),
         history
             .begin_turn(nothing, &asked("x"), &Position::End, "x", &new_answer())

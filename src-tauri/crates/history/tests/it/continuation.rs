@@ -1,7 +1,8 @@
 //! Answers that are continued in their own row.
 
+use api::{AnswerState, Position, StoredMessage};
 use history::{AnswerDelta, ControlRequests, Error, History, PartDelta};
-use protocol::{AnswerState, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Position, StoredMessage, Usage};
+use protocol::{Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Usage};
 
 use crate::{asked, delta, new_answer, part, texts, words, Fresh, OWNER, WRITER};
 
@@ -13,7 +14,11 @@ async fn ended(fresh: &Fresh, chat: &str, state: AnswerState, finish_reason: Opt
         .await
         .unwrap()
         .answer;
-    fresh.history.append(&answer.id, WRITER, &delta("half", &[1, 2])).await.unwrap();
+    fresh
+        .history
+        .append(&answer.id, WRITER, &delta("half", &[1, 2]))
+        .await
+        .unwrap();
     fresh.history.request_stop(&answer.id).await.unwrap();
     fresh.history.request_answer_now(&answer.id).await.unwrap();
     answer = fresh.history.message(&answer.id).await.unwrap();
@@ -70,9 +75,16 @@ async fn an_answer_that_ended_early_is_continued_with_all_it_holds() {
         };
         assert_eq!(now, expected);
         let running = fresh.history.running().await.unwrap();
-        assert_eq!((running[0].id.as_str(), running[0].owner.as_str()), (now.id.as_str(), OWNER));
-        // What was wanted of the last writer is not wanted of this one.
-        let requests = fresh.history.append(&now.id, OWNER, &delta(" and half", &[3])).await.unwrap();
+        assert_eq!(
+            (running[0].id.as_str(), running[0].owner.as_str()),
+            (now.id.as_str(), OWNER)
+        );
+        // Requests to the last writer do not hold for this one.
+        let requests = fresh
+            .history
+            .append(&now.id, OWNER, &delta(" and half", &[3]))
+            .await
+            .unwrap();
         assert_eq!(requests, ControlRequests::default());
         assert_eq!(fresh.history.message(&now.id).await.unwrap().text(), "half and half");
         assert_eq!(fresh.history.tokens(&now.id).await.unwrap(), [1, 2, 3]);
@@ -93,7 +105,8 @@ async fn an_answer_that_ended_early_is_continued_with_all_it_holds() {
 async fn only_the_last_early_ended_answer_of_the_branch_in_view_is_continued() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let refused = |result: Result<StoredMessage, Error>| assert!(matches!(result, Err(Error::CannotContinue)), "{result:?}");
+    let refused =
+        |result: Result<StoredMessage, Error>| assert!(matches!(result, Err(Error::CannotContinue)), "{result:?}");
     let stopped = ended(&fresh, &chat, AnswerState::Stopped, Some(FinishReason::Cancelled)).await;
     let question = stopped.parent.clone().unwrap();
     refused(fresh.history.continue_answer(&question, OWNER).await);
@@ -108,8 +121,14 @@ async fn only_the_last_early_ended_answer_of_the_branch_in_view_is_continued() {
     // Another answer of the chat is being written, out of sight.
     let running = fresh.history.begin_answer(&question, &new_answer()).await.unwrap();
     fresh.history.show_branch(&stopped.id).await.unwrap();
-    assert!(matches!(fresh.history.continue_answer(&stopped.id, OWNER).await, Err(Error::Busy)));
-    assert_eq!(fresh.history.message(&stopped.id).await.unwrap().state, AnswerState::Stopped);
+    assert!(matches!(
+        fresh.history.continue_answer(&stopped.id, OWNER).await,
+        Err(Error::Busy)
+    ));
+    assert_eq!(
+        fresh.history.message(&stopped.id).await.unwrap().state,
+        AnswerState::Stopped
+    );
     fresh.history.finish(&running, WRITER, &[]).await.unwrap();
 }
 
@@ -119,16 +138,40 @@ async fn an_answer_is_continuable_if_it_ended_early_with_words_and_more_could_co
     let error = |code| Some(protocol::Error::new(code, "failed"));
     let length = |rule| (AnswerState::Complete, Some(FinishReason::Length), Some(rule), None);
     let cases = [
-        (true, "half", (AnswerState::Stopped, Some(FinishReason::Cancelled), None, None)),
+        (
+            true,
+            "half",
+            (AnswerState::Stopped, Some(FinishReason::Cancelled), None, None),
+        ),
         (true, "half", (AnswerState::Interrupted, None, None, None)),
-        (true, "half", (AnswerState::Failed, None, None, error(ErrorCode::Engine))),
+        (
+            true,
+            "half",
+            (AnswerState::Failed, None, None, error(ErrorCode::Engine)),
+        ),
         (true, "half", length(EndedBy::TokenLimit)),
-        (false, "", (AnswerState::Stopped, Some(FinishReason::Cancelled), None, None)),
-        (false, "half", (AnswerState::Failed, None, None, error(ErrorCode::ContextFull))),
-        (false, "half", (AnswerState::Failed, None, None, error(ErrorCode::BadRequest))),
+        (
+            false,
+            "",
+            (AnswerState::Stopped, Some(FinishReason::Cancelled), None, None),
+        ),
+        (
+            false,
+            "half",
+            (AnswerState::Failed, None, None, error(ErrorCode::ContextFull)),
+        ),
+        (
+            false,
+            "half",
+            (AnswerState::Failed, None, None, error(ErrorCode::BadRequest)),
+        ),
         (false, "half", length(EndedBy::Context)),
         (false, "half", length(EndedBy::Repetition)),
-        (false, "half", (AnswerState::Complete, Some(FinishReason::Stop), None, None)),
+        (
+            false,
+            "half",
+            (AnswerState::Complete, Some(FinishReason::Stop), None, None),
+        ),
     ];
     for (continuable, text, (state, finish_reason, ended_by, error)) in cases {
         let chat = fresh.chat().await;
@@ -145,7 +188,10 @@ async fn an_answer_is_continuable_if_it_ended_early_with_words_and_more_could_co
         (answer.state, answer.finish_reason, answer.ended_by, answer.error) = (state, finish_reason, ended_by, error);
         let answer = fresh.history.finish(&answer, WRITER, &[]).await.unwrap();
         assert_eq!(answer.continuable, continuable, "{answer:?}");
-        assert_eq!(fresh.history.chat(&chat).await.unwrap().messages[1].continuable, continuable);
+        assert_eq!(
+            fresh.history.chat(&chat).await.unwrap().messages[1].continuable,
+            continuable
+        );
         assert_eq!(
             fresh.history.continue_answer(&answer.id, OWNER).await.is_ok(),
             continuable,
@@ -180,7 +226,11 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
     let kinds: Vec<Content> = stored.parts.iter().map(|part| part.content.clone()).collect();
     assert_eq!(kinds, [thought, words("lf")]);
     assert_eq!((stored.parts[1].started_at, stored.parts[1].ended_at), (30, 50));
-    assert_eq!(stored.thinking_tokens, Some(3), "a delta that counted none keeps the count");
+    assert_eq!(
+        stored.thinking_tokens,
+        Some(3),
+        "a delta that counted none keeps the count"
+    );
     assert_eq!(fresh.history.tokens(&answer).await.unwrap(), [1, 2, 3, 4]);
 }
 
@@ -188,7 +238,9 @@ async fn what_the_tokens_say_replaces_what_was_stored() {
 async fn a_kill_while_an_answer_is_continued_leaves_it_as_it_was_or_as_it_is() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let answer = ended(&fresh, &chat, AnswerState::Stopped, Some(FinishReason::Cancelled)).await.id;
+    let answer = ended(&fresh, &chat, AnswerState::Stopped, Some(FinishReason::Cancelled))
+        .await
+        .id;
     let log_path = fresh.path().with_extension("sqlite-wal");
     let begun = std::fs::metadata(&log_path).unwrap().len() as usize;
     fresh.history.continue_answer(&answer, OWNER).await.unwrap();
@@ -216,7 +268,11 @@ async fn a_kill_while_an_answer_is_continued_leaves_it_as_it_was_or_as_it_is() {
         }
         seen.insert((format!("{:?}", message.state), tokens.len()));
     }
-    let expected = [("Stopped".to_owned(), 2), ("Streaming".into(), 2), ("Streaming".into(), 3)];
+    let expected = [
+        ("Stopped".to_owned(), 2),
+        ("Streaming".into(), 2),
+        ("Streaming".into(), 3),
+    ];
     assert!(seen.iter().eq(&expected), "{seen:?}");
 }
 
@@ -250,7 +306,11 @@ async fn a_file_of_version_1_opens_with_all_it_holds_and_its_answers_are_continu
     let tokens = history.tokens(&running.id).await.unwrap();
     let before = history.continue_answer(&running.id, OWNER).await.unwrap();
     let said = before.text();
-    assert!(said.starts_with("1, 2, 3, ") && tokens.len() == 117, "{said} {}", tokens.len());
+    assert!(
+        said.starts_with("1, 2, 3, ") && tokens.len() == 117,
+        "{said} {}",
+        tokens.len()
+    );
     let mut more = delta("and so on", &[9]);
     more.thinking_tokens = Some(0);
     history.append(&running.id, OWNER, &more).await.unwrap();

@@ -1,7 +1,8 @@
 //! Chats as texts of the user's own.
 
+use api::{AnswerState, ChatSettings, Part, Position, StoredMessage};
 use history::ExportedPictures;
-use protocol::{AnswerState, ChatSettings, Content, Part, Position, StoredMessage};
+use protocol::Content;
 
 use crate::{asked, new_answer, words, Fresh, WRITER};
 
@@ -44,7 +45,11 @@ async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
     fresh.history.finish(&answer, WRITER, &[]).await.unwrap();
     let expected = "# Sums\n\n## Instructions\n\nBe brief.\n\n## You\n\nWhat is 1+1?\n\n## pebble\n\n> **Thought for 12 s**\n>\n> one\n> \n> and one\n\n**2**\n";
     assert_eq!(
-        fresh.history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap(),
+        fresh
+            .history
+            .export_markdown(&chat, &ExportedPictures::new())
+            .await
+            .unwrap(),
         expected
     );
 }
@@ -55,7 +60,11 @@ async fn json_holds_every_branch_and_reads_back() {
     let chat = fresh.chat().await;
     let turn = fresh.turn(&chat, "q", "a").await;
     let sibling = fresh.sibling(&turn.question.id, "a'").await;
-    let export = fresh.history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
+    let export = fresh
+        .history
+        .export_json(&chat, &ExportedPictures::new())
+        .await
+        .unwrap();
     let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
     assert_eq!(messages, fresh.history.tree(&chat).await.unwrap());
     assert_eq!(messages.len(), 3);

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use api::{ChatWindowState, Position};
 use history::{Error, History};
-use protocol::ChatWindowState;
-use protocol::Position;
 use sqlx::Connection;
 
 use crate::{asked, delta, new_answer, texts, Fresh, WRITER};
@@ -69,7 +68,9 @@ async fn a_destroyed_page_is_reported_as_damage() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     for _ in 0..50 {
-        fresh.turn(&chat, &"question ".repeat(100), &"answer ".repeat(300)).await;
+        fresh
+            .turn(&chat, &"question ".repeat(100), &"answer ".repeat(300))
+            .await;
     }
     fresh.history.close().await;
     let mut bytes = std::fs::read(fresh.path()).unwrap();
@@ -88,8 +89,13 @@ async fn a_destroyed_page_is_reported_as_damage() {
 async fn a_file_of_a_newer_version_is_refused_unchanged() {
     let fresh = Fresh::new().await;
     fresh.history.close().await;
-    let mut connection = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
-    sqlx::query("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
+    let mut connection = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
+    sqlx::query("PRAGMA user_version = 99")
+        .execute(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
     let before = std::fs::read(fresh.path()).unwrap();
     let error = reason(History::open(&fresh.path()).await.unwrap_err());
@@ -125,10 +131,16 @@ async fn what_was_written_is_there_without_a_close() {
         .append(&turn.answer.id, WRITER, &delta("half an ans", &[1, 2]))
         .await
         .unwrap();
-    let Fresh { folder: _folder, history } = fresh;
+    let Fresh {
+        folder: _folder,
+        history,
+    } = fresh;
     drop(history);
     let again = History::open(&path).await.unwrap();
-    assert_eq!(texts(&again.chat(&chat).await.unwrap().messages), ["a", "b", "c", "half an ans"]);
+    assert_eq!(
+        texts(&again.chat(&chat).await.unwrap().messages),
+        ["a", "b", "c", "half an ans"]
+    );
     assert_eq!(again.tokens(&turn.answer.id).await.unwrap(), [1, 2]);
 }
 
@@ -158,7 +170,11 @@ async fn a_kill_at_any_moment_leaves_a_readable_file_with_a_beginning_of_the_tex
     for i in 0..30 {
         let piece = format!("piece {i} 猫 ");
         whole.push_str(&piece);
-        fresh.history.append(&turn.answer.id, WRITER, &delta(&piece, &[i])).await.unwrap();
+        fresh
+            .history
+            .append(&turn.answer.id, WRITER, &delta(&piece, &[i]))
+            .await
+            .unwrap();
     }
     let length = std::fs::metadata(&log_path).unwrap().len() as usize;
     let mut seen = 0;
@@ -166,7 +182,10 @@ async fn a_kill_at_any_moment_leaves_a_readable_file_with_a_beginning_of_the_tex
         let (_folder, history) = after_a_kill(&fresh.path(), cut).await;
         let text = history.message(&turn.answer.id).await.unwrap().text();
         assert!(whole.starts_with(&text) && text.len() >= seen, "{text}");
-        assert_eq!(history.tokens(&turn.answer.id).await.unwrap().len(), text.matches("piece").count());
+        assert_eq!(
+            history.tokens(&turn.answer.id).await.unwrap().len(),
+            text.matches("piece").count()
+        );
         seen = text.len();
     }
     assert_eq!(seen, whole.len());
@@ -186,7 +205,10 @@ async fn two_users_that_write_at_once_both_succeed() {
                     .await
                     .unwrap();
                 for i in 0..50 {
-                    history.append(&turn.answer.id, WRITER, &delta("x", &[i])).await.unwrap();
+                    history
+                        .append(&turn.answer.id, WRITER, &delta("x", &[i]))
+                        .await
+                        .unwrap();
                 }
                 turn.answer.id
             }));
@@ -195,7 +217,10 @@ async fn two_users_that_write_at_once_both_succeed() {
     for task in tasks {
         let message = task.await.unwrap();
         assert_eq!(other.message(&message).await.unwrap().text(), "x".repeat(50));
-        assert_eq!(fresh.history.tokens(&message).await.unwrap(), (0..50).collect::<Vec<u32>>());
+        assert_eq!(
+            fresh.history.tokens(&message).await.unwrap(),
+            (0..50).collect::<Vec<u32>>()
+        );
     }
 }
 

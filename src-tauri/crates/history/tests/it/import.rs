@@ -1,7 +1,8 @@
 //! Chats out of files and into them: ours as they were, other programs' by what is publicly known of their shapes.
 
+use api::{ChatSettings, Position};
 use history::{exported_together, page, read_import, Error, ExportedPictures, ImportFormat};
-use protocol::{ChatSettings, Content, ImageBytes, Position, Role};
+use protocol::{Content, ImageBytes, Role};
 use serde_json::{json, Value};
 
 use crate::{asked, new_answer, texts, words, Fresh};
@@ -16,7 +17,7 @@ async fn take(fresh: &Fresh, value: &Value) -> (ImportFormat, usize) {
     (format, fresh.history.import(file).await.unwrap().chats)
 }
 
-/// Who says what on the branch of the only chat.
+/// The roles and texts on the branch of the only chat.
 async fn said(fresh: &Fresh) -> Vec<(Role, String)> {
     let id = fresh.history.chats().await.unwrap()[0].id.clone();
     let messages = fresh.history.chat(&id).await.unwrap().messages;
@@ -27,7 +28,11 @@ async fn said(fresh: &Fresh) -> Vec<(Role, String)> {
 async fn what_was_exported_is_imported_as_it_was() {
     let fresh = Fresh::new().await;
     let picture = ImageBytes::from(b"bytes that are only kept".to_vec());
-    let kept = fresh.history.add_attachment(&picture, "image/png", (3, 4)).await.unwrap();
+    let kept = fresh
+        .history
+        .add_attachment(&picture, "image/png", (3, 4))
+        .await
+        .unwrap();
     let image = Content::Image {
         attachment: kept.sha256.clone(),
         media_type: "image/png".into(),
@@ -39,11 +44,19 @@ async fn what_was_exported_is_imported_as_it_was() {
     let mut exports = Vec::new();
     for number in 0..3 {
         let chat = fresh.chat().await;
-        let turn = fresh.turn(&chat, &format!("question {number}\u{0} 猫"), "an answer").await;
+        let turn = fresh
+            .turn(&chat, &format!("question {number}\u{0} 猫"), "an answer")
+            .await;
         fresh.sibling(&turn.question.id, "another answer").await;
         let mut second = fresh
             .history
-            .begin_turn(&chat, &[image.clone(), words("look")], &Position::End, "", &new_answer())
+            .begin_turn(
+                &chat,
+                &[image.clone(), words("look")],
+                &Position::End,
+                "",
+                &new_answer(),
+            )
             .await
             .unwrap();
         fresh.end(&mut second.answer, "a boat").await;
@@ -70,14 +83,22 @@ async fn what_was_exported_is_imported_as_it_was() {
         assert_eq!(&imported, export);
     }
     // Again changes nothing, and a copy whose messages are taken gets others.
-    let again = other.history.import(read_import(&bytes(&together)).unwrap()).await.unwrap();
+    let again = other
+        .history
+        .import(read_import(&bytes(&together)).unwrap())
+        .await
+        .unwrap();
     assert_eq!((again.chats, again.already_here), (0, 3));
     let mut copy = exports[0].clone();
     copy["chat"]["id"] = "another".into();
     assert_eq!(take(&other, &copy).await.1, 1);
     let (first, second) = (
         other.history.chat("another").await.unwrap(),
-        other.history.chat(exports[0]["chat"]["id"].as_str().unwrap()).await.unwrap(),
+        other
+            .history
+            .chat(exports[0]["chat"]["id"].as_str().unwrap())
+            .await
+            .unwrap(),
     );
     assert_eq!(texts(&first.messages), texts(&second.messages));
 }
@@ -138,7 +159,10 @@ async fn claudes_messages_are_taken_with_thoughts_and_texts_of_files() {
     let fresh = Fresh::new().await;
     assert_eq!(take(&fresh, &conversations).await, (ImportFormat::Claude, 1));
     let said = said(&fresh).await;
-    assert_eq!(said[0].1, "[file: a.txt]\n\n```\nwords\n```\n\n[file: b.png]\n\nRead this");
+    assert_eq!(
+        said[0].1,
+        "[file: a.txt]\n\n```\nwords\n```\n\n[file: b.png]\n\nRead this"
+    );
     assert_eq!(said[1], (Role::Assistant, "Old form".to_owned()));
     let tree = fresh.history.tree("c1").await.unwrap();
     assert!(matches!(&tree[1].parts[0].content, Content::Thinking { text } if text == "hm"));
@@ -234,8 +258,17 @@ async fn a_page_holds_everything_and_runs_nothing() {
     let evil = "</section><script>alert(1)</script><img src=x onerror=alert(1)> \"'&\n```html\n<b>code</b>\n```\nend";
     fresh.turn(&chat, evil, evil).await;
     fresh.history.rename_chat(&chat, "<title>").await.unwrap();
-    let article = fresh.history.export_html(&chat, &ExportedPictures::new()).await.unwrap();
+    let article = fresh
+        .history
+        .export_html(&chat, &ExportedPictures::new())
+        .await
+        .unwrap();
     let page = page(&[("<title>".into(), article.clone()), ("b".into(), article)]);
-    assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("<b>") && page.contains("default-src 'none'"));
+    assert!(
+        !page.contains("<script")
+            && !page.contains("<img")
+            && !page.contains("<b>")
+            && page.contains("default-src 'none'")
+    );
     assert!(page.contains("<pre><code>&lt;b&gt;code&lt;/b&gt;\n</code></pre>") && page.contains("href=\"#chat-1\""));
 }

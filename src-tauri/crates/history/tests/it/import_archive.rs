@@ -93,7 +93,10 @@ fn hostile_archives_are_refused_with_a_sentence() {
         (zip(&[("conversations.json", b"")]), "is no JSON"),
         (zip(&[("conversations.json", b"[]")]), "no export of"),
         (
-            zip(&[("a/conversations.json", json.as_bytes()), ("b/conversations.json", json.as_bytes())]),
+            zip(&[
+                ("a/conversations.json", json.as_bytes()),
+                ("b/conversations.json", json.as_bytes()),
+            ]),
             "of the same name",
         ),
         (good[..good.len() - 30].to_vec(), "not fetched to its end"),
@@ -102,7 +105,10 @@ fn hostile_archives_are_refused_with_a_sentence() {
     ];
     for (file, said) in cases {
         let error = refusal(&file);
-        assert!(error.contains(said) && error.ends_with("Nothing was changed"), "{said}: {error}");
+        assert!(
+            error.contains(said) && error.ends_with("Nothing was changed"),
+            "{said}: {error}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a window reads of a long chat, and what tells it that it need not read it again.
+//! The part of a long chat that a window reads, and the revision that saves it from reading again.
 
+use api::ScrollPlace;
 use history::Error;
-use protocol::ScrollPlace;
 
 use crate::{delta, texts, Fresh, WRITER};
 
@@ -26,7 +26,7 @@ async fn a_long_chat_is_read_from_its_end_and_the_rest_apart() {
     assert!(matches!(unknown, Err(Error::NotFound("message"))), "{unknown:?}");
     assert_eq!(newest(100).await, whole);
 
-    // What reaches beyond the place that it was scrolled to, and nothing more for a place that is gone.
+    // Messages beyond the place that it was scrolled to, and nothing more for a place that is gone.
     let place = |message: &str| ScrollPlace {
         message: message.into(),
         offset: 0.0,
@@ -37,7 +37,11 @@ async fn a_long_chat_is_read_from_its_end_and_the_rest_apart() {
         .await
         .unwrap();
     assert_eq!(newest(3).await.messages, whole.messages[4..]);
-    fresh.history.set_scroll_place(&chat, Some(&place("gone"))).await.unwrap();
+    fresh
+        .history
+        .set_scroll_place(&chat, Some(&place("gone")))
+        .await
+        .unwrap();
     assert_eq!(newest(3).await.messages, whole.messages[9..]);
     let empty = fresh.chat().await;
     assert_eq!(fresh.history.newest_of_chat(&empty, 3).await.unwrap().messages, []);
@@ -56,10 +60,14 @@ async fn a_turn_tells_which_state_of_the_chat_it_was_added_to_and_its_end_is_one
         seen = revision().await;
         assert_eq!(seen, turn.revision + 1);
     }
-    // What grows, and the title that is written, change nothing of what was counted.
+    // A growing answer and a new title do not change the revision.
     let answer = fresh.streaming_answer(&chat).await;
     let begun = revision().await;
-    fresh.history.append(&answer, WRITER, &delta("more", &[1])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, WRITER, &delta("more", &[1]))
+        .await
+        .unwrap();
     fresh.history.rename_chat(&chat, "Another").await.unwrap();
     fresh.history.mark_read(&chat).await.unwrap();
     assert_eq!(revision().await, begun);

@@ -8,13 +8,13 @@ mod chats;
 mod continuation;
 mod export;
 mod file;
-mod folder_files;
 mod import;
 mod import_archive;
-mod keeping;
+mod library;
 mod long_chats;
 mod messages;
 mod migration;
+mod project_files;
 mod repair;
 mod search;
 mod settings;
@@ -24,8 +24,9 @@ mod two_processes;
 
 use std::path::PathBuf;
 
+use api::{AnswerState, ChatSettings, Part, Position, StoredMessage, Turn};
 use history::{AnswerDelta, History, NewAnswer, PartDelta};
-use protocol::{AnswerState, ChatSettings, Content, FinishReason, Part, Position, StoredMessage, Turn};
+use protocol::{Content, FinishReason};
 use tempfile::TempDir;
 
 /// A process that takes an answer over.
@@ -52,7 +53,12 @@ impl Fresh {
     }
 
     async fn chat(&self) -> String {
-        self.history.create_chat(&ChatSettings::default()).await.unwrap().summary.id
+        self.history
+            .create_chat(&ChatSettings::default())
+            .await
+            .unwrap()
+            .summary
+            .id
     }
 
     /// A question and its finished answer.

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use api::{AnswerState, ChatSettings, Part, Position};
 use history::{AnswerDelta, ControlRequests, Error, PartDelta};
 use protocol::{
-    AnswerState, ChatSettings, Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Part, Position, Role, SpeculationUsage,
-    Thinking, Timing, ToolCall, Usage,
+    Content, EndedBy, ErrorCode, FinishReason, Notice, NoticeCode, Role, SpeculationUsage, Thinking, Timing, ToolCall,
+    Usage,
 };
 use sqlx::Connection;
 
@@ -18,7 +19,13 @@ async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
     fresh.history.set_draft(&chat, &asked("What is")).await.unwrap();
     let turn = fresh
         .history
-        .begin_turn(&chat, &asked(" What is 1+1? "), &Position::End, "What is 1+1?", &new_answer())
+        .begin_turn(
+            &chat,
+            &asked(" What is 1+1? "),
+            &Position::End,
+            "What is 1+1?",
+            &new_answer(),
+        )
         .await
         .unwrap();
     assert_eq!(turn.question.text(), " What is 1+1? ");
@@ -26,7 +33,10 @@ async fn a_turn_stores_the_question_and_an_empty_answer_below_it() {
         (turn.question.role, turn.question.state, turn.question.parent),
         (Role::User, AnswerState::Complete, None)
     );
-    assert_eq!((turn.answer.role, turn.answer.state), (Role::Assistant, AnswerState::Streaming));
+    assert_eq!(
+        (turn.answer.role, turn.answer.state),
+        (Role::Assistant, AnswerState::Streaming)
+    );
     assert_eq!(turn.answer.parent.as_ref(), Some(&turn.question.id));
     assert!(turn.answer.parts.is_empty());
     let view = fresh.history.chat(&chat).await.unwrap();
@@ -85,7 +95,7 @@ async fn two_answers_may_be_written_at_once_and_nothing_beside_them() {
     assert_eq!((&first.siblings, &second.siblings), (&ids, &ids));
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!(view.messages.last().unwrap().id, first.id, "the first is looked at");
-    let beside = |view: &protocol::ChatView| view.beside.iter().map(|message| message.id.clone()).collect::<Vec<_>>();
+    let beside = |view: &api::ChatView| view.beside.iter().map(|message| message.id.clone()).collect::<Vec<_>>();
     assert_eq!(beside(&view), std::slice::from_ref(&second.id));
 
     // As long as one of them is written, nothing else begins: not after the first alone has ended either.
@@ -112,7 +122,10 @@ async fn two_answers_may_be_written_at_once_and_nothing_beside_them() {
     assert!(beside(&fresh.history.chat(&chat).await.unwrap()).is_empty());
     fresh.turn(&chat, "more", "answer").await;
     assert_eq!(fresh.history.show_branch(&second.id).await.unwrap(), chat);
-    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["question", "b"]);
+    assert_eq!(
+        texts(&fresh.history.chat(&chat).await.unwrap().messages),
+        ["question", "b"]
+    );
 }
 
 #[tokio::test]
@@ -126,20 +139,29 @@ async fn another_answer_is_a_sibling_and_nothing_is_overwritten() {
     assert_eq!(texts(&view.messages), ["q1", "a1'"]);
     let siblings = vec![first.answer.id.clone(), sibling.id.clone()];
     assert_eq!(view.messages[1].siblings, siblings);
-    assert_eq!(fresh.history.message(&first.answer.id).await.unwrap().siblings, siblings);
+    assert_eq!(
+        fresh.history.message(&first.answer.id).await.unwrap().siblings,
+        siblings
+    );
     assert_eq!(
         fresh.history.message(&first.question.id).await.unwrap().siblings,
         std::slice::from_ref(&first.question.id)
     );
 
     assert_eq!(fresh.history.show_branch(&first.answer.id).await.unwrap(), chat);
-    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["q1", "a1", "q2", "a2"]);
+    assert_eq!(
+        texts(&fresh.history.chat(&chat).await.unwrap().messages),
+        ["q1", "a1", "q2", "a2"]
+    );
     fresh.history.show_branch(&sibling.id).await.unwrap();
     assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["q1", "a1'"]);
     // Of the whole tree the newest end is shown.
     fresh.turn(&chat, "q3", "a3").await;
     fresh.history.show_branch(&first.question.id).await.unwrap();
-    assert_eq!(texts(&fresh.history.chat(&chat).await.unwrap().messages), ["q1", "a1'", "q3", "a3"]);
+    assert_eq!(
+        texts(&fresh.history.chat(&chat).await.unwrap().messages),
+        ["q1", "a1'", "q3", "a3"]
+    );
 }
 
 #[tokio::test]
@@ -268,7 +290,11 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
         .await
         .unwrap()
         .answer;
-    fresh.history.append(&answer.id, WRITER, &delta("partly", &[1, 2])).await.unwrap();
+    fresh
+        .history
+        .append(&answer.id, WRITER, &delta("partly", &[1, 2]))
+        .await
+        .unwrap();
     answer.parts = vec![Part {
         content: words("partly and wholly"),
         started_at: 5,
@@ -310,7 +336,10 @@ async fn the_end_replaces_the_growth_and_keeps_every_field() {
     assert_eq!(fresh.history.finish(&answer, WRITER, &[1, 2, 3]).await.unwrap(), answer);
     assert_eq!(fresh.history.message(&answer.id).await.unwrap(), answer);
     let settings = answer.settings.as_ref().unwrap();
-    assert_eq!((settings.model.as_deref(), settings.thinking_budget), (Some("pebble"), Some(20)));
+    assert_eq!(
+        (settings.model.as_deref(), settings.thinking_budget),
+        (Some("pebble"), Some(20))
+    );
     assert_eq!(fresh.history.tokens(&answer.id).await.unwrap(), [1, 2, 3]);
     assert!(matches!(
         fresh.history.append(&answer.id, WRITER, &delta("late", &[])).await,
@@ -323,7 +352,9 @@ async fn an_error_that_only_a_later_version_knows_still_says_what_happened() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.turn(&chat, "question", "half").await.answer;
-    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
     let later = r#"{"code": "too_warm", "arguments": {"degrees": 99}, "message": "too warm to think", "cause": "sun"}"#;
     sqlx::query("UPDATE messages SET state = 'failed', error = ?1 WHERE id = ?2")
         .bind(later)
@@ -356,9 +387,20 @@ async fn any_text_is_stored_as_it_is() {
             .await
             .unwrap();
         assert_eq!(turn.question.text(), text);
-        fresh.history.append(&turn.answer.id, WRITER, &delta(text, &[])).await.unwrap();
-        fresh.history.append(&turn.answer.id, WRITER, &delta(text, &[])).await.unwrap();
-        assert_eq!(fresh.history.message(&turn.answer.id).await.unwrap().text(), text.repeat(2));
+        fresh
+            .history
+            .append(&turn.answer.id, WRITER, &delta(text, &[]))
+            .await
+            .unwrap();
+        fresh
+            .history
+            .append(&turn.answer.id, WRITER, &delta(text, &[]))
+            .await
+            .unwrap();
+        assert_eq!(
+            fresh.history.message(&turn.answer.id).await.unwrap().text(),
+            text.repeat(2)
+        );
         fresh.end(&mut turn.answer, text).await;
     }
     let messages = fresh.history.chat(&chat).await.unwrap().messages;
@@ -377,7 +419,9 @@ async fn a_chat_of_two_thousand_messages_is_read_and_purged_in_a_moment() {
     let read = begun.elapsed();
     assert_eq!(messages.len(), 2000);
     assert_eq!(messages[1998].text(), "question 999");
-    assert!(messages.windows(2).all(|pair| pair[1].parent.as_ref() == Some(&pair[0].id)));
+    assert!(messages
+        .windows(2)
+        .all(|pair| pair[1].parent.as_ref() == Some(&pair[0].id)));
     // One query per message would take several times as long, even on a slow computer.
     assert!(read < Duration::from_millis(500), "{read:?}");
     fresh.history.trash_chat(&chat).await.unwrap();
@@ -391,16 +435,27 @@ async fn only_an_answer_whose_owner_stayed_silent_is_interrupted() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
-    fresh.history.append(&answer, WRITER, &delta("half", &[1])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, WRITER, &delta("half", &[1]))
+        .await
+        .unwrap();
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert_eq!((&seen.id, &seen.chat, seen.owner.as_str()), (&answer, &chat, WRITER));
     tokio::time::sleep(Duration::from_millis(2)).await;
-    fresh.history.append(&answer, WRITER, &AnswerDelta::default()).await.unwrap();
+    fresh
+        .history
+        .append(&answer, WRITER, &AnswerDelta::default())
+        .await
+        .unwrap();
     assert!(!fresh.history.interrupt(&seen).await.unwrap());
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert!(fresh.history.interrupt(&seen).await.unwrap());
     let message = fresh.history.message(&answer).await.unwrap();
-    assert_eq!((message.state, message.text().as_str()), (AnswerState::Interrupted, "half"));
+    assert_eq!(
+        (message.state, message.text().as_str()),
+        (AnswerState::Interrupted, "half")
+    );
     assert!(fresh.history.running().await.unwrap().is_empty());
 }
 
@@ -409,7 +464,11 @@ async fn an_answer_that_another_process_took_over_is_written_by_that_one_alone()
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
-    fresh.history.append(&answer, WRITER, &delta("half", &[1])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, WRITER, &delta("half", &[1]))
+        .await
+        .unwrap();
     let mut whole = fresh.history.message(&answer).await.unwrap();
     let seen = fresh.history.running().await.unwrap().pop().unwrap();
     assert!(fresh.history.interrupt(&seen).await.unwrap());
@@ -419,7 +478,11 @@ async fn an_answer_that_another_process_took_over_is_written_by_that_one_alone()
     whole.state = AnswerState::Complete;
     let late = fresh.history.finish(&whole, WRITER, &[1, 2]).await;
     assert!(matches!(late, Err(Error::NotFound(_))), "{late:?}");
-    fresh.history.append(&answer, OWNER, &delta(" and half", &[3])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, OWNER, &delta(" and half", &[3]))
+        .await
+        .unwrap();
     assert_eq!(fresh.history.message(&answer).await.unwrap().text(), "half and half");
     assert_eq!(fresh.history.tokens(&answer).await.unwrap(), [1, 3]);
 }
@@ -434,7 +497,10 @@ async fn an_answer_whose_owner_was_only_slow_is_stored_whole() {
     let mut whole = fresh.history.message(&answer).await.unwrap();
     (whole.parts, whole.state) = (vec![part(words("all of it"))], AnswerState::Complete);
     let stored = fresh.history.finish(&whole, WRITER, &[1, 2]).await.unwrap();
-    assert_eq!((stored.state, stored.text().as_str()), (AnswerState::Complete, "all of it"));
+    assert_eq!(
+        (stored.state, stored.text().as_str()),
+        (AnswerState::Complete, "all of it")
+    );
 }
 
 #[tokio::test]
@@ -443,12 +509,20 @@ async fn a_stop_that_another_process_asks_for_reaches_the_owner() {
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
     assert_eq!(
-        fresh.history.append(&answer, WRITER, &AnswerDelta::default()).await.unwrap(),
+        fresh
+            .history
+            .append(&answer, WRITER, &AnswerDelta::default())
+            .await
+            .unwrap(),
         ControlRequests::default()
     );
     let other = history::History::open(&fresh.path()).await.unwrap();
     other.request_stop(&answer).await.unwrap();
-    let requests = fresh.history.append(&answer, WRITER, &AnswerDelta::default()).await.unwrap();
+    let requests = fresh
+        .history
+        .append(&answer, WRITER, &AnswerDelta::default())
+        .await
+        .unwrap();
     assert_eq!((requests.stop, requests.answer_now), (true, false));
     other.request_answer_now(&answer).await.unwrap();
     assert!(
@@ -472,7 +546,10 @@ async fn an_unknown_message_is_not_found() {
         history.message("nothing").await.map(drop),
         history.branch("nothing").await.map(drop),
         history.begin_answer("nothing", &new_answer()).await.map(drop),
-        history.append("nothing", WRITER, &AnswerDelta::default()).await.map(drop),
+        history
+            .append("nothing", WRITER, &AnswerDelta::default())
+            .await
+            .map(drop),
         history.finish(&unknown, WRITER, &[]).await.map(drop),
         history.request_stop("nothing").await,
         history.request_answer_now("nothing").await,

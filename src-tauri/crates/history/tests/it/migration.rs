@@ -1,13 +1,13 @@
 //! Files of earlier versions open with all that they hold.
 //!
-//! `fixtures/version_2.sqlite` was written by commit 31c55d0, through its `chat` room with the scripted engine of `protocol::fake`:
-//! branches, an edited question, thoughts, a tool call, notices, drafts, every setting, a stopped, a failed, an interrupted and a killed
-//! answer, a pinned chat and one in the trash. `fixtures/version_2.json` is what the same commit's `History::export_json` said of
-//! each chat, with its tokens, and the order of the list.
+//! `fixtures/version_2.sqlite` was written by commit 31c55d0, through its `chat` room with the scripted engine of
+//! `protocol::fake`: branches, an edited question, thoughts, a tool call, notices, drafts, every setting, a stopped, a
+//! failed, an interrupted and a killed answer, a pinned chat and one in the trash. `fixtures/version_2.json` is what
+//! the same commit's `History::export_json` said of each chat, with its tokens, and the order of the list.
 
+use api::{AnswerState, StoredMessage};
 use history::ExportedPictures;
 use history::History;
-use protocol::{AnswerState, StoredMessage};
 use serde_json::{json, Map, Value};
 
 use crate::OWNER;
@@ -23,8 +23,8 @@ async fn open(bytes: &[u8]) -> (tempfile::TempDir, History) {
     (folder, history)
 }
 
-/// A message of version 2 in the words of today: settings are one value, the finish reason has its name, a call has an id of nine
-/// letters and digits (which the caller compares), and what is new has its default.
+/// A message of version 2 in the words of today: settings are one value, the finish reason has its name, a call has an
+/// id of nine letters and digits (which the caller compares), and what is new has its default.
 fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
     let mut message = old.as_object().unwrap().clone();
     let mut take = |key: &str| message.remove(key).unwrap();
@@ -92,7 +92,10 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
     let order: Vec<String> = history.chats().await.unwrap().into_iter().map(|chat| chat.id).collect();
     assert_eq!(json!(order), expected["order"]);
-    assert_eq!(json!(history.settings().await.unwrap().default_model), expected["default_model"]);
+    assert_eq!(
+        json!(history.settings().await.unwrap().default_model),
+        expected["default_model"]
+    );
     let mut call_ids = Vec::new();
     let chats = expected["chats"].as_array().unwrap();
     assert_eq!(chats.len(), 6);
@@ -103,7 +106,10 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
             history.restore_chat(id).await.unwrap();
         }
         let now = history.export_json(id, &ExportedPictures::new()).await.unwrap();
-        assert_eq!((&now["chat"], &now["head"]), (&chat_of_today(&old["chat"]), &old["head"]));
+        assert_eq!(
+            (&now["chat"], &now["head"]),
+            (&chat_of_today(&old["chat"]), &old["head"])
+        );
         assert_eq!(now["settings"], settings_of_today(&old["settings"]));
         let draft = match old["draft"].as_str() {
             Some("") => json!([]),
@@ -115,7 +121,8 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
         for (message, old_message) in messages.iter().zip(old["messages"].as_array().unwrap()) {
             // Which answers are continuable is the business of another test; here it follows the last answers' states.
             let last = old_message["id"] == old["head"] && old_message["parts"] != json!([]);
-            let early = !matches!(old_message["state"].as_str(), Some("complete" | "streaming")) || old_message["stop"] == "length";
+            let early = !matches!(old_message["state"].as_str(), Some("complete" | "streaming"))
+                || old_message["stop"] == "length";
             let mut wanted = message_of_today(old_message, &old["settings"]["sampling"], last && early);
             let mut message = message.clone();
             forget_call_ids(&mut message, true, &mut call_ids);
@@ -134,5 +141,8 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
     assert_eq!(running.len(), 1);
     assert!(history.interrupt(&running[0]).await.unwrap());
     let answer: StoredMessage = history.continue_answer(&running[0].id, OWNER).await.unwrap();
-    assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Streaming, "One, two"));
+    assert_eq!(
+        (answer.state, answer.text().as_str()),
+        (AnswerState::Streaming, "One, two")
+    );
 }

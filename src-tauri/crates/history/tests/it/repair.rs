@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use api::HistoryQuery;
 use history::{backups, repair, Error, History};
-use protocol::HistoryQuery;
 use sqlx::Connection;
 
 use crate::Fresh;
 
 async fn raw(fresh: &Fresh, sql: &'static str) {
     fresh.history.close().await;
-    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
     sqlx::raw_sql(sql).execute(&mut file).await.unwrap();
     file.close().await.unwrap();
 }
 
-/// Chats with texts so long that each has pages of its own.
+/// Chats with long texts, each on pages of its own.
 async fn filled(chats: usize) -> (Fresh, Vec<String>) {
     let fresh = Fresh::new().await;
     let mut ids = Vec::new();
@@ -54,7 +56,10 @@ async fn values_that_cannot_be_read_hide_neither_their_chat_nor_their_message() 
     .await;
     let history = History::open(&fresh.path()).await.unwrap();
     let chats = history.chats().await.unwrap();
-    assert_eq!(chats.iter().map(|chat| chat.title.as_str()).collect::<Vec<_>>(), ["A\u{fffd}B"; 2]);
+    assert_eq!(
+        chats.iter().map(|chat| chat.title.as_str()).collect::<Vec<_>>(),
+        ["A\u{fffd}B"; 2]
+    );
     for id in ids {
         let chat = history.chat(&id).await.unwrap();
         assert_eq!(chat.messages.len(), 6);
@@ -72,13 +77,15 @@ async fn every_chat_outside_destroyed_pages_is_read_after_a_repair_and_the_file_
     fresh.history.close().await;
     let whole = std::fs::read(fresh.path()).unwrap();
     let page = 4096;
-    // Pages that hold words of three chats, one after another and here and there. The roots are among the first pages; without
-    // them only a backup helps.
+    // Pages that hold words of three chats, one after another and here and there. The roots are among the first pages;
+    // without them only a backup helps.
     let holds = |number: usize, words: &str| {
         let bytes = &whole[number * page..(number + 1) * page];
         bytes.windows(words.len()).any(|place| place == words.as_bytes())
     };
-    let of = |chat: usize| (20..whole.len() / page).filter(move |number| holds(*number, &format!("answer {chat} 1 answer {chat} 1 ")));
+    let of = |chat: usize| {
+        (20..whole.len() / page).filter(move |number| holds(*number, &format!("answer {chat} 1 answer {chat} 1 ")))
+    };
     let mut hurt = 0;
     for chats in [vec![11], vec![17, 18, 30]] {
         let folder = tempfile::tempdir().unwrap();
@@ -114,9 +121,15 @@ async fn every_chat_outside_destroyed_pages_is_read_after_a_repair_and_the_file_
 #[tokio::test]
 async fn a_missing_table_is_noticed_and_the_rest_is_kept() {
     let (fresh, ids) = filled(3).await;
-    raw(&fresh, "DROP TABLE settings; DROP TABLE search_documents; DROP TABLE search_index").await;
+    raw(
+        &fresh,
+        "DROP TABLE settings; DROP TABLE search_documents; DROP TABLE search_index",
+    )
+    .await;
     let error = History::open(&fresh.path()).await.unwrap_err();
-    let Error::Open { source, .. } = error else { panic!("{error}") };
+    let Error::Open { source, .. } = error else {
+        panic!("{error}")
+    };
     assert!(matches!(*source, Error::Damaged), "{source}");
     let done = repair(&fresh.path()).await.unwrap();
     assert_eq!((done.chats, done.messages, done.from_backup), (3, 18, false));
@@ -167,7 +180,11 @@ async fn messages_that_lost_what_they_hang_on_are_still_read() {
     .await;
     repair(&fresh.path()).await.unwrap();
     let history = History::open(&fresh.path()).await.unwrap();
-    assert_eq!(history.chat(&ids[0]).await.unwrap().messages.len(), 6, "a chat without its row");
+    assert_eq!(
+        history.chat(&ids[0]).await.unwrap().messages.len(),
+        6,
+        "a chat without its row"
+    );
     assert_eq!(
         history.chat(&ids[1]).await.unwrap().messages.len(),
         6,

@@ -1,7 +1,8 @@
 //! Finding chats by what was said.
 
+use api::{HistoryHit, HistoryQuery, Position};
 use history::{History, NewAnswer};
-use protocol::{Content, HistoryHit, HistoryQuery, Position, Role};
+use protocol::{Content, Role};
 use sqlx::Connection;
 
 use crate::{asked, delta, new_answer, words, Fresh, WRITER};
@@ -10,7 +11,7 @@ async fn found(fresh: &Fresh, text: &str) -> Vec<HistoryHit> {
     fresh.history.search(&HistoryQuery::words(text)).await.unwrap().hits
 }
 
-/// What is marked in a snippet.
+/// The marked words of a snippet.
 fn marked(hit: &HistoryHit) -> Vec<String> {
     let units: Vec<u16> = hit.snippet.encode_utf16().collect();
     let text = |(from, to): &(u32, u32)| String::from_utf16(&units[*from as usize..*to as usize]).unwrap();
@@ -27,7 +28,9 @@ async fn titles_come_first_then_what_was_said_newest_first_whatever_the_case() {
     let hits = found(&fresh, "tea").await;
     let ids: Vec<_> = hits.iter().map(|hit| hit.message.clone()).collect();
     assert_eq!(ids, [None, Some(turn.answer.id), Some(turn.question.id)]);
-    assert!(hits.iter().all(|hit| hit.chat == chat && hit.title == "Where does TEA grow?"));
+    assert!(hits
+        .iter()
+        .all(|hit| hit.chat == chat && hit.title == "Where does TEA grow?"));
     assert_eq!(
         hits.iter().map(|hit| hit.role).collect::<Vec<_>>(),
         [None, Some(Role::Assistant), Some(Role::User)]
@@ -130,7 +133,10 @@ async fn an_answers_place_is_shown_without_marks_and_a_questions_as_it_was_writt
         let hit = hits.into_iter().find(|hit| hit.role == Some(role)).unwrap();
         (hit.snippet.clone(), marked(&hit))
     };
-    assert_eq!(shown("cafe", Role::User).await, ("Is the **cafe** #1?".into(), vec!["cafe".into()]));
+    assert_eq!(
+        shown("cafe", Role::User).await,
+        ("Is the **cafe** #1?".into(), vec!["cafe".into()])
+    );
     let (snippet, marks) = shown("caf\u{e9}", Role::Assistant).await;
     assert!(
         snippet.starts_with("Where to eat The caf\u{e9} at the harbour has table_count tables, 2 * 3 * 4 seats. dish \u{b7} price herring"),
@@ -138,7 +144,10 @@ async fn an_answers_place_is_shown_without_marks_and_a_questions_as_it_was_writt
     );
     assert_eq!(marks, ["caf\u{e9}"]);
     let (snippet, marks) = shown("quay_4", Role::Assistant).await;
-    assert!(snippet.contains("the harbour (https://maps.example.org/quay_4) has"), "{snippet}");
+    assert!(
+        snippet.contains("the harbour (https://maps.example.org/quay_4) has"),
+        "{snippet}"
+    );
     assert_eq!(marks, ["quay_4"]);
     let (snippet, marks) = shown("booked", Role::Assistant).await;
     assert!(
@@ -168,11 +177,14 @@ async fn the_trash_is_not_searched_and_what_is_deleted_leaves_the_index() {
     fresh.history.trash_chat(&chat).await.unwrap();
     fresh.history.purge_trash(history::now() + 1).await.unwrap();
     fresh.history.close().await;
-    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
-    let left: (i64, i64) = sqlx::query_as("SELECT (SELECT count(*) FROM search_documents), (SELECT count(*) FROM search_index)")
-        .fetch_one(&mut file)
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
         .await
         .unwrap();
+    let left: (i64, i64) =
+        sqlx::query_as("SELECT (SELECT count(*) FROM search_documents), (SELECT count(*) FROM search_index)")
+            .fetch_one(&mut file)
+            .await
+            .unwrap();
     assert_eq!(left, (0, 0));
 }
 
@@ -181,16 +193,30 @@ async fn a_new_title_the_rest_of_an_answer_and_names_of_pictures_are_found_and_t
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
-    fresh.history.append(&answer, WRITER, &delta("Some wal", &[1])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, WRITER, &delta("Some wal", &[1]))
+        .await
+        .unwrap();
     assert_eq!(found(&fresh, "wal").await.len(), 1);
-    fresh.history.append(&answer, WRITER, &delta("nuts and dates", &[2])).await.unwrap();
+    fresh
+        .history
+        .append(&answer, WRITER, &delta("nuts and dates", &[2]))
+        .await
+        .unwrap();
     assert_eq!(found(&fresh, "walnuts").await.len(), 1);
     let mut message = fresh.history.message(&answer).await.unwrap();
     fresh.end(&mut message, "Only figs.").await;
-    assert_eq!((found(&fresh, "walnuts").await.len(), found(&fresh, "figs").await.len()), (0, 1));
+    assert_eq!(
+        (found(&fresh, "walnuts").await.len(), found(&fresh, "figs").await.len()),
+        (0, 1)
+    );
     fresh.history.rename_chat(&chat, "Fruit").await.unwrap();
     fresh.history.rename_chat(&chat, "Orchard").await.unwrap();
-    assert_eq!((found(&fresh, "fruit").await.len(), found(&fresh, "orchard").await.len()), (0, 1));
+    assert_eq!(
+        (found(&fresh, "fruit").await.len(), found(&fresh, "orchard").await.len()),
+        (0, 1)
+    );
 
     let bytes = protocol::ImageBytes::from(b"not unfolded here".to_vec());
     let picture = fresh.history.add_attachment(&bytes, "image/png", (1, 1)).await.unwrap();
@@ -235,7 +261,10 @@ async fn a_model_and_a_span_of_time_narrow_what_is_found() {
         model: Some("org/Other-4B".into()),
         ..HistoryQuery::words("tea")
     };
-    assert_eq!(ids(of_other).await, [second.answer.id.clone(), second.question.id.clone()]);
+    assert_eq!(
+        ids(of_other).await,
+        [second.answer.id.clone(), second.question.id.clone()]
+    );
     let since = HistoryQuery {
         since: Some(between),
         ..HistoryQuery::words("tea")
@@ -264,7 +293,9 @@ async fn an_old_file_is_read_into_the_index_in_small_steps_and_new_words_are_fou
     }
     // As the migration leaves a file.
     fresh.history.close().await;
-    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
     sqlx::raw_sql("DELETE FROM search_index; UPDATE search_documents SET stale = 1")
         .execute(&mut file)
         .await
@@ -287,13 +318,22 @@ async fn an_old_file_is_read_into_the_index_in_small_steps_and_new_words_are_fou
 async fn every_word_that_begins_so_is_found_however_many_there_are() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
-    let said = ["harbour", "Harbours", "h\u{e1}rbourside", "harbo ur", "HARBOURMASTER's", "harb"];
+    let said = [
+        "harbour",
+        "Harbours",
+        "h\u{e1}rbourside",
+        "harbo ur",
+        "HARBOURMASTER's",
+        "harb",
+    ];
     for text in said {
         fresh.turn(&chat, text, "no").await;
     }
     let questions = async |text: &str| -> Vec<String> {
         let hits = found(&fresh, text).await.into_iter();
-        hits.filter(|hit| hit.role == Some(Role::User)).map(|hit| hit.snippet).collect()
+        hits.filter(|hit| hit.role == Some(Role::User))
+            .map(|hit| hit.snippet)
+            .collect()
     };
     assert_eq!(
         questions("harbour").await,

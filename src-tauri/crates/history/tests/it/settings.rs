@@ -1,5 +1,6 @@
+use api::{ChatWindowState, Settings};
 use history::{stored_settings, History};
-use protocol::{ChatWindowState, Content, Settings, Thinking};
+use protocol::{Content, Thinking};
 use serde_json::{json, Map, Value};
 use sqlx::Connection;
 
@@ -21,7 +22,11 @@ async fn settings_keep_their_values_and_the_others_their_defaults() {
         ..Settings::default()
     };
     assert_eq!(fresh.history.settings().await.unwrap(), wanted);
-    assert_eq!(stored_settings(&fresh.path()).await, wanted, "read beside the open history");
+    assert_eq!(
+        stored_settings(&fresh.path()).await,
+        wanted,
+        "read beside the open history"
+    );
 }
 
 #[tokio::test]
@@ -39,7 +44,9 @@ async fn what_the_chat_window_remembers_is_no_setting() {
     // Earlier versions kept the words alone.
     for (kept, wanted) in [("half a quest", vec![Content::text("half a quest")]), ("", vec![])] {
         let old = json!({"open_chat": null, "new_draft": kept});
-        let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
+        let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+            .await
+            .unwrap();
         sqlx::query("UPDATE settings SET value = ? WHERE key = 'chat_window'")
             .bind(old.to_string())
             .execute(&mut file)
@@ -55,7 +62,11 @@ async fn the_list_of_model_folders_moves_in_from_its_old_file_once() {
     let (path, old) = (folder.path().join("history.sqlite"), folder.path().join("folders.json"));
     std::fs::write(&old, r#"{"folders":["/models","/Volumes/Disk"]}"#).unwrap();
     let expected = ["/models", "/Volumes/Disk"];
-    assert_eq!(stored_settings(&path).await.model_folders, expected, "read before it has moved");
+    assert_eq!(
+        stored_settings(&path).await.model_folders,
+        expected,
+        "read before it has moved"
+    );
     assert!(!path.exists(), "only looking creates nothing");
 
     let history = History::open(&path).await.unwrap();

@@ -1,7 +1,8 @@
 //! One row for each generation and for each result of a tool.
 
+use api::{AnswerState, DeleteScope, Position, StoredMessage};
 use history::{Error, ExportedPictures, NOT_RUN};
-use protocol::{AnswerState, Content, DeleteScope, FinishReason, Position, Role, StoredMessage, ToolCall};
+use protocol::{Content, FinishReason, Role, ToolCall};
 
 use crate::{asked, new_answer, part, texts, words, Fresh, WRITER};
 
@@ -37,7 +38,10 @@ async fn results_stand_in_a_line_below_their_answer_and_each_call_has_one() {
     let history = &fresh.history;
     let chat = fresh.chat().await;
     let answer = fresh.calling(&chat, &["aaaaaaaaa", "bbbbbbbbb"]).await;
-    let second = history.add_tool_result(&answer.id, "bbbbbbbbb", &asked("4 degrees")).await.unwrap();
+    let second = history
+        .add_tool_result(&answer.id, "bbbbbbbbb", &asked("4 degrees"))
+        .await
+        .unwrap();
     let first = history
         .add_tool_result(&answer.id, "aaaaaaaaa", &asked("19 degrees"))
         .await
@@ -92,7 +96,10 @@ async fn a_result_waits_for_the_end_of_its_answer() {
     };
     fresh.history.append(&answer.id, WRITER, &delta).await.unwrap();
     assert!(matches!(
-        fresh.history.add_tool_result(&answer.id, "aaaaaaaaa", &asked("4")).await,
+        fresh
+            .history
+            .add_tool_result(&answer.id, "aaaaaaaaa", &asked("4"))
+            .await,
         Err(Error::Busy)
     ));
 }
@@ -147,16 +154,24 @@ async fn an_edited_question_is_a_sibling_of_the_one_it_was() {
     let chat = fresh.chat().await;
     let first = fresh.turn(&chat, "q1", "a1").await;
     fresh.turn(&chat, "q2", "a2").await;
-    let edits = [("q2\'", Position::After(first.answer.id.clone())), ("q1\'", Position::Beginning)];
+    let edits = [
+        ("q2\'", Position::After(first.answer.id.clone())),
+        ("q1\'", Position::Beginning),
+    ];
     for (text, position) in edits {
-        let mut turn = history.begin_turn(&chat, &asked(text), &position, "", &new_answer()).await.unwrap();
+        let mut turn = history
+            .begin_turn(&chat, &asked(text), &position, "", &new_answer())
+            .await
+            .unwrap();
         assert_eq!(turn.question.siblings.len(), 2);
         fresh.end(&mut turn.answer, "a").await;
     }
     assert_eq!(texts(&history.chat(&chat).await.unwrap().messages), ["q1\'", "a"]);
     let elsewhere = fresh.chat().await;
     let other = Position::After(first.answer.id);
-    let refused = history.begin_turn(&elsewhere, &asked("q"), &other, "", &new_answer()).await;
+    let refused = history
+        .begin_turn(&elsewhere, &asked("q"), &other, "", &new_answer())
+        .await;
     assert!(matches!(refused, Err(Error::NotFound(_))), "a message of another chat");
 }
 
@@ -203,7 +218,12 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
         .unwrap();
     assert_eq!(result.parts[0].content, data);
     let markdown = history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap();
-    for line in ["*[image: a cat]*", "*[file: prices.csv]*", "\"degrees\": 4", "Called `weather`:"] {
+    for line in [
+        "*[image: a cat]*",
+        "*[file: prices.csv]*",
+        "\"degrees\": 4",
+        "Called `weather`:",
+    ] {
         assert!(markdown.contains(line), "{line}: {markdown}");
     }
     let export = history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
@@ -217,13 +237,19 @@ async fn a_deleted_turn_comes_back_although_its_calls_were_made_again() {
     let history = &fresh.history;
     let chat = fresh.chat().await;
     let deleted = fresh.calling(&chat, &["call_0"]).await;
-    history.add_tool_result(&deleted.id, "call_0", &asked("19 degrees")).await.unwrap();
+    history
+        .add_tool_result(&deleted.id, "call_0", &asked("19 degrees"))
+        .await
+        .unwrap();
     let trashed = history.delete_message(&deleted.id, DeleteScope::Turn).await.unwrap();
-    // Who makes calls asks for these ids, so those that may come back are among them.
+    // New calls must differ from these ids, so those that may come back are among them.
     assert_eq!(history.call_ids(&chat).await.unwrap(), ["call_0"]);
 
     let again = fresh.calling(&chat, &["call_0"]).await;
-    history.add_tool_result(&again.id, "call_0", &asked("4 degrees")).await.unwrap();
+    history
+        .add_tool_result(&again.id, "call_0", &asked("4 degrees"))
+        .await
+        .unwrap();
     let restored = history.restore_chat(&trashed).await.unwrap();
     assert_eq!(restored.id, trashed, "it is a chat of its own");
     for (chat, result) in [(&chat, "4 degrees"), (&trashed, "19 degrees")] {

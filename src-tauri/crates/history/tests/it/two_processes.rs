@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use history::{exported_together, read_import, with_folders, Error, ExportedPictures, History};
-use protocol::{Content, DeleteScope};
+use api::DeleteScope;
+use history::{exported_together, read_import, with_projects, Error, ExportedPictures, History};
+use protocol::Content;
 use serde_json::{json, Value};
 use sqlx::Connection;
 
 use crate::{texts, Fresh};
 
-/// What an import may do at the same moment as another of the same file.
+/// The outcomes of two imports of the same file at the same moment.
 const CHATS: usize = 1000;
 
-/// An export of so many chats with two messages each, which lie in a folder with a file.
+/// An export of this many chats with two messages each, which lie in a folder with a file.
 async fn export(chats: usize) -> Vec<u8> {
     let fresh = Fresh::new().await;
-    let folder = fresh.history.create_folder("Harbour").await.unwrap();
+    let folder = fresh.history.create_project("Harbour").await.unwrap();
     let attachment = fresh.history.add_text("the tide tables".into()).await.unwrap();
     let file = Content::File {
         attachment,
@@ -24,12 +25,16 @@ async fn export(chats: usize) -> Vec<u8> {
         bytes: 15,
         excerpt: None,
     };
-    fresh.history.put_folder_file(&folder.id, &file).await.unwrap();
-    let folder = fresh.history.folders().await.unwrap().pop().unwrap();
+    fresh.history.put_project_file(&folder.id, &file).await.unwrap();
+    let folder = fresh.history.projects().await.unwrap().pop().unwrap();
     let chat = fresh.chat().await;
     fresh.history.move_chat(&chat, Some(&folder.id)).await.unwrap();
     fresh.turn(&chat, "When is high water?", "At noon.").await;
-    let one = fresh.history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
+    let one = fresh
+        .history
+        .export_json(&chat, &ExportedPictures::new())
+        .await
+        .unwrap();
     let numbered = |number: usize| {
         let mut chat = one.clone();
         chat["chat"]["id"] = json!(format!("chat-{number}"));
@@ -45,14 +50,19 @@ async fn export(chats: usize) -> Vec<u8> {
         chat
     };
     let all = exported_together((0..chats).map(numbered).collect());
-    let folder = fresh.history.export_folder(&folder).await.unwrap();
-    serde_json::to_vec(&with_folders(all, vec![folder])).unwrap()
+    let folder = fresh.history.export_project(&folder).await.unwrap();
+    serde_json::to_vec(&with_projects(all, vec![folder])).unwrap()
 }
 
-/// What SQLite finds wrong with a file, foreign keys included.
+/// The faults that SQLite finds in a file, foreign keys included.
 async fn problems(fresh: &Fresh) -> Vec<String> {
-    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap()).await.unwrap();
-    let mut problems: Vec<String> = sqlx::query_scalar("PRAGMA integrity_check").fetch_all(&mut file).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
+    let mut problems: Vec<String> = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_all(&mut file)
+        .await
+        .unwrap();
     problems.retain(|problem| problem != "ok");
     let keys: Vec<String> = sqlx::query_scalar("SELECT \"table\" FROM pragma_foreign_key_check")
         .fetch_all(&mut file)
@@ -81,7 +91,7 @@ async fn the_same_file_is_imported_once_by_both_together() {
         assert_eq!(outcome.messages, 2 * outcome.chats);
     }
     let chats = fresh.history.chats().await.unwrap();
-    let folders = fresh.history.folders().await.unwrap();
+    let folders = fresh.history.projects().await.unwrap();
     assert_eq!((chats.len(), folders.len(), folders[0].files.len()), (CHATS, 1, 1));
     for chat in chats {
         let messages = fresh.history.chat(&chat.id).await.unwrap().messages;
@@ -125,7 +135,9 @@ async fn backups_that_are_made_at_the_same_moment_are_all_sound() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     for _ in 0..20 {
-        fresh.turn(&chat, &"question ".repeat(2000), &"answer ".repeat(2000)).await;
+        fresh
+            .turn(&chat, &"question ".repeat(2000), &"answer ".repeat(2000))
+            .await;
     }
     let others = [fresh.history.clone(), History::open(&fresh.path()).await.unwrap()];
     let backing_up = others.map(|history| {

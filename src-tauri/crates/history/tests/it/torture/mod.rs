@@ -1,5 +1,5 @@
-//! Random work on a history by a process that is killed again and again, beside a model of what must be there. Whatever was asked for when
-//! the process died is there whole or not at all, and everything before it is.
+//! Random work on a history by a process that is killed again and again, beside a model of what must be there. Whatever
+//! was asked for when the process died is there whole or not at all, and everything before it is.
 
 mod model;
 mod worker;
@@ -7,8 +7,9 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use api::{HistoryQuery, StoredMessage};
 use history::History;
-use protocol::{Content, HistoryQuery, StoredMessage};
+use protocol::Content;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, SqliteConnection};
@@ -16,10 +17,10 @@ use sqlx::{ConnectOptions, SqliteConnection};
 use self::model::{Chat, Message, Model};
 use self::worker::Worker;
 
-/// What there is of folders from the beginning.
+/// The folders at the beginning.
 const FOLDERS: [&str; 2] = ["f1", "f2"];
 
-/// What the process is asked for. Chats are named by their ids, messages by their labels.
+/// A command to the process. Chats are named by their ids, messages by their labels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Step {
     New,
@@ -142,9 +143,15 @@ async fn read(history: &History, file: &mut SqliteConnection) -> BTreeMap<String
             let message_there = Message {
                 parent: message.parent.as_ref().map(|parent| labels[parent].clone()),
                 is_answer: message.role == protocol::Role::Assistant,
-                state: serde_json::to_string(&message.state).expect("a word").trim_matches('"').to_owned(),
+                state: serde_json::to_string(&message.state)
+                    .expect("a word")
+                    .trim_matches('"')
+                    .to_owned(),
                 text: message.text(),
-                picture: message.parts.iter().any(|part| matches!(part.content, Content::Image { .. })),
+                picture: message
+                    .parts
+                    .iter()
+                    .any(|part| matches!(part.content, Content::Image { .. })),
                 forgotten: message.memory_cut.clone(),
             };
             (labels[&message.id].clone(), message_there)
@@ -189,8 +196,18 @@ impl Random {
 
 /// Something that can be done now.
 fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
-    let open: Vec<&String> = model.chats.iter().filter(|(_, chat)| !chat.deleted).map(|(id, _)| id).collect();
-    let trash: Vec<&String> = model.chats.iter().filter(|(_, chat)| chat.deleted).map(|(id, _)| id).collect();
+    let open: Vec<&String> = model
+        .chats
+        .iter()
+        .filter(|(_, chat)| !chat.deleted)
+        .map(|(id, _)| id)
+        .collect();
+    let trash: Vec<&String> = model
+        .chats
+        .iter()
+        .filter(|(_, chat)| chat.deleted)
+        .map(|(id, _)| id)
+        .collect();
     loop {
         let kind = random.below(27);
         let Some(id) = random.one(&open).cloned().filter(|_| open.len() > 1 || kind > 0) else {
@@ -199,7 +216,9 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
         let known = &model.chats[&id];
         let labels: Vec<String> = known.messages.keys().cloned().collect();
         let of = |answers: bool| -> Vec<String> {
-            let wanted = labels.iter().filter(|label| known.messages[*label].is_answer == answers);
+            let wanted = labels
+                .iter()
+                .filter(|label| known.messages[*label].is_answer == answers);
             wanted.cloned().collect()
         };
         if let Some(answer) = known.streaming() {
@@ -207,7 +226,9 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             let question = message.parent.clone().unwrap_or_default();
             let alone = known.children(&question).count() == 1;
             return match random.below(5) {
-                0 if message.text.is_empty() && alone && !known.messages[&question].picture => Step::Retract { chat: id },
+                0 if message.text.is_empty() && alone && !known.messages[&question].picture => {
+                    Step::Retract { chat: id }
+                }
                 0 | 1 => Step::Finish { chat: id },
                 2 => Step::Interrupt { chat: id },
                 3 if !labels.is_empty() => Step::Show {
@@ -247,8 +268,12 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
                 words: format!("e{number}"),
             }),
             12 | 13 => random.one(&labels).map(|message| Step::Show { chat: id, message }),
-            14 => random.one(&labels).map(|message| Step::DeleteBranch { chat: id, message }),
-            15 => random.one(&known.branch()).map(|message| Step::DeleteTurn { chat: id, message }),
+            14 => random
+                .one(&labels)
+                .map(|message| Step::DeleteBranch { chat: id, message }),
+            15 => random
+                .one(&known.branch())
+                .map(|message| Step::DeleteTurn { chat: id, message }),
             16 if open.len() < 12 => random.one(&labels).map(|message| Step::Fork {
                 chat: id,
                 message,
@@ -271,7 +296,10 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             }),
             24 => Some(Step::Move {
                 chat: id,
-                folder: random.one(&[None, Some(FOLDERS[0]), Some(FOLDERS[1])]).flatten().map(str::to_owned),
+                folder: random
+                    .one(&[None, Some(FOLDERS[0]), Some(FOLDERS[1])])
+                    .flatten()
+                    .map(str::to_owned),
             }),
             25 => Some(Step::Archive {
                 chat: id,
@@ -298,9 +326,14 @@ async fn torture(seed: u64, steps: u64, kill_one_in: usize) -> u64 {
     // A second process on the same file, as a second window is.
     let history = History::open(&path).await.unwrap();
     for folder in FOLDERS {
-        history.create_folder(folder).await.unwrap();
+        history.create_project(folder).await.unwrap();
     }
-    let mut file = SqliteConnectOptions::new().filename(&path).read_only(true).connect().await.unwrap();
+    let mut file = SqliteConnectOptions::new()
+        .filename(&path)
+        .read_only(true)
+        .connect()
+        .await
+        .unwrap();
     let (mut random, mut model) = (Random(seed), Model::default());
     let mut worker = Worker::start(&path);
     let mut kills = 0;
@@ -339,11 +372,17 @@ async fn torture(seed: u64, steps: u64, kill_one_in: usize) -> u64 {
     kills
 }
 
-/// What windows read: every chat, every picture, what is found; and that the file is whole.
+/// Compares what windows read (every chat, every image, every search) and checks the integrity of the file.
 async fn check_readable(history: &History, model: &Model, file: &mut SqliteConnection, random: &mut Random) {
-    let whole: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut *file).await.unwrap();
+    let whole: String = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_one(&mut *file)
+        .await
+        .unwrap();
     assert_eq!(whole, "ok");
-    let dangling = sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut *file).await.unwrap();
+    let dangling = sqlx::query("PRAGMA foreign_key_check")
+        .fetch_all(&mut *file)
+        .await
+        .unwrap();
     assert!(dangling.is_empty());
     let listed: BTreeSet<String> = history.chats().await.unwrap().into_iter().map(|chat| chat.id).collect();
     let open: BTreeSet<String> = model
@@ -365,13 +404,30 @@ async fn check_readable(history: &History, model: &Model, file: &mut SqliteConne
                 }
             }
         }
-        questions.extend(model.chats[id].messages.keys().filter(|label| label.starts_with('q')).cloned());
+        questions.extend(
+            model.chats[id]
+                .messages
+                .keys()
+                .filter(|label| label.starts_with('q'))
+                .cloned(),
+        );
     }
     let Some(wanted) = random.one(&questions) else { return };
     while history.index_texts(1_000, true).await.unwrap() {}
     let query = HistoryQuery::words(&format!("\"{wanted}\""));
-    let found: BTreeSet<String> = history.search(&query).await.unwrap().hits.into_iter().map(|hit| hit.chat).collect();
-    for id in model.chats.keys().filter(|id| model.chats[*id].messages.contains_key(&wanted)) {
+    let found: BTreeSet<String> = history
+        .search(&query)
+        .await
+        .unwrap()
+        .hits
+        .into_iter()
+        .map(|hit| hit.chat)
+        .collect();
+    for id in model
+        .chats
+        .keys()
+        .filter(|id| model.chats[*id].messages.contains_key(&wanted))
+    {
         assert_eq!(found.contains(id), open.contains(id), "{wanted} in {id}");
     }
 }

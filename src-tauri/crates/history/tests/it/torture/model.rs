@@ -1,8 +1,9 @@
-//! What must be there after each step.
+//! The expected state after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::{Content, MemoryCut};
+use api::MemoryCut;
+use protocol::Content;
 
 use super::{At, Step};
 
@@ -29,7 +30,7 @@ pub(super) struct Chat {
     pub(super) messages: BTreeMap<String, Message>,
 }
 
-/// Where deleted messages were.
+/// The place of deleted messages.
 #[derive(Debug, Clone)]
 struct DeletedBranch {
     chat: String,
@@ -40,7 +41,7 @@ struct DeletedBranch {
     head: Option<String>,
 }
 
-/// What must be there.
+/// The expected state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) chats: BTreeMap<String, Chat>,
@@ -116,7 +117,7 @@ impl Model {
         self.add(chat, model, message);
     }
 
-    /// What is there after a step.
+    /// The state after a step.
     pub(super) fn apply(&mut self, step: &Step) {
         match step.clone() {
             Step::New => drop(self.chats.insert(
@@ -196,7 +197,10 @@ impl Model {
                 let known = &self.chats[&chat];
                 let branch = known.branch();
                 let is_question = |label: &String| !known.messages[label].is_answer;
-                let at = branch.iter().position(|label| *label == message).expect("on the branch");
+                let at = branch
+                    .iter()
+                    .position(|label| *label == message)
+                    .expect("on the branch");
                 let first = branch[..=at].iter().rposition(is_question).unwrap_or(0);
                 let next = branch[first + 1..].iter().position(is_question);
                 let end = next.map(|next| branch[first + next].clone());
@@ -214,7 +218,10 @@ impl Model {
                     folder: known.folder.clone(),
                     draft: "[]".into(),
                     head: upto.head,
-                    messages: branch.iter().map(|label| (label.clone(), known.messages[label].clone())).collect(),
+                    messages: branch
+                        .iter()
+                        .map(|label| (label.clone(), known.messages[label].clone()))
+                        .collect(),
                     ..Chat::default()
                 };
                 self.order.insert(NEW.into(), branch);
@@ -266,7 +273,10 @@ impl Model {
             .iter()
             .filter(|label| known.messages[*label].parent == parent)
             .collect();
-        let at = siblings.iter().position(|label| *label == root).expect("a sibling of itself");
+        let at = siblings
+            .iter()
+            .position(|label| *label == root)
+            .expect("a sibling of itself");
         let beside = if at > 0 {
             Some(siblings[at - 1])
         } else {
@@ -279,11 +289,21 @@ impl Model {
             title: known.title.clone(),
             draft: "[]".into(),
             deleted: true,
-            messages: gone.iter().map(|label| (label.clone(), known.messages[label].clone())).collect(),
+            messages: gone
+                .iter()
+                .map(|label| (label.clone(), known.messages[label].clone()))
+                .collect(),
             ..Chat::default()
         };
-        let order: Vec<String> = self.order[chat].iter().filter(|label| gone.contains(*label)).cloned().collect();
-        self.order.get_mut(chat).expect("an order").retain(|label| !gone.contains(label));
+        let order: Vec<String> = self.order[chat]
+            .iter()
+            .filter(|label| gone.contains(*label))
+            .cloned()
+            .collect();
+        self.order
+            .get_mut(chat)
+            .expect("an order")
+            .retain(|label| !gone.contains(label));
         self.chats.insert(NEW.into(), trash);
         self.order.insert(NEW.into(), order);
         self.chats
@@ -299,7 +319,11 @@ impl Model {
         let left = self.chats.get_mut(chat).expect("a chat");
         left.messages.retain(|label, _| !gone.contains(label));
         for label in &after {
-            left.messages.get_mut(label).expect("a message").parent.clone_from(&parent);
+            left.messages
+                .get_mut(label)
+                .expect("a message")
+                .parent
+                .clone_from(&parent);
         }
         if let (Some(end), Some(parent)) = (&end, &parent) {
             let mark = known.messages[end].forgotten.clone();
@@ -330,7 +354,12 @@ impl Model {
             return;
         };
         let origin = self.chats.get(&deleted.chat).filter(|origin| !origin.deleted);
-        let there = |origin: &&Chat| deleted.parent.as_ref().is_none_or(|parent| origin.messages.contains_key(parent));
+        let there = |origin: &&Chat| {
+            deleted
+                .parent
+                .as_ref()
+                .is_none_or(|parent| origin.messages.contains_key(parent))
+        };
         let Some(mut origin) = origin.filter(there).cloned() else {
             self.chats.get_mut(chat).expect("a chat").deleted = false;
             return;
@@ -343,12 +372,20 @@ impl Model {
             .clone_from(&deleted.parent);
         if let Some(end) = &deleted.end {
             for label in &deleted.after {
-                if let Some(message) = origin.messages.get_mut(label).filter(|message| message.parent == deleted.parent) {
+                if let Some(message) = origin
+                    .messages
+                    .get_mut(label)
+                    .filter(|message| message.parent == deleted.parent)
+                {
                     message.parent = Some(end.clone());
                 }
             }
             let mark = back.messages[end].forgotten.clone();
-            if let Some(before) = deleted.parent.as_ref().and_then(|parent| origin.messages.get_mut(parent)) {
+            if let Some(before) = deleted
+                .parent
+                .as_ref()
+                .and_then(|parent| origin.messages.get_mut(parent))
+            {
                 if mark.is_some() && before.forgotten == mark {
                     before.forgotten = None;
                 }
@@ -356,7 +393,12 @@ impl Model {
         }
         let idle = origin.streaming().is_none();
         origin.messages.extend(back.messages);
-        if idle && deleted.head.as_ref().is_some_and(|head| origin.messages.contains_key(head)) {
+        if idle
+            && deleted
+                .head
+                .as_ref()
+                .is_some_and(|head| origin.messages.contains_key(head))
+        {
             origin.head = deleted.head;
         }
         let mut order = self.order.remove(chat).expect("an order");
@@ -379,7 +421,8 @@ impl Model {
     }
 }
 
-/// Labels are a letter and the number of their step, so their numbers tell their age; a question is older than its answer.
+/// Labels are a letter and the number of their step, so their numbers tell their age; a question is older than its
+/// answer.
 fn number(label: &str) -> (u64, bool) {
     (label[1..].parse().expect("a number"), label.starts_with('m'))
 }

@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use api::{AnswerState, ChatSettings, DeleteScope, MemoryCut, Position, StoredMessage};
 use history::{AnswerDelta, History, NewAnswer, PartDelta};
-use protocol::{AnswerState, ChatSettings, Content, DeleteScope, FinishReason, MemoryCut, Position, StoredMessage};
+use protocol::{Content, FinishReason};
 
 use super::{label_of, At, Step};
 
@@ -24,7 +25,12 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn start(file: &Path) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "torture::worker::works_on_a_file", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "torture::worker::works_on_a_file",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(FILE, file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -43,7 +49,7 @@ impl Worker {
         writeln!(self.to, "{line}").expect("it listens");
     }
 
-    /// Whether what was asked for is done; `false` if the process is gone.
+    /// True if the command was done; `false` if the process is gone.
     pub(super) fn wait(&mut self) -> bool {
         loop {
             let mut line = String::new();
@@ -85,7 +91,9 @@ async fn works_on_a_file() {
 
 async fn find(history: &History, chat: &str, label: &str) -> StoredMessage {
     let tree = history.tree(chat).await.unwrap();
-    tree.into_iter().find(|message| label_of(message) == label).expect("a message")
+    tree.into_iter()
+        .find(|message| label_of(message) == label)
+        .expect("a message")
 }
 
 async fn streaming(history: &History, chat: &str) -> StoredMessage {
@@ -164,18 +172,29 @@ async fn do_step(history: &History, step: &Step) {
         Step::Retract { chat } => {
             let answer = streaming(history, chat).await;
             let question = history.message(&answer.parent.unwrap()).await.unwrap();
-            assert!(history.retract_turn(&question, &answer.id, &question.text()).await.unwrap());
+            assert!(history
+                .retract_turn(&question, &answer.id, &question.text())
+                .await
+                .unwrap());
         }
         Step::Interrupt { chat } => {
             let running = history.running().await.unwrap();
-            let answer = running.into_iter().find(|answer| answer.chat == *chat).expect("a running answer");
+            let answer = running
+                .into_iter()
+                .find(|answer| answer.chat == *chat)
+                .expect("a running answer");
             assert!(history.interrupt(&answer).await.unwrap());
         }
         Step::Edit { chat, answer, words } => {
             let answer = find(history, chat, answer).await.id;
             history.edit_answer(&answer, words).await.unwrap();
         }
-        Step::Show { chat, message } => drop(history.show_branch(&find(history, chat, message).await.id).await.unwrap()),
+        Step::Show { chat, message } => drop(
+            history
+                .show_branch(&find(history, chat, message).await.id)
+                .await
+                .unwrap(),
+        ),
         Step::DeleteBranch { chat, message } => {
             let message = find(history, chat, message).await.id;
             history.delete_message(&message, DeleteScope::Branch).await.unwrap();
@@ -190,17 +209,24 @@ async fn do_step(history: &History, step: &Step) {
         }
         Step::Forget { chat, message, summary } => {
             let message = find(history, chat, message).await.id;
-            let cut = MemoryCut { summary: summary.clone() };
+            let cut = MemoryCut {
+                summary: summary.clone(),
+            };
             history.set_memory_cut(&message, Some(&cut)).await.unwrap();
         }
         Step::Trash { chat } => history.trash_chat(chat).await.unwrap(),
         Step::Restore { chat } => drop(history.restore_chat(chat).await.unwrap()),
         Step::Purge { chat } => history.purge_chat(chat).await.unwrap(),
         Step::Move { chat, folder } => {
-            let folders = history.folders().await.unwrap();
-            let folder = folder
-                .as_ref()
-                .map(|name| folders.iter().find(|folder| folder.name == *name).expect("a folder").id.clone());
+            let folders = history.projects().await.unwrap();
+            let folder = folder.as_ref().map(|name| {
+                folders
+                    .iter()
+                    .find(|folder| folder.name == *name)
+                    .expect("a folder")
+                    .id
+                    .clone()
+            });
             history.move_chat(chat, folder.as_deref()).await.unwrap();
         }
         Step::Archive { chat, archived } => history.archive_chat(chat, *archived).await.unwrap(),

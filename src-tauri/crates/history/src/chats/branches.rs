@@ -1,0 +1,208 @@
+//! The tree of a chat as a person works on it: looking at another branch, an answer that is written over, a copy of a
+//! branch, and where the model's memory begins.
+
+use api::{AnswerState, ChatSummary, MemoryCut, StoredMessage};
+use protocol::{Content, Role};
+use sqlx::{Sqlite, Transaction};
+
+use crate::json::to_json;
+use crate::messages::parts::insert_parts;
+use crate::messages::read::{read_branch, read_message};
+use crate::messages::rules::check_idle;
+use crate::stamp::new_id;
+use crate::{now, Error, History, Result};
+
+impl History {
+    /// Looks at the branch that goes through this message, down to its newest end. Returns the chat.
+    pub async fn show_branch(&self, message: &str) -> Result<String> {
+        let mut transaction = self.write().await?;
+        let (chat, leaf) = newest_leaf(&mut transaction, message).await?;
+        set_head(&mut transaction, &chat, Some(&leaf)).await?;
+        transaction.commit().await?;
+        Ok(chat)
+    }
+
+    /// Stores an answer in a person's words beside one that has ended, and looks at it. Its thoughts stay. Fails with
+    /// [`Error::NoEdit`] for every other message and for answers that call tools, and with [`Error::Busy`] while the
+    /// chat has a running answer.
+    pub async fn edit_answer(&self, message: &str, text: &str) -> Result<StoredMessage> {
+        // Read and copied under one lock, so that another process changes nothing in between.
+        let mut transaction = self.write().await?;
+        let before = read_message(&mut *transaction, message).await?;
+        let calls = before
+            .parts
+            .iter()
+            .any(|part| matches!(part.content, Content::ToolCall { .. }));
+        if before.role != Role::Assistant || before.state == AnswerState::Streaming || calls {
+            return Err(Error::NoEdit);
+        }
+        let (id, now) = (new_id(), now());
+        let mut parts = before.parts;
+        parts.retain(|part| !matches!(part.content, Content::Text { .. }));
+        parts.push(api::Part {
+            content: Content::text(text),
+            started_at: now,
+            ended_at: now,
+        });
+        check_idle(&mut transaction, &before.chat).await?;
+        let copied = sqlx::query(
+            "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, settings, finish_reason, edited)
+             SELECT ?2, m.chat_id, m.parent_id, m.role, 'complete', ?3, ?3, m.model, m.settings, 'stop', 1
+               FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ?1 AND c.deleted_at IS NULL",
+        )
+        .bind(message)
+        .bind(&id)
+        .bind(now)
+        .execute(&mut *transaction)
+        .await?;
+        if copied.rows_affected() == 0 {
+            return Err(Error::NotFound("message"));
+        }
+        insert_parts(&mut transaction, &id, &parts).await?;
+        set_head(&mut transaction, &before.chat, Some(&id)).await?;
+        transaction.commit().await?;
+        self.message(&id).await
+    }
+
+    /// Copies the branch that ends with this message into a new chat of this title, which has the settings of its own
+    /// and lies in the same folder. Fails with [`Error::Busy`] if an answer in it is being written.
+    pub async fn fork_chat(&self, message: &str, title: &str) -> Result<ChatSummary> {
+        let mut transaction = self.write().await?;
+        let branch = read_branch(&mut *transaction, message, None).await?;
+        if branch.iter().any(|message| message.state == AnswerState::Streaming) {
+            return Err(Error::Busy);
+        }
+        let (chat, now) = (new_id(), now());
+        let origin = branch.last().map(|message| message.chat.clone()).unwrap_or_default();
+        let made = sqlx::query(
+            "INSERT INTO chats (id, title, created_at, updated_at, settings, folder_id)
+             SELECT ?2, ?3, ?4, ?4, settings, folder_id FROM chats WHERE id = ?1 AND deleted_at IS NULL",
+        )
+        .bind(&origin)
+        .bind(&chat)
+        .bind(title)
+        .bind(now)
+        .execute(&mut *transaction)
+        .await?;
+        if made.rows_affected() == 0 {
+            return Err(Error::NotFound("chat"));
+        }
+        let mut parent: Option<String> = None;
+        for message in &branch {
+            let id = new_id();
+            sqlx::query(
+                "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash, tokens,
+                                       finish_reason, notices, usage, timing, settings, thinking_tokens,
+                                       thinking_ended, ended_by, error,
+                                       tool_call_id, memory_cut, edited)
+                 SELECT ?2, ?3, ?4, role, state, created_at, finished_at, model, model_revision, template_hash, tokens,
+                        finish_reason, notices, usage, timing, settings, thinking_tokens, thinking_ended, ended_by,
+                        error,
+                        tool_call_id, memory_cut, edited FROM messages WHERE id = ?1",
+            )
+            .bind(&message.id)
+            .bind(&id)
+            .bind(&chat)
+            .bind(&parent)
+            .execute(&mut *transaction)
+            .await?;
+            sqlx::query(
+                "INSERT INTO parts (message_id, position, kind, content, started_at, ended_at)
+                 SELECT ?2, position, kind, content, started_at, ended_at FROM parts WHERE message_id = ?1",
+            )
+            .bind(&message.id)
+            .bind(&id)
+            .execute(&mut *transaction)
+            .await?;
+            parent = Some(id);
+        }
+        set_head(&mut transaction, &chat, parent.as_deref()).await?;
+        transaction.commit().await?;
+        Ok(self.chat_head(&chat).await?.0.summary)
+    }
+
+    /// Lets the model remember nothing up to and including this message, or everything again. Returns the chat.
+    pub async fn set_memory_cut(&self, message: &str, cut: Option<&MemoryCut>) -> Result<String> {
+        let mut transaction = self.write().await?;
+        let chat: Option<String> =
+            sqlx::query_scalar("UPDATE messages SET memory_cut = ?2 WHERE id = ?1 RETURNING chat_id")
+                .bind(message)
+                .bind(cut.map(to_json))
+                .fetch_optional(&mut *transaction)
+                .await?;
+        let chat = chat.ok_or(Error::NotFound("message"))?;
+        transaction.commit().await?;
+        Ok(chat)
+    }
+
+    /// Takes back a turn of which the model could read nothing: question and empty answer go, and the question becomes
+    /// the draft if there is none. `title` is the one that the question gave the chat, which goes with it. Returns
+    /// whether it was there and still the end of its branch.
+    pub async fn retract_turn(&self, question: &StoredMessage, answer: &str, title: &str) -> Result<bool> {
+        let mut transaction = self.write().await?;
+        let deleted = sqlx::query(
+            "DELETE FROM messages WHERE id = ?1 AND parent_id = ?2 AND state = 'streaming'
+                AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.message_id = ?1)
+                AND NOT EXISTS (SELECT 1 FROM messages other WHERE other.parent_id = ?1 OR other.parent_id = ?2 AND other.id <> ?1)",
+        )
+        .bind(answer)
+        .bind(&question.id)
+        .execute(&mut *transaction)
+        .await?;
+        if deleted.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query("DELETE FROM messages WHERE id = ?")
+            .bind(&question.id)
+            .execute(&mut *transaction)
+            .await?;
+        let content: Vec<&Content> = question.parts.iter().map(|part| &part.content).collect();
+        sqlx::query(
+            "UPDATE chats SET head = coalesce(head, ?2), draft = CASE draft WHEN '[]' THEN ?3 ELSE draft END,
+                    title = CASE WHEN title <> ?4 OR EXISTS (SELECT 1 FROM messages m WHERE m.chat_id = ?1) THEN title ELSE '' END
+              WHERE id = ?1",
+        )
+        .bind(&question.chat)
+        .bind(&question.parent)
+        .bind(to_json(&content))
+        .bind(title)
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
+
+/// The chat of a message, and the newest end of the branches that go through it.
+pub(crate) async fn newest_leaf(
+    transaction: &mut Transaction<'static, Sqlite>,
+    message: &str,
+) -> Result<(String, String)> {
+    let leaf: Option<(String, String)> = sqlx::query_as(
+        "WITH RECURSIVE below (id) AS (
+             SELECT id FROM messages WHERE id = ?
+             UNION ALL
+             SELECT child.id FROM below JOIN messages child ON child.parent_id = below.id)
+         SELECT m.chat_id, m.id FROM below JOIN messages m ON m.id = below.id
+          WHERE NOT EXISTS (SELECT 1 FROM messages child WHERE child.parent_id = m.id)
+          ORDER BY m.created_at DESC, m.id DESC LIMIT 1",
+    )
+    .bind(message)
+    .fetch_optional(&mut **transaction)
+    .await?;
+    leaf.ok_or(Error::NotFound("message"))
+}
+
+/// Looks at the branch that ends with this message, or at none.
+pub(crate) async fn set_head(
+    transaction: &mut Transaction<'static, Sqlite>,
+    chat: &str,
+    head: Option<&str>,
+) -> Result<()> {
+    sqlx::query("UPDATE chats SET head = ?2 WHERE id = ?1")
+        .bind(chat)
+        .bind(head)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! A chat as a file of the user's own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use api::{ChatView, Folder, StoredMessage};
+use protocol::{Content, ImageBytes, Role};
+use serde_json::{json, Value};
+
+use crate::{History, Result};
+
+/// Pictures and texts of files as they leave the app, by their attachments: of each its media type and its bytes.
+pub type ExportedPictures = BTreeMap<String, (String, ImageBytes)>;
+
+impl History {
+    /// The branch of a chat that is looked at, for reading: Markdown with reasoning in quotes above its answer. These
+    /// pictures stand in it as data, others by name.
+    pub async fn export_markdown(&self, chat: &str, pictures: &ExportedPictures) -> Result<String> {
+        Ok(markdown(&self.chat(chat).await?, pictures))
+    }
+
+    /// All of a chat, for programs: settings, the messages of every branch, parents before children, and these pictures
+    /// by the attachments that messages name.
+    pub async fn export_json(&self, chat: &str, pictures: &ExportedPictures) -> Result<Value> {
+        let (view, head) = self.chat_head(chat).await?;
+        let messages = self.tree(chat).await?;
+        Ok(json!({
+            "format": "ponder-chat",
+            "version": 1,
+            "chat": view.summary,
+            "settings": view.settings,
+            "draft": view.draft,
+            "head": head,
+            "messages": messages,
+            "attachments": attachments(pictures),
+        }))
+    }
+
+    /// A folder for programs: its name, its instructions and its files with their texts. A file whose text is gone is
+    /// left out.
+    pub async fn export_project(&self, folder: &Folder) -> Result<Value> {
+        let mut texts = ExportedPictures::new();
+        let mut kept = Vec::new();
+        for file in &folder.files {
+            let Content::File { attachment, .. } = file else {
+                continue;
+            };
+            match self.attachment_bytes(attachment).await {
+                Ok(bytes) => {
+                    texts.insert(attachment.clone(), ("text/plain".into(), bytes));
+                    kept.push(file);
+                }
+                Err(error) => tracing::warn!(%error, "a file of a folder was not exported"),
+            }
+        }
+        Ok(json!({
+            "id": folder.id,
+            "name": folder.name,
+            "system_prompt": folder.system_prompt,
+            "created_at": folder.created_at,
+            "files": kept,
+            "attachments": attachments(&texts),
+        }))
+    }
+}
+
+/// Several chats as [`History::export_json`] gives them, as one value that can be imported.
+pub fn exported_together(chats: Vec<Value>) -> Value {
+    json!({"format": "ponder-chats", "version": 1, "chats": chats})
+}
+
+/// One exported value with the folders that its chats lie in, so that they can be imported with it.
+pub fn with_projects(mut export: Value, folders: Vec<Value>) -> Value {
+    if !folders.is_empty() {
+        export["folders"] = folders.into();
+    }
+    export
+}
+
+/// Pictures and texts by the attachments that name them.
+fn attachments(kept: &ExportedPictures) -> Value {
+    let written = kept
+        .iter()
+        .map(|(id, (media_type, bytes))| (id.clone(), json!({"media_type": media_type, "base64": bytes})));
+    Value::Object(written.collect())
+}
+
+fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
+    let title = title(view);
+    let mut out = format!("# {title}\n");
+    if !view.settings.system_prompt.is_empty() {
+        let _ = write!(out, "\n## Instructions\n\n{}\n", view.settings.system_prompt);
+    }
+    if !view.settings.carried_summary.is_empty() {
+        let _ = write!(
+            out,
+            "\n## Summary of an earlier chat\n\n{}\n",
+            view.settings.carried_summary
+        );
+    }
+    let remembered_from = view.messages.iter().rposition(|message| message.memory_cut.is_some());
+    for (index, message) in view.messages.iter().enumerate() {
+        let _ = write!(out, "\n## {}\n", speaker(message));
+        for part in &message.parts {
+            let _ = match &part.content {
+                Content::Text { text } => write!(out, "\n{}\n", text.trim_end()),
+                Content::Thinking { text } => {
+                    let seconds = (part.ended_at - part.started_at) as f64 / 1000.0;
+                    let quoted: String = text.trim().lines().map(|line| format!("> {line}\n")).collect();
+                    write!(out, "\n> **Thought for {seconds:.0} s**\n>\n{quoted}")
+                }
+                Content::ToolCall { call } => {
+                    write!(out, "\nCalled `{}`:\n\n```json\n{:#}\n```\n", call.name, call.arguments)
+                }
+                Content::Data { data } => write!(out, "\n```json\n{data:#}\n```\n"),
+                Content::Image { attachment, alt, .. } if pictures.contains_key(attachment) => {
+                    let (media_type, bytes) = &pictures[attachment];
+                    write!(out, "\n![{}]({})\n", label(alt), bytes.to_data_url(media_type))
+                }
+                Content::File { attachment, name, .. } if pictures.contains_key(attachment) => {
+                    write!(
+                        out,
+                        "{}",
+                        quoted(name, &String::from_utf8_lossy(&pictures[attachment].1))
+                    )
+                }
+                Content::Image { .. } | Content::File { .. } => {
+                    write!(out, "\n*{}*\n", part.content.as_text().unwrap_or_default())
+                }
+            };
+        }
+        if let Some(error) = &message.error {
+            let _ = write!(out, "\n*Failed: {}*\n", error.message);
+        }
+        if let Some(cut) = message.memory_cut.as_ref().filter(|_| remembered_from == Some(index)) {
+            let _ = write!(out, "\n---\n\n*The model's memory begins here.*\n");
+            if let Some(summary) = &cut.summary {
+                let quoted: String = summary.trim().lines().map(|line| format!("> {line}\n")).collect();
+                let _ = write!(out, "\n> **Summary of what was said before**\n>\n{quoted}");
+            }
+        }
+    }
+    out
+}
+
+/// The text of a file between fences that nothing in it closes.
+fn quoted(name: &str, text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!(
+        "\n**{}**\n\n{fence}\n{}\n{fence}\n",
+        label(name),
+        text.trim_end_matches('\n').replace('\u{c}', "\n\n")
+    )
+}
+
+/// A picture's name between brackets, in which brackets and line ends would end it.
+fn label(alt: &str) -> String {
+    alt.chars()
+        .map(|c| {
+            if matches!(c, '[' | ']' | '\\') || c.is_control() {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+pub(crate) fn title(view: &ChatView) -> &str {
+    match view.summary.title.as_str() {
+        "" => "Untitled chat",
+        title => title,
+    }
+}
+
+pub(crate) fn speaker(message: &StoredMessage) -> &str {
+    match message.role {
+        Role::User => "You",
+        Role::Assistant => message.model.as_deref().unwrap_or("Answer"),
+        Role::System => "Instructions",
+        Role::Tool => "Tool",
+    }
+}
