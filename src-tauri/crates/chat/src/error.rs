@@ -1,4 +1,4 @@
-//! What can go wrong with a turn, beside what history, the model folder and the engine report themselves.
+//! Errors of a turn, in addition to those of the history, the model folder and the engine.
 
 use protocol::ErrorCode;
 
@@ -18,14 +18,16 @@ pub(crate) enum Error {
     #[error(
         "there is nothing before this question that the model could forget; shorten the question, or choose a model with a longer context"
     )]
-    NothingToForget,
+    NothingToDrop,
     #[error("the model wrote no summary; try again, write one yourself, or go on without the oldest turns")]
     NoSummary,
     #[error("only an answer can be continued; look for the one below this message")]
     NoAnswer,
     #[error("this answer is complete; ask for more, or have the question answered again")]
     Complete,
-    #[error("only the last answer can be continued, and this one is not the last of what is shown; nothing was changed")]
+    #[error(
+        "only the last answer can be continued, and this one is not the last of what is shown; nothing was changed"
+    )]
     NotLast,
     #[error("nothing more can be added to this answer; ask for more, or have the question answered again")]
     NothingMore,
@@ -46,7 +48,7 @@ impl From<Error> for protocol::Error {
             | Error::ResultMissing
             | Error::EmptyAnswer
             | Error::NothingToAnswer
-            | Error::NothingToForget
+            | Error::NothingToDrop
             | Error::NoAnswer
             | Error::Complete
             | Error::NotLast

@@ -1,5 +1,5 @@
-//! Chats that the real engine answers, with the model that comes with the app: the titles and summaries that it writes, and what it reads
-//! before somebody asks.
+//! Chats that the real engine answers, with the model that comes with the app: the titles and summaries that it writes,
+//! and what it reads before somebody asks.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{AnswerBody, ChatSettings, MemoryCut, ModelShelf, Position, StoredMessage};
 use chat::Chat;
 use engine::MlxEngine;
 use futures::future::BoxFuture;
 use protocol::{
-    mailbox, AnswerBody, Capabilities, ChatSettings, Content, Engine, EngineActivity, ErrorCode, FolderSource, JobHandle, LoadEvent,
-    LocalEngine, MemoryCut, MemoryFigures, ModelInfo, ModelShelf, ModelSource, Position, Priority, Receiver, Request, Result, Role,
-    Sampling, StoredMessage, Thinking, TokenCount,
+    mailbox, Capabilities, Content, Engine, EngineActivity, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine,
+    MemoryFigures, ModelInfo, ModelSource, Priority, Receiver, Request, Result, Role, Sampling, Thinking, TokenCount,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -35,8 +35,8 @@ impl ModelShelf for Shelf {
     }
 }
 
-/// The engine, which remembers what it was asked, and says of its model that it has so many times more parameters: Pebble is too small
-/// to be asked for titles.
+/// The engine, which records its requests, and multiplies the number of parameters that its model reports: Pebble is
+/// too small to be asked for titles.
 struct Witness {
     engine: MlxEngine,
     times: u64,
@@ -64,7 +64,7 @@ impl Witness {
         question.unwrap().clone()
     }
 
-    /// What is read ahead with these words in it, once it was read.
+    /// The prefetched request with these words in it, once it was prefilled.
     async fn read_ahead(&self, words: &str) -> Vec<(Role, String)> {
         let mut prefetched = self.prefetched.subscribe();
         let with_words = |requests: &[Request]| {
@@ -178,13 +178,17 @@ impl House {
             sampling: Sampling::greedy(),
             ..settings
         };
-        self.chat.create(settings).await.unwrap().summary.id
+        self.chat.chats().create(settings).await.unwrap().summary.id
     }
 
     /// The answer to this question, once it has ended.
     async fn ask(&self, chat: &str, question: &str) -> Result<StoredMessage> {
-        let turn = self.chat.send(chat, &[Content::text(question)], &Position::End).await?;
-        let mut events = self.chat.attach(&turn.answer.id, 0).await?;
+        let turn = self
+            .chat
+            .answers()
+            .send(chat, &[Content::text(question)], &Position::End)
+            .await?;
+        let mut events = self.chat.answers().attach(&turn.answer.id, 0).await?;
         loop {
             let event = timeout(PATIENCE, events.recv()).await.unwrap().unwrap();
             if let AnswerBody::Finished { message } = event.body {
@@ -195,14 +199,14 @@ impl House {
 
     /// An empty chat in a folder with files, which was opened.
     async fn chat_with_files(&self) -> String {
-        let folder = self.chat.create_folder("Notes").await.unwrap().id;
+        let folder = self.chat.projects().create("Notes").await.unwrap().id;
         for name in ["tea.md", "cups.txt"] {
             let lines: String = (1..=20).map(|line| format!("line {line} of {name}\n")).collect();
-            let file = self.chat.add_file(lines.into_bytes(), name).await.unwrap();
-            self.chat.put_folder_file(&folder, &file).await.unwrap();
+            let file = self.chat.files().add_file(lines.into_bytes(), name).await.unwrap();
+            self.chat.projects().put_file(&folder, &file).await.unwrap();
         }
         let chat = self.new_chat(ChatSettings::default()).await;
-        self.chat.move_to_folder(&chat, Some(&folder)).await.unwrap();
+        self.chat.projects().move_chat(&chat, Some(&folder)).await.unwrap();
         chat
     }
 
@@ -213,7 +217,7 @@ impl House {
     }
 
     async fn title(&self, chat: &str) -> String {
-        self.chat.chat(chat).await.unwrap().summary.title
+        self.chat.chats().get(chat).await.unwrap().summary.title
     }
 
     async fn titles_are_written(&self, count: usize) {
@@ -225,7 +229,7 @@ impl House {
     }
 
     async fn stored(&self, chat: &str) -> Vec<StoredMessage> {
-        self.chat.chat(chat).await.unwrap().messages
+        self.chat.chats().get(chat).await.unwrap().messages
     }
 
     /// A process that ends while MLX computes may crash at its very end.
@@ -245,20 +249,30 @@ async fn open(path: &Path, engine: &Arc<Witness>) -> Chat {
 
 fn said(request: &Request) -> Vec<(Role, String)> {
     let messages = request.messages.iter();
-    messages.map(|message| (message.role, message.text_with_placeholders())).collect()
+    messages
+        .map(|message| (message.role, message.text_with_placeholders()))
+        .collect()
 }
 
-/// What was said, by which message.
+/// The text of each message.
 fn words(messages: &[StoredMessage]) -> Vec<(String, String)> {
-    messages.iter().map(|message| (message.id.clone(), message.text())).collect()
+    messages
+        .iter()
+        .map(|message| (message.id.clone(), message.text()))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_answer_gets_the_title_that_its_model_writes_unless_that_is_none() {
     let house = House::new(100).await;
-    // What it writes about a sum is its answer again.
+    // Its title for a sum is its answer again.
     let sum = house.new_chat(ChatSettings::default()).await;
-    assert!(house.ask(&sum, "What is 347 + 589?").await.unwrap().text().contains("936"));
+    assert!(house
+        .ask(&sum, "What is 347 + 589?")
+        .await
+        .unwrap()
+        .text()
+        .contains("936"));
     house.titles_are_written(1).await;
     // An answer that was cut short leaves something to be said.
     let capital = house
@@ -277,7 +291,7 @@ async fn a_first_answer_gets_the_title_that_its_model_writes_unless_that_is_none
     assert_eq!(house.title(&sum).await, "What is 347 + 589?");
 
     // It can be changed, and what a person wrote stays.
-    house.chat.rename(&capital, "Mine").await.unwrap();
+    house.chat.chats().rename(&capital, "Mine").await.unwrap();
     house.ask(&capital, "What is the capital of Japan?").await.unwrap();
     let house = house.reopened().await;
     assert_eq!(house.title(&capital).await, "Mine");
@@ -327,18 +341,30 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
     };
     assert_eq!((full.code, asked > 1), (ErrorCode::ContextFull, true), "{full}");
     let before = words(&house.stored(&chat).await);
-    let used = house.chat.context_use(&chat, &[]).await.unwrap().tokens;
+    let used = house.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens;
 
     let question = [Content::text(next)];
-    let view = house.chat.summarise_oldest(&chat, &question).await.unwrap();
+    let view = house
+        .chat
+        .compaction()
+        .summarize_oldest_turns(&chat, &question)
+        .await
+        .unwrap();
     assert_eq!(words(&view.messages), before, "nothing is deleted");
-    let cuts: Vec<&StoredMessage> = view.messages.iter().filter(|message| message.memory_cut.is_some()).collect();
+    let cuts: Vec<&StoredMessage> = view
+        .messages
+        .iter()
+        .filter(|message| message.memory_cut.is_some())
+        .collect();
     let [cut] = cuts[..] else { panic!("{cuts:?}") };
     let summary = cut.memory_cut.as_ref().unwrap().summary.clone().unwrap();
     assert!(!summary.trim().is_empty());
-    assert!(house.chat.context_use(&chat, &[]).await.unwrap().tokens < used);
+    assert!(house.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens < used);
     let ahead = house.engine.read_ahead(&summary).await;
-    assert_eq!(ahead[0], (Role::System, format!("Summary of the earlier conversation:\n{summary}")));
+    assert_eq!(
+        ahead[0],
+        (Role::System, format!("Summary of the earlier conversation:\n{summary}"))
+    );
 
     // It is written over, and kept.
     let written = "The person is called Yara, and likes to have numbers counted.";
@@ -346,12 +372,15 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
         summary: Some(written.into()),
     };
     let cut = cut.id.clone();
-    house.chat.set_memory_cut(&cut, Some(&edited)).await.unwrap();
+    house.chat.compaction().set_mark(&cut, Some(&edited)).await.unwrap();
     house.engine.read_ahead(written).await;
     let house = house.reopened().await;
     let kept = house.stored(&chat).await;
     let at = kept.iter().position(|message| message.id == cut).unwrap();
-    assert_eq!((words(&kept), kept[at].memory_cut.as_ref()), (before.clone(), Some(&edited)));
+    assert_eq!(
+        (words(&kept), kept[at].memory_cut.as_ref()),
+        (before.clone(), Some(&edited))
+    );
 
     let answer = house.ask(&chat, next).await.unwrap();
     assert!(answer.text().starts_with("1, 2, 3"), "{}", answer.text());
@@ -370,8 +399,8 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
     assert!(usage.prefilled_tokens < 40 && usage.cached_tokens > 20, "{usage:?}");
 
     // Taken back, the model remembers everything again.
-    house.chat.set_memory_cut(&cut, None).await.unwrap();
-    assert!(house.chat.context_use(&chat, &[]).await.unwrap().tokens > used);
+    house.chat.compaction().set_mark(&cut, None).await.unwrap();
+    assert!(house.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens > used);
     house.end().await;
 }
 
@@ -381,8 +410,16 @@ async fn a_new_chat_carries_a_summary_and_the_old_one_stays() {
     let chat = house.new_chat(ChatSettings::default()).await;
     house.ask(&chat, "My name is Yara.").await.unwrap();
     let before = words(&house.stored(&chat).await);
-    let made = house.chat.carry_over(&chat, "Yara, continued").await.unwrap();
-    assert_eq!((made.summary.title.as_str(), made.messages.len()), ("Yara, continued", 0));
+    let made = house
+        .chat
+        .compaction()
+        .fork_with_summary(&chat, "Yara, continued")
+        .await
+        .unwrap();
+    assert_eq!(
+        (made.summary.title.as_str(), made.messages.len()),
+        ("Yara, continued", 0)
+    );
     let carried = made.settings.carried_summary.clone();
     assert!(!carried.trim().is_empty());
     house.ask(&made.summary.id, "What is 2 + 3?").await.unwrap();
@@ -412,7 +449,10 @@ async fn the_files_of_a_folder_are_read_when_the_model_is_loaded_while_the_quest
     let house = House::new(1).await;
     let chat = house.chat_with_files().await;
     house.engine.read_ahead("line 20 of cups.txt").await;
-    assert!(house.engine.loaded().is_empty(), "nothing is loaded for what nobody asked yet");
+    assert!(
+        house.engine.loaded().is_empty(),
+        "nothing is loaded for what nobody asked yet"
+    );
     let Ok(ModelSource::Folder(pebble)) = Shelf.resolve("pebble") else {
         panic!("Pebble is a folder")
     };

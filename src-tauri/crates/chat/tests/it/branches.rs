@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use protocol::{ChatSettings, Content, DeleteScope, ErrorCode, FinishReason, Position, Thinking};
+use api::{ChatSettings, DeleteScope, Position};
+use protocol::{Content, ErrorCode, FinishReason, Thinking};
 use tokio::time::timeout;
 
 use crate::{done, open, text, Harness};
@@ -29,6 +30,7 @@ async fn a_question_to_what_a_window_shows_never_goes_behind_a_turn_that_it_does
     // Another process asks in the same chat.
     let (engine, other) = open(&harness.path).await;
     let turn = other
+        .answers()
         .send(&chat, &[Content::text("unseen")], &Position::After(shown.clone()))
         .await
         .unwrap();
@@ -40,10 +42,11 @@ async fn a_question_to_what_a_window_shows_never_goes_behind_a_turn_that_it_does
     };
     job.events.send(text("to unseen", 1));
     job.events.send(done(FinishReason::Stop));
-    crate::all(other.attach(&turn.answer.id, 0).await.unwrap()).await;
+    crate::all(other.answers().attach(&turn.answer.id, 0).await.unwrap()).await;
 
     let asked = harness
         .chat
+        .answers()
         .send(&chat, &[Content::text("second")], &Position::After(shown.clone()))
         .await
         .unwrap();
@@ -54,15 +57,31 @@ async fn a_question_to_what_a_window_shows_never_goes_behind_a_turn_that_it_does
         .iter()
         .map(|message| message.text_with_placeholders())
         .collect();
-    assert_eq!(said, ["first", "to first", "second"], "the model reads what the person saw");
-    assert_eq!(asked.question.siblings.len(), 2, "the unseen turn is a branch beside it");
+    assert_eq!(
+        said,
+        ["first", "to first", "second"],
+        "the model reads what the person saw"
+    );
+    assert_eq!(
+        asked.question.siblings.len(),
+        2,
+        "the unseen turn is a branch beside it"
+    );
     job.events.send(done(FinishReason::Stop));
     harness.end(&asked.answer.id).await;
 
     // A question after something that was deleted elsewhere is refused, and stores nothing.
     let gone = asked.answer.id;
-    other.delete_message(&asked.question.id, DeleteScope::Branch).await.unwrap();
-    let refused = harness.chat.send(&chat, &[Content::text("third")], &Position::After(gone)).await;
+    other
+        .chats()
+        .delete_message(&asked.question.id, DeleteScope::Branch)
+        .await
+        .unwrap();
+    let refused = harness
+        .chat
+        .answers()
+        .send(&chat, &[Content::text("third")], &Position::After(gone))
+        .await;
     assert_eq!(refused.unwrap_err().code, ErrorCode::NotFound);
     assert_eq!(harness.texts(&chat).await, ["first", "to first", "unseen", "to unseen"]);
 }
@@ -73,17 +92,18 @@ async fn what_another_process_does_to_a_chat_is_told_with_a_new_revision() {
     let chat = harness.new_chat().await;
     let answer = harness.told(&chat, "first").await;
     let (_, other) = open(&harness.path).await;
-    let revision = |chats: Vec<protocol::ChatSummary>| chats[0].revision;
-    let mut before = revision(other.chats().await.unwrap());
+    let revision = |chats: Vec<api::ChatSummary>| chats[0].revision;
+    let mut before = revision(other.chats().list().await.unwrap());
     let mut changes = other.changes();
-    let edited = harness.chat.edit_answer(&answer, "better").await.unwrap();
+    let edited = harness.chat.chats().edit_answer(&answer, "better").await.unwrap();
     for step in 0..3 {
         changes.mark_unchanged();
         match step {
-            0 => drop(harness.chat.show_branch(&answer).await.unwrap()),
+            0 => drop(harness.chat.chats().show_branch(&answer).await.unwrap()),
             1 => drop(
                 harness
                     .chat
+                    .chats()
                     .delete_message(&edited.messages[1].id, DeleteScope::Branch)
                     .await
                     .unwrap(),
@@ -93,7 +113,7 @@ async fn what_another_process_does_to_a_chat_is_told_with_a_new_revision() {
                     thinking_budget: Some(7),
                     ..ChatSettings::default()
                 };
-                harness.chat.set_settings(&chat, &settings).await.unwrap();
+                harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
             }
         }
         // Within two looks at the file.
@@ -103,7 +123,7 @@ async fn what_another_process_does_to_a_chat_is_told_with_a_new_revision() {
                 .await
                 .expect("it is told")
                 .unwrap();
-            now = revision(other.chats().await.unwrap());
+            now = revision(other.chats().list().await.unwrap());
         }
         assert!(now > before, "step {step}");
         before = now;
@@ -120,7 +140,12 @@ async fn another_answer_can_be_asked_for_otherwise_and_the_chat_stays_as_it_is_s
         thinking: Some(Thinking::High),
         ..ChatSettings::default()
     };
-    let view = harness.chat.regenerate(&answer, Some(otherwise)).await.unwrap();
+    let view = harness
+        .chat
+        .answers()
+        .regenerate(&answer, Some(otherwise))
+        .await
+        .unwrap();
     let job = harness.job().await;
     assert_eq!(
         (job.request.model.reference(), job.request.thinking),
@@ -130,7 +155,10 @@ async fn another_answer_can_be_asked_for_otherwise_and_the_chat_stays_as_it_is_s
     let again = harness.end(&view.messages[1].id).await;
     assert_eq!(again.model.as_deref(), Some("owl"));
     assert_eq!(again.siblings.len(), 2);
-    assert_eq!(harness.chat.chat(&chat).await.unwrap().settings, ChatSettings::default());
+    assert_eq!(
+        harness.chat.chats().get(&chat).await.unwrap().settings,
+        ChatSettings::default()
+    );
 }
 
 #[tokio::test]
@@ -138,9 +166,9 @@ async fn an_answer_that_ended_is_unread_until_a_window_shows_it() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     harness.told(&chat, "first").await;
-    assert!(harness.chat.chats().await.unwrap()[0].unread);
-    harness.chat.mark_read(&chat).await.unwrap();
-    assert!(!harness.chat.chats().await.unwrap()[0].unread);
+    assert!(harness.chat.chats().list().await.unwrap()[0].unread);
+    harness.chat.chats().mark_read(&chat).await.unwrap();
+    assert!(!harness.chat.chats().list().await.unwrap()[0].unread);
 }
 
 #[tokio::test]
@@ -149,19 +177,24 @@ async fn words_that_say_nothing_are_no_answer() {
     let chat = harness.new_chat().await;
     let answer = harness.told(&chat, "first").await;
     assert_eq!(
-        harness.chat.edit_answer(&answer, " \n").await.unwrap_err().code,
+        harness.chat.chats().edit_answer(&answer, " \n").await.unwrap_err().code,
         ErrorCode::BadRequest
     );
-    let view = harness.chat.edit_answer(&answer, " better \n").await.unwrap();
+    let view = harness.chat.chats().edit_answer(&answer, " better \n").await.unwrap();
     assert_eq!(view.messages[1].text(), "better");
-    let trash = harness.chat.delete_message(&answer, DeleteScope::Turn).await;
+    let trash = harness.chat.chats().delete_message(&answer, DeleteScope::Turn).await;
     assert_eq!(
         trash.unwrap_err().code,
         ErrorCode::NotFound,
         "it is not on the branch that is looked at"
     );
-    let trash = harness.chat.delete_message(&view.messages[1].id, DeleteScope::Turn).await.unwrap();
+    let trash = harness
+        .chat
+        .chats()
+        .delete_message(&view.messages[1].id, DeleteScope::Turn)
+        .await
+        .unwrap();
     assert!(harness.texts(&chat).await.is_empty());
-    harness.chat.restore(&trash).await.unwrap();
+    harness.chat.library().restore(&trash).await.unwrap();
     assert_eq!(harness.texts(&chat).await, ["first", "better"]);
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use api::{AnswerBody, AnswerEvent, AnswerState, ChatSettings, Position, StoredMessage};
 use history::History;
-use protocol::fake::FakeJob;
 use protocol::{
-    AnswerBody, AnswerEvent, AnswerPrefix, AnswerState, ChatSettings, Content, EngineEvent, Error, ErrorCode, FinishReason, Notice,
-    NoticeCode, Position, Role, StoredMessage, Thinking,
+    fake::FakeJob, AnswerPrefix, Content, EngineEvent, Error, ErrorCode, FinishReason, Notice, NoticeCode, Role,
+    Thinking,
 };
 use sqlx::Connection;
 use tokio::time::sleep;
@@ -41,7 +41,7 @@ fn kinds(message: &StoredMessage) -> Vec<Content> {
     message.parts.iter().map(|part| part.content.clone()).collect()
 }
 
-/// What a window shows that built the message from these events.
+/// The message as a window builds it from these events.
 fn shown(events: &[AnswerEvent]) -> Vec<Content> {
     let mut parts: Vec<Content> = Vec::new();
     for event in events {
@@ -64,7 +64,7 @@ impl Harness {
         let (message, job) = self.ask(chat, "question").await;
         job.events.send(started("abc"));
         job.events.send(thought("It is ha", 1));
-        self.chat.stop(&message).await.unwrap();
+        self.chat.answers().stop(&message).await.unwrap();
         cancelled(&job).await;
         job.events.send(thought("<", 2));
         job.events.send(done(FinishReason::Cancelled));
@@ -74,15 +74,15 @@ impl Harness {
 
     /// Continues the answer, and gives the job that the engine got for it.
     async fn continues(&self, message: &str) -> FakeJob {
-        let view = self.chat.continue_answer(message).await.unwrap();
+        let view = self.chat.answers().continue_answer(message).await.unwrap();
         let last = view.messages.last().unwrap();
         assert_eq!((last.id.as_str(), last.state), (message, AnswerState::Streaming));
         self.job().await
     }
 
     async fn refuses(&self, message: &str) -> Error {
-        let error = self.chat.continue_answer(message).await.unwrap_err();
-        assert!(self.engine.take_job().is_none() && self.chat.running().is_empty());
+        let error = self.chat.answers().continue_answer(message).await.unwrap_err();
+        assert!(self.engine.take_job().is_none() && self.chat.answers().running().is_empty());
         error
     }
 }
@@ -101,19 +101,22 @@ async fn answer_now_reaches_the_engine_and_nobody_else() {
     let (_, other) = harness.ask(&two, "question").await;
     job.events.send(thought("hm", 1));
     assert!(!job.end_thinking.is_asked());
-    harness.chat.answer_now(&message).await.unwrap();
+    harness.chat.answers().answer_now(&message).await.unwrap();
     while !job.end_thinking.is_asked() {
         sleep(Duration::from_millis(1)).await;
     }
     assert!(!other.end_thinking.is_asked() && !job.cancel.is_cancelled());
     // The answer continues, and twice is as good as once.
-    harness.chat.answer_now(&message).await.unwrap();
+    harness.chat.answers().answer_now(&message).await.unwrap();
     job.events.send(text("Yes.", 2));
     job.events.send(done(FinishReason::Stop));
     let answer = harness.end(&message).await;
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Complete, "Yes."));
-    harness.chat.answer_now(&message).await.unwrap();
-    assert_eq!(harness.chat.answer_now("nothing").await.unwrap_err().code, ErrorCode::NotFound);
+    harness.chat.answers().answer_now(&message).await.unwrap();
+    assert_eq!(
+        harness.chat.answers().answer_now("nothing").await.unwrap_err().code,
+        ErrorCode::NotFound
+    );
 }
 
 #[tokio::test]
@@ -122,10 +125,11 @@ async fn a_wish_that_comes_before_the_engine_was_asked_reaches_it() {
     let chat = harness.new_chat().await;
     let turn = harness
         .chat
+        .answers()
         .send(&chat, &[Content::text("question")], &Position::End)
         .await
         .unwrap();
-    harness.chat.answer_now(&turn.answer.id).await.unwrap();
+    harness.chat.answers().answer_now(&turn.answer.id).await.unwrap();
     let job = harness.job().await;
     while !job.end_thinking.is_asked() {
         sleep(Duration::from_millis(1)).await;
@@ -140,13 +144,28 @@ async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
         thinking_budget: Some(20),
         ..ChatSettings::default()
     };
-    let chat = harness.chat.create(settings).await.unwrap().summary.id;
+    let chat = harness.chat.chats().create(settings).await.unwrap().summary.id;
     let message = harness.stopped(&chat).await;
-    harness.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
-    assert_eq!(harness.stored(&chat).await[1].settings.as_ref().unwrap().thinking_budget, Some(20));
+    harness
+        .chat
+        .chats()
+        .set_settings(&chat, &ChatSettings::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        harness.stored(&chat).await[1]
+            .settings
+            .as_ref()
+            .unwrap()
+            .thinking_budget,
+        Some(20)
+    );
     // Going on, the answer keeps what it was asked with; the next one follows the chat.
     let job = harness.continues(&message).await;
-    assert_eq!((job.request.thinking, job.request.thinking_budget), (Some(Thinking::On), Some(20)));
+    assert_eq!(
+        (job.request.thinking, job.request.thinking_budget),
+        (Some(Thinking::On), Some(20))
+    );
     harness.engine.take_prefetched();
     job.events.send(done(FinishReason::Stop));
     harness.end(&message).await;
@@ -156,7 +175,10 @@ async fn the_budget_of_a_chat_is_asked_for_and_kept_with_the_answer() {
             None => sleep(Duration::from_millis(5)).await,
         }
     };
-    assert_eq!((ahead.thinking, ahead.thinking_budget, ahead.answer_prefix), (None, None, None));
+    assert_eq!(
+        (ahead.thinking, ahead.thinking_budget, ahead.answer_prefix),
+        (None, None, None)
+    );
     let (_, job) = harness.ask(&chat, "more").await;
     assert_eq!((job.request.thinking, job.request.thinking_budget), (None, None));
 }
@@ -168,12 +190,12 @@ async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
     let message = harness.stopped(&chat).await;
     assert_eq!(harness.tokens(&message).await, [1, 2, 99]);
     let before = harness.stored(&chat).await.pop().unwrap();
-    harness.chat.rename(&chat, "other").await.unwrap();
+    harness.chat.chats().rename(&chat, "other").await.unwrap();
     let settings = ChatSettings {
         model: Some("another".into()),
         ..ChatSettings::default()
     };
-    harness.chat.set_settings(&chat, &settings).await.unwrap();
+    harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
     let job = harness.continues(&message).await;
     assert_eq!(job.request.model.reference(), "pebble", "the model that began it");
     assert_eq!(job.request.messages.len(), 1);
@@ -184,7 +206,7 @@ async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
     };
     assert_eq!(job.request.answer_prefix, Some(prefix));
 
-    let mut window = harness.chat.attach(&message, 0).await.unwrap();
+    let mut window = harness.chat.answers().attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
     assert_eq!(
         shown(&events),
@@ -217,7 +239,10 @@ async fn an_answer_is_continued_from_its_tokens_and_shows_what_they_say() {
         (answer.state, answer.finish_reason),
         (AnswerState::Complete, Some(FinishReason::Stop))
     );
-    assert_eq!((answer.created_at, &answer.siblings), (before.created_at, &before.siblings));
+    assert_eq!(
+        (answer.created_at, &answer.siblings),
+        (before.created_at, &before.siblings)
+    );
     let lasted = |message: &StoredMessage| message.parts[0].ended_at - message.parts[0].started_at;
     assert_eq!(lasted(&answer), lasted(&before), "the pause is no thinking");
     assert_eq!(harness.stored(&chat).await.pop().unwrap(), answer);
@@ -237,7 +262,10 @@ async fn a_thought_that_was_ended_for_the_model_stays_ended() {
     let job = harness.continues(&message).await;
     assert!(matches!(
         job.request.answer_prefix,
-        Some(AnswerPrefix::Tokens { thinking_ended: true, .. })
+        Some(AnswerPrefix::Tokens {
+            thinking_ended: true,
+            ..
+        })
     ));
 }
 
@@ -246,7 +274,8 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+    job.events
+        .send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
     assert!(!harness.end(&message).await.continuable);
     assert_eq!(harness.refuses(&message).await.code, ErrorCode::BadRequest);
     let (message, job) = harness.ask(&chat, "again").await;
@@ -258,7 +287,8 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
     };
     job.events.send(piece(thinking("hm")));
     job.events.send(piece(words("Half an")));
-    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken again")));
+    job.events
+        .send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken again")));
     harness.end(&message).await;
     let job = harness.continues(&message).await;
     let prefix = AnswerPrefix::Text {
@@ -266,9 +296,11 @@ async fn an_answer_without_tokens_is_continued_from_its_words_and_one_without_wo
         text: Some("Half an".into()),
     };
     assert_eq!(job.request.answer_prefix, Some(prefix));
-    job.events.send(continued(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
+    job.events
+        .send(continued(vec![thinking("hm"), words("Half an")], vec![5, 6, 7]));
     job.events.send(text(" answer", 8));
-    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "and again")));
+    job.events
+        .send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "and again")));
     let answer = harness.end(&message).await;
     assert_eq!(answer.text(), "Half an answer");
     assert_eq!(harness.tokens(&message).await, [5, 6, 7, 8]);
@@ -279,12 +311,18 @@ async fn what_cannot_be_continued_is_refused_with_a_sentence_and_nothing_changes
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (first, job) = harness.ask(&chat, "question").await;
-    assert_eq!(harness.chat.continue_answer(&first).await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(
+        harness.chat.answers().continue_answer(&first).await.unwrap_err().code,
+        ErrorCode::Busy
+    );
     job.events.send(text("whole", 1));
     job.events.send(done(FinishReason::Stop));
     harness.end(&first).await;
     let error = harness.refuses(&first).await;
-    assert!(error.code == ErrorCode::BadRequest && error.message.contains("complete"), "{error}");
+    assert!(
+        error.code == ErrorCode::BadRequest && error.message.contains("complete"),
+        "{error}"
+    );
     let question = harness.stored(&chat).await[0].clone();
     assert_eq!(
         (question.role, harness.refuses(&question.id).await.code),
@@ -295,12 +333,15 @@ async fn what_cannot_be_continued_is_refused_with_a_sentence_and_nothing_changes
     let stopped = harness.stopped(&chat).await;
     let (_, job) = harness.ask(&chat, "more").await;
     job.events.send(done(FinishReason::Stop));
-    while !harness.chat.running().is_empty() {
+    while !harness.chat.answers().running().is_empty() {
         sleep(Duration::from_millis(1)).await;
     }
     let before = harness.stored(&chat).await;
     let error = harness.refuses(&stopped).await;
-    assert!(error.code == ErrorCode::BadRequest && error.message.contains("last"), "{error}");
+    assert!(
+        error.code == ErrorCode::BadRequest && error.message.contains("last"),
+        "{error}"
+    );
     assert_eq!(harness.stored(&chat).await, before);
 }
 
@@ -316,6 +357,7 @@ async fn a_model_that_is_gone_or_changed_leaves_all_there_was() {
     // The chat has moved to a model that is gone, but the answer's own is there.
     harness
         .chat
+        .chats()
         .set_settings(&chat, &settings)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
@@ -326,21 +368,38 @@ async fn a_model_that_is_gone_or_changed_leaves_all_there_was() {
     };
     assert_eq!(model_revision.as_deref(), Some("abc"));
     job.events.send(started("another"));
-    job.events
-        .send(EngineEvent::Failed(Error::new(ErrorCode::BadRequest, "the model has changed")));
+    job.events.send(EngineEvent::Failed(Error::new(
+        ErrorCode::BadRequest,
+        "the model has changed",
+    )));
     let answer = harness.end(&message).await;
-    assert_eq!(answer.error, Some(Error::new(ErrorCode::BadRequest, "the model has changed")));
+    assert_eq!(
+        answer.error,
+        Some(Error::new(ErrorCode::BadRequest, "the model has changed"))
+    );
     assert_eq!((answer.state, kinds(&answer)), (AnswerState::Failed, kinds(&before)));
-    assert_eq!((answer.usage, answer.model_revision.as_deref()), (before.usage, Some("abc")));
+    assert_eq!(
+        (answer.usage, answer.model_revision.as_deref()),
+        (before.usage, Some("abc"))
+    );
     assert_eq!(harness.tokens(&message).await, [1, 2, 99]);
     // Asking for the same again would fail for the same reason.
     assert!(before.continuable && !answer.continuable);
     assert_eq!(harness.refuses(&message).await.code, ErrorCode::BadRequest);
 
     // A model folder that no longer has it refuses before anything is changed.
-    let missing = harness.chat.create(ChatSettings::default()).await.unwrap().summary.id;
+    let missing = harness
+        .chat
+        .chats()
+        .create(ChatSettings::default())
+        .await
+        .unwrap()
+        .summary
+        .id;
     let message = harness.stopped(&missing).await;
-    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap())
+        .await
+        .unwrap();
     sqlx::query("UPDATE messages SET model = 'missing' WHERE id = ?")
         .bind(&message)
         .execute(&mut file)
@@ -368,7 +427,9 @@ async fn an_answer_is_continued_after_its_process_was_gone_as_often_as_it_takes(
         }
     };
     stored(vec![1]).await;
-    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap())
+        .await
+        .unwrap();
     let mut tokens = vec![1];
     let mut jobs = vec![job];
     let mut harnesses = Vec::new();
@@ -379,17 +440,23 @@ async fn an_answer_is_continued_after_its_process_was_gone_as_often_as_it_takes(
             .await
             .unwrap();
         let (engine, chats) = open(&harness.path).await;
-        let view = chats.chat(&chat).await.unwrap();
+        let view = chats.chats().get(&chat).await.unwrap();
         assert_eq!(view.messages[1].state, AnswerState::Interrupted);
-        assert_eq!(view.messages[1].thinking_tokens, Some(1), "counted while it was written");
-        chats.continue_answer(&message).await.unwrap();
+        assert_eq!(
+            view.messages[1].thinking_tokens,
+            Some(1),
+            "counted while it was written"
+        );
+        chats.answers().continue_answer(&message).await.unwrap();
         let job = loop {
             match engine.take_job() {
                 Some(job) => break job,
                 None => sleep(Duration::from_millis(1)).await,
             }
         };
-        assert!(matches!(&job.request.answer_prefix, Some(AnswerPrefix::Tokens { tokens: prefix, .. }) if *prefix == tokens));
+        assert!(
+            matches!(&job.request.answer_prefix, Some(AnswerPrefix::Tokens { tokens: prefix, .. }) if *prefix == tokens)
+        );
         let said: String = ["one ", "two ", "three "][..=round].concat();
         job.events.send(started("abc"));
         job.events.send(continued(vec![words(&said)], tokens.clone()));
@@ -409,10 +476,10 @@ async fn whoever_watches_from_another_process_sees_what_a_continued_answer_says(
     let message = harness.stopped(&chat).await;
     let job = harness.continues(&message).await;
     let (_, other) = open(&harness.path).await;
-    let mut window = other.attach(&message, 0).await.unwrap();
+    let mut window = other.answers().attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
     assert_eq!(shown(&events), [thinking("It is ha<")]);
-    // What was read as a letter turns out to be a marker.
+    // A text that was read as a letter turns out to be a marker.
     job.events.send(continued(vec![thinking("It is ha")], vec![1, 2, 99]));
     job.events.send(text("So", 3));
     while !matches!(shown(&events).last(), Some(Content::Text { .. })) {
@@ -434,7 +501,7 @@ async fn a_replacement_that_is_longer_than_what_was_shown_is_shown_once() {
     let message = harness.stopped(&chat).await;
     let job = harness.continues(&message).await;
     let (_, other) = open(&harness.path).await;
-    let mut window = other.attach(&message, 0).await.unwrap();
+    let mut window = other.answers().attach(&message, 0).await.unwrap();
     let mut events = vec![next(&mut window).await];
     // Another reading of what was shown, and much more, before the file is read again.
     let long = "It is quite another thought. ".repeat(20);

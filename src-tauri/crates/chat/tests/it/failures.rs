@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use api::{AnswerState, ChatSettings, Position};
 use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::{
-    AnswerState, Capabilities, ChatSettings, Content, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LocalEngine,
-    ModelSource, Position, Request, TokenCount,
+    Capabilities, Content, Engine, EngineEvent, Error, ErrorCode, FinishReason, JobHandle, LocalEngine, ModelSource,
+    Request, TokenCount,
 };
 use sqlx::Connection;
 
@@ -58,22 +59,30 @@ impl Engine for Panicking {
 #[tokio::test]
 async fn a_panic_in_a_turn_ends_its_answer_as_failed() {
     let folder = tempfile::tempdir().unwrap();
-    let chats = Chat::open(&folder.path().join("history.sqlite"), Arc::new(Panicking), Arc::new(Shelf))
-        .await
-        .unwrap();
-    let chat = chats.create(ChatSettings::default()).await.unwrap().summary.id;
+    let chats = Chat::open(
+        &folder.path().join("history.sqlite"),
+        Arc::new(Panicking),
+        Arc::new(Shelf),
+    )
+    .await
+    .unwrap();
+    let chat = chats.chats().create(ChatSettings::default()).await.unwrap().summary.id;
     for question in ["one", "two"] {
         let message = chats
+            .answers()
             .send(&chat, &[Content::text(question)], &Position::End)
             .await
             .unwrap()
             .answer
             .id;
-        let events = all(chats.attach(&message, 0).await.unwrap()).await;
+        let events = all(chats.answers().attach(&message, 0).await.unwrap()).await;
         let answer = finished(events.last().unwrap());
-        assert_eq!((answer.state, answer.error.unwrap().code), (AnswerState::Failed, ErrorCode::Engine));
+        assert_eq!(
+            (answer.state, answer.error.unwrap().code),
+            (AnswerState::Failed, ErrorCode::Engine)
+        );
     }
-    assert!(chats.running().is_empty());
+    assert!(chats.answers().running().is_empty());
 }
 
 #[tokio::test]
@@ -81,7 +90,8 @@ async fn a_question_after_a_failure_stands_for_both() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "My name is Yara.").await;
-    job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+    job.events
+        .send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
     harness.end(&message).await;
     let (_, job) = harness.ask(&chat, "What is my name?").await;
     assert_eq!(job.request.messages.len(), 1);
@@ -94,7 +104,9 @@ async fn an_answer_that_cannot_be_stored_is_shown_and_says_so_and_the_chat_goes_
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap()).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(harness.path.to_str().unwrap())
+        .await
+        .unwrap();
     let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON messages BEGIN SELECT RAISE (ABORT, 'no'); END";
     sqlx::query(refuse).execute(&mut file).await.unwrap();
     job.events.send(text("answer", 1));

@@ -1,6 +1,7 @@
 //! Files in a turn: their text is kept, quoted for the engine, counted, and goes with the chat.
 
-use protocol::{Content, ErrorCode, Excerpt, ExcerptUnit, Position};
+use api::Position;
+use protocol::{Content, ErrorCode, Excerpt, ExcerptUnit};
 
 use crate::{done, text, Harness};
 
@@ -21,7 +22,12 @@ fn with_part(file: &Content, first: u32, last: u32) -> Content {
 async fn a_files_text_is_quoted_for_the_engine_in_every_turn() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let file = harness.chat.add_file(LETTER.to_vec(), " letter.txt ").await.unwrap();
+    let file = harness
+        .chat
+        .files()
+        .add_file(LETTER.to_vec(), " letter.txt ")
+        .await
+        .unwrap();
     let Content::File {
         name,
         media_type,
@@ -39,6 +45,7 @@ async fn a_files_text_is_quoted_for_the_engine_in_every_turn() {
     assert_eq!(*excerpt, Some(Excerpt::whole(ExcerptUnit::Lines, 4)));
     let turn = harness
         .chat
+        .answers()
         .send(&chat, &[file.clone(), Content::text("Who writes?")], &Position::End)
         .await
         .unwrap();
@@ -57,25 +64,54 @@ async fn a_files_text_is_quoted_for_the_engine_in_every_turn() {
 async fn a_part_of_a_file_is_all_that_is_said_of_it() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let file = harness.chat.add_file(LETTER.to_vec(), "letter.txt").await.unwrap();
-    harness.chat.send(&chat, &[with_part(&file, 4, 4)], &Position::End).await.unwrap();
+    let file = harness
+        .chat
+        .files()
+        .add_file(LETTER.to_vec(), "letter.txt")
+        .await
+        .unwrap();
+    harness
+        .chat
+        .answers()
+        .send(&chat, &[with_part(&file, 4, 4)], &Position::End)
+        .await
+        .unwrap();
     let said = harness.job().await.request.messages[0].text_with_placeholders();
-    assert_eq!(said, "File `letter.txt` (lines 4 to 4 of 4):\n\n```txt\nYours, Bo\n```\n\n");
+    assert_eq!(
+        said,
+        "File `letter.txt` (lines 4 to 4 of 4):\n\n```txt\nYours, Bo\n```\n\n"
+    );
     // The reader shows all of it.
     let Content::File { attachment, .. } = &file else {
         panic!("{file:?}")
     };
-    assert_eq!(harness.chat.file_text(attachment).await.unwrap().pieces.concat().as_bytes(), LETTER);
+    assert_eq!(
+        harness
+            .chat
+            .files()
+            .file_text(attachment)
+            .await
+            .unwrap()
+            .pieces
+            .concat()
+            .as_bytes(),
+        LETTER
+    );
 }
 
 #[tokio::test]
 async fn what_has_no_text_is_refused_and_nothing_is_kept() {
     let harness = Harness::new().await;
     for bytes in [&b""[..], b"\0\x01", b"%PDF-1.7", b"PK\x03\x04"] {
-        let error = harness.chat.add_file(bytes.to_vec(), "a.txt").await.unwrap_err();
+        let error = harness
+            .chat
+            .files()
+            .add_file(bytes.to_vec(), "a.txt")
+            .await
+            .unwrap_err();
         assert_eq!(error.code, ErrorCode::FileBroken, "{error}");
     }
-    assert_eq!(harness.chat.attachments_size().await.unwrap(), 0);
+    assert_eq!(harness.chat.files().attachments_size().await.unwrap(), 0);
     let chat = harness.new_chat().await;
     let missing = Content::File {
         attachment: "0".repeat(64),
@@ -84,15 +120,25 @@ async fn what_has_no_text_is_refused_and_nothing_is_kept() {
         bytes: 1,
         excerpt: None,
     };
-    let error = harness.chat.send(&chat, &[missing], &Position::End).await.unwrap_err();
+    let error = harness
+        .chat
+        .answers()
+        .send(&chat, &[missing], &Position::End)
+        .await
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn tokens_are_those_of_the_content_alone() {
     let harness = Harness::new().await;
-    let file = harness.chat.add_file(LETTER.to_vec(), "letter.txt").await.unwrap();
-    let count = |content: Vec<Content>| harness.chat.content_tokens(None, content);
+    let file = harness
+        .chat
+        .files()
+        .add_file(LETTER.to_vec(), "letter.txt")
+        .await
+        .unwrap();
+    let count = |content: Vec<Content>| harness.chat.files().content_tokens(None, content);
     assert_eq!(count(vec![]).await.unwrap().tokens, 0);
     let (whole, part) = (
         count(vec![file.clone()]).await.unwrap().tokens,
@@ -101,6 +147,11 @@ async fn tokens_are_those_of_the_content_alone() {
     assert!(whole > part && part > 0, "{whole} {part}");
     let words = count(vec![Content::text("Who?")]).await.unwrap().tokens;
     assert!(words < part, "{words} {part}");
-    let error = harness.chat.content_tokens(Some("missing"), vec![]).await.unwrap_err();
+    let error = harness
+        .chat
+        .files()
+        .content_tokens(Some("missing"), vec![])
+        .await
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::ModelNotFound);
 }

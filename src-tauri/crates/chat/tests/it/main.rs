@@ -3,31 +3,32 @@
 #![allow(clippy::unwrap_used)]
 
 mod branches;
+mod compaction;
 mod continuation;
 mod failures;
 mod files;
-mod folder_files;
-mod memory;
+mod generated_titles;
 mod pictures;
-mod prefetching;
+mod prefetch;
+mod previews;
 mod processes;
+mod project_files;
 mod settings;
-mod shown_pictures;
 mod tools;
 mod turns;
 mod two_answers;
 mod watching;
-mod written_titles;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{AnswerBody, AnswerEvent, ChatSettings, LocalModel, ModelPlace, ModelShelf, Position, StoredMessage};
 use chat::Chat;
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    AnswerBody, AnswerEvent, ChatSettings, Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, LocalModel,
-    ModelKind, ModelPlace, ModelShelf, ModelSource, Position, Receiver, Result, Sampling, StoredMessage, Timing, Usage,
+    Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, ModelKind, ModelSource,
+    Receiver, Result, Sampling, Timing, Usage,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -85,7 +86,9 @@ struct Harness {
 
 async fn open(path: &Path) -> (FakeEngine, Chat) {
     let engine = FakeEngine::new();
-    let chat = Chat::open(path, Arc::new(engine.clone()), Arc::new(Shelf)).await.unwrap();
+    let chat = Chat::open(path, Arc::new(engine.clone()), Arc::new(Shelf))
+        .await
+        .unwrap();
     (engine, chat)
 }
 
@@ -103,18 +106,33 @@ impl Harness {
     }
 
     async fn new_chat(&self) -> String {
-        self.chat.create(ChatSettings::default()).await.unwrap().summary.id
+        self.chat
+            .chats()
+            .create(ChatSettings::default())
+            .await
+            .unwrap()
+            .summary
+            .id
     }
 
     /// A question, and the job that the engine got for it.
     async fn ask(&self, chat: &str, question: &str) -> (String, FakeJob) {
-        let turn = self.chat.send(chat, &[Content::text(question)], &Position::End).await.unwrap();
+        let turn = self
+            .chat
+            .answers()
+            .send(chat, &[Content::text(question)], &Position::End)
+            .await
+            .unwrap();
         (turn.answer.id, self.job().await)
     }
 
     /// How a question that cannot be asked is refused.
     async fn refusal(&self, chat: &str, question: &str) -> ErrorCode {
-        let asked = self.chat.send(chat, &[Content::text(question)], &Position::End).await;
+        let asked = self
+            .chat
+            .answers()
+            .send(chat, &[Content::text(question)], &Position::End)
+            .await;
         asked.unwrap_err().code
     }
 
@@ -130,12 +148,12 @@ impl Harness {
 
     /// How the answer ended.
     async fn end(&self, message: &str) -> StoredMessage {
-        let events = all(self.chat.attach(message, 0).await.unwrap()).await;
+        let events = all(self.chat.answers().attach(message, 0).await.unwrap()).await;
         finished(events.last().unwrap())
     }
 
     async fn stored(&self, chat: &str) -> Vec<StoredMessage> {
-        self.chat.chat(chat).await.unwrap().messages
+        self.chat.chats().get(chat).await.unwrap().messages
     }
 }
 

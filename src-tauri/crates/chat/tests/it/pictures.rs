@@ -1,7 +1,7 @@
 //! Pictures in a turn: kept, read for the engine, refused where nobody sees.
 
-use protocol::fake::FakeJob;
-use protocol::{AnswerState, Argument, ChatSettings, Content, ErrorCode, FinishReason, ImageDetail, Position};
+use api::{AnswerState, ChatSettings, Position};
+use protocol::{fake::FakeJob, Argument, Content, ErrorCode, FinishReason, ImageDetail};
 
 use crate::{done, text, Harness};
 
@@ -12,10 +12,20 @@ pub fn png() -> Vec<u8> {
         for byte in kind.iter().chain(data) {
             crc ^= u32::from(*byte);
             for _ in 0..8 {
-                crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
+                crc = if crc & 1 == 1 {
+                    (crc >> 1) ^ 0xedb8_8320
+                } else {
+                    crc >> 1
+                };
             }
         }
-        [&(data.len() as u32).to_be_bytes()[..], kind, data, &(!crc).to_be_bytes()].concat()
+        [
+            &(data.len() as u32).to_be_bytes()[..],
+            kind,
+            data,
+            &(!crc).to_be_bytes(),
+        ]
+        .concat()
     };
     let header = [&1_u32.to_be_bytes()[..], &1_u32.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
     // A stored block of one row: no filter, one red pixel.
@@ -39,7 +49,7 @@ fn attachment(content: &Content) -> &str {
 
 impl Harness {
     async fn send(&self, chat: &str, content: &[Content]) -> (String, FakeJob) {
-        let turn = self.chat.send(chat, content, &Position::End).await.unwrap();
+        let turn = self.chat.answers().send(chat, content, &Position::End).await.unwrap();
         (turn.answer.id, self.job().await)
     }
 }
@@ -52,8 +62,8 @@ async fn a_picture_goes_to_the_engine_with_its_bytes_in_every_turn() {
         image_detail: ImageDetail::Full,
         ..ChatSettings::default()
     };
-    harness.chat.set_settings(&chat, &settings).await.unwrap();
-    let picture = harness.chat.add_attachment(png(), " cat.png ").await.unwrap();
+    harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
+    let picture = harness.chat.files().add_image(png(), " cat.png ").await.unwrap();
     let Content::Image {
         media_type,
         width,
@@ -64,8 +74,13 @@ async fn a_picture_goes_to_the_engine_with_its_bytes_in_every_turn() {
     else {
         panic!("{picture:?}")
     };
-    assert_eq!((media_type.as_str(), *width, *height, alt.as_str()), ("image/png", 1, 1, "cat.png"));
-    let (message, job) = harness.send(&chat, &[picture.clone(), Content::text("What is it?")]).await;
+    assert_eq!(
+        (media_type.as_str(), *width, *height, alt.as_str()),
+        ("image/png", 1, 1, "cat.png")
+    );
+    let (message, job) = harness
+        .send(&chat, &[picture.clone(), Content::text("What is it?")])
+        .await;
     assert_eq!(job.request.images[attachment(&picture)].to_vec(), png());
     assert_eq!(job.request.image_detail, ImageDetail::Full);
     job.events.send(text("A pixel.", 1));
@@ -73,17 +88,20 @@ async fn a_picture_goes_to_the_engine_with_its_bytes_in_every_turn() {
     assert_eq!(harness.end(&message).await.state, AnswerState::Complete);
     let (_, job) = harness.ask(&chat, "And its colour?").await;
     assert_eq!(job.request.images.len(), 1);
-    assert_eq!(harness.chat.attachment(attachment(&picture)).await.unwrap().to_vec(), png());
+    assert_eq!(
+        harness.chat.files().image(attachment(&picture)).await.unwrap().to_vec(),
+        png()
+    );
 }
 
 #[tokio::test]
 async fn what_is_no_picture_is_refused_and_nothing_is_kept() {
     let harness = Harness::new().await;
     for bytes in [b"".to_vec(), b"hello".to_vec(), png()[..20].to_vec()] {
-        let error = harness.chat.add_attachment(bytes, "a.png").await.unwrap_err();
+        let error = harness.chat.files().add_image(bytes, "a.png").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::PictureBroken, "{error}");
     }
-    assert_eq!(harness.chat.attachments_size().await.unwrap(), 0);
+    assert_eq!(harness.chat.files().attachments_size().await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -91,15 +109,23 @@ async fn a_model_that_does_not_see_refuses_before_anything_is_stored_and_others_
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     harness.engine.make_blind("pebble");
-    let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
+    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
     let error = harness
         .chat
+        .answers()
         .send(&chat, std::slice::from_ref(&picture), &Position::End)
         .await
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::PictureNotSeen);
-    assert_eq!(error.arguments.get("models"), Some(&Argument::Text("owl\nhawk".into())), "{error}");
-    assert!(error.message.contains("owl, hawk") && !error.message.contains("mole"), "{error}");
+    assert_eq!(
+        error.arguments.get("models"),
+        Some(&Argument::Text("owl\nhawk".into())),
+        "{error}"
+    );
+    assert!(
+        error.message.contains("owl, hawk") && !error.message.contains("mole"),
+        "{error}"
+    );
     assert!(harness.stored(&chat).await.is_empty());
     assert!(harness.engine.take_job().is_none());
 }
@@ -109,8 +135,13 @@ async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     harness.engine.break_vision("pebble", "config.json lacks `depth`");
-    let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
-    let error = harness.chat.send(&chat, &[picture], &Position::End).await.unwrap_err();
+    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
+    let error = harness
+        .chat
+        .answers()
+        .send(&chat, &[picture], &Position::End)
+        .await
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::PictureNotSeen);
     let because = "cannot see pictures, because its vision part cannot be read (config.json lacks `depth`); choose a model that sees";
     assert!(error.message.contains(because), "{error}");
@@ -120,7 +151,7 @@ async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
 async fn an_old_picture_is_left_out_under_a_model_that_does_not_see_and_is_seen_again() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
+    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
     let (message, job) = harness.send(&chat, &[picture.clone(), Content::text("What?")]).await;
     job.events.send(text("A pixel.", 1));
     job.events.send(done(FinishReason::Stop));
@@ -131,7 +162,7 @@ async fn an_old_picture_is_left_out_under_a_model_that_does_not_see_and_is_seen_
             model: Some(model.into()),
             ..ChatSettings::default()
         };
-        harness.chat.set_settings(&chat, &settings).await.unwrap();
+        harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
         let (message, job) = harness.ask(&chat, "And now?").await;
         assert_eq!(job.request.images.len(), seen, "{model}");
         // Without its bytes the engine tells its name and says so once.
@@ -148,8 +179,13 @@ async fn an_old_picture_is_left_out_under_a_model_that_does_not_see_and_is_seen_
 async fn pictures_of_the_draft_are_looked_at_ahead() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
-    harness.chat.set_draft(&chat, std::slice::from_ref(&picture)).await.unwrap();
+    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
+    harness
+        .chat
+        .chats()
+        .set_draft(&chat, std::slice::from_ref(&picture))
+        .await
+        .unwrap();
     let mut prefetched = Vec::new();
     while prefetched.is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -157,7 +193,12 @@ async fn pictures_of_the_draft_are_looked_at_ahead() {
     }
     assert!(prefetched[0].images.contains_key(attachment(&picture)));
     // Words beside it change nothing.
-    harness.chat.set_draft(&chat, &[picture, Content::text("What")]).await.unwrap();
+    harness
+        .chat
+        .chats()
+        .set_draft(&chat, &[picture, Content::text("What")])
+        .await
+        .unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     assert!(harness.engine.take_prefetched().is_empty());
 }
@@ -166,13 +207,13 @@ async fn pictures_of_the_draft_are_looked_at_ahead() {
 async fn an_export_holds_pictures_without_what_their_files_tell() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let picture = harness.chat.add_attachment(png(), "cat.png").await.unwrap();
+    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
     harness.send(&chat, &[picture.clone(), Content::text("What?")]).await;
-    let json = harness.chat.export_json(&chat).await.unwrap();
+    let json = harness.chat.library().export_json(&chat).await.unwrap();
     let exported = json["attachments"][attachment(&picture)]["base64"].as_str().unwrap();
     let exported = protocol::ImageBytes::from_base64(exported).unwrap();
     assert!(png().windows(6).any(|words| words == b"Camera") && !exported.windows(6).any(|words| words == b"Camera"));
     assert_eq!(media::measure(&exported).unwrap().width, 1);
-    let markdown = harness.chat.export_markdown(&chat).await.unwrap();
+    let markdown = harness.chat.library().export_markdown(&chat).await.unwrap();
     assert!(markdown.contains("![cat.png](data:image/png;base64,"), "{markdown}");
 }

@@ -5,26 +5,27 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use api::{AnswerBody, AnswerState, ChatSettings, Position, StoredMessage};
 use history::History;
-use protocol::{
-    AnswerBody, AnswerState, ChatSettings, Content, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Position, StoredMessage,
-};
+use protocol::{Content, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, open, text, Harness};
 
-/// Where the child finds the history file.
+/// The environment variable that names the history file to the child.
 const FILE: &str = "PONDER_TEST_HISTORY";
 
-/// Not a test: the other process of the tests below, which is this same binary. It answers until it is stopped or killed, and
-/// prints the chat, the message, and every piece just after the engine said it. Asked to answer now, it adds a notice.
+/// Not a test: the other process of the tests below, which is this same binary. It answers until it is stopped or
+/// killed, and prints the chat, the message, and every piece just after the engine said it. Asked to answer now, it
+/// adds a notice.
 #[tokio::test]
 #[ignore = "started by other tests"]
 async fn other_process() {
     let Some(file) = std::env::var_os(FILE) else { return };
     let (engine, chats) = open(Path::new(&file)).await;
-    let chat = chats.create(ChatSettings::default()).await.unwrap().summary.id;
+    let chat = chats.chats().create(ChatSettings::default()).await.unwrap().summary.id;
     let message = chats
+        .answers()
         .send(&chat, &[Content::text("question")], &Position::End)
         .await
         .unwrap()
@@ -54,7 +55,7 @@ async fn other_process() {
         sleep(Duration::from_millis(20)).await;
     }
     job.events.send(done(FinishReason::Cancelled));
-    all(chats.attach(&message, 0).await.unwrap()).await;
+    all(chats.answers().attach(&message, 0).await.unwrap()).await;
 }
 
 fn piece(i: u32) -> String {
@@ -107,7 +108,8 @@ impl Drop for Other {
     }
 }
 
-/// Kills a process in the middle of an answer; what is kept of it then, and whether that is all that is older than a quarter second.
+/// Kills a process in the middle of an answer; what is kept of it then, and whether that is all that is older than a
+/// quarter second.
 async fn kill_another(folder: &Path) -> (Other, StoredMessage, bool) {
     let file = folder.join("history.sqlite");
     let mut other = Other::start(&file);
@@ -117,7 +119,7 @@ async fn kill_another(folder: &Path) -> (Other, StoredMessage, bool) {
     let killed = history::now();
 
     let (_, chats) = open(&file).await;
-    let answer = chats.chat(&other.chat).await.unwrap().messages.pop().unwrap();
+    let answer = chats.chats().get(&other.chat).await.unwrap().messages.pop().unwrap();
     assert_eq!((&answer.id, answer.state), (&other.message, AnswerState::Interrupted));
     let (said, kept) = ((0..200).map(piece).collect::<String>(), answer.text());
     assert!(said.starts_with(&kept), "{kept:?}");
@@ -145,7 +147,11 @@ async fn a_killed_process_leaves_its_words_up_to_a_quarter_second_before_marked_
     let tokens = History::open(&file).await.unwrap().tokens(&answer.id).await.unwrap();
     assert_eq!(kept, tokens.into_iter().map(piece).collect::<String>());
     // The chat goes on.
-    chats.send(&other.chat, &[Content::text("go on")], &Position::End).await.unwrap();
+    chats
+        .answers()
+        .send(&other.chat, &[Content::text("go on")], &Position::End)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -155,26 +161,33 @@ async fn the_answer_of_a_living_process_is_left_alone_and_can_be_watched_and_sto
     let mut other = Other::start(&file);
     other.pieces(10);
     let (_, chats) = open(&file).await;
-    assert_eq!(chats.chat(&other.chat).await.unwrap().messages[1].state, AnswerState::Streaming);
-    assert!(chats.chats().await.unwrap()[0].running && chats.running().is_empty());
+    assert_eq!(
+        chats.chats().get(&other.chat).await.unwrap().messages[1].state,
+        AnswerState::Streaming
+    );
+    assert!(chats.chats().list().await.unwrap()[0].running && chats.answers().running().is_empty());
     assert_eq!(
         chats
+            .answers()
             .send(&other.chat, &[Content::text("more")], &Position::End)
             .await
             .unwrap_err()
             .code,
         ErrorCode::Busy
     );
-    assert_eq!(chats.regenerate(&other.message, None).await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(
+        chats.answers().regenerate(&other.message, None).await.unwrap_err().code,
+        ErrorCode::Busy
+    );
 
     // One window stays, one leaves and comes back for the rest.
-    let staying = tokio::spawn(all(chats.attach(&other.message, 0).await.unwrap()));
-    let mut leaving = chats.attach(&other.message, 0).await.unwrap();
+    let staying = tokio::spawn(all(chats.answers().attach(&other.message, 0).await.unwrap()));
+    let mut leaving = chats.answers().attach(&other.message, 0).await.unwrap();
     let mut got = vec![crate::next(&mut leaving).await, crate::next(&mut leaving).await];
     drop(leaving);
     other.pieces(10);
-    let coming_back = chats.attach(&other.message, got[1].seq).await.unwrap();
-    chats.stop(&other.message).await.unwrap();
+    let coming_back = chats.answers().attach(&other.message, got[1].seq).await.unwrap();
+    chats.answers().stop(&other.message).await.unwrap();
     got.extend(all(coming_back).await);
     let events = staying.await.unwrap();
     let end = finished(events.last().unwrap());
@@ -209,8 +222,11 @@ async fn the_thought_of_another_process_can_be_ended_and_its_answer_goes_on_here
     let mut other = Other::start(&file);
     other.pieces(5);
     let (engine, chats) = open(&file).await;
-    assert_eq!(chats.continue_answer(&other.message).await.unwrap_err().code, ErrorCode::Busy);
-    chats.answer_now(&other.message).await.unwrap();
+    assert_eq!(
+        chats.answers().continue_answer(&other.message).await.unwrap_err().code,
+        ErrorCode::Busy
+    );
+    chats.answers().answer_now(&other.message).await.unwrap();
     let reader = History::open(&file).await.unwrap();
     let ended = async {
         while reader.message(&other.message).await.unwrap().notices.is_empty() {
@@ -224,7 +240,7 @@ async fn the_thought_of_another_process_can_be_ended_and_its_answer_goes_on_here
     other.child.kill().unwrap();
     other.child.wait().unwrap();
 
-    let view = chats.continue_answer(&other.message).await.unwrap();
+    let view = chats.answers().continue_answer(&other.message).await.unwrap();
     let begun = view.messages[1].clone();
     let job = loop {
         match engine.take_job() {
@@ -234,7 +250,10 @@ async fn the_thought_of_another_process_can_be_ended_and_its_answer_goes_on_here
     };
     assert!(!job.end_thinking.is_asked(), "the wish was for the process that died");
     let tokens = reader.tokens(&other.message).await.unwrap();
-    assert_eq!(begun.text(), tokens.iter().map(|token| piece(*token)).collect::<String>());
+    assert_eq!(
+        begun.text(),
+        tokens.iter().map(|token| piece(*token)).collect::<String>()
+    );
     match &job.request.answer_prefix {
         Some(protocol::AnswerPrefix::Tokens {
             tokens: asked,
@@ -256,7 +275,7 @@ async fn the_death_of_another_process_is_noticed_by_those_who_watch() {
         let mut other = Other::start(&file);
         let (_, chats) = open(&file).await;
         other.pieces(10);
-        let window = chats.attach(&other.message, 0).await.unwrap();
+        let window = chats.answers().attach(&other.message, 0).await.unwrap();
         let killed = Instant::now();
         other.child.kill().unwrap();
         // Not waited for: a zombie is as dead.
@@ -272,7 +291,7 @@ async fn what_was_shown_is_on_disk_within_a_quarter_second() {
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
     let reader = History::open(&harness.path).await.unwrap();
-    let mut window = harness.chat.attach(&message, 0).await.unwrap();
+    let mut window = harness.chat.answers().attach(&message, 0).await.unwrap();
     let mut waits = Vec::new();
     for i in 0..40u32 {
         // Pieces arrive at all moments of the writer's rhythm.
@@ -280,7 +299,13 @@ async fn what_was_shown_is_on_disk_within_a_quarter_second() {
         job.events.send(text(&format!("<{i}>"), i));
         crate::next(&mut window).await;
         let shown = Instant::now();
-        while !reader.message(&message).await.unwrap().text().ends_with(&format!("<{i}>")) {
+        while !reader
+            .message(&message)
+            .await
+            .unwrap()
+            .text()
+            .ends_with(&format!("<{i}>"))
+        {
             assert!(shown.elapsed() < Duration::from_secs(60), "piece {i} is not stored");
             sleep(Duration::from_millis(2)).await;
         }
@@ -330,17 +355,20 @@ async fn a_window_learns_of_an_answer_of_another_process_and_follows_it_live() {
     let mut changes = other.changes();
     changes.mark_unchanged();
     let (message, job) = harness.ask(&chat, "question").await;
-    timeout(Duration::from_secs(60), changes.changed()).await.unwrap().unwrap();
-    let answer = other.chat(&chat).await.unwrap().messages.pop().unwrap();
+    timeout(Duration::from_secs(60), changes.changed())
+        .await
+        .unwrap()
+        .unwrap();
+    let answer = other.chats().get(&chat).await.unwrap().messages.pop().unwrap();
     assert_eq!((&answer.id, answer.state), (&message, AnswerState::Streaming));
-    let mut window = other.attach(&message, 0).await.unwrap();
+    let mut window = other.answers().attach(&message, 0).await.unwrap();
     job.events.send(text("half", 1));
     match crate::next(&mut window).await.body {
         AnswerBody::Delta { content, .. } => assert_eq!(content, Content::text("half"), "before the answer has ended"),
         other => panic!("{other:?}"),
     }
     // It can be stopped from there.
-    other.stop(&message).await.unwrap();
+    other.answers().stop(&message).await.unwrap();
     while !job.cancel.is_cancelled() {
         tokio::task::yield_now().await;
     }

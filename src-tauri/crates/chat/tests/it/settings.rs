@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use protocol::{Argument, ChatSettings, Endpoint, ErrorCode, FolderSource, KvBits, LocalEngine, Sampling, Settings, Thinking};
+use api::{ChatSettings, Endpoint, Settings};
+use protocol::{Argument, ErrorCode, FolderSource, KvBits, LocalEngine, Sampling, Thinking};
 use serde_json::{json, Map, Value};
 use tokio::time::timeout;
 
@@ -14,40 +15,57 @@ fn values(value: Value) -> Map<String, Value> {
 async fn a_change_is_told_to_everybody_in_every_process() {
     let harness = Harness::new().await;
     let (_, other) = open(&harness.path).await;
-    let (mut here, mut there) = (harness.chat.follow_settings(), other.follow_settings());
+    let (mut here, mut there) = (harness.chat.settings().follow(), other.settings().follow());
     assert_eq!(*there.borrow(), Settings::default());
     let change = values(json!({"thinking": "low", "thinking_budget": 256}));
-    let wanted = harness.chat.change_settings(&change).await.unwrap();
-    assert_eq!((wanted.thinking, wanted.thinking_budget), (Some(Thinking::Low), Some(256)));
+    let wanted = harness.chat.settings().change(&change).await.unwrap();
+    assert_eq!(
+        (wanted.thinking, wanted.thinking_budget),
+        (Some(Thinking::Low), Some(256))
+    );
     for told in [&mut here, &mut there] {
-        timeout(Duration::from_secs(120), told.changed()).await.unwrap().unwrap();
+        timeout(Duration::from_secs(120), told.changed())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(*told.borrow_and_update(), wanted);
     }
     // Two programs that change different settings do not undo each other's.
-    other.change_settings(&values(json!({"default_model": "c/d"}))).await.unwrap();
-    assert_eq!(harness.chat.settings().await.unwrap().thinking_budget, Some(256));
-    assert_eq!(harness.chat.default_model().await.unwrap(), "c/d");
+    other
+        .settings()
+        .change(&values(json!({"default_model": "c/d"})))
+        .await
+        .unwrap();
+    assert_eq!(harness.chat.settings().get().await.unwrap().thinking_budget, Some(256));
+    assert_eq!(harness.chat.settings().default_model().await.unwrap(), "c/d");
 }
 
 #[tokio::test]
 async fn a_change_that_means_nothing_changes_nothing() {
     let harness = Harness::new().await;
-    let told = harness.chat.follow_settings();
+    let told = harness.chat.settings().follow();
     for (change, code) in [
         (
             json!({"thinking_budget": 256, "default_model": "missing"}),
             ErrorCode::ModelNotFound,
         ),
-        (json!({"thinking_budget": 256, "colour": "green"}), ErrorCode::BadRequest),
+        (
+            json!({"thinking_budget": 256, "colour": "green"}),
+            ErrorCode::BadRequest,
+        ),
         (json!({"thinking_budget": "much"}), ErrorCode::BadRequest),
     ] {
-        assert_eq!(harness.chat.change_settings(&values(change)).await.unwrap_err().code, code);
+        assert_eq!(
+            harness.chat.settings().change(&values(change)).await.unwrap_err().code,
+            code
+        );
     }
-    assert_eq!(harness.chat.settings().await.unwrap(), Settings::default());
-    // What is set already is no change.
+    assert_eq!(harness.chat.settings().get().await.unwrap(), Settings::default());
+    // A value that is set already is no change.
     harness
         .chat
-        .change_settings(&values(json!({"thinking_budget": null})))
+        .settings()
+        .change(&values(json!({"thinking_budget": null})))
         .await
         .unwrap();
     assert!(!told.has_changed().unwrap());
@@ -57,7 +75,7 @@ async fn a_change_that_means_nothing_changes_nothing() {
 async fn a_new_chat_begins_as_it_is_set() {
     let harness = Harness::new().await;
     let change = values(json!({"thinking": "off", "thinking_budget": 64}));
-    let settings = harness.chat.change_settings(&change).await.unwrap().new_chat();
+    let settings = harness.chat.settings().change(&change).await.unwrap().new_chat();
     assert_eq!(
         (settings.model, settings.thinking, settings.thinking_budget),
         (None, Some(Thinking::Off), Some(64))
@@ -72,12 +90,28 @@ async fn a_default_model_goes_with_its_endpoint() {
         base_url: "http://127.0.0.1:1/v1".into(),
         has_key: false,
     };
-    harness.chat.set_endpoints(&[endpoint("lab"), endpoint("desk")]).await.unwrap();
-    harness.chat.set_default_model("endpoint:lab/a/b").await.unwrap();
-    harness.chat.set_endpoints(&[endpoint("lab")]).await.unwrap();
-    assert_eq!(harness.chat.default_model().await.unwrap(), "endpoint:lab/a/b");
-    harness.chat.set_endpoints(&[]).await.unwrap();
-    assert_eq!(harness.chat.default_model().await.unwrap(), Settings::default().default_model);
+    harness
+        .chat
+        .settings()
+        .set_endpoints(&[endpoint("lab"), endpoint("desk")])
+        .await
+        .unwrap();
+    harness
+        .chat
+        .settings()
+        .set_default_model("endpoint:lab/a/b")
+        .await
+        .unwrap();
+    harness.chat.settings().set_endpoints(&[endpoint("lab")]).await.unwrap();
+    assert_eq!(
+        harness.chat.settings().default_model().await.unwrap(),
+        "endpoint:lab/a/b"
+    );
+    harness.chat.settings().set_endpoints(&[]).await.unwrap();
+    assert_eq!(
+        harness.chat.settings().default_model().await.unwrap(),
+        Settings::default().default_model
+    );
 }
 
 #[tokio::test]
@@ -95,7 +129,7 @@ async fn what_a_chat_is_set_to_reaches_the_request() {
         stop: vec!["END".into()],
         ..ChatSettings::default()
     };
-    let chat = harness.chat.create(settings.clone()).await.unwrap().summary.id;
+    let chat = harness.chat.chats().create(settings.clone()).await.unwrap().summary.id;
     let (_, job) = harness.ask(&chat, "Why?").await;
     let request = &job.request;
     assert_eq!(
@@ -109,7 +143,7 @@ async fn what_a_chat_is_set_to_reaches_the_request() {
         model: Some("endpoint:lab/a".into()),
         ..settings
     };
-    let chat = harness.chat.create(remote).await.unwrap().summary.id;
+    let chat = harness.chat.chats().create(remote).await.unwrap().summary.id;
     let (_, job) = harness.ask(&chat, "Why?").await;
     assert_eq!((job.request.kv_bits, job.request.max_tokens), (None, Some(64)));
 }
@@ -122,13 +156,16 @@ async fn what_no_request_may_have_is_refused_and_changes_nothing() {
         max_tokens: Some(0),
         ..ChatSettings::default()
     };
-    let refused = harness.chat.set_settings(&chat, &wrong).await.unwrap_err();
+    let refused = harness.chat.chats().set_settings(&chat, &wrong).await.unwrap_err();
     assert_eq!(
         (refused.code, &refused.arguments["field"]),
         (ErrorCode::BadRequest, &Argument::from("max_tokens"))
     );
-    assert_eq!(harness.chat.chat(&chat).await.unwrap().settings, ChatSettings::default());
-    assert!(harness.chat.create(wrong).await.is_err());
+    assert_eq!(
+        harness.chat.chats().get(&chat).await.unwrap().settings,
+        ChatSettings::default()
+    );
+    assert!(harness.chat.chats().create(wrong).await.is_err());
 }
 
 #[tokio::test]
@@ -139,11 +176,17 @@ async fn a_context_that_was_made_shorter_is_the_one_that_is_counted_against() {
         context: Some(512),
         ..ChatSettings::default()
     };
-    let chat = harness.chat.create(settings).await.unwrap().summary.id;
+    let chat = harness.chat.chats().create(settings).await.unwrap().summary.id;
     load(&harness, "owl").await;
-    assert_eq!(harness.chat.context_use(&chat, &[]).await.unwrap().context, Some(512));
+    assert_eq!(
+        harness.chat.compaction().context_use(&chat, &[]).await.unwrap().context,
+        Some(512)
+    );
     // The fake has a token for each byte.
-    assert_eq!(harness.refusal(&chat, &"long ".repeat(200)).await, ErrorCode::ContextFull);
+    assert_eq!(
+        harness.refusal(&chat, &"long ".repeat(200)).await,
+        ErrorCode::ContextFull
+    );
 }
 
 async fn load(harness: &Harness, reference: &str) {
@@ -159,14 +202,15 @@ async fn load(harness: &Harness, reference: &str) {
 async fn a_model_is_ejected_unless_it_answers() {
     let harness = Harness::new().await;
     load(&harness, "owl").await;
-    let busy = harness.chat.eject_model("owl").await.unwrap_err();
+    let busy = harness.chat.models().eject("owl").await.unwrap_err();
     assert_eq!(busy.code, ErrorCode::Busy);
     harness.engine.set_idle(Some(Duration::ZERO));
-    harness.chat.eject_model("owl").await.unwrap();
+    harness.chat.models().eject("owl").await.unwrap();
     assert!(harness.engine.loaded().is_empty());
     harness
         .chat
-        .eject_model("owl")
+        .models()
+        .eject("owl")
         .await
         .expect("it is not there any more, which is as good");
 }
@@ -178,10 +222,15 @@ async fn idle_models_leave_memory_when_that_is_set() {
     harness.engine.set_idle(Some(Duration::from_secs(90)));
     let wait = Duration::from_secs(12);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(harness.engine.loaded().len(), 1, "nothing is unloaded unless that is set");
+    assert_eq!(
+        harness.engine.loaded().len(),
+        1,
+        "nothing is unloaded unless that is set"
+    );
     harness
         .chat
-        .change_settings(&values(json!({"engine": {"unload_after": 1}})))
+        .settings()
+        .change(&values(json!({"engine": {"unload_after": 1}})))
         .await
         .unwrap();
     let gone = async {

@@ -1,6 +1,7 @@
 //! Turns with tools: an answer that calls, results, the next answer of the same turn.
 
-use protocol::{AnswerState, Content, EngineEvent, ErrorCode, FinishReason, Position, Role, ToolCall};
+use api::{AnswerState, Position};
+use protocol::{Content, EngineEvent, ErrorCode, FinishReason, Role, ToolCall};
 
 use crate::{done, text, Harness};
 
@@ -39,11 +40,21 @@ async fn a_turn_goes_from_the_calls_through_their_results_to_the_next_answer() {
     let chat = harness.new_chat().await;
     let (answer, ids) = harness.calling(&chat, &["call_0", "call_1"]).await;
     let add = |call: usize, words: &str| {
-        let (chats, answer, call, content) = (harness.chat.clone(), answer.clone(), ids[call].clone(), [Content::text(words)]);
-        async move { chats.add_tool_result(&answer, &call, &content).await }
+        let (chats, answer, call, content) = (
+            harness.chat.clone(),
+            answer.clone(),
+            ids[call].clone(),
+            [Content::text(words)],
+        );
+        async move { chats.answers().add_tool_result(&answer, &call, &content).await }
     };
     let second = add(1, "4 degrees").await.unwrap();
-    let error = harness.chat.answer_tool_results(&second.id).await.unwrap_err();
+    let error = harness
+        .chat
+        .answers()
+        .answer_tool_results(&second.id)
+        .await
+        .unwrap_err();
     assert!(
         error.code == ErrorCode::BadRequest && error.message.contains("no result"),
         "{error}"
@@ -51,7 +62,7 @@ async fn a_turn_goes_from_the_calls_through_their_results_to_the_next_answer() {
     let first = add(0, "19 degrees").await.unwrap();
     assert_eq!(add(0, "again").await.unwrap_err().code, ErrorCode::BadRequest);
 
-    let view = harness.chat.answer_tool_results(&first.id).await.unwrap();
+    let view = harness.chat.answers().answer_tool_results(&first.id).await.unwrap();
     let next = view.messages.last().unwrap().id.clone();
     let job = harness.job().await;
     let roles: Vec<Role> = job.request.messages.iter().map(|message| message.role).collect();
@@ -66,13 +77,22 @@ async fn a_turn_goes_from_the_calls_through_their_results_to_the_next_answer() {
     // Another answer begins at the question again, whichever row of the turn it is asked of.
     let question = view.messages[0].id.clone();
     for row in [&next, &first.id, &answer, &question] {
-        let view = harness.chat.regenerate(row, None).await.unwrap();
-        assert_eq!((view.messages.len(), view.messages[1].parent.as_ref()), (2, Some(&question)));
+        let view = harness.chat.answers().regenerate(row, None).await.unwrap();
+        assert_eq!(
+            (view.messages.len(), view.messages[1].parent.as_ref()),
+            (2, Some(&question))
+        );
         harness.job().await.events.send(done(FinishReason::Stop));
         harness.end(&view.messages[1].id).await;
     }
     assert_eq!(
-        harness.chat.answer_tool_results(&answer).await.unwrap_err().code,
+        harness
+            .chat
+            .answers()
+            .answer_tool_results(&answer)
+            .await
+            .unwrap_err()
+            .code,
         ErrorCode::BadRequest
     );
 }
@@ -112,7 +132,11 @@ async fn a_question_that_does_not_wait_for_a_result_tells_the_model_so() {
         (Role::Tool, history::NOT_RUN)
     );
     assert_eq!(question.text_with_placeholders(), "Never mind.");
-    let late = harness.chat.add_tool_result(&answer, &ids[0], &[Content::text("late")]).await;
+    let late = harness
+        .chat
+        .answers()
+        .add_tool_result(&answer, &ids[0], &[Content::text("late")])
+        .await;
     assert_eq!(late.unwrap_err().code, ErrorCode::BadRequest);
 }
 
@@ -120,17 +144,35 @@ async fn a_question_that_does_not_wait_for_a_result_tells_the_model_so() {
 async fn a_question_holds_what_a_person_can_send() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let image = harness.chat.add_attachment(crate::pictures::png(), "a cat").await.unwrap();
-    for content in [vec![], vec![Content::text(" ")], vec![Content::text("a"), Content::thinking("b")]] {
-        let error = harness.chat.send(&chat, &content, &Position::End).await.unwrap_err();
+    let image = harness
+        .chat
+        .files()
+        .add_image(crate::pictures::png(), "a cat")
+        .await
+        .unwrap();
+    for content in [
+        vec![],
+        vec![Content::text(" ")],
+        vec![Content::text("a"), Content::thinking("b")],
+    ] {
+        let error = harness
+            .chat
+            .answers()
+            .send(&chat, &content, &Position::End)
+            .await
+            .unwrap_err();
         assert_eq!(error.code, ErrorCode::BadRequest);
     }
     harness
         .chat
+        .answers()
         .send(&chat, std::slice::from_ref(&image), &Position::End)
         .await
         .unwrap();
     let job = harness.job().await;
     assert_eq!(job.request.messages[0].content, [image]);
-    assert_eq!(harness.chat.chat(&chat).await.unwrap().summary.title, "[image: a cat]");
+    assert_eq!(
+        harness.chat.chats().get(&chat).await.unwrap().summary.title,
+        "[image: a cat]"
+    );
 }

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use api::{AnswerBody, AnswerState, ChatSettings, Position};
 use protocol::{
-    AnswerBody, AnswerState, ChatSettings, Content, EngineEvent, Error, ErrorCode, FinishReason, Notice, NoticeCode, Position, Request,
-    Role, Sampling, Stage, Thinking, ToolCall,
+    Content, EngineEvent, Error, ErrorCode, FinishReason, Notice, NoticeCode, Request, Role, Sampling, Stage, Thinking,
+    ToolCall,
 };
 
 use crate::{done, finished, open, text, thought, timing, usage, Harness};
@@ -21,22 +22,31 @@ fn said(request: &Request) -> Vec<(Role, String)> {
 async fn everything_that_the_engine_says_is_passed_on_and_stored() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    harness.chat.set_draft(&chat, &[Content::text("Weather in")]).await.unwrap();
+    harness
+        .chat
+        .chats()
+        .set_draft(&chat, &[Content::text("Weather in")])
+        .await
+        .unwrap();
     let turn = harness
         .chat
+        .answers()
         .send(&chat, &[Content::text(" Weather in Oslo? ")], &Position::End)
         .await
         .unwrap();
     let job = harness.job().await;
     assert_eq!(said(&job.request), [(Role::User, " Weather in Oslo? ".into())]);
-    assert_eq!((job.request.model.reference().as_str(), job.request.thinking), ("pebble", None));
+    assert_eq!(
+        (job.request.model.reference().as_str(), job.request.thinking),
+        ("pebble", None)
+    );
     let call = ToolCall {
         id: "1".into(),
         name: "weather".into(),
         arguments: serde_json::json!({"city": "Oslo"}),
     };
     let notice = Notice::new(NoticeCode::Repetition, "b");
-    let mut window = harness.chat.attach(&turn.answer.id, 0).await.unwrap();
+    let mut window = harness.chat.answers().attach(&turn.answer.id, 0).await.unwrap();
     let script = [
         EngineEvent::Progress {
             stage: Stage::Load,
@@ -106,7 +116,7 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
         (Some("abc"), Some("def"))
     );
     assert_eq!(message.notices, [notice]);
-    let view = harness.chat.chat(&chat).await.unwrap();
+    let view = harness.chat.chats().get(&chat).await.unwrap();
     assert_eq!(view.messages, [turn.question, message.clone()]);
     assert_eq!(
         (view.summary.title.as_str(), view.draft.len(), view.summary.running),
@@ -114,7 +124,7 @@ async fn everything_that_the_engine_says_is_passed_on_and_stored() {
     );
     let history = history::History::open(&harness.path).await.unwrap();
     assert_eq!(history.tokens(&message.id).await.unwrap(), [1, 2, 3, 4, 5, 6, 99]);
-    assert!(harness.chat.running().is_empty());
+    assert!(harness.chat.answers().running().is_empty());
 }
 
 #[tokio::test]
@@ -130,9 +140,12 @@ async fn the_chats_settings_choose_what_is_asked() {
         },
         ..ChatSettings::default()
     };
-    let chat = harness.chat.create(settings.clone()).await.unwrap().summary.id;
+    let chat = harness.chat.chats().create(settings.clone()).await.unwrap().summary.id;
     let (message, job) = harness.ask(&chat, "one").await;
-    assert_eq!(said(&job.request), [(Role::System, "Be brief.".into()), (Role::User, "one".into())]);
+    assert_eq!(
+        said(&job.request),
+        [(Role::System, "Be brief.".into()), (Role::User, "one".into())]
+    );
     assert_eq!(job.request.model.reference(), "a/b");
     assert_eq!(
         (job.request.thinking, &job.request.sampling),
@@ -146,10 +159,18 @@ async fn the_chats_settings_choose_what_is_asked() {
         system_prompt: String::new(),
         ..settings.clone()
     };
-    assert_eq!((answer.model.as_deref(), answer.settings), (Some("a/b"), Some(asked_with)));
+    assert_eq!(
+        (answer.model.as_deref(), answer.settings),
+        (Some("a/b"), Some(asked_with))
+    );
 
-    harness.chat.set_settings(&chat, &ChatSettings::default()).await.unwrap();
-    harness.chat.set_default_model("c/d").await.unwrap();
+    harness
+        .chat
+        .chats()
+        .set_settings(&chat, &ChatSettings::default())
+        .await
+        .unwrap();
+    harness.chat.settings().set_default_model("c/d").await.unwrap();
     let (_, job) = harness.ask(&chat, "two").await;
     assert_eq!(
         said(&job.request),
@@ -160,14 +181,22 @@ async fn the_chats_settings_choose_what_is_asked() {
         ]
     );
     assert_eq!(job.request.messages[1].reasoning.as_deref(), Some("hm"));
-    assert_eq!((job.request.model.reference().as_str(), job.request.thinking), ("c/d", None));
+    assert_eq!(
+        (job.request.model.reference().as_str(), job.request.thinking),
+        ("c/d", None)
+    );
 }
 
 #[tokio::test]
 async fn a_question_that_cannot_be_asked_is_not_stored() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    harness.chat.set_draft(&chat, &[Content::text("half")]).await.unwrap();
+    harness
+        .chat
+        .chats()
+        .set_draft(&chat, &[Content::text("half")])
+        .await
+        .unwrap();
     for (chat, question, code) in [
         (chat.as_str(), " \n", ErrorCode::BadRequest),
         ("nothing", "question", ErrorCode::NotFound),
@@ -175,17 +204,23 @@ async fn a_question_that_cannot_be_asked_is_not_stored() {
         assert_eq!(harness.refusal(chat, question).await, code);
     }
     assert_eq!(
-        harness.chat.set_default_model("missing").await.unwrap_err().code,
+        harness
+            .chat
+            .settings()
+            .set_default_model("missing")
+            .await
+            .unwrap_err()
+            .code,
         ErrorCode::ModelNotFound
     );
-    assert_eq!(harness.chat.default_model().await.unwrap(), "pebble");
+    assert_eq!(harness.chat.settings().default_model().await.unwrap(), "pebble");
     let settings = ChatSettings {
         model: Some("missing".into()),
         ..ChatSettings::default()
     };
-    harness.chat.set_settings(&chat, &settings).await.unwrap();
+    harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
     assert_eq!(harness.refusal(&chat, "question").await, ErrorCode::ModelNotFound);
-    let view = harness.chat.chat(&chat).await.unwrap();
+    let view = harness.chat.chats().get(&chat).await.unwrap();
     assert!(view.messages.is_empty() && view.summary.title.is_empty());
     assert_eq!(view.draft, [Content::text("half")]);
 }
@@ -196,9 +231,18 @@ async fn a_chat_is_busy_while_it_answers_and_others_are_not() {
     let (chat, other) = (harness.new_chat().await, harness.new_chat().await);
     let (message, job) = harness.ask(&chat, "question").await;
     assert_eq!(harness.refusal(&chat, "more").await, ErrorCode::Busy);
-    assert_eq!(harness.chat.regenerate(&message, None).await.unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(
+        harness
+            .chat
+            .answers()
+            .regenerate(&message, None)
+            .await
+            .unwrap_err()
+            .code,
+        ErrorCode::Busy
+    );
     let (_, other_job) = harness.ask(&other, "question").await;
-    assert_eq!(harness.chat.running().len(), 2);
+    assert_eq!(harness.chat.answers().running().len(), 2);
     other_job.events.send(done(FinishReason::Stop));
     job.events.send(done(FinishReason::Stop));
     harness.end(&message).await;
@@ -210,15 +254,15 @@ async fn a_stopped_answer_keeps_what_it_said() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    let mut window = harness.chat.attach(&message, 0).await.unwrap();
+    let mut window = harness.chat.answers().attach(&message, 0).await.unwrap();
     job.events.send(text("half an ", 1));
     crate::next(&mut window).await;
-    harness.chat.stop(&message).await.unwrap();
-    harness.chat.stop(&message).await.unwrap();
+    harness.chat.answers().stop(&message).await.unwrap();
+    harness.chat.answers().stop(&message).await.unwrap();
     while !job.cancel.is_cancelled() {
         tokio::task::yield_now().await;
     }
-    // What the engine still had on its way counts, too.
+    // Events that were still on their way count, too.
     job.events.send(text("answer", 2));
     job.events.send(done(FinishReason::Cancelled));
     let answer = harness.end(&message).await;
@@ -226,9 +270,12 @@ async fn a_stopped_answer_keeps_what_it_said() {
         (answer.state, answer.finish_reason, answer.text().as_str()),
         (AnswerState::Stopped, Some(FinishReason::Cancelled), "half an answer")
     );
-    harness.chat.stop(&message).await.unwrap();
+    harness.chat.answers().stop(&message).await.unwrap();
     assert_eq!(harness.stored(&chat).await[1], answer);
-    assert_eq!(harness.chat.stop("nothing").await.unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(
+        harness.chat.answers().stop("nothing").await.unwrap_err().code,
+        ErrorCode::NotFound
+    );
 }
 
 #[tokio::test]
@@ -236,10 +283,13 @@ async fn an_engine_that_does_not_react_cannot_keep_an_answer_from_stopping() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    harness.chat.stop(&message).await.unwrap();
+    harness.chat.answers().stop(&message).await.unwrap();
     let begun = Instant::now();
     let answer = harness.end(&message).await;
-    println!("report: an answer whose engine does not react stopped after {:?}", begun.elapsed());
+    println!(
+        "report: an answer whose engine does not react stopped after {:?}",
+        begun.elapsed()
+    );
     assert_eq!(
         (answer.state, answer.finish_reason),
         (AnswerState::Stopped, Some(FinishReason::Cancelled))
@@ -255,7 +305,7 @@ async fn another_answer_is_a_sibling_that_does_not_see_the_first() {
     job.events.send(text("first", 1));
     job.events.send(done(FinishReason::Stop));
     harness.end(&first).await;
-    let view = harness.chat.regenerate(&first, None).await.unwrap();
+    let view = harness.chat.answers().regenerate(&first, None).await.unwrap();
     let second = view.messages[1].id.clone();
     assert_eq!(view.messages[1].siblings, [first.clone(), second.clone()]);
     assert_eq!(view.messages[1].state, AnswerState::Streaming);
@@ -266,15 +316,21 @@ async fn another_answer_is_a_sibling_that_does_not_see_the_first() {
     harness.end(&second).await;
     // From the question it is the same.
     let question = view.messages[0].id.clone();
-    let view = harness.chat.regenerate(&question, None).await.unwrap();
+    let view = harness.chat.answers().regenerate(&question, None).await.unwrap();
     assert_eq!(view.messages[1].siblings.len(), 3);
     harness.job().await.events.send(done(FinishReason::Stop));
     harness.end(&view.messages[1].id).await;
 
-    let shown = harness.chat.show_branch(&first).await.unwrap();
+    let shown = harness.chat.chats().show_branch(&first).await.unwrap();
     assert_eq!(shown.messages[1].text(), "first");
     assert_eq!(
-        harness.chat.regenerate("nothing", None).await.unwrap_err().code,
+        harness
+            .chat
+            .answers()
+            .regenerate("nothing", None)
+            .await
+            .unwrap_err()
+            .code,
         ErrorCode::NotFound
     );
 }
@@ -284,20 +340,20 @@ async fn a_deleted_chat_stops_and_comes_back_with_what_was_said() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    let mut window = harness.chat.attach(&message, 0).await.unwrap();
+    let mut window = harness.chat.answers().attach(&message, 0).await.unwrap();
     job.events.send(text("half", 1));
     crate::next(&mut window).await;
-    let (deleted, ()) = tokio::join!(harness.chat.delete(&chat), async {
+    let (deleted, ()) = tokio::join!(harness.chat.library().delete(&chat), async {
         while !job.cancel.is_cancelled() {
             tokio::task::yield_now().await;
         }
         job.events.send(done(FinishReason::Cancelled));
     });
     deleted.unwrap();
-    assert!(harness.chat.running().is_empty() && harness.chat.chats().await.unwrap().is_empty());
+    assert!(harness.chat.answers().running().is_empty() && harness.chat.chats().list().await.unwrap().is_empty());
     assert_eq!(finished(&crate::next(&mut window).await).state, AnswerState::Stopped);
     assert_eq!(harness.refusal(&chat, "more").await, ErrorCode::NotFound);
-    harness.chat.restore(&chat).await.unwrap();
+    harness.chat.library().restore(&chat).await.unwrap();
     let answer = harness.stored(&chat).await.pop().unwrap();
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Stopped, "half"));
 }
@@ -318,7 +374,7 @@ async fn shutting_down_stores_running_answers_as_stopped() {
     );
     let (_, again) = open(&harness.path).await;
     for (chat, text) in [(&one, "half"), (&two, "")] {
-        let answer = again.chat(chat).await.unwrap().messages.pop().unwrap();
+        let answer = again.chats().get(chat).await.unwrap().messages.pop().unwrap();
         assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Stopped, text));
     }
 }
@@ -336,8 +392,8 @@ async fn whatever_changes_the_list_of_chats_is_told() {
         }};
     }
     let chat = tells!(harness.new_chat().await);
-    tells!(harness.chat.rename(&chat, "title").await.unwrap());
-    tells!(harness.chat.pin(&chat, true).await.unwrap());
+    tells!(harness.chat.chats().rename(&chat, "title").await.unwrap());
+    tells!(harness.chat.chats().pin(&chat, true).await.unwrap());
     let (message, job) = tells!(harness.ask(&chat, "question").await);
     job.events.send(done(FinishReason::Stop));
     changes.mark_unchanged();
@@ -346,12 +402,12 @@ async fn whatever_changes_the_list_of_chats_is_told() {
         .await
         .unwrap()
         .unwrap();
-    tells!(harness.chat.delete(&chat).await.unwrap());
-    tells!(harness.chat.restore(&chat).await.unwrap());
+    tells!(harness.chat.library().delete(&chat).await.unwrap());
+    tells!(harness.chat.library().restore(&chat).await.unwrap());
     // Another process tells through the file.
     changes.mark_unchanged();
     let (_, other) = open(&harness.path).await;
-    other.rename(&chat, "other").await.unwrap();
+    other.chats().rename(&chat, "other").await.unwrap();
     tokio::time::timeout(Duration::from_secs(60), changes.changed())
         .await
         .unwrap()
@@ -365,9 +421,17 @@ async fn a_remote_model_is_told_nothing_in_the_background_and_continues_no_answe
         model: Some("endpoint:lab/a/b".into()),
         ..ChatSettings::default()
     };
-    let chat = harness.chat.create(settings).await.unwrap().summary.id;
-    assert!(harness.chat.capabilities(Some("endpoint:lab/a/b")).await.unwrap().leaves_computer);
-    assert!(!harness.chat.capabilities(None).await.unwrap().leaves_computer);
+    let chat = harness.chat.chats().create(settings).await.unwrap().summary.id;
+    assert!(
+        harness
+            .chat
+            .models()
+            .capabilities(Some("endpoint:lab/a/b"))
+            .await
+            .unwrap()
+            .leaves_computer
+    );
+    assert!(!harness.chat.models().capabilities(None).await.unwrap().leaves_computer);
 
     let (message, job) = harness.ask(&chat, "question").await;
     assert_eq!(job.request.model.reference(), "endpoint:lab/a/b");
@@ -387,15 +451,16 @@ async fn a_remote_model_is_told_nothing_in_the_background_and_continues_no_answe
     assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Failed, "half"));
     assert_eq!((answer.thinking_tokens, answer.model_revision), (None, None));
 
-    let refused = harness.chat.continue_answer(&message).await.unwrap_err();
+    let refused = harness.chat.answers().continue_answer(&message).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::BadRequest);
-    harness.chat.open_chat(&chat).await.unwrap();
-    // The same chat with a model of this computer is read ahead, and that comes after anything the remote one could have had.
+    harness.chat.chats().open(&chat).await.unwrap();
+    // The same chat with a model of this computer is read ahead, and that comes after anything the remote one could
+    // have had.
     let local = ChatSettings {
         model: Some("a/b".into()),
         ..ChatSettings::default()
     };
-    harness.chat.set_settings(&chat, &local).await.unwrap();
+    harness.chat.chats().set_settings(&chat, &local).await.unwrap();
     let prefetched = loop {
         let prefetched = harness.engine.take_prefetched();
         if !prefetched.is_empty() {

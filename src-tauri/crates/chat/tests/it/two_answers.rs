@@ -1,5 +1,5 @@
-use protocol::fake::FakeJob;
-use protocol::{AnswerState, ChatSettings, Content, ErrorCode, FinishReason, Position, Thinking};
+use api::{AnswerState, ChatSettings, Position};
+use protocol::{fake::FakeJob, Content, ErrorCode, FinishReason, Thinking};
 
 use crate::{done, text, Harness};
 
@@ -11,9 +11,13 @@ fn settings(thinking: Thinking, max_tokens: Option<u32>) -> ChatSettings {
     }
 }
 
-async fn ask_two(harness: &Harness, chat: &str) -> (protocol::TurnWithTwoAnswers, [FakeJob; 2]) {
+async fn ask_two(harness: &Harness, chat: &str) -> (api::TurnWithTwoAnswers, [FakeJob; 2]) {
     let both = [settings(Thinking::Off, None), settings(Thinking::On, Some(9))];
-    let asked = harness.chat.send_to_two(chat, &[Content::text("Why?")], &Position::End, both).await;
+    let asked = harness
+        .chat
+        .answers()
+        .send_to_two(chat, &[Content::text("Why?")], &Position::End, both)
+        .await;
     (asked.unwrap(), [harness.job().await, harness.job().await])
 }
 
@@ -26,7 +30,7 @@ async fn each_is_asked_with_its_own_settings_and_ends_alone() {
     let mut asked = jobs.iter().map(thinks).collect::<Vec<_>>();
     asked.sort_by_key(|(_, most)| *most);
     assert_eq!(asked, [(Some(Thinking::Off), None), (Some(Thinking::On), Some(9))]);
-    assert_eq!(harness.chat.running().len(), 2);
+    assert_eq!(harness.chat.answers().running().len(), 2);
     assert_eq!(harness.refusal(&chat, "And now?").await, ErrorCode::Busy);
 
     let [first, second] = turn.answers;
@@ -37,7 +41,7 @@ async fn each_is_asked_with_its_own_settings_and_ends_alone() {
             [other, one]
         }
     };
-    harness.chat.stop(&second.id).await.unwrap();
+    harness.chat.answers().stop(&second.id).await.unwrap();
     thinking.cancel.cancelled().await;
     thinking.events.send(done(FinishReason::Cancelled));
     assert_eq!(harness.end(&second.id).await.state, AnswerState::Stopped);
@@ -51,7 +55,7 @@ async fn each_is_asked_with_its_own_settings_and_ends_alone() {
     );
 
     // The chat looks at the first and keeps its own settings.
-    let view = harness.chat.chat(&chat).await.unwrap();
+    let view = harness.chat.chats().get(&chat).await.unwrap();
     assert_eq!(view.messages.last().unwrap().id, first.id);
     assert_eq!(view.settings, ChatSettings::default());
     let (_, next) = harness.ask(&chat, "And now?").await;
@@ -73,6 +77,7 @@ async fn nothing_is_stored_if_one_of_them_cannot_be_asked() {
     ] {
         let asked = harness
             .chat
+            .answers()
             .send_to_two(&chat, &[Content::text("Why?")], &Position::End, pair)
             .await;
         assert_eq!(asked.unwrap_err().code, code);
@@ -92,12 +97,12 @@ async fn all_chats_can_be_deleted_while_answers_are_being_written() {
             job.events.send(done(FinishReason::Cancelled));
         }
     });
-    harness.chat.back_up_now().await.unwrap();
-    let before = harness.chat.data_use().await.unwrap();
+    harness.chat.library().back_up_now().await.unwrap();
+    let before = harness.chat.library().data_use().await.unwrap();
     assert_eq!((before.chats, before.backups.len()), (1, 1));
-    harness.chat.delete_all_chats(true).await.unwrap();
+    harness.chat.library().delete_all_chats(true).await.unwrap();
     ending.await.unwrap();
-    let after = harness.chat.data_use().await.unwrap();
+    let after = harness.chat.library().data_use().await.unwrap();
     assert_eq!((after.chats, after.backups.len()), (0, 0));
-    assert!(harness.chat.chats().await.unwrap().is_empty());
+    assert!(harness.chat.chats().list().await.unwrap().is_empty());
 }

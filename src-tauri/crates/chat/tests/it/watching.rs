@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use protocol::{AnswerBody, AnswerEvent, AnswerState, Coalesce, Content, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Stage};
+use api::{AnswerBody, AnswerEvent, AnswerState};
+use protocol::{Coalesce, Content, EngineEvent, ErrorCode, FinishReason, Notice, NoticeCode, Stage};
 use tokio::time::{sleep, timeout};
 
 use crate::{all, done, finished, next, text, thought, Harness};
@@ -10,7 +11,9 @@ use crate::{all, done, finished, next, text, thought, Harness};
 /// All text of one kind.
 fn joined(events: &[AnswerEvent], of: &Content) -> String {
     let text = |event: &AnswerEvent| match &event.body {
-        AnswerBody::Delta { content, .. } if content.with_text("") == *of => content.growing_text().unwrap_or_default().to_owned(),
+        AnswerBody::Delta { content, .. } if content.with_text("") == *of => {
+            content.growing_text().unwrap_or_default().to_owned()
+        }
         _ => String::new(),
     };
     events.iter().map(text).collect()
@@ -44,19 +47,19 @@ async fn whoever_attaches_after_any_event_gets_the_rest_without_gap_or_repeat() 
     script.push(EngineEvent::Notice(Notice::new(NoticeCode::Repetition, "b")));
     script.extend((8..16).map(|i| text(&format!("a{i} "), i)));
 
-    let mut first = harness.chat.attach(&message, 0).await.unwrap();
+    let mut first = harness.chat.answers().attach(&message, 0).await.unwrap();
     let mut seen = Vec::new();
     let mut windows = Vec::new();
     for event in script {
         // Everybody who could come now, having seen this much or less.
         for from in 0..=seen.len() as u64 {
-            windows.push((from, harness.chat.attach(&message, from).await.unwrap()));
+            windows.push((from, harness.chat.answers().attach(&message, from).await.unwrap()));
         }
         job.events.send(event);
         seen.push(next(&mut first).await);
     }
     for from in 0..=seen.len() as u64 {
-        windows.push((from, harness.chat.attach(&message, from).await.unwrap()));
+        windows.push((from, harness.chat.answers().attach(&message, from).await.unwrap()));
     }
     job.events.send(done(FinishReason::Stop));
     seen.push(next(&mut first).await);
@@ -76,11 +79,11 @@ async fn for_whom_an_answer_waits_is_told_and_the_wait_can_be_ended() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    let mut window = harness.chat.attach(&message, 0).await.unwrap();
+    let mut window = harness.chat.answers().attach(&message, 0).await.unwrap();
     let models = vec!["other".to_owned()];
     job.events.send(EngineEvent::Waiting { models: models.clone() });
     assert_eq!(next(&mut window).await.body, AnswerBody::Waiting { models });
-    let (stopped, ()) = tokio::join!(harness.chat.stop(&message), async {
+    let (stopped, ()) = tokio::join!(harness.chat.answers().stop(&message), async {
         job.cancel.cancelled().await;
         job.events.send(done(FinishReason::Cancelled));
     });
@@ -113,7 +116,7 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
             tokio::spawn(async move {
                 let (mut got, mut seen): (Vec<AnswerEvent>, u64) = (Vec::new(), 0);
                 loop {
-                    let mut window = chats.attach(&message, seen).await.unwrap();
+                    let mut window = chats.answers().attach(&message, seen).await.unwrap();
                     // Leaves after some events and comes back for what it has not seen.
                     for _ in 0..(visitor * 7 + 1) {
                         let event = next(&mut window).await;
@@ -132,7 +135,11 @@ async fn windows_that_come_and_go_while_tokens_pour_miss_nothing() {
         .collect();
     writer.await.unwrap();
     let answer = harness.end(&message).await;
-    let numbers = |of: u32| (0..3000u32).filter(|i| (i % 500 < 250) == (of == 0)).collect::<Vec<_>>();
+    let numbers = |of: u32| {
+        (0..3000u32)
+            .filter(|i| (i % 500 < 250) == (of == 0))
+            .collect::<Vec<_>>()
+    };
     let text: String = numbers(0).iter().map(|i| format!("{i},")).collect();
     let thought: String = numbers(1).iter().map(|i| format!("{i};")).collect();
     assert_eq!(answer.text(), text);
@@ -150,9 +157,9 @@ async fn a_window_that_does_not_read_holds_up_nobody_and_loses_nothing() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let (message, job) = harness.ask(&chat, "question").await;
-    let asleep = harness.chat.attach(&message, 0).await.unwrap();
-    let gone = harness.chat.attach(&message, 0).await.unwrap();
-    let mut awake = harness.chat.attach(&message, 0).await.unwrap();
+    let asleep = harness.chat.answers().attach(&message, 0).await.unwrap();
+    let gone = harness.chat.answers().attach(&message, 0).await.unwrap();
+    let mut awake = harness.chat.answers().attach(&message, 0).await.unwrap();
     drop(gone);
     let mut got = Vec::new();
     for i in 0..2000 {
@@ -176,10 +183,16 @@ async fn an_answer_that_has_ended_gives_its_end_at_once() {
     job.events.send(done(FinishReason::Stop));
     harness.end(&message).await;
     for from in [0, 1, 7] {
-        let events = all(harness.chat.attach(&message, from).await.unwrap()).await;
+        let events = all(harness.chat.answers().attach(&message, from).await.unwrap()).await;
         assert_eq!(events.len(), 1);
         let answer = finished(&events[0]);
-        assert_eq!((answer.state, answer.text().as_str()), (AnswerState::Complete, "answer"));
+        assert_eq!(
+            (answer.state, answer.text().as_str()),
+            (AnswerState::Complete, "answer")
+        );
     }
-    assert_eq!(harness.chat.attach("nothing", 0).await.unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(
+        harness.chat.answers().attach("nothing", 0).await.unwrap_err().code,
+        ErrorCode::NotFound
+    );
 }

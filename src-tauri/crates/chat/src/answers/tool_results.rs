@@ -1,0 +1,42 @@
+//! A turn with tools: an answer that calls, the results, and the next answer of the same turn. Who runs the tools is
+//! not known here.
+
+use api::{ChatView, StoredMessage};
+use protocol::{Content, Result, Role};
+
+use crate::answers::Answers;
+use crate::error::Error;
+use crate::request::calls;
+
+impl Answers {
+    /// Stores the result of a call that this answer made, once the answer has ended. `NotFound` if it made no such
+    /// call, `BadRequest` if the call has its result already. A call that gets no result before the next question is
+    /// stored as not run.
+    pub async fn add_tool_result(&self, answer: &str, call: &str, content: &[Content]) -> Result<StoredMessage> {
+        let stored = self.core.history.add_tool_result(answer, call, content).await?;
+        self.core.changed();
+        Ok(stored)
+    }
+
+    /// Begins the next answer of a turn below the result of a tool, once every call has its result.
+    ///
+    /// `BadRequest` for any other message and while a result is missing; for the rest it fails as [`Answers::send`]
+    /// does.
+    pub async fn answer_tool_results(&self, result: &str) -> Result<ChatView> {
+        let branch = self.core.history.branch(result).await?;
+        let results = branch
+            .iter()
+            .rev()
+            .take_while(|message| message.role == Role::Tool)
+            .count();
+        let (above, results) = branch.split_at(branch.len() - results);
+        let (Some(answer), false) = (above.last(), results.is_empty()) else {
+            return Err(Error::NothingToAnswer.into());
+        };
+        let is_open = |id: &str| !results.iter().any(|result| result.tool_call_id.as_deref() == Some(id));
+        if calls(answer).any(|call| is_open(&call.id)) {
+            return Err(Error::ResultMissing.into());
+        }
+        self.begin_answer(branch, None).await
+    }
+}

@@ -1,0 +1,98 @@
+//! The list of chats, and one chat as windows show and change it.
+
+mod branches;
+mod snapshots;
+mod view;
+
+use std::sync::Arc;
+
+use api::{ChatList, ChatSettings, ChatSummary, ChatView};
+use protocol::{Content, Result};
+use tokio::sync::Mutex;
+
+use crate::chats::snapshots::ListSnapshots;
+use crate::core::Core;
+use crate::files::images::attachments;
+use crate::request::ahead::open_chat;
+
+/// The list of chats, and one chat as windows show and change it.
+#[derive(Clone)]
+pub struct Chats {
+    core: Arc<Core>,
+    /// The lists of chats that windows have.
+    snapshots: Arc<Mutex<ListSnapshots>>,
+}
+
+impl Chats {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self {
+            core,
+            snapshots: Arc::default(),
+        }
+    }
+
+    /// The chats outside the trash: pinned first, then newest first.
+    pub async fn list(&self) -> Result<Vec<ChatSummary>> {
+        Ok(self.core.history.chats().await?)
+    }
+
+    /// The chats outside the trash, or what of them has changed since this edition of the list, if it is still known
+    /// here.
+    pub async fn list_since(&self, edition: Option<u64>) -> Result<ChatList> {
+        // Held while the list is read, so that no edition is followed by an older state.
+        let mut snapshots = self.snapshots.lock().await;
+        let chats = self.list().await?;
+        Ok(snapshots.list(chats, edition))
+    }
+
+    /// A new, empty chat.
+    ///
+    /// # Errors
+    /// `BadRequest` for a setting that no request may have.
+    pub async fn create(&self, settings: ChatSettings) -> Result<ChatView> {
+        settings.check()?;
+        let view = self.core.history.create_chat(&settings).await?;
+        self.core.changed();
+        Ok(view)
+    }
+
+    /// Gives a chat another title.
+    pub async fn rename(&self, chat: &str, title: &str) -> Result<()> {
+        self.core.history.rename_chat(chat, title).await?;
+        self.core.changed();
+        Ok(())
+    }
+
+    /// Keeps a chat at the top, or not.
+    pub async fn pin(&self, chat: &str, pinned: bool) -> Result<()> {
+        self.core.history.pin_chat(chat, pinned).await?;
+        self.core.changed();
+        Ok(())
+    }
+
+    /// Stores the settings of a chat, which hold from its next turn on.
+    ///
+    /// # Errors
+    /// `BadRequest` for a setting that no request may have, by the argument `field`; nothing is changed then.
+    pub async fn set_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
+        settings.check()?;
+        self.core.history.set_chat_settings(chat, settings).await?;
+        // Instructions and the Thinking switch stand before all the rest.
+        open_chat(&self.core, chat).await?;
+        Ok(())
+    }
+
+    /// Stores the unsent question. A new image in it is encoded ahead, if the engine prefetches.
+    pub async fn set_draft(&self, chat: &str, draft: &[Content]) -> Result<()> {
+        let shown = attachments(draft);
+        let before = match shown.is_empty() {
+            true => shown.clone(),
+            false => attachments(&self.core.history.chat_head(chat).await?.0.draft),
+        };
+        self.core.history.set_draft(chat, draft).await?;
+        if !shown.is_subset(&before) {
+            open_chat(&self.core, chat).await?;
+        }
+        Ok(())
+    }
+}

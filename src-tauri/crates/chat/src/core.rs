@@ -1,0 +1,191 @@
+//! The state that all parts of the chats share: the history file, the engine, the models, and the running answers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::{ChatView, ModelShelf, Settings};
+use history::{now, History};
+use protocol::{Capabilities, Engine, ModelSource, Result};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::cross_process::owner::{self, WriterProcess};
+use crate::error::Error;
+use crate::live::answer::LiveAnswer;
+
+/// The longest wait for stopped answers to be stored.
+const STOP_LASTS: Duration = Duration::from_secs(2);
+
+/// The messages of a long chat that are shown at first: more than a window holds.
+const NEWEST: u32 = 100;
+
+/// The state that every part of [`crate::Chat`] holds.
+pub(crate) struct Core {
+    pub(crate) history: History,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) shelf: Arc<dyn ModelShelf>,
+    /// This process, as the history file calls it.
+    pub(crate) owner: String,
+    pub(crate) changes: watch::Sender<()>,
+    pub(crate) settings: watch::Sender<Settings>,
+    /// Becomes true when the app ends, for tasks that block nothing.
+    pub(crate) closing: watch::Sender<bool>,
+    /// The answers that this process writes, by message.
+    live: Mutex<HashMap<String, Arc<LiveAnswer>>>,
+}
+
+impl Core {
+    pub(crate) async fn new(
+        history: History,
+        engine: Arc<dyn Engine>,
+        shelf: Arc<dyn ModelShelf>,
+    ) -> Result<Arc<Self>> {
+        let settings = history.settings().await?;
+        Ok(Arc::new(Self {
+            history,
+            engine,
+            shelf,
+            owner: WriterProcess::this_process().to_string(),
+            changes: watch::Sender::new(()),
+            settings: watch::Sender::new(settings),
+            closing: watch::Sender::new(false),
+            live: Mutex::default(),
+        }))
+    }
+
+    /// The answers that this process is writing.
+    pub(crate) fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveAnswer>>> {
+        // Only single insertions and removals happen under this lock, so a poisoned map is still complete.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A running answer of this process.
+    pub(crate) fn find(&self, message: &str) -> Option<Arc<LiveAnswer>> {
+        self.live().get(message).cloned()
+    }
+
+    /// Tells everybody that the list of chats may look different.
+    pub(crate) fn changed(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Lists an answer as running until the returned registration is dropped.
+    pub(crate) fn register(self: &Arc<Self>, answer: Arc<LiveAnswer>) -> Registration {
+        self.live().insert(answer.message.clone(), answer.clone());
+        self.changed();
+        Registration {
+            core: self.clone(),
+            answer,
+        }
+    }
+
+    /// Stops the running answers that this accepts, and waits up to two seconds until they are stored.
+    pub(crate) async fn stop_and_wait(&self, which: impl Fn(&LiveAnswer) -> bool) {
+        let answers: Vec<_> = self.live().values().filter(|answer| which(answer)).cloned().collect();
+        let waiting = async {
+            for answer in &answers {
+                answer.stop.send_replace(true);
+            }
+            for answer in &answers {
+                // The sender lives as long as the answer, so this waits for the end alone.
+                let _ = answer.ended.subscribe().wait_for(|ended| *ended).await;
+            }
+        };
+        if timeout(STOP_LASTS, waiting).await.is_err() {
+            tracing::warn!("a stopped answer was not stored in time");
+        }
+    }
+
+    /// Marks the answers whose process is gone; true if answers are running that this process does not write.
+    pub(crate) async fn mark_interrupted(&self) -> Result<bool> {
+        let mut foreign = false;
+        for answer in self.history.running().await? {
+            let here = self.find(&answer.id).is_some();
+            foreign |= !here;
+            let alive = if answer.owner == self.owner {
+                // An answer of this process that is not running is about to begin, or its end could not be stored.
+                here || now() - answer.heartbeat < owner::HEARTBEAT_LASTS
+            } else {
+                owner::is_alive(&answer.owner, answer.heartbeat, now())
+            };
+            if !alive && self.history.interrupt(&answer).await? {
+                self.changed();
+            }
+        }
+        Ok(foreign)
+    }
+
+    /// The reference of the model that answers in chats that chose none.
+    pub(crate) async fn default_model(&self) -> Result<String> {
+        Ok(self.history.settings().await?.default_model)
+    }
+
+    /// The model of this reference, or the default model, and its reference.
+    pub(crate) async fn model(&self, reference: Option<&str>) -> Result<(String, ModelSource)> {
+        let reference = match reference {
+            Some(reference) => reference.to_owned(),
+            None => self.default_model().await?,
+        };
+        let model = self.resolve(&reference).await?;
+        Ok((reference, model))
+    }
+
+    pub(crate) async fn resolve(&self, reference: &str) -> Result<ModelSource> {
+        let (shelf, reference) = (self.shelf.clone(), reference.to_owned());
+        let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
+        resolved.unwrap_or_else(|_| Err(Error::Broken.into()))
+    }
+
+    /// The capabilities of a model. An engine may read them from the model's files, so this runs off the threads that
+    /// answer windows; a turn asks once. An engine that panics has none: the answer that it is asked for next says so.
+    pub(crate) async fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        let (engine, model) = (self.engine.clone(), model.clone());
+        let known = tokio::task::spawn_blocking(move || engine.capabilities(&model)).await;
+        known.unwrap_or_default()
+    }
+
+    /// A chat as a window shows it: of a long one the newest messages, which are soon read.
+    pub(crate) async fn shown(&self, chat: &str) -> Result<ChatView> {
+        Ok(self.history.newest_of_chat(chat, NEWEST).await?)
+    }
+
+    /// Reads the settings again, which another process may have changed.
+    pub(crate) async fn reload_settings(&self) {
+        match self.history.settings().await {
+            Ok(settings) => self.tell_settings(settings),
+            Err(error) => tracing::warn!(%error, "the settings could not be read again"),
+        }
+    }
+
+    /// Tells the followers of the settings, if these differ from the last ones.
+    pub(crate) fn tell_settings(&self, settings: Settings) {
+        self.settings.send_if_modified(|known| {
+            let changed = *known != settings;
+            *known = settings;
+            changed
+        });
+    }
+}
+
+/// Takes a running answer off the list when its task ends, however it ends.
+pub(crate) struct Registration {
+    core: Arc<Core>,
+    answer: Arc<LiveAnswer>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut live = self.core.live();
+        // The answer may be continued already, which is another entry under the same id.
+        if live
+            .get(&self.answer.message)
+            .is_some_and(|other| Arc::ptr_eq(other, &self.answer))
+        {
+            live.remove(&self.answer.message);
+        }
+        drop(live);
+        self.core.changed();
+        self.answer.ended.send_replace(true);
+    }
+}

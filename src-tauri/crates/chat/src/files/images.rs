@@ -1,0 +1,128 @@
+//! Pictures of a chat: kept once, read for the engine, and refused before sending if the model cannot see.
+
+use std::collections::BTreeSet;
+
+use history::ExportedPictures;
+use protocol::{Content, Error as Failure, ErrorCode, ImageBytes, ImageDetail, Result};
+
+use crate::error::Error;
+use crate::files::Files;
+
+impl Files {
+    /// Keeps a picture and returns the part that shows it. It stays as long as a message or a draft names it, and a day
+    /// before one does.
+    /// `name` is what people call it, such as its file's name; it is told in its place to models that do not see.
+    ///
+    /// # Errors
+    /// `PictureBroken` if it is no picture that can be read, with the reason; those of the history file.
+    pub async fn add_image(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
+        let bytes = ImageBytes::from(bytes);
+        let measured = {
+            let bytes = bytes.clone();
+            tokio::task::spawn_blocking(move || media::measure(&bytes)).await
+        };
+        let measured = measured
+            .map_err(|_| Failure::from(Error::Broken))?
+            .map_err(unreadable)?;
+        let (width, height) = (measured.width, measured.height);
+        let media_type = measured.kind.media_type();
+        let kept = self
+            .core
+            .history
+            .add_attachment(&bytes, media_type, (width, height))
+            .await?;
+        Ok(Content::Image {
+            attachment: kept.sha256,
+            media_type: kept.media_type,
+            width,
+            height,
+            alt: name.trim().to_owned(),
+        })
+    }
+
+    /// The bytes of a picture, as they were added.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not kept any more, or its file is gone.
+    pub async fn image(&self, attachment: &str) -> Result<ImageBytes> {
+        Ok(self.core.history.attachment_bytes(attachment).await?)
+    }
+
+    /// The pictures of a chat as they leave the app. One whose file is gone, or that cannot be freed of what it tells,
+    /// stays behind.
+    pub(crate) async fn exported_pictures(&self, chat: &str) -> Result<ExportedPictures> {
+        let mut exported = ExportedPictures::new();
+        for attachment in self.core.history.attachments_of(chat).await? {
+            let is_text = attachment.media_type.starts_with("text/");
+            let Ok(bytes) = self.image(&attachment.sha256).await else {
+                continue;
+            };
+            if is_text {
+                exported.insert(attachment.sha256, (attachment.media_type, bytes));
+                continue;
+            }
+            match tokio::task::spawn_blocking(move || bare(&bytes)).await {
+                Ok(Ok(bare)) => drop(exported.insert(attachment.sha256, bare)),
+                Ok(Err(error)) => tracing::warn!(%error, "a picture was not exported"),
+                Err(_) => return Err(Error::Broken.into()),
+            }
+        }
+        Ok(exported)
+    }
+
+    /// Bytes of all pictures on the disk.
+    pub async fn attachments_size(&self) -> Result<u64> {
+        Ok(self.core.history.attachments_size().await?)
+    }
+
+    /// Tokens that pictures of these sizes (width, height) take under the model of this reference, or under the default
+    /// model, in the same order; `None` if that is not known.
+    ///
+    /// # Errors
+    /// `ModelNotFound` and `ModelBroken` from the model folder.
+    pub async fn image_tokens(
+        &self,
+        reference: Option<&str>,
+        sizes: Vec<(u32, u32)>,
+        detail: ImageDetail,
+    ) -> Result<Option<Vec<u32>>> {
+        let (_, model) = self.core.model(reference).await?;
+        let shelf = self.core.shelf.clone();
+        let planned = tokio::task::spawn_blocking(move || shelf.image_tokens(&model, &sizes, detail)).await;
+        planned.map_err(|_| Error::Broken.into())
+    }
+}
+
+/// The pictures that these parts name.
+pub(crate) fn attachments(content: &[Content]) -> BTreeSet<String> {
+    let named = content.iter().filter_map(|part| match part {
+        Content::Image { attachment, .. } => Some(attachment.clone()),
+        Content::Text { .. }
+        | Content::Thinking { .. }
+        | Content::ToolCall { .. }
+        | Content::Data { .. }
+        | Content::File { .. } => None,
+    });
+    named.collect()
+}
+
+/// A picture without what its file tells besides: the file itself without those words, or drawn anew if they cannot be
+/// taken out.
+fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
+    let bare = match media::strip_metadata(bytes) {
+        Ok(bare) => bare,
+        Err(_) => media::thumbnail(&media::decode(bytes)?, u32::MAX)?,
+    };
+    // An image that cannot be stripped was encoded anew, perhaps as another kind.
+    let kind = media::measure(&bare)?.kind;
+    Ok((kind.media_type().to_owned(), bare.into()))
+}
+
+/// Why a file is no picture, under the code that says so.
+pub(crate) fn unreadable(error: media::Error) -> Failure {
+    let error = Failure::from(error);
+    Failure {
+        code: ErrorCode::PictureBroken,
+        ..error
+    }
+}

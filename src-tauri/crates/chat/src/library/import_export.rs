@@ -1,0 +1,146 @@
+//! Chats as files: exported for people and programs, imported from them.
+
+use api::{ExportFormat, ImportPreview, ImportReport};
+use history::{exported_together, page, read_import, with_projects};
+use protocol::Result;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::library::Library;
+
+/// The number of titles in a preview.
+const PREVIEWED_TITLES: usize = 5;
+
+/// Refuses what holds no chats by how it begins, before all of it is read: `beginning` is its first kilobyte or more,
+/// or all of it.
+///
+/// # Errors
+/// `BadRequest` with a sentence that says what is wrong with it.
+pub fn check_import_beginning(beginning: &[u8]) -> Result<()> {
+    Ok(history::check_import_beginning(beginning)?)
+}
+
+impl Library {
+    /// These chats, or all outside the trash, as one file; as JSON with the folders that they lie in.
+    ///
+    /// # Errors
+    /// `NotFound` if one of them does not exist.
+    pub async fn export(&self, chats: Option<&[String]>, format: ExportFormat) -> Result<String> {
+        let all: Vec<String> = match chats {
+            Some(chats) => chats.to_vec(),
+            None => self
+                .core
+                .history
+                .chats()
+                .await?
+                .into_iter()
+                .map(|chat| chat.id)
+                .collect(),
+        };
+        let history = &self.core.history;
+        match format {
+            ExportFormat::Markdown => {
+                let mut texts = Vec::new();
+                for chat in &all {
+                    texts.push(self.export_markdown(chat).await?);
+                }
+                Ok(texts.join("\n\n---\n\n"))
+            }
+            ExportFormat::Json => {
+                let mut values = Vec::new();
+                for chat in &all {
+                    values.push(self.export_json(chat).await?);
+                }
+                let folders = self.exported_projects(&values).await?;
+                let export = match (values.len(), values.pop()) {
+                    (1, Some(one)) => one,
+                    (_, last) => {
+                        values.extend(last);
+                        exported_together(values)
+                    }
+                };
+                Ok(with_projects(export, folders).to_string())
+            }
+            ExportFormat::Html => {
+                let mut articles = Vec::new();
+                for chat in &all {
+                    let title = history.chat_head(chat).await?.0.summary.title;
+                    articles.push((
+                        title,
+                        history
+                            .export_html(chat, &self.files.exported_pictures(chat).await?)
+                            .await?,
+                    ));
+                }
+                Ok(page(&articles))
+            }
+        }
+    }
+
+    /// The folders that these exported chats lie in, each once.
+    async fn exported_projects(&self, chats: &[Value]) -> Result<Vec<Value>> {
+        let history = &self.core.history;
+        let mut exported = Vec::new();
+        for folder in history.projects().await? {
+            if chats.iter().any(|chat| chat["chat"]["folder"] == folder.id.as_str()) {
+                exported.push(history.export_project(&folder).await?);
+            }
+        }
+        Ok(exported)
+    }
+
+    /// The branch of a chat that is looked at, as Markdown, its pictures without the place and the camera that their
+    /// files tell of.
+    pub async fn export_markdown(&self, chat: &str) -> Result<String> {
+        Ok(self
+            .core
+            .history
+            .export_markdown(chat, &self.files.exported_pictures(chat).await?)
+            .await?)
+    }
+
+    /// All of a chat, every branch, as JSON, its pictures without the place and the camera that their files tell of.
+    pub async fn export_json(&self, chat: &str) -> Result<Value> {
+        Ok(self
+            .core
+            .history
+            .export_json(chat, &self.files.exported_pictures(chat).await?)
+            .await?)
+    }
+
+    /// Stores the chats of a file that Ponder, ChatGPT, Claude or LM Studio wrote. Those that are here already stay as
+    /// they are.
+    ///
+    /// # Errors
+    /// `BadRequest` with a sentence about a file that holds no chats; nothing is changed then.
+    pub async fn import(&self, file: Vec<u8>) -> Result<ImportReport> {
+        // A long file takes a while to read.
+        let read = tokio::task::spawn_blocking(move || read_import(&file)).await;
+        let chats = read.map_err(|_| protocol::Error::from(Error::Broken))??;
+        let done = self.core.history.import(chats).await?;
+        self.core.changed();
+        Ok(ImportReport {
+            chats: done.chats,
+            messages: done.messages,
+            already_here: done.already_here,
+        })
+    }
+
+    /// Previews a file of chats; nothing of it is stored.
+    ///
+    /// # Errors
+    /// As [`Library::import`].
+    pub async fn look_into_import(&self, file: Vec<u8>) -> Result<ImportPreview> {
+        let read = tokio::task::spawn_blocking(move || read_import(&file)).await;
+        let chats = read.map_err(|_| protocol::Error::from(Error::Broken))??.chats;
+        Ok(ImportPreview {
+            chats: chats.len(),
+            messages: chats.iter().map(|chat| chat.messages.len()).sum(),
+            titles: chats
+                .into_iter()
+                .take(PREVIEWED_TITLES)
+                .map(|chat| chat.title)
+                .collect(),
+        })
+    }
+}

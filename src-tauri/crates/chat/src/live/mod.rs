@@ -1,0 +1,3 @@
+//! An answer while this process writes it.
+
+pub(crate) mod answer;

@@ -1,0 +1,115 @@
+//! How a chat asks: its model, its settings with those of its project, and the request for an answer to a branch.
+
+use api::{ChatSettings, Folder, StoredMessage};
+use history::History;
+use protocol::{Capabilities, Content, ModelSource, Request, Result};
+
+use crate::core::Core;
+use crate::files::images::attachments;
+use crate::files::texts::add_texts;
+use crate::request::compaction_mark::after_mark;
+use crate::request::conversation::{add_question, conversation, put_before_questions};
+
+/// The parts of a request that do not depend on the question.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestTemplate {
+    /// The reference of the model.
+    pub(crate) reference: String,
+    pub(crate) model: ModelSource,
+    /// Those of the model, read once: an engine may have to open the model's files for them.
+    pub(crate) capabilities: Capabilities,
+    /// The settings, with the instructions of the project before those of the chat.
+    pub(crate) settings: ChatSettings,
+    /// Files of the chat's project, whose texts stand before its first question.
+    pub(crate) files: Vec<Content>,
+}
+
+impl RequestTemplate {
+    /// The template for these settings of a chat, with the instructions and the files of its project.
+    ///
+    /// # Errors
+    /// `ModelNotFound` and `ModelBroken` from the model folder.
+    pub(crate) async fn of_chat(core: &Core, chat: &str, settings: ChatSettings) -> Result<Self> {
+        let project = core.history.project_of(chat).await?;
+        Self::in_project(core, project, settings).await
+    }
+
+    /// [`RequestTemplate::of_chat`] for a chat in this project, which may not be created yet.
+    pub(crate) async fn in_project(core: &Core, project: Option<Folder>, mut settings: ChatSettings) -> Result<Self> {
+        let files = take_from_project(project, &mut settings);
+        let (reference, model) = core.model(settings.model.as_deref()).await?;
+        let capabilities = core.capabilities(&model).await;
+        Ok(Self {
+            reference,
+            model,
+            capabilities,
+            settings,
+            files,
+        })
+    }
+
+    /// The request for an answer to the end of this branch or, if there is one, to this question after it, with the
+    /// texts of its files and, for a model with vision, the bytes of its images. An image whose file is gone is left
+    /// out, and the engine reports it.
+    pub(crate) async fn build(&self, history: &History, branch: &[StoredMessage], question: &[Content]) -> Request {
+        let mut request = self.without_media(branch, question);
+        add_texts(history, &mut request).await;
+        if self.capabilities.images {
+            let named: Vec<String> = request
+                .messages
+                .iter()
+                .flat_map(|message| attachments(&message.content))
+                .collect();
+            add_images(history, &mut request, named).await;
+        }
+        request
+    }
+
+    fn without_media(&self, branch: &[StoredMessage], question: &[Content]) -> Request {
+        let (instructions, branch) = after_mark(&self.settings, branch);
+        let mut messages = conversation(&instructions, branch);
+        add_question(&mut messages, question);
+        put_before_questions(&mut messages, &self.files);
+        let mut request = Request::new(self.model.clone(), messages);
+        request.thinking = self.settings.thinking;
+        request.thinking_budget = self.settings.thinking_budget;
+        request.sampling = self.settings.sampling.clone();
+        request.max_tokens = self.settings.max_tokens;
+        request.context = self.settings.context;
+        // An endpoint has no setting for its cache, and the chat may go on with another model.
+        request.kv_bits = self.model.folder().and(self.settings.kv_bits);
+        request.stop = self.settings.stop.clone();
+        request.image_detail = self.settings.image_detail;
+        request
+    }
+}
+
+/// Puts the instructions of a project before those of a chat in it; returns the project's files.
+fn take_from_project(project: Option<Folder>, settings: &mut ChatSettings) -> Vec<Content> {
+    let (instructions, files) = project
+        .map(|project| (project.system_prompt, project.files))
+        .unwrap_or_default();
+    let both = [instructions, std::mem::take(&mut settings.system_prompt)];
+    let said: Vec<&str> = both
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    settings.system_prompt = said.join("\n\n");
+    files
+}
+
+/// Adds the bytes of these images.
+pub(crate) async fn add_images(history: &History, request: &mut Request, attachments: Vec<String>) {
+    for attachment in attachments {
+        if request.images.contains_key(&attachment) {
+            continue;
+        }
+        match history.attachment_bytes(&attachment).await {
+            Ok(bytes) => {
+                request.images.insert(attachment, bytes);
+            }
+            Err(error) => tracing::warn!(%error, "an image could not be read"),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Requests that cannot be asked: images for a model without vision, and more than the context holds.
+
+use api::Position;
+use protocol::{Content, Error as Failure, ErrorCode, ModelKind, ModelSource, Request, Result};
+
+use crate::core::Core;
+use crate::files::images::attachments;
+use crate::files::texts::content_tokens;
+use crate::request::build::RequestTemplate;
+
+/// No model's context is shorter than this many tokens, and a token is a byte or more.
+const ALWAYS_FITS: usize = 512;
+
+/// The request for a question that fits its model's context, as far as that is known.
+pub(crate) struct FittingRequest {
+    /// The message that the question comes after; `None`: it is the first.
+    pub(crate) parent: Option<String>,
+    pub(crate) request: Request,
+}
+
+/// Builds the request for a question at this position, before anything is stored. `head` is the end of the branch that
+/// the chat shows.
+///
+/// # Errors
+/// `ContextFull` if it does not fit the model's context; `NotFound` for a position outside the chat.
+pub(crate) async fn build_fitting(
+    core: &Core,
+    template: &RequestTemplate,
+    head: Option<&str>,
+    position: &Position,
+    content: &[Content],
+) -> Result<FittingRequest> {
+    let parent = match position {
+        Position::End => head,
+        Position::Beginning => None,
+        Position::After(message) => Some(message.as_str()),
+    };
+    let branch = match parent {
+        Some(parent) => core.history.branch(parent).await?,
+        None => Vec::new(),
+    };
+    let request = template.build(&core.history, &branch, content).await;
+    let fitting = FittingRequest {
+        parent: parent.map(str::to_owned),
+        request,
+    };
+    let messages = &fitting.request.messages;
+    let said: usize = messages
+        .iter()
+        .map(|message| message.text_with_placeholders().len())
+        .sum();
+    let images = messages.iter().any(|message| !attachments(&message.content).is_empty());
+    if !images && said < ALWAYS_FITS {
+        return Ok(fitting);
+    }
+    let Some(context) = context_of(core, template).await else {
+        return Ok(fitting);
+    };
+    if !images && said < context as usize {
+        return Ok(fitting);
+    }
+    match core.engine.count(fitting.request.clone()).await {
+        Ok(count) if count.tokens >= context && !count.estimated => {
+            Err(context_full(core, template, count.tokens, context).await)
+        }
+        // The engine says in its own words what is wrong with the request.
+        _ => Ok(fitting),
+    }
+}
+
+/// The tokens of its model's context that a chat uses, if that is known on this computer.
+pub(crate) async fn context_of(core: &Core, template: &RequestTemplate) -> Option<u32> {
+    let context = model_context(core, &template.model).await?;
+    Some(template.settings.context.map_or(context, |most| most.min(context)))
+}
+
+/// The tokens that a model's context holds, if that is known on this computer.
+async fn model_context(core: &Core, model: &ModelSource) -> Option<u32> {
+    model.folder()?;
+    let reference = model.reference();
+    let loaded = core
+        .engine
+        .local()
+        .and_then(|local| local.loaded().into_iter().find(|info| info.reference == reference));
+    if let Some(info) = loaded {
+        return Some(info.context);
+    }
+    let shelf = core.shelf.clone();
+    let listed = tokio::task::spawn_blocking(move || shelf.list())
+        .await
+        .unwrap_or_default();
+    listed.into_iter().find(|model| model.reference == reference)?.context
+}
+
+/// The error for a prompt of this many tokens, with the share of the project's files.
+pub(crate) async fn context_full(core: &Core, template: &RequestTemplate, prompt: u32, context: u32) -> Failure {
+    let files = match template.files.is_empty() {
+        true => 0,
+        false => content_tokens(core, &template.model, template.files.clone())
+            .await
+            .map_or(0, |count| count.tokens),
+    };
+    full(prompt, context, files)
+}
+
+/// Refuses a question with pictures for a model that does not see; the error names those on this computer that do.
+pub(crate) async fn check_vision(core: &Core, template: &RequestTemplate, content: &[Content]) -> Result<()> {
+    let pictures = content.iter().any(|part| matches!(part, Content::Image { .. }));
+    if !pictures {
+        return Ok(());
+    }
+    let capabilities = &template.capabilities;
+    if capabilities.images {
+        return Ok(());
+    }
+    let because = capabilities.because_blind();
+    let shelf = core.shelf.clone();
+    let models = tokio::task::spawn_blocking(move || shelf.list())
+        .await
+        .unwrap_or_default();
+    let seeing = models
+        .into_iter()
+        .filter(|model| model.sees && model.kind == ModelKind::Chat && model.problem.is_none());
+    let seeing: Vec<String> = seeing.map(|model| model.reference).collect();
+    let reference = template.model.reference();
+    let message = match seeing.is_empty() {
+        true => format!(
+            "{reference} cannot see pictures{because}, and no model on this computer can; remove the picture, or fetch a model that sees"
+        ),
+        false => format!(
+            "{reference} cannot see pictures{because}; choose a model that sees ({}), or remove the picture",
+            seeing.join(", ")
+        ),
+    };
+    let refused = Failure::new(ErrorCode::PictureNotSeen, message).with("model", reference);
+    Err(match seeing.is_empty() {
+        true => refused,
+        // One to a line, because a folder's path may hold a comma.
+        false => refused.with("models", seeing.join("\n")),
+    })
+}
+
+fn full(prompt: u32, context: u32, files: u32) -> Failure {
+    let (of_files, advice) = match files {
+        0 => (String::new(), ""),
+        files => (
+            format!(", of which the files of its folder take {files},"),
+            "remove a file from the folder, ",
+        ),
+    };
+    let message = format!(
+        "the chat and this question have {prompt} tokens{of_files} and the model's context holds {context}, so no answer fits; nothing was stored. \
+         Go on without the oldest turns, {advice}or choose a model with a longer context"
+    );
+    let failure = Failure::new(ErrorCode::ContextFull, message)
+        .with("prompt", prompt)
+        .with("context", context);
+    match files {
+        0 => failure,
+        files => failure.with("files", files),
+    }
+}

@@ -1,0 +1,9 @@
+//! From a stored branch to the request that an engine is given.
+
+pub(crate) mod ahead;
+pub(crate) mod build;
+pub(crate) mod compaction_mark;
+mod conversation;
+pub(crate) mod fit;
+
+pub(crate) use conversation::calls;
