@@ -1,13 +1,14 @@
-//! Why the server does not start.
+//! The reasons why the server does not start.
 
 use std::net::SocketAddr;
 
-use protocol::{ErrorCode, PortHolder};
+use api::PortHolder;
+use protocol::ErrorCode;
 
-/// Why the server does not start.
+/// The reasons why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Others can reach the address, and nothing keeps them out.
+    /// The address is reachable from other computers, and there is no key.
     #[error("{0} can be reached from other computers, so a key is needed; set one (--api-key, or PONDER_API_KEY), or listen on 127.0.0.1")]
     NeedsKey(SocketAddr),
     /// Another program listens there.
@@ -23,7 +24,7 @@ pub enum Error {
     Address {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         reason: std::io::Error,
     },
 }

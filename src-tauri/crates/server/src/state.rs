@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,24 @@ use protocol::{Engine, ImageDetail, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogue::Catalogue;
-use crate::clients::Clients;
-use crate::exchange::Clock;
-use crate::guard::Guard;
-use crate::json_body::BodyLimits;
-use crate::metrics::Metrics;
-use crate::responses_store::ResponsesStore;
-use crate::unloading::Unloading;
+use crate::answer::responses_store::ResponsesStore;
+use crate::figures::clients::Clients;
+use crate::figures::metrics::Metrics;
+use crate::http::auth::Guard;
+use crate::http::json_body::BodyLimits;
+use crate::models::keep_alive::Unloading;
+use crate::models::served::Catalogue;
 
-/// What all requests share.
+/// The intervals of keep-alives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    /// The interval of comments and pings.
+    pub(crate) ping: Duration,
+    /// The interval of events that the client counts as progress.
+    pub(crate) counted: Duration,
+}
+
+/// The state that all requests share.
 pub(crate) struct State {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) catalogue: Catalogue,
@@ -26,15 +34,15 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) responses: ResponsesStore,
     pub(crate) clock: Clock,
-    /// Answers that may be made or waited for.
+    /// The maximum number of running and waiting answers.
     pub(crate) most_answers: usize,
     pub(crate) body: BodyLimits,
     /// A permit for each schema that may be checked now.
     pub(crate) schemas: Arc<Semaphore>,
-    /// How long that may take.
+    /// The maximum time of a check.
     pub(crate) schema_time: Duration,
     pub(crate) unloading: Unloading,
-    /// How closely pictures are looked at if a request does not say.
+    /// The default image detail.
     pub(crate) image_detail: Mutex<ImageDetail>,
     pub(crate) address: SocketAddr,
     /// Ends everything.
@@ -42,14 +50,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Gives a request the detail of pictures that is set. Requests ask for a quick look or for none in particular.
+    /// Applies the default image detail. Requests ask for low detail or for none in particular.
     pub(crate) fn apply_image_detail(&self, request: &mut Request) {
         if request.image_detail == ImageDetail::default() {
             request.image_detail = *self.image_detail.lock().unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Changes how closely pictures are looked at if a request does not say.
+    /// Changes the default image detail.
     pub(crate) fn set_image_detail(&self, detail: ImageDetail) {
         *self.image_detail.lock().unwrap_or_else(PoisonError::into_inner) = detail;
     }
@@ -61,7 +69,7 @@ impl State {
             let loaded = engine.local().map(|engine| engine.loaded()).unwrap_or_default();
             loaded.into_iter().map(|model| model.reference).collect()
         };
-        // An engine of another process is asked over a socket.
+        // The engine of another process is queried over a socket.
         tokio::task::spawn_blocking(loaded).await.unwrap_or_default()
     }
 }

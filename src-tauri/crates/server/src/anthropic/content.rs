@@ -1,38 +1,122 @@
 //! Anthropic's messages, blocks and tools as a conversation.
 
 use protocol::{Content, Message, Role, ToolCall};
-use serde_json::{json, Value};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{json, Map, Value};
 
-use crate::conversation::{flush_texts, lines};
-use crate::fields::Fields;
-use crate::images::{self, Images};
-use crate::refusal::Refusal;
-use crate::tools::{declaration, ToolChoice};
+use crate::http::error_body::Refusal;
+use crate::request::conversation::{flush_texts, lines};
+use crate::request::fields::Fields;
+use crate::request::images::{ImageSource, Images};
+use crate::request::tools::{declaration, Kind, ToolChoice};
+use crate::request::values::{List, TextOrList};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// How the first line of Claude Code's instructions begins: a hash that differs between prompts, and so would cost the cached prefix.
+/// The start of the first line of Claude Code's instructions: a hash that differs between prompts and would break the
+/// cached prefix.
 const BILLING: &str = "x-anthropic-billing-header:";
+
+/// A message of the conversation.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct InputMessage {
+    role: InputRole,
+    content: Option<TextOrList<Block>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum InputRole {
+    User,
+    Assistant,
+    System,
+}
+
+/// A block of a message, with the fields of every type.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Block {
+    r#type: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    source: Option<ImageSource>,
+    id: Option<String>,
+    name: Option<String>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    input: Option<Value>,
+    tool_use_id: Option<String>,
+    is_error: Option<bool>,
+    content: Option<TextOrList<ResultPart>>,
+}
+
+/// A part of a tool's result.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ResultPart {
+    r#type: String,
+    text: Option<String>,
+    source: Option<ImageSource>,
+}
+
+/// A tool of a request. One with another type than `custom` is run by Anthropic.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Tool {
+    #[serde(rename = "type")]
+    _type: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    input_schema: Option<Map<String, Value>>,
+}
+
+/// The choice of tools.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Choice {
+    r#type: ChoiceKind,
+    name: Option<String>,
+    disable_parallel_tool_use: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ChoiceKind {
+    Auto,
+    Any,
+    Tool,
+    None,
+}
 
 /// The conversation of a request, its instructions first.
 ///
 /// # Errors
 /// If a block makes no sense or cannot be read; the refusal names its place.
-pub(crate) fn messages(fields: &Fields, images: &mut Images) -> Result<Vec<Message>> {
+pub(crate) fn messages(
+    fields: &Fields,
+    system: Option<&TextOrList<Block>>,
+    list: &List<InputMessage>,
+    images: &mut Images,
+) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
-    let instructions = lines(texts(fields, "system")?.iter().map(|text| without_billing(text)));
+    let instructions = lines(
+        texts(fields, "system", system)?
+            .iter()
+            .map(|text| without_billing(text)),
+    );
     if !instructions.is_empty() {
         messages.push(Message::text(Role::System, instructions));
     }
-    let list = fields.required_list("messages")?;
-    for (index, message) in list.iter().enumerate() {
-        let message = fields.element("messages", index, message)?;
-        let roles = [("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
-        match message.required_word("role", &roles)? {
-            Role::User => user(&message, &mut messages, images)?,
-            Role::Assistant => messages.push(assistant(&message)?),
-            Role::System | Role::Tool => {
-                let text = lines(texts(&message, "content")?.iter().map(String::as_str));
+    if list.len == 0 {
+        return fields.refuse("messages", "this list is empty, and at least one is needed");
+    }
+    for at in list.elements(fields, "messages")? {
+        let message: InputMessage = at.read()?;
+        match message.role {
+            InputRole::User => user(&at, message.content, &mut messages, images)?,
+            InputRole::Assistant => messages.push(assistant(&at, message.content)?),
+            InputRole::System => {
+                let text = lines(
+                    texts(&at, "content", message.content.as_ref())?
+                        .iter()
+                        .map(String::as_str),
+                );
                 messages.push(Message::text(Role::System, text));
             }
         }
@@ -40,7 +124,7 @@ pub(crate) fn messages(fields: &Fields, images: &mut Images) -> Result<Vec<Messa
     Ok(messages)
 }
 
-/// Instructions without the line, which mostly is a block of its own.
+/// Instructions without that line, which is usually a block of its own.
 fn without_billing(text: &str) -> &str {
     if !text.starts_with(BILLING) {
         return text;
@@ -48,28 +132,37 @@ fn without_billing(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, rest)| rest)
 }
 
-/// Results of tools come before what the person says beside them, because they belong to the answer before.
-fn user(message: &Fields, messages: &mut Vec<Message>, images: &mut Images) -> Result<()> {
-    if let Some(Value::String(text)) = message.text_or_list("content", block) {
-        messages.push(Message::text(Role::User, text));
-        return Ok(());
-    }
+/// Results of tools come before what the user says in the same message, because they belong to the answer before.
+fn user(
+    at: &Fields,
+    content: Option<TextOrList<Block>>,
+    messages: &mut Vec<Message>,
+    images: &mut Images,
+) -> Result<()> {
+    let list = match content {
+        Some(TextOrList::Text(text)) => {
+            messages.push(Message::text(Role::User, text));
+            return Ok(());
+        }
+        Some(TextOrList::List(list)) => list,
+        None => return at.refuse("content", NO_BLOCKS),
+    };
     let (mut said, mut texts) = (Vec::new(), Vec::new());
-    let blocks = blocks(message, "content")?;
-    let mut results_alone = !blocks.is_empty();
-    for block in &blocks {
-        match block.required_text("type")? {
+    let mut results_alone = list.len > 0;
+    for at in list.elements(at, "content")? {
+        let block: Block = at.read()?;
+        match block.r#type.as_str() {
             "text" => {
                 results_alone = false;
-                texts.push(block.required_text("text")?);
+                texts.push(at.require("text", block.text)?);
             }
             "image" => {
                 results_alone = false;
                 flush_texts(&mut said, &mut texts);
-                said.push(images::block(block, images)?);
+                said.push(at.require("source", block.source)?.image(&at, images)?);
             }
-            "tool_result" => messages.push(result(block, images)?),
-            other => return unreadable(block, other),
+            "tool_result" => messages.push(result(&at, block, images)?),
+            other => return unreadable(&at, other),
         }
     }
     if !results_alone {
@@ -85,21 +178,22 @@ fn user(message: &Fields, messages: &mut Vec<Message>, images: &mut Images) -> R
     Ok(())
 }
 
-/// The result of a tool: texts, each on a line of its own, and pictures.
-fn result(block: &Fields, images: &mut Images) -> Result<Message> {
+/// The result of a tool: texts, each on a line of its own, and images.
+fn result(at: &Fields, block: Block, images: &mut Images) -> Result<Message> {
     let (mut content, mut texts) = (Vec::new(), Vec::new());
-    match block.text_or_list("content", self::block) {
+    match block.content {
         None => {}
-        Some(Value::String(text)) => texts.push(text.as_str()),
-        Some(_) => {
-            for part in blocks(block, "content")? {
-                match part.required_text("type")? {
-                    "text" => texts.push(part.required_text("text")?),
+        Some(TextOrList::Text(text)) => texts.push(text),
+        Some(TextOrList::List(parts)) => {
+            for at in parts.elements(at, "content")? {
+                let part: ResultPart = at.read()?;
+                match part.r#type.as_str() {
+                    "text" => texts.push(at.require("text", part.text)?),
                     "image" => {
                         flush_texts(&mut content, &mut texts);
-                        content.push(images::block(&part, images)?);
+                        content.push(at.require("source", part.source)?.image(&at, images)?);
                     }
-                    other => return unreadable(&part, other),
+                    other => return unreadable(&at, other),
                 }
             }
         }
@@ -109,7 +203,7 @@ fn result(block: &Fields, images: &mut Images) -> Result<Message> {
         .iter()
         .filter_map(Content::growing_text)
         .any(|text| text.to_ascii_lowercase().contains("error"));
-    if block.boolean("is_error")?.unwrap_or(false) && !told {
+    if block.is_error.unwrap_or(false) && !told {
         match content.first_mut() {
             Some(Content::Text { text }) => text.insert_str(0, "Error: "),
             _ => content.insert(0, Content::text("Error: ")),
@@ -120,35 +214,35 @@ fn result(block: &Fields, images: &mut Images) -> Result<Message> {
     }
     Ok(Message {
         content,
-        tool_call_id: Some(block.required_text("tool_use_id")?.to_owned()),
+        tool_call_id: Some(at.require("tool_use_id", block.tool_use_id)?),
         ..Message::text(Role::Tool, "")
     })
 }
 
-fn assistant(message: &Fields) -> Result<Message> {
-    if let Some(Value::String(text)) = message.text_or_list("content", block) {
-        return Ok(Message::text(Role::Assistant, text));
-    }
+fn assistant(at: &Fields, content: Option<TextOrList<Block>>) -> Result<Message> {
+    let list = match content {
+        Some(TextOrList::Text(text)) => return Ok(Message::text(Role::Assistant, text)),
+        Some(TextOrList::List(list)) => list,
+        None => return at.refuse("content", NO_BLOCKS),
+    };
     let (mut said, mut thoughts) = (Vec::new(), Vec::new());
     let mut answer = Message {
         content: Vec::new(),
         ..Message::text(Role::Assistant, "")
     };
-    for block in blocks(message, "content")? {
-        match block.required_text("type")? {
-            "text" => said.push(block.required_text("text")?.to_owned()),
-            // The signature is checked by nobody.
-            "thinking" => thoughts.push(block.text("thinking")?.unwrap_or_default().to_owned()),
+    for at in list.elements(at, "content")? {
+        let block: Block = at.read()?;
+        match block.r#type.as_str() {
+            "text" => said.push(at.require("text", block.text)?),
+            // No server of ours checks the signature.
+            "thinking" => thoughts.push(block.thinking.unwrap_or_default()),
             "redacted_thinking" => {}
             "tool_use" => answer.tool_calls.push(ToolCall {
-                id: block.required_text("id")?.to_owned(),
-                name: block.required_text("name")?.to_owned(),
-                arguments: block
-                    .get_as("input", || json!({"type": ["object", "null"]}))
-                    .cloned()
-                    .unwrap_or_else(|| json!({})),
+                id: at.require("id", block.id)?,
+                name: at.require("name", block.name)?,
+                arguments: block.input.unwrap_or_else(|| json!({})),
             }),
-            other => return unreadable(&block, other),
+            other => return unreadable(&at, other),
         }
     }
     let join = |texts: &[String]| Some(lines(texts.iter().map(String::as_str))).filter(|text| !text.is_empty());
@@ -157,6 +251,8 @@ fn assistant(message: &Fields) -> Result<Message> {
     Ok(answer)
 }
 
+const NO_BLOCKS: &str = "this is neither a text nor a list of blocks";
+
 fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
     Err(Refusal::field(
         block.place(),
@@ -164,75 +260,59 @@ fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
     ))
 }
 
-fn block() -> Value {
-    json!({"type": "object"})
-}
-
-/// The blocks of a field that holds them.
-fn blocks<'a>(fields: &Fields<'a>, name: &str) -> Result<Vec<Fields<'a>>> {
-    let Some(Value::Array(list)) = fields.text_or_list(name, block) else {
-        return fields.refuse(name, "this is neither a text nor a list of blocks");
-    };
-    let block = |(index, block)| fields.element(name, index, block);
-    list.iter().enumerate().map(block).collect()
-}
-
 /// The texts of a field that holds a text, blocks of text, or nothing.
-fn texts(fields: &Fields, name: &str) -> Result<Vec<String>> {
-    match fields.text_or_list(name, block) {
-        None => Ok(Vec::new()),
-        Some(Value::String(text)) => Ok(vec![text.clone()]),
-        Some(_) => blocks(fields, name)?
-            .iter()
-            .map(|block| match block.required_text("type")? {
-                "text" => Ok(block.required_text("text")?.to_owned()),
-                other => unreadable(block, other),
-            })
-            .collect(),
-    }
+fn texts(fields: &Fields, name: &str, content: Option<&TextOrList<Block>>) -> Result<Vec<String>> {
+    let list = match content {
+        None => return Ok(Vec::new()),
+        Some(TextOrList::Text(text)) => return Ok(vec![text.clone()]),
+        Some(TextOrList::List(list)) => list,
+    };
+    let text = |at: &Fields| {
+        let block: Block = at.read()?;
+        match block.r#type.as_str() {
+            "text" => at.require("text", block.text),
+            other => unreadable(at, other),
+        }
+    };
+    list.elements(fields, name)?.iter().map(text).collect()
 }
 
 /// The tools of a request. Those with a type of their own are run by Anthropic and skipped.
 ///
 /// # Errors
 /// If one has no name.
-pub(crate) fn tools(fields: &Fields) -> Result<Vec<Value>> {
+pub(crate) fn tools(fields: &Fields, list: Option<&List<Tool>>) -> Result<Vec<Value>> {
     let mut tools = Vec::new();
-    for (index, tool) in fields.list("tools")?.unwrap_or_default().iter().enumerate() {
-        let tool = fields.element("tools", index, tool)?;
-        if tool.text("type")?.is_some_and(|kind| kind != "custom") {
+    let list = list.map(|list| list.elements(fields, "tools")).transpose()?;
+    for at in list.unwrap_or_default() {
+        if at.read::<Kind>()?.r#type.is_some_and(|kind| kind != "custom") {
             tracing::debug!("a tool that Anthropic runs was skipped");
             continue;
         }
+        let tool: Tool = at.read()?;
         tools.push(declaration(
-            tool.required_text("name")?,
-            tool.text("description")?,
-            tool.object("input_schema")?,
+            &at.require("name", tool.name)?,
+            tool.description,
+            tool.input_schema,
         ));
     }
     Ok(tools)
 }
 
-/// The choice of tools, and whether several may be called at once.
-///
-/// # Errors
-/// If it is none of the four.
-pub(crate) fn tool_choice(fields: &Fields) -> Result<(ToolChoice, bool)> {
-    let Some(choice) = fields.object("tool_choice")? else {
-        return Ok((ToolChoice::Auto, true));
-    };
-    let parallel = !choice.boolean("disable_parallel_tool_use")?.unwrap_or(false);
-    let kinds = [
-        ("auto", ToolChoice::Auto),
-        ("any", ToolChoice::Required),
-        ("tool", ToolChoice::Named(String::new())),
-        ("none", ToolChoice::None),
-    ];
-    let choice = match choice.required_word("type", &kinds)? {
-        ToolChoice::Named(_) => ToolChoice::Named(choice.required_text("name")?.to_owned()),
-        other => other,
-    };
-    Ok((choice, parallel))
+impl Choice {
+    /// The choice, and true if several tools may be called at once.
+    ///
+    /// # Errors
+    /// If it names no tool.
+    pub(crate) fn choice(self, fields: &Fields) -> Result<(ToolChoice, bool)> {
+        let choice = match self.r#type {
+            ChoiceKind::Auto => ToolChoice::Auto,
+            ChoiceKind::Any => ToolChoice::Required,
+            ChoiceKind::None => ToolChoice::None,
+            ChoiceKind::Tool => ToolChoice::Named(fields.require("tool_choice.name", self.name)?),
+        };
+        Ok((choice, !self.disable_parallel_tool_use.unwrap_or(false)))
+    }
 }
 
 #[cfg(test)]
@@ -240,7 +320,14 @@ mod tests {
     use super::*;
 
     fn read(body: Value) -> Result<Vec<Message>> {
-        messages(&Fields::of(&body, "")?, &mut Images::default())
+        #[derive(Deserialize)]
+        struct Body {
+            system: Option<TextOrList<Block>>,
+            messages: List<InputMessage>,
+        }
+        let fields = Fields::of(&body, "")?;
+        let body: Body = fields.read()?;
+        messages(&fields, body.system.as_ref(), &body.messages, &mut Images::default())
     }
 
     #[test]
@@ -331,16 +418,22 @@ mod tests {
         let body = json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}, {"type": "custom", "name": "f", "input_schema": {"type": "object"}},
             {"name": "g"}], "tool_choice": {"type": "any", "disable_parallel_tool_use": true}});
         let fields = Fields::of(&body, "").unwrap();
-        let names: Vec<Value> = tools(&fields)
+        #[derive(Deserialize)]
+        struct Body {
+            tools: Option<List<Tool>>,
+            tool_choice: Option<Choice>,
+        }
+        let choice = |fields: &Fields| fields.read::<Body>().unwrap().tool_choice.unwrap().choice(fields);
+        let names: Vec<Value> = tools(&fields, fields.read::<Body>().unwrap().tools.as_ref())
             .unwrap()
             .iter()
             .map(|tool| tool["function"]["name"].clone())
             .collect();
         assert_eq!(names, ["f", "g"]);
-        assert_eq!(tool_choice(&fields), Ok((ToolChoice::Required, false)));
+        assert_eq!(choice(&fields), Ok((ToolChoice::Required, false)));
         let named = json!({"tool_choice": {"type": "tool", "name": "f"}});
         assert_eq!(
-            tool_choice(&Fields::of(&named, "").unwrap()),
+            choice(&Fields::of(&named, "").unwrap()),
             Ok((ToolChoice::Named("f".into()), true))
         );
     }

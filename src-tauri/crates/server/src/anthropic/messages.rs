@@ -1,36 +1,94 @@
 //! `POST /v1/messages` and `/v1/messages/count_tokens`: the requests.
 
 use protocol::{AnswerPrefix, ModelSource, Priority, Request, Role, Thinking};
-use serde_json::json;
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde_json::{json, Value};
 
-use crate::answer_format::{refuse_stops, schema};
-use crate::anthropic::content;
+use crate::answer::reply::{ResponseIds, TranslatedRequest};
+use crate::anthropic::content::{self, Block, Choice, InputMessage, Tool};
 use crate::anthropic::messages_reply::MessagesReply;
-use crate::conversation::normalise;
-use crate::fields::Fields;
-use crate::images::Images;
-use crate::refusal::Refusal;
-use crate::reply::{Ask, Stamp};
-use crate::sampling::{effort, max_tokens, sampling, stop_texts};
-use crate::tools::Tools;
+use crate::http::error_body::Refusal;
+use crate::request::conversation::normalise;
+use crate::request::fields::{Body as _, Fields};
+use crate::request::images::Images;
+use crate::request::response_format::{refuse_stops, ResponseFormat};
+use crate::request::sampling::{max_tokens, stop_texts, Effort, SamplingFields};
+use crate::request::tools::{ToolChoice, Tools};
+use crate::request::values::{List, Positive, TextOrList, Unchecked};
 
 type Result<T> = std::result::Result<T, Refusal>;
+
+/// The body of a request.
+pub(crate) type Body = (AnswerFields, SamplingFields, ConversationFields);
+
+/// The body of a request whose tokens are counted.
+pub(crate) type CountBody = (ConversationFields,);
+
+/// The fields of how an answer is made.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct AnswerFields {
+    max_tokens: Positive,
+    stop_sequences: Option<TextOrList<String>>,
+    stream: Option<bool>,
+}
+
+/// The fields that the model reads.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ConversationFields {
+    #[schemars(length(min = 1))]
+    messages: List<InputMessage>,
+    system: Option<TextOrList<Block>>,
+    tools: Option<List<Tool>>,
+    tool_choice: Option<Choice>,
+    thinking: Option<ThinkingSwitch>,
+    output_config: Option<OutputConfig>,
+    /// The former place of `output_config.format`.
+    output_format: Option<ResponseFormat>,
+    #[serde(default)]
+    #[schemars(schema_with = "no_servers")]
+    mcp_servers: Option<Value>,
+}
+
+fn no_servers(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["array", "null"], "maxItems": 0})
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct OutputConfig {
+    effort: Option<Effort>,
+    format: Option<ResponseFormat>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ThinkingSwitch {
+    r#type: ThinkingMode,
+    budget_tokens: Option<Unchecked<Positive>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ThinkingMode {
+    Enabled,
+    Adaptive,
+    Disabled,
+}
 
 /// Translates a request for this model, which the client calls `name`.
 ///
 /// # Errors
-/// If a field makes no sense or cannot be honoured; the refusal names it.
-pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
-    let (mut request, parallel, picture) = conversation(fields, model)?;
-    fields.required_as("max_tokens", || json!({}))?;
-    request.max_tokens = max_tokens(fields, &["max_tokens"])?;
-    request.sampling = sampling(fields)?;
-    request.stop = stop_texts(fields, "stop_sequences")?;
+/// If a field makes no sense or cannot be honored; the refusal names it.
+pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: ResponseIds) -> Result<TranslatedRequest> {
+    let (answer, sampling, conversation) = Body::read(fields)?;
+    let (mut request, parallel, picture) = conversation.request(fields, model)?;
+    request.max_tokens = Some(u32::try_from(answer.max_tokens.0).unwrap_or(u32::MAX));
+    request.sampling = sampling.sampling(fields)?;
+    request.stop = stop_texts(fields, "stop_sequences", answer.stop_sequences)?;
     refuse_stops(fields, "stop_sequences", &request)?;
-    let filter = Ask::filter(&request, parallel);
-    Ok(Ask {
+    let filter = TranslatedRequest::filter(&request, parallel);
+    Ok(TranslatedRequest {
         filter,
-        stream: fields.boolean("stream")?.unwrap_or(false),
+        stream: answer.stream.unwrap_or(false),
         reply: Box::new(MessagesReply::new(stamp, name, filter.thoughts)),
         requests: vec![request],
         picture,
@@ -42,38 +100,48 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
 /// # Errors
 /// As [`ask`].
 pub(crate) fn count(fields: &Fields, model: &ModelSource) -> Result<Request> {
-    Ok(conversation(fields, model)?.0)
+    let (conversation,) = CountBody::read(fields)?;
+    Ok(conversation.request(fields, model)?.0)
 }
 
-/// What of a request is read by the model, whether several tools may be called at once, and the place of its first picture.
-fn conversation(fields: &Fields, model: &ModelSource) -> Result<(Request, bool, Option<String>)> {
-    let servers = fields.get_as("mcp_servers", || json!({"type": ["array", "null"], "maxItems": 0}));
-    if servers.is_some_and(|list| *list != json!([])) {
-        return fields.refuse("mcp_servers", "this is not supported");
+impl ConversationFields {
+    /// The request, whether several tools may be called at once, and the place of its first image.
+    fn request(self, fields: &Fields, model: &ModelSource) -> Result<(Request, bool, Option<String>)> {
+        if self.mcp_servers.as_ref().is_some_and(|list| *list != json!([])) {
+            return fields.refuse("mcp_servers", "this is not supported");
+        }
+        let mut images = Images::default();
+        let messages = content::messages(fields, self.system.as_ref(), &self.messages, &mut images)?;
+        let mut request = Request::new(model.clone(), messages);
+        let picture = images.put_into(&mut request);
+        request.priority = Priority::Api;
+        let (effort, format) = self
+            .output_config
+            .map_or((None, None), |config| (config.effort, config.format));
+        (request.thinking, request.thinking_budget) = thinking(fields, self.thinking.as_ref(), effort)?;
+        if let Some(format) = self.output_format {
+            request.schema = format.schema(fields, "output_format", false)?;
+        }
+        if let Some(format) = format {
+            request.schema = format.schema(fields, "output_config.format", false)?.or(request.schema);
+        }
+        let (choice, parallel) = match self.tool_choice {
+            Some(choice) => choice.choice(fields)?,
+            None => (ToolChoice::Auto, true),
+        };
+        let tools = Tools {
+            declarations: content::tools(fields, self.tools.as_ref())?,
+            choice,
+            parallel,
+        };
+        tools.apply("tool_choice", &mut request)?;
+        request.messages = normalise(request.messages);
+        continue_last_answer(&mut request);
+        Ok((request, parallel, picture))
     }
-    let mut images = Images::default();
-    let mut request = Request::new(model.clone(), content::messages(fields, &mut images)?);
-    let picture = images.put_into(&mut request);
-    request.priority = Priority::Api;
-    (request.thinking, request.thinking_budget) = thinking(fields)?;
-    // The name that the field had before.
-    request.schema = schema(fields, "output_format", None)?;
-    if let Some(config) = fields.object("output_config")? {
-        request.schema = schema(&config, "format", None)?.or(request.schema);
-    }
-    let (choice, parallel) = content::tool_choice(fields)?;
-    let tools = Tools {
-        declarations: content::tools(fields)?,
-        choice,
-        parallel,
-    };
-    tools.apply("tool_choice", &mut request)?;
-    request.messages = normalise(request.messages);
-    continue_last_answer(&mut request);
-    Ok((request, parallel, picture))
 }
 
-/// A conversation that ends in an answer's words asks for the rest of it.
+/// Turns a final assistant message into the prefix of the answer.
 fn continue_last_answer(request: &mut Request) {
     let begun = |message: &protocol::Message| message.role == Role::Assistant && message.tool_calls.is_empty();
     if !request.messages.last().is_some_and(begun) {
@@ -89,32 +157,29 @@ fn continue_last_answer(request: &mut Request) {
 }
 
 /// The Thinking switch and the budget. Without the field there are no thoughts, as in Anthropic's API.
-fn thinking(fields: &Fields) -> Result<(Option<Thinking>, Option<u32>)> {
-    let effort = match fields.object("output_config")? {
-        Some(config) => effort(&config, "effort")?,
-        None => None,
-    };
-    let on = effort.filter(|effort| *effort != Thinking::Off).unwrap_or(Thinking::On);
-    let Some(thinking) = fields.object("thinking")? else {
-        return Ok((Some(Thinking::Off), None));
-    };
-    let switch = thinking.required_word("type", &[("enabled", on), ("adaptive", on), ("disabled", Thinking::Off)])?;
-    // Some clients switch it off with a budget of nothing.
-    let budget = match switch {
-        Thinking::Off => None,
-        _ => max_tokens(&thinking, &["budget_tokens"])?,
-    };
-    Ok((Some(switch), budget))
+fn thinking(
+    fields: &Fields,
+    switch: Option<&ThinkingSwitch>,
+    effort: Option<Effort>,
+) -> Result<(Option<Thinking>, Option<u32>)> {
+    match switch {
+        // Some clients switch it off with a budget of nothing.
+        None => Ok((Some(Thinking::Off), None)),
+        Some(switch) if switch.r#type == ThinkingMode::Disabled => Ok((Some(Thinking::Off), None)),
+        Some(switch) => {
+            let effort = effort.map(Thinking::from).filter(|effort| *effort != Thinking::Off);
+            let budget = max_tokens(fields, &[("thinking.budget_tokens", &switch.budget_tokens)])?;
+            Ok((Some(effort.unwrap_or(Thinking::On)), budget))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
-    use crate::reply::tests::{pebble, stamp};
+    use crate::answer::reply::tests::{pebble, stamp};
 
-    fn asked(mut body: Value) -> Result<Ask> {
+    fn asked(mut body: Value) -> Result<TranslatedRequest> {
         if body.get("messages").is_none() {
             body["messages"] = json!([{"role": "user", "content": "hi"}]);
         }
@@ -145,10 +210,17 @@ mod tests {
     fn thinking_is_as_asked_and_off_without_a_word() {
         let thinking = |thinking: Value| {
             let ask = asked(json!({"max_tokens": 9, "thinking": thinking})).unwrap();
-            (ask.requests[0].thinking, ask.requests[0].thinking_budget, ask.filter.thoughts)
+            (
+                ask.requests[0].thinking,
+                ask.requests[0].thinking_budget,
+                ask.filter.thoughts,
+            )
         };
         assert_eq!(thinking(Value::Null), (Some(Thinking::Off), None, false));
-        for off in [json!({"type": "disabled"}), json!({"type": "disabled", "budget_tokens": 0})] {
+        for off in [
+            json!({"type": "disabled"}),
+            json!({"type": "disabled", "budget_tokens": 0}),
+        ] {
             assert_eq!(thinking(off), (Some(Thinking::Off), None, false));
         }
         assert_eq!(
@@ -179,7 +251,10 @@ mod tests {
                 json!({"max_tokens": 9, "output_config": {"format": {"type": "json_schema"}}}),
                 "output_config.format.schema",
             ),
-            (json!({"max_tokens": 9, "mcp_servers": [{"url": "http://a"}]}), "mcp_servers"),
+            (
+                json!({"max_tokens": 9, "mcp_servers": [{"url": "http://a"}]}),
+                "mcp_servers",
+            ),
             (json!({"max_tokens": 9, "thinking": {"type": "much"}}), "thinking.type"),
             (json!({"max_tokens": 9, "stop_sequences": 5}), "stop_sequences"),
             (json!({"max_tokens": 9, "messages": []}), "messages"),

@@ -2,23 +2,24 @@
 
 use serde_json::{json, Value};
 
-use crate::ids::{call_id, fresh};
-use crate::refusal::{Dialect, Refusal};
-use crate::reply::{Frame, Reply, Stamp};
-use crate::reply_event::{End, Reason, ReplyEvent, Tokens};
+use crate::answer::reply::{Frame, Reply, ResponseIds};
+use crate::answer::reply_event::{End, ReplyEvent, StopCause};
+use crate::figures::tokens::Tokens;
+use crate::http::error_body::{Dialect, Refusal};
+use crate::http::ids::{call_id, fresh};
 
-/// What stands where Anthropic signs thoughts. Clients send a thought back only if it is signed, and nobody checks it.
+/// The signature of thinking blocks. Clients return a thinking block only if it is signed, and do not verify it.
 const SIGNATURE: &str = "cG9uZGVy";
 
 /// An answer as a message.
 pub(crate) struct MessagesReply {
-    stamp: Stamp,
+    stamp: ResponseIds,
     model: String,
-    /// Whether the request thinks, so that the first block is likely a thought.
+    /// True if thinking is on, so that the first block is probably thinking.
     thinks: bool,
     /// The prompt's tokens, as they were counted beforehand.
     counted: u32,
-    /// Blocks that are whole.
+    /// Completed blocks.
     content: Vec<Value>,
     open: Option<Open>,
     end: Option<End>,
@@ -53,7 +54,7 @@ impl Growing {
 }
 
 impl MessagesReply {
-    pub(crate) fn new(stamp: Stamp, model: &str, thinks: bool) -> Self {
+    pub(crate) fn new(stamp: ResponseIds, model: &str, thinks: bool) -> Self {
         Self {
             stamp,
             model: model.to_owned(),
@@ -84,7 +85,10 @@ impl MessagesReply {
         }
         let mut frames = self.close();
         frames.push(self.start(kind.block("", "")));
-        self.open = Some(Open { kind, text: String::new() });
+        self.open = Some(Open {
+            kind,
+            text: String::new(),
+        });
         frames
     }
 
@@ -99,7 +103,9 @@ impl MessagesReply {
 
     /// Ends the block that is open.
     fn close(&mut self) -> Vec<Frame> {
-        let Some(open) = self.open.take() else { return Vec::new() };
+        let Some(open) = self.open.take() else {
+            return Vec::new();
+        };
         let mut frames = Vec::new();
         if open.kind == Growing::Thinking {
             frames.push(self.delta(json!({"type": "signature_delta", "signature": SIGNATURE})));
@@ -109,7 +115,7 @@ impl MessagesReply {
         frames
     }
 
-    /// A call; `input` is what is known of it when the answer is told whole.
+    /// A call; `input` is its part that the final message reports.
     fn call(&mut self, id: &str, name: &str, arguments: &str, input: &Value) -> Vec<Frame> {
         let mut frames = self.close();
         let block = |input: &Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
@@ -122,7 +128,7 @@ impl MessagesReply {
 
     fn usage(&self) -> Value {
         let tokens = self.tokens();
-        // How many of them are cached shows later; the last event tells all of it anew.
+        // The cached part is known later; the last event repeats all counts.
         let uncached = self
             .end
             .as_ref()
@@ -139,11 +145,11 @@ impl MessagesReply {
     fn stop_reason(&self) -> (Option<&'static str>, Option<&str>) {
         match self.end.as_ref().map(|end| &end.reason) {
             None => (None, None),
-            Some(Reason::Stop) => (Some("end_turn"), None),
-            Some(Reason::StopText(text)) => (Some("stop_sequence"), Some(text)),
-            Some(Reason::TokenLimit) => (Some("max_tokens"), None),
-            Some(Reason::Context) => (Some("model_context_window_exceeded"), None),
-            Some(Reason::ToolCalls) => (Some("tool_use"), None),
+            Some(StopCause::Stop) => (Some("end_turn"), None),
+            Some(StopCause::StopText(text)) => (Some("stop_sequence"), Some(text)),
+            Some(StopCause::TokenLimit) => (Some("max_tokens"), None),
+            Some(StopCause::Context) => (Some("model_context_window_exceeded"), None),
+            Some(StopCause::ToolCalls) => (Some("tool_use"), None),
         }
     }
 
@@ -169,7 +175,9 @@ impl Reply for MessagesReply {
 
     fn begin(&mut self, prompt_tokens: Option<u32>) -> Vec<Frame> {
         self.counted = prompt_tokens.unwrap_or(0);
-        vec![Frame::Event(json!({"type": "message_start", "message": self.message()}))]
+        vec![Frame::Event(
+            json!({"type": "message_start", "message": self.message()}),
+        )]
     }
 
     fn say(&mut self, _answer: usize, said: ReplyEvent) -> Vec<Frame> {
@@ -193,7 +201,7 @@ impl Reply for MessagesReply {
     fn keep_alive(&mut self, counted: bool) -> Vec<Frame> {
         let mut frames = vec![Frame::Event(json!({"type": "ping"}))];
         if counted {
-            // Claude Code does not count pings, but it counts empty words.
+            // Claude Code ignores pings but counts empty deltas.
             let kind = match &self.open {
                 Some(open) => open.kind,
                 None if self.thinks && self.content.is_empty() => Growing::Thinking,
@@ -229,13 +237,13 @@ impl Reply for MessagesReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::tests::{call, data, end, stamp};
+    use crate::answer::reply::tests::{call, data, end, stamp};
 
     fn reply() -> MessagesReply {
         MessagesReply::new(stamp("msg_1"), "pebble", true)
     }
 
-    /// What a client puts together from events, after checking their order.
+    /// Reassembles the message as a client does, checking the order of events.
     fn accumulate(events: &[Value]) -> Vec<Value> {
         let mut blocks: Vec<Value> = Vec::new();
         let mut open = false;
@@ -281,7 +289,7 @@ mod tests {
             ReplyEvent::Thinking("m".into()),
             ReplyEvent::text("4"),
             call(),
-            end(Reason::ToolCalls),
+            end(StopCause::ToolCalls),
         ] {
             frames.extend(reply.say(0, said));
         }
@@ -296,8 +304,13 @@ mod tests {
         let usage = json!({"input_tokens": 6, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 4, "output_tokens": 7});
         assert_eq!((&whole["usage"], &whole["stop_reason"]), (&usage, &json!("tool_use")));
         assert_eq!(events[0]["message"]["stop_reason"], Value::Null);
-        let [delta, stop] = &events[events.len() - 2..] else { panic!() };
-        assert_eq!((&delta["usage"], &delta["delta"]["stop_reason"]), (&usage, &json!("tool_use")));
+        let [delta, stop] = &events[events.len() - 2..] else {
+            panic!()
+        };
+        assert_eq!(
+            (&delta["usage"], &delta["delta"]["stop_reason"]),
+            (&usage, &json!("tool_use"))
+        );
         assert_eq!(stop, &json!({"type": "message_stop"}));
     }
 
@@ -306,7 +319,7 @@ mod tests {
         for (counted, told) in [(Some(10), 10), (None, 0)] {
             let mut reply = reply();
             let mut frames = reply.begin(counted);
-            frames.extend(reply.say(0, end(Reason::Stop)));
+            frames.extend(reply.say(0, end(StopCause::Stop)));
             frames.extend(reply.end());
             let events = data(&frames);
             let start = &events[0]["message"]["usage"];
@@ -315,24 +328,34 @@ mod tests {
                 (&json!(told), &json!(0))
             );
             let last = &events[events.len() - 2]["usage"];
-            assert_eq!((&last["input_tokens"], &last["cache_read_input_tokens"]), (&json!(6), &json!(4)));
+            assert_eq!(
+                (&last["input_tokens"], &last["cache_read_input_tokens"]),
+                (&json!(6), &json!(4))
+            );
         }
     }
 
     #[test]
     fn a_call_that_was_cut_is_a_block_whose_input_is_not_whole() {
         let mut reply = reply();
-        let cut = crate::broken_call::CutCall {
+        let cut = crate::answer::reply_event::CutCall {
             name: "add".into(),
             arguments: "{\"a\": 2".into(),
         };
         let mut frames = reply.say(0, ReplyEvent::CutCall(cut));
-        frames.extend(reply.say(0, end(Reason::TokenLimit)));
+        frames.extend(reply.say(0, end(StopCause::TokenLimit)));
         let events = data(&frames);
-        assert_eq!(events[1]["delta"], json!({"type": "input_json_delta", "partial_json": "{\"a\": 2"}));
+        assert_eq!(
+            events[1]["delta"],
+            json!({"type": "input_json_delta", "partial_json": "{\"a\": 2"})
+        );
         let whole = reply.whole();
         assert_eq!(
-            (&whole["content"][0]["name"], &whole["content"][0]["input"], &whole["stop_reason"]),
+            (
+                &whole["content"][0]["name"],
+                &whole["content"][0]["input"],
+                &whole["stop_reason"]
+            ),
             (&json!("add"), &json!({}), &json!("max_tokens"))
         );
     }
@@ -347,7 +370,7 @@ mod tests {
         frames.extend(reply.keep_alive(true));
         frames.extend(reply.say(0, ReplyEvent::text("4")));
         frames.extend(reply.keep_alive(true));
-        frames.extend(reply.say(0, end(Reason::Stop)));
+        frames.extend(reply.say(0, end(StopCause::Stop)));
         let blocks = accumulate(&data(&frames));
         assert_eq!(
             blocks,
@@ -361,10 +384,10 @@ mod tests {
     #[test]
     fn every_end_has_its_reason() {
         for (reason, word, sequence) in [
-            (Reason::Stop, "end_turn", None),
-            (Reason::StopText("END".into()), "stop_sequence", Some("END")),
-            (Reason::TokenLimit, "max_tokens", None),
-            (Reason::Context, "model_context_window_exceeded", None),
+            (StopCause::Stop, "end_turn", None),
+            (StopCause::StopText("END".into()), "stop_sequence", Some("END")),
+            (StopCause::TokenLimit, "max_tokens", None),
+            (StopCause::Context, "model_context_window_exceeded", None),
         ] {
             let mut reply = reply();
             reply.say(0, end(reason));

@@ -2,26 +2,27 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::ids::{call_id, fresh};
+use crate::answer::reply::{Frame, Reply, ResponseIds};
+use crate::answer::reply_event::{End, ReplyEvent, StopCause};
+use crate::figures::tokens::Tokens;
+use crate::http::error_body::{Dialect, Refusal};
+use crate::http::ids::{call_id, fresh};
 use crate::openai::{logprobs, usage};
-use crate::refusal::{Dialect, Refusal};
-use crate::reply::{Frame, Reply, Stamp};
-use crate::reply_event::{End, Reason, ReplyEvent, Tokens};
 
 /// An answer as a chat completion.
 pub(crate) struct ChatReply {
-    stamp: Stamp,
+    stamp: ResponseIds,
     model: String,
     choices: Vec<Choice>,
     options: ChatOptions,
 }
 
-/// What a client wants beside the answer.
+/// Options of an answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ChatOptions {
     /// The usage in a chunk of its own.
     pub(crate) usage_chunk: bool,
-    /// How likely the tokens of the answer were.
+    /// The log probabilities of the answer's tokens.
     pub(crate) logprobs: bool,
 }
 
@@ -35,7 +36,7 @@ struct Choice {
 }
 
 impl ChatReply {
-    pub(crate) fn new(stamp: Stamp, model: &str, choices: usize, options: ChatOptions) -> Self {
+    pub(crate) fn new(stamp: ResponseIds, model: &str, choices: usize, options: ChatOptions) -> Self {
         Self {
             stamp,
             model: model.to_owned(),
@@ -62,12 +63,12 @@ impl ChatReply {
     }
 }
 
-/// Why an answer ended, in OpenAI's word.
-pub(crate) fn finish_reason(reason: &Reason) -> &'static str {
+/// OpenAI's finish reason.
+pub(crate) fn finish_reason(reason: &StopCause) -> &'static str {
     match reason {
-        Reason::Stop | Reason::StopText(_) => "stop",
-        Reason::TokenLimit | Reason::Context => "length",
-        Reason::ToolCalls => "tool_calls",
+        StopCause::Stop | StopCause::StopText(_) => "stop",
+        StopCause::TokenLimit | StopCause::Context => "length",
+        StopCause::ToolCalls => "tool_calls",
     }
 }
 
@@ -94,8 +95,17 @@ impl Reply for ChatReply {
                 choice.text.push_str(&text);
                 let logprobs = logprobs::entries(&logprobs);
                 choice.logprobs.extend(logprobs.iter().cloned());
-                let told = if self.options.logprobs { content(logprobs) } else { Value::Null };
-                return vec![Frame::Data(self.likely_chunk(answer, json!({"content": text}), told, None))];
+                let told = if self.options.logprobs {
+                    content(logprobs)
+                } else {
+                    Value::Null
+                };
+                return vec![Frame::Data(self.likely_chunk(
+                    answer,
+                    json!({"content": text}),
+                    told,
+                    None,
+                ))];
             }
             ReplyEvent::Call(_) | ReplyEvent::CutCall(_) => {
                 let (id, name, arguments) = match said {
@@ -158,7 +168,14 @@ impl Reply for ChatReply {
             let mut message = Map::new();
             message.insert("role".into(), "assistant".into());
             let silent = choice.text.is_empty() && !choice.calls.is_empty();
-            message.insert("content".into(), if silent { Value::Null } else { choice.text.as_str().into() });
+            message.insert(
+                "content".into(),
+                if silent {
+                    Value::Null
+                } else {
+                    choice.text.as_str().into()
+                },
+            );
             message.insert("refusal".into(), Value::Null);
             if !choice.reasoning.is_empty() {
                 message.insert("reasoning_content".into(), choice.reasoning.as_str().into());
@@ -184,7 +201,7 @@ impl Reply for ChatReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::tests::{call, data, end, stamp};
+    use crate::answer::reply::tests::{call, data, end, stamp};
 
     const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}"#;
 
@@ -200,14 +217,17 @@ mod tests {
             ReplyEvent::Thinking("hm".into()),
             ReplyEvent::text("4"),
             call(),
-            end(Reason::ToolCalls),
+            end(StopCause::ToolCalls),
         ] {
             frames.extend(reply.say(0, said));
         }
         frames.extend(reply.end());
         assert_eq!(frames.last(), Some(&Frame::Done));
         let chunks = data(&frames);
-        let deltas: Vec<Value> = chunks.iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
+        let deltas: Vec<Value> = chunks
+            .iter()
+            .map(|chunk| chunk["choices"][0]["delta"].clone())
+            .collect();
         assert_eq!(
             deltas,
             [
@@ -227,7 +247,12 @@ mod tests {
         let known = ["id", "object", "created", "model"].map(|field| last[field].clone());
         assert_eq!(
             known,
-            [json!("chatcmpl-1"), json!("chat.completion.chunk"), json!(7), json!("pebble")]
+            [
+                json!("chatcmpl-1"),
+                json!("chat.completion.chunk"),
+                json!(7),
+                json!("pebble")
+            ]
         );
     }
 
@@ -243,8 +268,8 @@ mod tests {
             },
         );
         let mut frames = reply.begin(None);
-        frames.extend(reply.say(1, end(Reason::Stop)));
-        frames.extend(reply.say(0, end(Reason::Context)));
+        frames.extend(reply.say(1, end(StopCause::Stop)));
+        frames.extend(reply.say(0, end(StopCause::Context)));
         frames.extend(reply.end());
         let chunks = data(&frames);
         assert!(chunks[..4]
@@ -258,7 +283,10 @@ mod tests {
         assert_eq!(chunks[4]["choices"], json!([]));
         // One prompt, two answers.
         assert_eq!(
-            (&chunks[4]["usage"]["prompt_tokens"], &chunks[4]["usage"]["completion_tokens"]),
+            (
+                &chunks[4]["usage"]["prompt_tokens"],
+                &chunks[4]["usage"]["completion_tokens"]
+            ),
             (&json!(10), &json!(14))
         );
     }
@@ -284,23 +312,26 @@ mod tests {
         let chunks = data(&reply.say(0, said));
         let expected = json!({"content": [entry], "refusal": null});
         assert_eq!(chunks[0]["choices"][0]["logprobs"], expected);
-        reply.say(0, end(Reason::Stop));
+        reply.say(0, end(StopCause::Stop));
         assert_eq!(reply.whole()["choices"][0]["logprobs"], expected);
     }
 
     #[test]
     fn a_whole_answer_says_the_same() {
         let mut reply = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
-        for said in [ReplyEvent::Thinking("hm".into()), call(), end(Reason::ToolCalls)] {
+        for said in [ReplyEvent::Thinking("hm".into()), call(), end(StopCause::ToolCalls)] {
             reply.say(0, said);
         }
         let whole = reply.whole();
         let message = json!({"role": "assistant", "content": null, "refusal": null, "reasoning_content": "hm",
             "tool_calls": [{"id": "call_abcdefghi", "type": "function", "function": {"name": "add", "arguments": "{\"a\":2}"}}]});
         assert_eq!(whole["choices"][0]["message"], message);
-        assert_eq!((&whole["object"], &whole["usage"]), (&json!("chat.completion"), &usage_value()));
+        assert_eq!(
+            (&whole["object"], &whole["usage"]),
+            (&json!("chat.completion"), &usage_value())
+        );
         let mut plain = ChatReply::new(stamp("chatcmpl-1"), "pebble", 1, ChatOptions::default());
-        plain.say(0, end(Reason::StopText("END".into())));
+        plain.say(0, end(StopCause::StopText("END".into())));
         assert_eq!(
             plain.whole()["choices"][0]["message"],
             json!({"role": "assistant", "content": "", "refusal": null})

@@ -1,47 +1,75 @@
-//! `POST /v1/completions`: the request. Its prompt is no conversation: it is continued as it is.
+//! `POST /v1/completions`: the request. Its raw prompt is continued without a chat template.
 
 use protocol::{ModelSource, Priority, RawPrompt, Request, Thinking};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::fields::Fields;
-use crate::openai::chat::{answers_of, usage_chunk};
+use crate::answer::reply::{ResponseIds, TranslatedRequest};
+use crate::http::error_body::Refusal;
+use crate::openai::chat::{answers_of, StreamOptions};
 use crate::openai::chat_reply::ChatOptions;
 use crate::openai::completions_reply::CompletionsReply;
-use crate::openai::text_or_ids;
-use crate::refusal::Refusal;
-use crate::reply::{Ask, Stamp};
-use crate::sampling::{max_tokens, sampling, stop_texts};
+use crate::request::fields::{Body as _, Fields};
+use crate::request::sampling::{max_tokens, stop_texts, SamplingFields};
+use crate::request::values::{text_or_ids, Integer, Positive, TextOrList, Unchecked};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
 /// The most answers to all prompts of a request.
-const MOST_ANSWERS: usize = 8;
+const MOST_ANSWERS: i64 = 8;
 
 /// The most log probabilities beside each token, as in OpenAI's API.
 const MOST_LOGPROBS: i64 = 5;
 
-/// As many tokens as OpenAI's API writes if nothing is said.
+/// OpenAI's default for `max_tokens`.
 const DEFAULT_TOKENS: u32 = 16;
+
+/// The body of a request.
+pub(crate) type Body = (CompletionFields, SamplingFields);
+
+/// The fields of completions alone.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct CompletionFields {
+    #[schemars(schema_with = "text_or_ids", required)]
+    prompt: Option<Value>,
+    suffix: Option<String>,
+    best_of: Option<Positive>,
+    echo: Option<bool>,
+    n: Option<Integer<1, MOST_ANSWERS>>,
+    logprobs: Option<Integer<0, MOST_LOGPROBS>>,
+    stop: Option<TextOrList<String>>,
+    max_tokens: Option<Unchecked<Positive>>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+}
 
 /// Translates a request for this model, which the client calls `name`.
 ///
 /// # Errors
-/// If a field makes no sense or cannot be honoured; the refusal names it.
-pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp) -> Result<Ask> {
-    if fields.integer("best_of", 1..=i64::MAX)?.unwrap_or(1) > 1 {
+/// If a field makes no sense or cannot be honored; the refusal names it.
+pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: ResponseIds) -> Result<TranslatedRequest> {
+    let (body, sampling) = Body::read(fields)?;
+    if body.best_of.is_some_and(|best| best.0 > 1) {
         return fields.refuse("best_of", "only 1 is supported; ask for several answers with `n`");
     }
-    let suffix = fields.text("suffix")?.filter(|suffix| !suffix.is_empty());
-    let prompts = prompts(fields, suffix)?;
-    let echo = fields.boolean("echo")?.unwrap_or(false);
-    let answers = fields.integer("n", 1..=MOST_ANSWERS as i64)?.unwrap_or(1) as u32;
-    if prompts.len() * answers as usize > MOST_ANSWERS {
+    let suffix = body.suffix.as_deref().filter(|suffix| !suffix.is_empty());
+    let prompts = prompts(fields, &fields.require("prompt", body.prompt)?, suffix)?;
+    let echo = body.echo.unwrap_or(false);
+    let answers = body.n.map_or(1, |n| n.0 as u32);
+    if prompts.len() * answers as usize > MOST_ANSWERS as usize {
         return fields.refuse("prompt", format!("there are more than {MOST_ANSWERS} answers to make"));
     }
-    let logprobs = fields.integer("logprobs", 0..=MOST_LOGPROBS)?.map(|top| top as u8);
+    let logprobs = body.logprobs.map(|top| top.0 as u8);
     if echo && logprobs.is_some() {
-        return fields.refuse("logprobs", "log probabilities of the prompt are not told; leave out `echo`");
+        return fields.refuse(
+            "logprobs",
+            "log probabilities of the prompt are not told; leave out `echo`",
+        );
     }
+    let sampling = sampling.sampling(fields)?;
+    let stop = stop_texts(fields, "stop", body.stop)?;
+    let max_tokens = max_tokens(fields, &[("max_tokens", &body.max_tokens)])?.unwrap_or(DEFAULT_TOKENS);
     let mut echoes = Vec::new();
     let mut requests = Vec::new();
     for prompt in prompts {
@@ -54,23 +82,23 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
         let mut request = Request::new(model.clone(), Vec::new());
         request.raw_prompt = Some(prompt);
         request.priority = Priority::Api;
-        request.sampling = sampling(fields)?;
-        request.stop = stop_texts(fields, "stop")?;
-        request.max_tokens = Some(max_tokens(fields, &["max_tokens"])?.unwrap_or(DEFAULT_TOKENS));
+        request.sampling = sampling.clone();
+        request.stop.clone_from(&stop);
+        request.max_tokens = Some(max_tokens);
         request.top_logprobs = logprobs;
-        // Nothing that follows is a thought, so none is set apart.
+        // Output after a raw prompt has no thinking to split off.
         request.thinking = Some(Thinking::Off);
         requests.extend(answers_of(&request, answers));
     }
     let options = ChatOptions {
-        usage_chunk: usage_chunk(fields)?,
+        usage_chunk: StreamOptions::usage_chunk(body.stream_options.as_ref()),
         logprobs: logprobs.is_some(),
     };
-    let mut filter = Ask::filter(&requests[0], true);
+    let mut filter = TranslatedRequest::filter(&requests[0], true);
     filter.thoughts = false;
-    Ok(Ask {
+    Ok(TranslatedRequest {
         requests,
-        stream: fields.boolean("stream")?.unwrap_or(false),
+        stream: body.stream.unwrap_or(false),
         filter,
         reply: Box::new(CompletionsReply::new(stamp, name, echoes, answers as usize, options)),
         picture: None,
@@ -78,7 +106,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp
 }
 
 /// A text, ids, or a list of either.
-fn prompts(fields: &Fields, suffix: Option<&str>) -> Result<Vec<RawPrompt>> {
+fn prompts(fields: &Fields, prompt: &Value, suffix: Option<&str>) -> Result<Vec<RawPrompt>> {
     let ids = |ids: &[Value]| {
         let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
         ids.iter().map(id).collect::<Option<Vec<u32>>>()
@@ -95,11 +123,12 @@ fn prompts(fields: &Fields, suffix: Option<&str>) -> Result<Vec<RawPrompt>> {
         Value::Array(list) if suffix.is_none() && !list.is_empty() => ids(list).map(RawPrompt::Tokens),
         _ => None,
     };
-    let prompt = fields.required_as("prompt", text_or_ids)?;
     if let Some(prompt) = one(prompt) {
         return Ok(vec![prompt]);
     }
-    let prompts = prompt.as_array().and_then(|list| list.iter().map(one).collect::<Option<Vec<_>>>());
+    let prompts = prompt
+        .as_array()
+        .and_then(|list| list.iter().map(one).collect::<Option<Vec<_>>>());
     match prompts {
         Some(prompts) if !prompts.is_empty() => Ok(prompts),
         _ if suffix.is_some() => fields.refuse("prompt", "with a suffix, this is a text or a list of texts"),
@@ -112,9 +141,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::reply::tests::{pebble, stamp};
+    use crate::answer::reply::tests::{pebble, stamp};
 
-    fn asked(body: Value) -> Result<Ask> {
+    fn asked(body: Value) -> Result<TranslatedRequest> {
         ask(&Fields::of(&body, "")?, &pebble(), "pebble", stamp("cmpl-1"))
     }
 
@@ -164,7 +193,11 @@ mod tests {
             (json!({"prompt": "a", "logprobs": 1, "echo": true}), "logprobs"),
             (json!({"prompt": [1], "echo": true}), "echo"),
         ] {
-            assert_eq!(asked(body.clone()).err().unwrap().param.as_deref(), Some(place), "{body}");
+            assert_eq!(
+                asked(body.clone()).err().unwrap().param.as_deref(),
+                Some(place),
+                "{body}"
+            );
         }
     }
 }

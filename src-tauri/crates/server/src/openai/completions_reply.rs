@@ -3,15 +3,16 @@
 use protocol::TokenLogprobs;
 use serde_json::{json, Map, Value};
 
+use crate::answer::reply::{Frame, Reply, ResponseIds};
+use crate::answer::reply_event::{End, ReplyEvent};
+use crate::figures::tokens::Tokens;
+use crate::http::error_body::{Dialect, Refusal};
 use crate::openai::chat_reply::{finish_reason, ChatOptions};
 use crate::openai::{logprobs, usage};
-use crate::refusal::{Dialect, Refusal};
-use crate::reply::{Frame, Reply, Stamp};
-use crate::reply_event::{End, ReplyEvent, Tokens};
 
 /// An answer as a text completion.
 pub(crate) struct CompletionsReply {
-    stamp: Stamp,
+    stamp: ResponseIds,
     model: String,
     choices: Vec<Choice>,
     /// To each prompt.
@@ -21,7 +22,7 @@ pub(crate) struct CompletionsReply {
 
 #[derive(Default)]
 struct Choice {
-    /// What is repeated of the prompt.
+    /// The echoed prompt.
     echo: String,
     text: String,
     likely: Likely,
@@ -38,7 +39,7 @@ struct Likely {
 }
 
 impl Likely {
-    /// Adds tokens that begin after so many characters of the answer.
+    /// Adds tokens whose text begins at this character offset of the answer.
     fn extend(&mut self, tokens: &[TokenLogprobs], mut offset: usize) {
         for token in tokens {
             let text = logprobs::text(&token.bytes);
@@ -60,9 +61,18 @@ impl Likely {
 }
 
 impl CompletionsReply {
-    /// A reply with one answer for each of these texts, which it begins with; so many of them belong to each prompt.
-    pub(crate) fn new(stamp: Stamp, model: &str, echoes: Vec<String>, answers: usize, options: ChatOptions) -> Self {
-        let choice = |echo| Choice { echo, ..Choice::default() };
+    /// A reply with one answer for each of these echoed prompts; `per_prompt` consecutive answers belong to one prompt.
+    pub(crate) fn new(
+        stamp: ResponseIds,
+        model: &str,
+        echoes: Vec<String>,
+        answers: usize,
+        options: ChatOptions,
+    ) -> Self {
+        let choice = |echo| Choice {
+            echo,
+            ..Choice::default()
+        };
         Self {
             stamp,
             model: model.to_owned(),
@@ -111,7 +121,7 @@ impl Reply for CompletionsReply {
                 }
                 vec![Frame::Data(chunk)]
             }
-            // What follows a raw prompt is text alone.
+            // Output after a raw prompt is only text.
             ReplyEvent::Thinking(_) | ReplyEvent::Call(_) | ReplyEvent::CutCall(_) => Vec::new(),
         }
     }
@@ -159,12 +169,12 @@ impl Reply for CompletionsReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::tests::{data, stamp};
-    use crate::reply_event::Reason;
+    use crate::answer::reply::tests::{data, stamp};
+    use crate::answer::reply_event::StopCause;
 
     fn end() -> ReplyEvent {
         ReplyEvent::End(End {
-            reason: Reason::TokenLimit,
+            reason: StopCause::TokenLimit,
             usage: Tokens {
                 prompt: 3,
                 cached: 1,
@@ -193,7 +203,13 @@ mod tests {
 
     #[test]
     fn each_prompt_counts_once() {
-        let mut reply = CompletionsReply::new(stamp("cmpl-1"), "pebble", vec![String::new(); 4], 2, ChatOptions::default());
+        let mut reply = CompletionsReply::new(
+            stamp("cmpl-1"),
+            "pebble",
+            vec![String::new(); 4],
+            2,
+            ChatOptions::default(),
+        );
         (0..4).for_each(|answer| drop(reply.say(answer, end())));
         assert_eq!((reply.tokens().prompt, reply.tokens().completion), (6, 8));
     }
@@ -211,7 +227,10 @@ mod tests {
         }
         frames.extend(reply.end());
         let chunks = data(&frames);
-        let streamed: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
+        let streamed: String = chunks
+            .iter()
+            .filter_map(|chunk| chunk["choices"][0]["text"].as_str())
+            .collect();
         let whole = reply.whole();
         assert_eq!(
             (streamed.as_str(), &whole["choices"][0]["text"]),

@@ -1,44 +1,57 @@
-//! `POST /v1/embeddings`: the request, and the body that comes of the vectors.
+//! `POST /v1/embeddings`: the request, and the response body.
 
 use protocol::{Argument, EmbeddingInput, EmbeddingRequest, Embeddings, Error, ModelSource, Priority};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{json, Value};
 
-use crate::fields::Fields;
-use crate::openai::text_or_ids;
-use crate::refusal::Refusal;
+use crate::http::error_body::Refusal;
+use crate::request::fields::{Body as _, Fields};
+use crate::request::values::{text_or_ids, Integer};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
 /// The most inputs of a request, as in OpenAI's API.
 const MOST_INPUTS: usize = 2048;
 
-/// How numbers are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The encoding of vectors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Encoding {
-    /// A list of numbers.
+    #[default]
     Float,
-    /// Base64 of 32 bit floats, the least byte first, as the official SDKs ask unless they are told otherwise.
+    // Of 32 bit floats, the least byte first, as the official SDKs ask by default.
     Base64,
 }
 
-/// A request as it was understood.
+/// The body of a request.
+pub(crate) type Body = (EmbeddingFields,);
+
+/// Its fields.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct EmbeddingFields {
+    #[schemars(schema_with = "text_or_ids", required)]
+    input: Option<Value>,
+    encoding_format: Option<Encoding>,
+    dimensions: Option<Integer<1, { u32::MAX as i64 }>>,
+}
+
+/// A translated request.
 #[derive(Debug)]
 pub(crate) struct EmbeddingsCall {
     pub(crate) request: EmbeddingRequest,
     pub(crate) encoding: Encoding,
-    /// Whether the inputs came as a list, so that a place among them has a number.
+    /// True if the inputs are a list, so that each has an index.
     list: bool,
 }
 
 /// Translates a request for this model.
 ///
 /// # Errors
-/// If a field makes no sense or cannot be honoured; the refusal names it.
+/// If a field makes no sense or cannot be honored; the refusal names it.
 pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall> {
-    let encodings = [("float", Encoding::Float), ("base64", Encoding::Base64)];
-    let encoding = fields.word("encoding_format", &encodings)?.unwrap_or(Encoding::Float);
-    let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?;
-    let (inputs, list) = inputs(fields)?;
+    let (body,) = Body::read(fields)?;
+    let (inputs, list) = inputs(fields, &fields.require("input", body.input)?)?;
     if inputs.len() > MOST_INPUTS {
         return fields.refuse(
             "input",
@@ -49,17 +62,16 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall
         request: EmbeddingRequest {
             model: model.clone(),
             inputs,
-            dimensions: dimensions.map(|dimensions| dimensions as u32),
+            dimensions: body.dimensions.map(|dimensions| dimensions.0 as u32),
             priority: Priority::Api,
         },
-        encoding,
+        encoding: body.encoding_format.unwrap_or_default(),
         list,
     })
 }
 
 /// A text, ids, or a list of either; and whether it is a list.
-fn inputs(fields: &Fields) -> Result<(Vec<EmbeddingInput>, bool)> {
-    let input = fields.required_as("input", text_or_ids)?;
+fn inputs(fields: &Fields, input: &Value) -> Result<(Vec<EmbeddingInput>, bool)> {
     if let Some(one) = one(input) {
         refuse_empty(&one, || "input".to_owned())?;
         return Ok((vec![one], false));
@@ -73,7 +85,8 @@ fn inputs(fields: &Fields) -> Result<(Vec<EmbeddingInput>, bool)> {
     let mut inputs = Vec::with_capacity(list.len());
     for (index, value) in list.iter().enumerate() {
         let place = || format!("input[{index}]");
-        let input = one(value).ok_or_else(|| Refusal::field(place(), "this is neither a text nor a list of token ids"))?;
+        let input =
+            one(value).ok_or_else(|| Refusal::field(place(), "this is neither a text nor a list of token ids"))?;
         refuse_empty(&input, place)?;
         inputs.push(input);
     }
@@ -94,13 +107,15 @@ fn one(value: &Value) -> Option<EmbeddingInput> {
 
 fn refuse_empty(input: &EmbeddingInput, place: impl Fn() -> String) -> Result<()> {
     match input {
-        EmbeddingInput::Text(text) if text.is_empty() => Err(Refusal::field(place(), "there is nothing in it to embed")),
+        EmbeddingInput::Text(text) if text.is_empty() => {
+            Err(Refusal::field(place(), "there is nothing in it to embed"))
+        }
         _ => Ok(()),
     }
 }
 
 impl EmbeddingsCall {
-    /// What a client is told if the engine fails: the place in the request that the engine speaks of by a number.
+    /// The error for an engine error, which names an input by its index: the path in the request.
     pub(crate) fn refusal(&self, error: Error) -> Refusal {
         let number = |name: &str| match error.arguments.get(name) {
             Some(Argument::Number(number)) => Some(*number),
@@ -121,7 +136,7 @@ impl EmbeddingsCall {
     }
 }
 
-/// The body of an answer by the model that the client calls `name`.
+/// The response body; `name` is the client's name of the model.
 pub(crate) fn body(name: &str, embeddings: &Embeddings, encoding: Encoding) -> Value {
     let entry = |(index, vector): (usize, &Vec<f32>)| {
         let embedding = match encoding {
@@ -159,7 +174,7 @@ mod tests {
     use protocol::ErrorCode;
 
     use super::*;
-    use crate::reply::tests::pebble;
+    use crate::answer::reply::tests::pebble;
 
     fn asked(body: Value) -> Result<EmbeddingsCall> {
         ask(&Fields::of(&body, "")?, &pebble())
@@ -228,7 +243,10 @@ mod tests {
                     {"object": "embedding", "index": 1, "embedding": [0.0, 0.5]}]})
         );
         // python3: base64.b64encode(struct.pack("<2f", 1, -2.5))
-        assert_eq!(body("m", &embeddings, Encoding::Base64)["data"][0]["embedding"], "AACAPwAAIMA=");
+        assert_eq!(
+            body("m", &embeddings, Encoding::Base64)["data"][0]["embedding"],
+            "AACAPwAAIMA="
+        );
         assert_eq!(base64(&[1.0]), "AACAPw==");
         assert_eq!(base64(&[1.0, 2.0, 3.0]), "AACAPwAAAEAAAEBA");
     }

@@ -1,12 +1,12 @@
-//! Log probabilities, as OpenAI's surfaces tell them.
+//! Log probabilities in OpenAI's format.
 
 use protocol::TokenLogprobs;
 use serde_json::{json, Value};
 
-/// More of the likeliest tokens than OpenAI's surfaces tell.
+/// The maximum of `top_logprobs`.
 pub(crate) const MOST: i64 = 20;
 
-/// The tokens of a text, each with the likeliest in its place.
+/// The tokens of a text, each with its most likely alternatives.
 pub(crate) fn entries(logprobs: &[TokenLogprobs]) -> Vec<Value> {
     let entry = |token: &TokenLogprobs| {
         let mut entry = one(&token.bytes, token.logprob);
@@ -20,12 +20,12 @@ fn one(bytes: &[u8], logprob: f32) -> Value {
     json!({"token": text(bytes), "bytes": bytes, "logprob": finite(logprob)})
 }
 
-/// How a token is spelled; part of a character becomes U+FFFD.
+/// The text of a token; a partial character becomes U+FFFD.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// JSON knows no infinity; OpenAI says -9999 for what cannot be.
+/// JSON has no infinity; OpenAI sends -9999 for impossible tokens.
 pub(crate) fn finite(logprob: f32) -> f32 {
     if logprob.is_finite() {
         logprob

@@ -1,79 +1,132 @@
 //! `POST /v1/responses`: the request.
 
 use protocol::{Message, ModelSource, Priority, Request, Role, Thinking};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
-use crate::answer_format::{refuse_stops, schema};
-use crate::conversation::normalise;
-use crate::fields::Fields;
-use crate::images::Images;
-use crate::openai::chat::thinking;
+use crate::answer::reply::{ResponseIds, TranslatedRequest};
+use crate::answer::responses_store::ResponsesStore;
+use crate::http::error_body::Refusal;
+use crate::openai::chat::TemplateFields;
 use crate::openai::logprobs::MOST;
-use crate::openai::responses_input;
-use crate::openai::responses_reply::{Answered, ResponsesReply};
-use crate::refusal::Refusal;
-use crate::reply::{Ask, Stamp};
-use crate::responses_store::ResponsesStore;
-use crate::sampling::{effort, max_tokens, sampling, stop_texts};
-use crate::tools::{openai as tools, openai_choice, Tools};
+use crate::openai::responses_input::{self, Item};
+use crate::openai::responses_reply::{EchoedRequest, ResponsesReply};
+use crate::request::conversation::normalise;
+use crate::request::fields::{Body as _, Fields};
+use crate::request::images::Images;
+use crate::request::response_format::{refuse_stops, ResponseFormat};
+use crate::request::sampling::{max_tokens, stop_texts, Effort, SamplingFields};
+use crate::request::tools::ToolFields;
+use crate::request::values::{Integer, Positive, TextOrList, Unchecked};
 
 type Result<T> = std::result::Result<T, Refusal>;
+
+/// The body of a request.
+pub(crate) type Body = (ResponseFields, SamplingFields, ToolFields, TemplateFields);
+
+/// Fields that are refused, each with a hint.
+pub(crate) const UNSUPPORTED: &[(&str, &str)] = &[
+    (
+        "conversation",
+        "send the conversation as `input`, or use `previous_response_id`",
+    ),
+    ("prompt", "there are no stored prompts here; use `instructions`"),
+];
+
+/// The fields of responses alone.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ResponseFields {
+    input: Option<TextOrList<Item>>,
+    previous_response_id: Option<String>,
+    instructions: Option<String>,
+    background: Option<bool>,
+    stop: Option<TextOrList<String>>,
+    text: Option<TextSettings>,
+    max_output_tokens: Option<Unchecked<Positive>>,
+    top_logprobs: Option<Integer<0, MOST>>,
+    include: Option<Vec<Value>>,
+    reasoning: Option<Reasoning>,
+    store: Option<bool>,
+    stream: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TextSettings {
+    format: Option<ResponseFormat>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Reasoning {
+    effort: Option<Effort>,
+    summary: Option<String>,
+    /// The former name of `summary`.
+    generate_summary: Option<String>,
+}
 
 /// Translates a request for this model, which the client calls `name`.
 ///
 /// # Errors
-/// If a field makes no sense, cannot be honoured, or names what is not kept; the refusal names it.
-pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Stamp, store: &ResponsesStore) -> Result<Ask> {
-    refuse_what_is_not_built(fields)?;
-    let input = responses_input::items(fields, store)?;
-    let instructions = fields.text("instructions")?.filter(|text| !text.is_empty());
-    let mut messages: Vec<Message> = instructions.map(|text| Message::text(Role::System, text)).into_iter().collect();
+/// If a field makes no sense, cannot be honored, or names what is not stored; the refusal names it.
+pub(crate) fn ask(
+    fields: &Fields,
+    model: &ModelSource,
+    name: &str,
+    stamp: ResponseIds,
+    store: &ResponsesStore,
+) -> Result<TranslatedRequest> {
+    fields.refuse_unsupported(UNSUPPORTED)?;
+    let (body, sampling, tools, template) = Body::read(fields)?;
+    if body.background == Some(true) {
+        return fields.refuse("background", "answers are made while the client waits; leave this out");
+    }
+    let input = responses_input::items(fields, body.previous_response_id.as_deref(), body.input, store)?;
+    let instructions = body.instructions.filter(|text| !text.is_empty());
+    let mut messages: Vec<Message> = instructions
+        .map(|text| Message::text(Role::System, text))
+        .into_iter()
+        .collect();
     let mut images = Images::default();
     messages.extend(responses_input::messages(fields, &input, &mut images)?);
     let mut request = Request::new(model.clone(), messages);
     let picture = images.put_into(&mut request);
     request.priority = Priority::Api;
-    request.sampling = sampling(fields)?;
-    request.stop = stop_texts(fields, "stop")?;
-    if let Some(text) = fields.object("text")? {
-        request.schema = schema(&text, "format", None)?;
+    request.sampling = sampling.sampling(fields)?;
+    request.stop = stop_texts(fields, "stop", body.stop)?;
+    if let Some(format) = body.text.and_then(|text| text.format) {
+        request.schema = format.schema(fields, "text.format", false)?;
     }
     refuse_stops(fields, "stop", &request)?;
-    request.max_tokens = max_tokens(fields, &["max_output_tokens"])?;
-    request.top_logprobs = logprobs(fields)?;
-    let reasoning = fields.object("reasoning")?;
-    let by_effort = match &reasoning {
-        Some(reasoning) => effort(reasoning, "effort")?,
-        None => None,
-    };
-    request.thinking = thinking(fields, by_effort)?;
-    let summary = match &reasoning {
-        Some(reasoning) => reasoning.text("summary")?.or(reasoning.text("generate_summary")?),
-        None => None,
-    };
-    let tools = Tools {
-        declarations: tools(fields, false)?,
-        choice: openai_choice(fields, false)?,
-        parallel: fields.boolean("parallel_tool_calls")?.unwrap_or(true),
-    };
+    request.max_tokens = max_tokens(fields, &[("max_output_tokens", &body.max_output_tokens)])?;
+    let top = body.top_logprobs.map_or(0, |top| top.0 as u8);
+    let included = body
+        .include
+        .iter()
+        .flatten()
+        .any(|what| what == "message.output_text.logprobs");
+    request.top_logprobs = (included || top > 0).then_some(top);
+    let reasoning = body.reasoning.as_ref();
+    request.thinking = template.thinking(fields, reasoning.and_then(|reasoning| reasoning.effort))?;
+    let summary = reasoning.and_then(|reasoning| reasoning.summary.as_ref().or(reasoning.generate_summary.as_ref()));
+    let tools = tools.tools(fields, false)?;
     tools.apply("tool_choice", &mut request)?;
     request.messages = normalise(request.messages);
-    let answered = Answered {
-        store: fields.boolean("store")?.unwrap_or(true),
+    let answered = EchoedRequest {
+        store: body.store.unwrap_or(true),
         summary: summary.is_some_and(|summary| summary != "none") && request.thinking != Some(Thinking::Off),
         echo: echo(fields),
         input,
     };
-    Ok(Ask {
-        filter: Ask::filter(&request, tools.parallel),
-        stream: fields.boolean("stream")?.unwrap_or(false),
+    Ok(TranslatedRequest {
+        filter: TranslatedRequest::filter(&request, tools.parallel),
+        stream: body.stream.unwrap_or(false),
         reply: Box::new(ResponsesReply::new(stamp, name, answered)),
         requests: vec![request],
         picture,
     })
 }
 
-/// What a response repeats of its request, with the values that were used if nothing was said.
+/// The request fields that a response echoes, with their defaults.
 fn echo(fields: &Fields) -> Map<String, Value> {
     let defaults = [
         ("instructions", Value::Null),
@@ -90,7 +143,7 @@ fn echo(fields: &Fields) -> Map<String, Value> {
         ("top_p", Value::Null),
         ("user", Value::Null),
     ];
-    let said = |(name, default): (&str, Value)| (name.to_owned(), fields.as_sent(name).cloned().unwrap_or(default));
+    let said = |(name, default): (&str, Value)| (name.to_owned(), fields.value(name).cloned().unwrap_or(default));
     let mut echo: Map<String, Value> = defaults.into_iter().map(said).collect();
     echo.insert("background".into(), false.into());
     // Nothing is ever cut off a conversation.
@@ -98,33 +151,12 @@ fn echo(fields: &Fields) -> Map<String, Value> {
     echo
 }
 
-/// How many of the likeliest tokens are told beside each, if any.
-fn logprobs(fields: &Fields) -> Result<Option<u8>> {
-    let top = fields.integer("top_logprobs", 0..=MOST)?.unwrap_or(0) as u8;
-    let includes = fields.list("include")?.unwrap_or_default();
-    let included = includes.iter().any(|what| what == "message.output_text.logprobs");
-    Ok((included || top > 0).then_some(top))
-}
-
-fn refuse_what_is_not_built(fields: &Fields) -> Result<()> {
-    if fields.boolean("background")?.unwrap_or(false) {
-        return fields.refuse("background", "answers are made while the client waits; leave this out");
-    }
-    for (name, hint) in [
-        ("conversation", "send the conversation as `input`, or use `previous_response_id`"),
-        ("prompt", "there are no stored prompts here; use `instructions`"),
-    ] {
-        fields.unsupported(name, hint)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::tests::{pebble, stamp};
+    use crate::answer::reply::tests::{pebble, stamp};
 
-    fn asked(body: Value) -> Result<Ask> {
+    fn asked(body: Value) -> Result<TranslatedRequest> {
         let store = ResponsesStore::default();
         ask(&Fields::of(&body, "")?, &pebble(), "pebble", stamp("resp_1"), &store)
     }
@@ -163,13 +195,19 @@ mod tests {
         let top = |body: Value| asked(body).unwrap().requests[0].top_logprobs;
         assert_eq!(top(json!({"input": "hi"})), None);
         assert_eq!(top(json!({"input": "hi", "top_logprobs": 2})), Some(2));
-        assert_eq!(top(json!({"input": "hi", "include": ["message.output_text.logprobs"]})), Some(0));
+        assert_eq!(
+            top(json!({"input": "hi", "include": ["message.output_text.logprobs"]})),
+            Some(0)
+        );
     }
 
     #[test]
     fn what_cannot_be_honoured_is_refused_by_name() {
         for (body, place) in [
-            (json!({"text": {"format": {"type": "json_schema"}}}), "text.format.schema"),
+            (
+                json!({"text": {"format": {"type": "json_schema"}}}),
+                "text.format.schema",
+            ),
             (json!({"background": true}), "background"),
             (json!({"conversation": "c"}), "conversation"),
             (json!({"prompt": {"id": "p"}}), "prompt"),

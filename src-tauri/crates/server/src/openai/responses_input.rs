@@ -3,23 +3,48 @@
 use std::collections::HashSet;
 
 use protocol::{Content, Message, Role, ToolCall};
-use serde_json::{json, Value};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{json, Map, Value};
 
-use crate::conversation::{flush_texts as flush, join, lines};
-use crate::fields::Fields;
-use crate::images::Images;
-use crate::refusal::{Kind, Refusal};
-use crate::responses_store::ResponsesStore;
+use crate::answer::responses_store::ResponsesStore;
+use crate::http::error_body::{Kind, Refusal};
+use crate::request::conversation::{flush_texts as flush, join, lines};
+use crate::request::fields::Fields;
+use crate::request::images::Images;
+use crate::request::tools::Kind as ItemKind;
+use crate::request::values::{List, TextOrList};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// All items of a request: those of the response that it goes on from, then its own, with what references mean in their place.
+/// An item of the input. Items of a type that is not known may hold anything.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Item {
+    #[serde(rename = "type")]
+    _type: Option<String>,
+    role: Option<String>,
+    content: Option<TextOrList<Map<String, Value>>>,
+    #[serde(rename = "summary")]
+    _summary: Option<List<Map<String, Value>>>,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<String>,
+    status: Option<String>,
+    output: Option<TextOrList<Map<String, Value>>>,
+}
+
+/// All items of a request: those of the previous response, then its own, with item references resolved.
 ///
 /// # Errors
-/// If something is named that is not kept, or the input is neither a text nor a list.
-pub(crate) fn items(fields: &Fields, store: &ResponsesStore) -> Result<Vec<Value>> {
+/// If a response or an item is not stored.
+pub(crate) fn items(
+    fields: &Fields,
+    previous: Option<&str>,
+    input: Option<TextOrList<Item>>,
+    store: &ResponsesStore,
+) -> Result<Vec<Value>> {
     let mut items = Vec::new();
-    if let Some(id) = fields.text("previous_response_id")? {
+    if let Some(id) = previous {
         let Some(previous) = store.get(id) else {
             return Err(gone(
                 "previous_response_id",
@@ -29,11 +54,12 @@ pub(crate) fn items(fields: &Fields, store: &ResponsesStore) -> Result<Vec<Value
         items.extend_from_slice(previous.output());
         items.splice(0..0, previous.input);
     }
-    match fields.text_or_list("input", || json!({"type": "object"})) {
+    match input {
         None => {}
-        Some(Value::String(text)) => items.push(json!({"type": "message", "role": "user", "content": text})),
-        Some(Value::Array(list)) => {
-            for (index, item) in list.iter().enumerate() {
+        Some(TextOrList::Text(text)) => items.push(json!({"type": "message", "role": "user", "content": text})),
+        Some(TextOrList::List(_)) => {
+            let list = fields.value("input").and_then(Value::as_array);
+            for (index, item) in list.into_iter().flatten().enumerate() {
                 if item["type"] != "item_reference" {
                     items.push(item.clone());
                     continue;
@@ -41,7 +67,8 @@ pub(crate) fn items(fields: &Fields, store: &ResponsesStore) -> Result<Vec<Value
                 let id = item["id"].as_str().unwrap_or_default();
                 match store.item(id) {
                     Some(item) => items.push(item),
-                    // The AI SDK refers to thoughts without asking that they are kept; the conversation holds without them.
+                    // The AI SDK refers to reasoning items without asking to store them; the conversation works without
+                    // them.
                     None if id.starts_with("rs_") => {}
                     None => {
                         let place = format!("input[{index}].id");
@@ -53,7 +80,6 @@ pub(crate) fn items(fields: &Fields, store: &ResponsesStore) -> Result<Vec<Value
                 }
             }
         }
-        Some(_) => return fields.refuse("input", "this is neither a text nor a list of items"),
     }
     Ok(items)
 }
@@ -73,7 +99,7 @@ pub(crate) fn messages(fields: &Fields, items: &[Value], images: &mut Images) ->
         ..Conversation::default()
     };
     for (index, item) in items.iter().enumerate() {
-        conversation.push(&fields.element("input", index, item)?, images)?;
+        conversation.push(&Fields::of(item, fields.path(&format!("input[{index}]")))?, images)?;
     }
     conversation.flush();
     Ok(conversation.messages)
@@ -84,61 +110,65 @@ struct Conversation<'a> {
     messages: Vec<Message>,
     /// The answer that goes on.
     answer: Option<Message>,
-    /// The calls that have results.
+    /// The ids of the calls that have results.
     answered: HashSet<&'a str>,
 }
 
 impl Conversation<'_> {
-    fn push(&mut self, item: &Fields, images: &mut Images) -> Result<()> {
-        match item.text("type")?.unwrap_or("message") {
-            "message" => self.message(item, images)?,
+    fn push(&mut self, at: &Fields, images: &mut Images) -> Result<()> {
+        const KNOWN: [&str; 4] = ["message", "reasoning", "function_call", "function_call_output"];
+        let kind = at.read::<ItemKind>()?.r#type.unwrap_or_else(|| "message".to_owned());
+        if !KNOWN.contains(&kind.as_str()) {
+            tracing::debug!("an item of a type that means nothing here was skipped");
+            return Ok(());
+        }
+        let item: Item = at.read()?;
+        match kind.as_str() {
+            "message" => self.message(at, item, images)?,
             "reasoning" => {
-                let thought = thought(item)?;
+                let thought = item.thought(at)?;
                 if !thought.is_empty() {
                     let answer = self.answer();
                     answer.reasoning = Some(lines(answer.reasoning.as_deref().into_iter().chain([thought.as_str()])));
                 }
             }
             "function_call" => {
-                let (id, name) = (item.required_text("call_id")?, item.required_text("name")?);
-                let arguments = match item.text("arguments")?.unwrap_or_default().trim() {
+                let (id, name) = (at.require("call_id", item.call_id)?, at.require("name", item.name)?);
+                let arguments = match item.arguments.unwrap_or_default().trim() {
                     "" => Ok(json!({})),
                     text => serde_json::from_str(text),
                 };
-                let cut = arguments.is_err() || item.text("status")? == Some("incomplete");
-                if cut && !self.answered.contains(id) {
-                    // The end of an answer cut it, and nobody ran it.
+                let cut = arguments.is_err() || item.status.as_deref() == Some("incomplete");
+                if cut && !self.answered.contains(id.as_str()) {
+                    // The end of an answer cut it, and nothing ran it.
                     return Ok(());
                 }
-                let call = ToolCall {
-                    id: id.to_owned(),
-                    name: name.to_owned(),
-                    arguments: arguments.or_else(|error| item.refuse("arguments", format!("no JSON: {error}")))?,
-                };
-                self.answer().tool_calls.push(call);
+                let arguments = arguments.or_else(|error| at.refuse("arguments", format!("no JSON: {error}")))?;
+                self.answer().tool_calls.push(ToolCall { id, name, arguments });
             }
-            "function_call_output" => {
+            _ => {
                 self.flush();
                 self.messages.push(Message {
-                    content: content(item, "output", images)?,
-                    tool_call_id: Some(item.required_text("call_id")?.to_owned()),
+                    content: content(at, "output", item.output, images)?,
+                    tool_call_id: Some(at.require("call_id", item.call_id)?),
                     ..Message::text(Role::Tool, "")
                 });
             }
-            _ => tracing::debug!("an item of a type that means nothing here was skipped"),
         }
         Ok(())
     }
 
-    fn message(&mut self, item: &Fields, images: &mut Images) -> Result<()> {
-        let content = content(item, "content", images)?;
-        let roles = [
-            ("system", Role::System),
-            ("developer", Role::System),
-            ("user", Role::User),
-            ("assistant", Role::Assistant),
-        ];
-        let role = item.required_word("role", &roles)?;
+    fn message(&mut self, at: &Fields, item: Item, images: &mut Images) -> Result<()> {
+        let content = content(at, "content", item.content, images)?;
+        let role = match at.require("role", item.role.as_deref())? {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            other => {
+                let reason = format!("{other:?} is none of system, developer, user, assistant");
+                return at.refuse("role", reason);
+            }
+        };
         if role == Role::Assistant {
             join(&mut self.answer().content, content);
             return Ok(());
@@ -163,37 +193,48 @@ impl Conversation<'_> {
     }
 }
 
-/// The words of a thought, or of its summary if they were not kept.
-fn thought(item: &Fields) -> Result<String> {
-    for name in ["content", "summary"] {
-        let parts = item.list(name)?.unwrap_or_default();
-        let text = lines(parts.iter().filter_map(|part| part["text"].as_str()));
-        if !text.is_empty() {
-            return Ok(text);
+impl Item {
+    /// The words of a thought, or of its summary if they were not stored.
+    fn thought(&self, at: &Fields) -> Result<String> {
+        if let Some(TextOrList::Text(_)) = self.content {
+            return at.refuse("content", "this is not a list");
         }
+        for name in ["content", "summary"] {
+            let parts = at.value(name).and_then(Value::as_array).into_iter().flatten();
+            let text = lines(parts.filter_map(|part| part["text"].as_str()));
+            if !text.is_empty() {
+                return Ok(text);
+            }
+        }
+        Ok(String::new())
     }
-    Ok(String::new())
 }
 
-/// A text, or a list of parts: texts, each on a line of its own, and pictures in their place.
-fn content(item: &Fields, name: &str, images: &mut Images) -> Result<Vec<Content>> {
+/// A text, or a list of parts: texts, each on a line of its own, and images in their place.
+fn content(
+    item: &Fields,
+    name: &str,
+    said: Option<TextOrList<Map<String, Value>>>,
+    images: &mut Images,
+) -> Result<Vec<Content>> {
     let mut content = Vec::new();
-    let parts = match item.text_or_list(name, || json!({"type": "object"})) {
+    let parts = match said {
         None => return Ok(content),
-        Some(Value::String(text)) => {
+        Some(TextOrList::Text(text)) => {
             let text = Some(text).filter(|text| !text.is_empty());
             return Ok(text.map(Content::text).into_iter().collect());
         }
-        Some(Value::Array(parts)) => parts,
-        Some(_) => return item.refuse(name, "this is neither a text nor a list of parts"),
+        Some(TextOrList::List(_)) => item.value(name).and_then(Value::as_array),
     };
     let mut texts: Vec<&str> = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
+    for (index, part) in parts.into_iter().flatten().enumerate() {
         let place = || item.path(&format!("{name}[{index}]"));
         match (part["type"].as_str(), part["text"].as_str(), part["refusal"].as_str()) {
-            (Some("input_text" | "output_text" | "text"), Some(text), _) | (Some("refusal"), _, Some(text)) => texts.push(text),
+            (Some("input_text" | "output_text" | "text"), Some(text), _) | (Some("refusal"), _, Some(text)) => {
+                texts.push(text)
+            }
             (Some("input_image"), ..) => {
-                // Some programs send the object of the other interface.
+                // Some programs send chat completions' object.
                 let url = part["image_url"].as_str().or(part["image_url"]["url"].as_str());
                 let url = url.ok_or_else(|| {
                     Refusal::field(
@@ -221,10 +262,14 @@ fn content(item: &Fields, name: &str, images: &mut Images) -> Result<Vec<Content
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::responses_store::StoredResponse;
+    use crate::answer::responses_store::StoredResponse;
 
     fn read(items: Value) -> Result<Vec<Message>> {
-        messages(&Fields::of(&json!({}), "")?, items.as_array().unwrap(), &mut Images::default())
+        messages(
+            &Fields::of(&json!({}), "")?,
+            items.as_array().unwrap(),
+            &mut Images::default(),
+        )
     }
 
     #[test]
@@ -254,12 +299,12 @@ mod tests {
     #[test]
     fn a_call_that_was_cut_is_left_out() {
         for arguments in ["{\"city\": \"Pa", "{"] {
-            let call =
-                json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": arguments, "status": "incomplete"});
+            let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": arguments, "status": "incomplete"});
             let mut bare = call.clone();
             bare["status"] = Value::Null;
             for call in [call, bare] {
-                let read = read(json!([{"role": "user", "content": "q"}, call, {"role": "user", "content": "r"}])).unwrap();
+                let read =
+                    read(json!([{"role": "user", "content": "q"}, call, {"role": "user", "content": "r"}])).unwrap();
                 let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
                 assert_eq!(roles, [Role::User, Role::User]);
             }
@@ -294,15 +339,29 @@ mod tests {
             input: vec![json!({"role": "user", "content": "q"})],
             body: json!({"output": [{"type": "message", "id": "msg_1", "role": "assistant", "content": "a"}]}),
         });
-        let read = |body: Value| items(&Fields::of(&body, "").unwrap(), &store);
+        #[derive(Deserialize)]
+        struct Body {
+            previous_response_id: Option<String>,
+            input: Option<TextOrList<Item>>,
+        }
+        let read = |body: Value| {
+            let fields = Fields::of(&body, "")?;
+            let body: Body = fields.read()?;
+            items(&fields, body.previous_response_id.as_deref(), body.input, &store)
+        };
         let next = read(json!({"previous_response_id": "resp_1", "input": "r"})).unwrap();
         let said: Vec<_> = next.iter().map(|item| item["content"].as_str().unwrap()).collect();
         assert_eq!(said, ["q", "a", "r"]);
-        let referred = read(json!({"input": [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "rs_9"}]}));
+        let referred = read(
+            json!({"input": [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "rs_9"}]}),
+        );
         assert_eq!(referred.unwrap().len(), 1);
         for (body, place) in [
             (json!({"previous_response_id": "resp_2"}), "previous_response_id"),
-            (json!({"input": [{"type": "item_reference", "id": "msg_2"}]}), "input[0].id"),
+            (
+                json!({"input": [{"type": "item_reference", "id": "msg_2"}]}),
+                "input[0].id",
+            ),
         ] {
             let refusal = read(body).unwrap_err();
             assert_eq!((refusal.kind, refusal.param.as_deref()), (Kind::NotFound, Some(place)));

@@ -2,21 +2,23 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::ids::{call_id, fresh};
+use crate::answer::reply::{Frame, Reply, ResponseIds};
+use crate::answer::reply_event::{End, ReplyEvent, StopCause};
+use crate::answer::responses_store::StoredResponse;
+use crate::figures::tokens::Tokens;
+use crate::http::error_body::Refusal;
+use crate::http::ids::{call_id, fresh};
+use crate::openai::response_item::{output_text, Growing, Open};
 use crate::openai::{logprobs, usage};
-use crate::refusal::Refusal;
-use crate::reply::{Frame, Reply, Stamp};
-use crate::reply_event::{End, Reason, ReplyEvent, Tokens};
-use crate::responses_store::StoredResponse;
 
-/// What a response needs to know of its request.
+/// The parts of a request that its response needs.
 #[derive(Debug, Default)]
-pub(crate) struct Answered {
-    /// Whether later requests may name it.
+pub(crate) struct EchoedRequest {
+    /// True if later requests may name it.
     pub(crate) store: bool,
-    /// Whether thoughts are told as summaries too, which some clients read alone.
+    /// True if thinking is also reported as a summary, the only form that some clients read.
     pub(crate) summary: bool,
-    /// Fields that are repeated.
+    /// The echoed fields.
     pub(crate) echo: Map<String, Value>,
     /// All items before the answer.
     pub(crate) input: Vec<Value>,
@@ -24,33 +26,19 @@ pub(crate) struct Answered {
 
 /// An answer as a response.
 pub(crate) struct ResponsesReply {
-    stamp: Stamp,
+    stamp: ResponseIds,
     model: String,
-    request: Answered,
+    request: EchoedRequest,
     sequence: u64,
-    /// Items that are whole.
+    /// Completed items.
     output: Vec<Value>,
     open: Option<Open>,
     end: Option<End>,
     error: Option<Value>,
 }
 
-/// An item that grows.
-struct Open {
-    kind: Growing,
-    id: String,
-    text: String,
-    logprobs: Vec<Value>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Growing {
-    Reasoning,
-    Message,
-}
-
 impl ResponsesReply {
-    pub(crate) fn new(stamp: Stamp, model: &str, request: Answered) -> Self {
+    pub(crate) fn new(stamp: ResponseIds, model: &str, request: EchoedRequest) -> Self {
         Self {
             stamp,
             model: model.to_owned(),
@@ -81,7 +69,10 @@ impl ResponsesReply {
 
     fn item_added(&mut self, item: Value) -> Frame {
         let index = self.output.len();
-        self.event("response.output_item.added", json!({"output_index": index, "item": item}))
+        self.event(
+            "response.output_item.added",
+            json!({"output_index": index, "item": item}),
+        )
     }
 
     fn item_done(&mut self, item: Value) -> Frame {
@@ -133,7 +124,11 @@ impl ResponsesReply {
         let (id, kind) = (open.id.clone(), open.kind);
         match kind {
             Growing::Reasoning => {
-                let mut frames = vec![self.item_event("response.reasoning_text.delta", &id, json!({"content_index": 0, "delta": text}))];
+                let mut frames = vec![self.item_event(
+                    "response.reasoning_text.delta",
+                    &id,
+                    json!({"content_index": 0, "delta": text}),
+                )];
                 if self.request.summary {
                     let delta = json!({"summary_index": 0, "delta": text});
                     frames.push(self.item_event("response.reasoning_summary_text.delta", &id, delta));
@@ -149,12 +144,18 @@ impl ResponsesReply {
 
     /// Ends the item that is open.
     fn close(&mut self, status: &str) -> Vec<Frame> {
-        let Some(open) = self.open.take() else { return Vec::new() };
+        let Some(open) = self.open.take() else {
+            return Vec::new();
+        };
         let (id, text) = (open.id.as_str(), open.text.as_str());
         let mut frames = Vec::new();
         match open.kind {
             Growing::Reasoning => {
-                frames.push(self.item_event("response.reasoning_text.done", id, json!({"content_index": 0, "text": text})));
+                frames.push(self.item_event(
+                    "response.reasoning_text.done",
+                    id,
+                    json!({"content_index": 0, "text": text}),
+                ));
                 let part = json!({"content_index": 0, "part": {"type": "reasoning_text", "text": text}});
                 frames.push(self.item_event("response.content_part.done", id, part));
                 if self.request.summary {
@@ -175,13 +176,17 @@ impl ResponsesReply {
         frames
     }
 
-    /// A call; `status` says whether it is whole.
+    /// A call; `status` is `completed` or `incomplete`.
     fn call(&mut self, call_id: &str, name: &str, arguments: &str, status: &str) -> Vec<Frame> {
         let mut frames = self.close("completed");
         let id = fresh("fc_");
         let item = |status: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments, "status": status});
         frames.push(self.item_added(item("in_progress", "")));
-        frames.push(self.item_event("response.function_call_arguments.delta", &id, json!({"delta": arguments})));
+        frames.push(self.item_event(
+            "response.function_call_arguments.delta",
+            &id,
+            json!({"delta": arguments}),
+        ));
         let done = json!({"arguments": arguments, "name": name});
         frames.push(self.item_event("response.function_call_arguments.done", &id, done));
         frames.push(self.item_done(item(status, arguments)));
@@ -191,7 +196,7 @@ impl ResponsesReply {
     fn is_cut(&self) -> bool {
         self.end
             .as_ref()
-            .is_some_and(|end| matches!(end.reason, Reason::TokenLimit | Reason::Context))
+            .is_some_and(|end| matches!(end.reason, StopCause::TokenLimit | StopCause::Context))
     }
 
     fn response(&self) -> Value {
@@ -224,40 +229,12 @@ impl ResponsesReply {
     }
 }
 
-impl Open {
-    fn item(&self, status: &str, summary: bool) -> Value {
-        let begun = !self.text.is_empty();
-        match self.kind {
-            Growing::Reasoning => {
-                let part = |kind: &str, told: bool| {
-                    if told && begun {
-                        json!([{"type": kind, "text": self.text}])
-                    } else {
-                        json!([])
-                    }
-                };
-                json!({"type": "reasoning", "id": self.id, "summary": part("summary_text", summary), "content": part("reasoning_text", true),
-                    "encrypted_content": null, "status": status})
-            }
-            Growing::Message => {
-                let content = if begun {
-                    json!([output_text(&self.text, &self.logprobs)])
-                } else {
-                    json!([])
-                };
-                json!({"type": "message", "id": self.id, "role": "assistant", "status": status, "content": content})
-            }
-        }
-    }
-}
-
-fn output_text(text: &str, logprobs: &[Value]) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
-}
-
 impl Reply for ResponsesReply {
     fn begin(&mut self, _prompt_tokens: Option<u32>) -> Vec<Frame> {
-        vec![self.response_event("response.created"), self.response_event("response.in_progress")]
+        vec![
+            self.response_event("response.created"),
+            self.response_event("response.in_progress"),
+        ]
     }
 
     fn say(&mut self, _answer: usize, said: ReplyEvent) -> Vec<Frame> {
@@ -272,7 +249,12 @@ impl Reply for ResponsesReply {
                 frames.extend(self.grow(&text, logprobs::entries(&logprobs)));
                 frames
             }
-            ReplyEvent::Call(call) => self.call(&call_id("call_", &call.id), &call.name, &call.arguments.to_string(), "completed"),
+            ReplyEvent::Call(call) => self.call(
+                &call_id("call_", &call.id),
+                &call.name,
+                &call.arguments.to_string(),
+                "completed",
+            ),
             ReplyEvent::CutCall(call) => self.call(&fresh("call_"), &call.name, &call.arguments, "incomplete"),
             ReplyEvent::End(end) => {
                 self.end = Some(end);
@@ -326,14 +308,14 @@ impl Reply for ResponsesReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refusal::Kind;
-    use crate::reply::tests::{call, data, end, stamp};
+    use crate::answer::reply::tests::{call, data, end, stamp};
+    use crate::http::error_body::Kind;
 
     fn reply(summary: bool) -> ResponsesReply {
-        let answered = Answered {
+        let answered = EchoedRequest {
             store: true,
             summary,
-            ..Answered::default()
+            ..EchoedRequest::default()
         };
         ResponsesReply::new(stamp("resp_1"), "pebble", answered)
     }
@@ -346,7 +328,7 @@ mod tests {
             ReplyEvent::Thinking("m".into()),
             ReplyEvent::text("4"),
             call(),
-            end(Reason::ToolCalls),
+            end(StopCause::ToolCalls),
         ] {
             frames.extend(reply.say(0, said));
         }
@@ -386,16 +368,25 @@ mod tests {
         for (number, event) in events.iter().enumerate() {
             assert_eq!(event["sequence_number"], number);
         }
-        let done: Vec<&Value> = events.iter().filter(|event| event["type"] == "response.output_item.done").collect();
+        let done: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["type"] == "response.output_item.done")
+            .collect();
         for (index, event) in done.iter().enumerate() {
-            assert_eq!((&event["output_index"], &event["item"]), (&json!(index), &whole["output"][index]));
+            assert_eq!(
+                (&event["output_index"], &event["item"]),
+                (&json!(index), &whole["output"][index])
+            );
             let added = events
                 .iter()
                 .find(|other| other["type"] == "response.output_item.added" && other["output_index"] == index);
             assert_eq!(added.unwrap()["item"]["id"], event["item"]["id"]);
         }
         assert_eq!(events.last().unwrap()["response"], whole);
-        assert_eq!(whole["output"][0]["content"], json!([{"type": "reasoning_text", "text": "hm"}]));
+        assert_eq!(
+            whole["output"][0]["content"],
+            json!([{"type": "reasoning_text", "text": "hm"}])
+        );
         assert_eq!(whole["output"][0]["summary"], json!([]));
         assert_eq!(whole["output"][2]["call_id"], "call_abcdefghi");
         assert!(whole["output"][2]["id"].as_str().unwrap().starts_with("fc_"));
@@ -421,28 +412,39 @@ mod tests {
                 "response.reasoning_summary_part.done",
             ]
         );
-        assert_eq!(whole["output"][0]["summary"], json!([{"type": "summary_text", "text": "hm"}]));
+        assert_eq!(
+            whole["output"][0]["summary"],
+            json!([{"type": "summary_text", "text": "hm"}])
+        );
     }
 
     #[test]
     fn an_answer_that_was_cut_is_incomplete_and_one_that_failed_says_why() {
         let mut cut = reply(false);
         cut.say(0, ReplyEvent::text("4"));
-        cut.say(0, end(Reason::TokenLimit));
+        cut.say(0, end(StopCause::TokenLimit));
         let last = data(&cut.end());
         assert_eq!(last[0]["type"], "response.incomplete");
-        assert_eq!(last[0]["response"]["incomplete_details"], json!({"reason": "max_output_tokens"}));
+        assert_eq!(
+            last[0]["response"]["incomplete_details"],
+            json!({"reason": "max_output_tokens"})
+        );
         assert_eq!(last[0]["response"]["output"][0]["status"], "incomplete");
         assert!(cut.stored().is_some());
 
         let mut failed = reply(false);
         failed.say(0, ReplyEvent::text("4"));
-        let last = data(&failed.fail(&Refusal::new(Kind::Internal, "broken"), "req_1")).pop().unwrap();
+        let last = data(&failed.fail(&Refusal::new(Kind::Internal, "broken"), "req_1"))
+            .pop()
+            .unwrap();
         assert_eq!(
             (&last["type"], &last["response"]["status"]),
             (&json!("response.failed"), &json!("failed"))
         );
-        assert_eq!(last["response"]["error"], json!({"code": "server_error", "message": "broken"}));
+        assert_eq!(
+            last["response"]["error"],
+            json!({"code": "server_error", "message": "broken"})
+        );
         assert!(failed.stored().is_none());
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use crate::reply_event::Tokens;
+use crate::figures::tokens::Tokens;
 
 /// The usage of a chat completion.
 pub(crate) fn chat(tokens: Tokens) -> Value {

@@ -84,7 +84,11 @@ async fn a_thought_that_was_switched_off_is_in_no_text_and_in_no_field() {
                 _ => body["thinking"] = json!({"type": "disabled"}),
             }
             let response = post(house.address, surface, &body).await;
-            assert!(!response.body.contains("I think"), "{surface} {stream}: {}", response.body);
+            assert!(
+                !response.body.contains("I think"),
+                "{surface} {stream}: {}",
+                response.body
+            );
             assert!(response.body.contains("there."));
         }
     }
@@ -107,7 +111,10 @@ async fn a_tool_turn_reaches_the_engine_with_its_own_ids_and_in_order() {
     });
     assert_eq!(response.head.status, 200);
     let messages = &job.request.messages;
-    let said: Vec<_> = messages[2..].iter().map(|message| message.text_with_placeholders()).collect();
+    let said: Vec<_> = messages[2..]
+        .iter()
+        .map(|message| message.text_with_placeholders())
+        .collect();
     assert_eq!(said, ["one", "two"]);
     assert_eq!(
         (messages[2].tool_call_id.as_deref(), messages[2].name.as_deref()),
@@ -163,7 +170,11 @@ async fn several_answers_are_several_jobs_with_seeds_of_their_own() {
             whole["usage"].clone()
         };
         assert_eq!(
-            (&usage["prompt_tokens"], &usage["completion_tokens"], &usage["total_tokens"]),
+            (
+                &usage["prompt_tokens"],
+                &usage["completion_tokens"],
+                &usage["total_tokens"]
+            ),
             (&json!(20), &json!(15), &json!(35))
         );
     }
@@ -190,7 +201,9 @@ async fn ids_are_never_used_twice() {
 async fn a_response_is_gone_on_from_and_can_be_read_and_removed() {
     let house = House::open().await;
     let answering = house.answer_all();
-    let first = post(house.address, RESPONSES, &question(RESPONSES, true)).await.events();
+    let first = post(house.address, RESPONSES, &question(RESPONSES, true))
+        .await
+        .events();
     let first = first.last().unwrap()["response"].clone();
     let id = first["id"].as_str().unwrap().to_owned();
     assert_eq!(get(house.address, &format!("{RESPONSES}/{id}")).await.json(), first);
@@ -237,7 +250,11 @@ async fn what_the_engine_refuses_has_a_status_of_its_own_streamed_or_not() {
                 (broken(), 500),
                 (Error::new(ErrorCode::EngineGone, "gone"), 503),
             ] {
-                let status = if surface == MESSAGES && status == 503 { 529 } else { status };
+                let status = if surface == MESSAGES && status == 503 {
+                    529
+                } else {
+                    status
+                };
                 let code = error.code;
                 let body = question(surface, stream);
                 let (response, ()) = tokio::join!(post(house.address, surface, &body), async {
@@ -271,7 +288,8 @@ async fn a_failure_in_the_middle_is_an_event_and_the_body_ends() {
             let job = house.job().await;
             job.events.send(delta(Content::text("Hel")));
             tokio::time::sleep(Duration::from_millis(30)).await;
-            job.events.send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "it broke")));
+            job.events
+                .send(EngineEvent::Failed(Error::new(ErrorCode::Engine, "it broke")));
         });
         assert_eq!(response.head.status, 200);
         let last = response.events().pop().unwrap();
@@ -287,7 +305,8 @@ async fn a_failure_in_the_middle_is_an_event_and_the_body_ends() {
 #[tokio::test]
 async fn a_template_that_wants_roles_to_alternate_gets_its_way() {
     let house = House::open().await;
-    let body = json!({"model": "pebble", "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]});
+    let body =
+        json!({"model": "pebble", "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]});
     let (response, lengths) = tokio::join!(post(house.address, CHAT, &body), async {
         let first = house.job().await;
         let refused = Error::new(ErrorCode::TemplateRefused, "roles must alternate");
@@ -304,12 +323,23 @@ async fn models_and_counts_are_told_in_both_dialects() {
     let house = House::open().await;
     for path in ["/v1/models", "/models"] {
         let list = get(house.address, path).await.json();
-        assert_eq!((&list["object"], &list["data"][1]["id"]), (&json!("list"), &json!("org/model")));
+        assert_eq!(
+            (&list["object"], &list["data"][1]["id"]),
+            (&json!("list"), &json!("org/model"))
+        );
     }
     let anthropic = [("anthropic-version", "2023-06-01")];
-    let list = ask("GET", house.address, "/v1/models?limit=1000", &anthropic, b"").await.json();
-    assert_eq!((&list["has_more"], &list["data"][0]["type"]), (&json!(false), &json!("model")));
-    assert_eq!(get(house.address, "/v1/models/org/model").await.json()["id"], "org/model");
+    let list = ask("GET", house.address, "/v1/models?limit=1000", &anthropic, b"")
+        .await
+        .json();
+    assert_eq!(
+        (&list["has_more"], &list["data"][0]["type"]),
+        (&json!(false), &json!("model"))
+    );
+    assert_eq!(
+        get(house.address, "/v1/models/org/model").await.json()["id"],
+        "org/model"
+    );
     let unknown = get(house.address, "/v1/models/org/other").await;
     assert_eq!(
         (unknown.head.status, &unknown.json()["error"]["code"]),
@@ -389,7 +419,10 @@ async fn people_and_monitors_find_what_they_look_for() {
         "ponder_requests_in_flight 0",
         "ponder_first_token_seconds_count 1",
     ] {
-        assert!(metrics.lines().any(|other| other == line), "{line} is not in\n{metrics}");
+        assert!(
+            metrics.lines().any(|other| other == line),
+            "{line} is not in\n{metrics}"
+        );
     }
     assert_eq!(house.server.figures().in_flight, 0);
     answering.abort();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long anything may take.
+/// The time limit of each step.
 const LONG: Duration = Duration::from_secs(20);
 
 /// A connection, and what came over it and was not read yet.
@@ -141,12 +141,14 @@ impl Connection {
             }
             return body;
         }
-        let length: usize = head.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let length: usize = head
+            .header("content-length")
+            .map_or(0, |length| length.parse().unwrap());
         while self.buffer.len() < length && self.more().await {}
         String::from_utf8(self.buffer.drain(..length.min(self.buffer.len())).collect()).unwrap()
     }
 
-    /// Whether the server has closed.
+    /// True if the server has closed.
     pub async fn is_closed(&mut self) -> bool {
         while self.more().await {}
         true
@@ -176,7 +178,10 @@ pub fn request(method: &str, address: SocketAddr, path: &str, headers: &[(&str, 
 /// Asks, and reads the whole response.
 pub async fn ask(method: &str, address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
     let mut connection = Connection::open(address).await;
-    connection.send(&request(method, address, path, headers, body)).await.unwrap();
+    connection
+        .send(&request(method, address, path, headers, body))
+        .await
+        .unwrap();
     let head = connection.head().await.expect("the server answers");
     let body = if method == "HEAD" {
         String::new()

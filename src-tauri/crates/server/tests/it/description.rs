@@ -1,4 +1,4 @@
-//! `/openapi.json` beside what the routes do.
+//! `/openapi.json` compared with the behavior of the routes.
 
 use serde_json::{json, Value};
 
@@ -12,14 +12,16 @@ async fn description(house: &House) -> Value {
     get(house.address, "/openapi.json").await.json()
 }
 
-/// What is wrong with a value by a schema, of the keywords that the description uses; another one fails the test.
+/// The violations of a schema by a value, for the keywords that the description uses; another keyword fails the test.
 fn faults(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (keyword, wanted) in schema.as_object().unwrap() {
         let inner = |schema: &Value, value: &Value, place: String| self::faults(root, schema, value, &place);
         let right = match keyword.as_str() {
             "$ref" => {
-                let target = root.pointer(wanted.as_str().unwrap().strip_prefix('#').unwrap()).unwrap();
+                let target = root
+                    .pointer(wanted.as_str().unwrap().strip_prefix('#').unwrap())
+                    .unwrap();
                 faults.extend(inner(target, value, place.to_owned()));
                 true
             }
@@ -35,8 +37,12 @@ fn faults(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<Strin
                 .any(|choice| inner(choice, value, place.to_owned()).is_empty()),
             "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= wanted.as_f64().unwrap()),
-            "minItems" => value.as_array().is_none_or(|list| list.len() as u64 >= wanted.as_u64().unwrap()),
-            "maxItems" => value.as_array().is_none_or(|list| list.len() as u64 <= wanted.as_u64().unwrap()),
+            "minItems" => value
+                .as_array()
+                .is_none_or(|list| list.len() as u64 >= wanted.as_u64().unwrap()),
+            "maxItems" => value
+                .as_array()
+                .is_none_or(|list| list.len() as u64 <= wanted.as_u64().unwrap()),
             "items" => {
                 for (index, item) in value.as_array().into_iter().flatten().enumerate() {
                     faults.extend(inner(wanted, item, format!("{place}[{index}]")));
@@ -101,7 +107,10 @@ fn operations(description: &Value) -> Vec<(String, String, Value)> {
 
 fn body_of(operation: &Value) -> Option<(Value, Vec<Value>)> {
     let content = operation.pointer("/requestBody/content/application~1json")?;
-    let examples = content["examples"].as_object()?.values().map(|example| example["value"].clone());
+    let examples = content["examples"]
+        .as_object()?
+        .values()
+        .map(|example| example["value"].clone());
     Some((content["schema"].clone(), examples.collect()))
 }
 
@@ -114,7 +123,12 @@ async fn house() -> (House, tokio::task::JoinHandle<()>) {
 
 /// An example as this server can answer it.
 fn as_sent(path: &str, mut example: Value) -> Value {
-    example["model"] = if path.ends_with("embeddings") { "org/embedder" } else { "pebble" }.into();
+    example["model"] = if path.ends_with("embeddings") {
+        "org/embedder"
+    } else {
+        "pebble"
+    }
+    .into();
     if let Some(fields) = example.as_object_mut() {
         fields.remove("previous_response_id");
     }
@@ -137,7 +151,12 @@ async fn every_described_path_is_there_and_no_other_method_is() {
             let json = [("content-type", "application/json")];
             let response = ask(&method.to_uppercase(), house.address, &asked, &json, b"{}").await;
             let other_method = response.head.status == 405;
-            assert_eq!(other_method, !described.contains(&method), "{method} {path}: {}", response.body);
+            assert_eq!(
+                other_method,
+                !described.contains(&method),
+                "{method} {path}: {}",
+                response.body
+            );
             let no_path = response.head.status == 404 && response.body.contains("no such path");
             assert!(!no_path, "{method} {path}");
         }
@@ -153,7 +172,11 @@ async fn every_example_is_answered_as_described() {
     for (path, method, operation) in operations(&description) {
         for example in body_of(&operation).map(|(_, examples)| examples).unwrap_or_default() {
             let (schema, _) = body_of(&operation).unwrap();
-            assert_eq!(faults(&description, &schema, &example, "body"), [] as [String; 0], "{path}");
+            assert_eq!(
+                faults(&description, &schema, &example, "body"),
+                [] as [String; 0],
+                "{path}"
+            );
             for stream in [true, false] {
                 let mut sent = as_sent(&path, example.clone());
                 if sent.get("stream").is_some() {
@@ -162,7 +185,14 @@ async fn every_example_is_answered_as_described() {
                 let response = post(house.address, &path, &sent).await;
                 assert_eq!(response.head.status, 200, "{path}: {}", response.body);
                 answered += 1;
-                let kind = response.head.header("content-type").unwrap().split(';').next().unwrap().to_owned();
+                let kind = response
+                    .head
+                    .header("content-type")
+                    .unwrap()
+                    .split(';')
+                    .next()
+                    .unwrap()
+                    .to_owned();
                 let told = &operation["responses"]["200"]["content"][&kind];
                 assert!(told.is_object(), "{path} answers with {kind}");
                 if kind == "application/json" {
@@ -174,7 +204,14 @@ async fn every_example_is_answered_as_described() {
         }
         if method == "get" && !path.contains("{id}") {
             let response = get(house.address, &path).await;
-            let kind = response.head.header("content-type").unwrap().split(';').next().unwrap().to_owned();
+            let kind = response
+                .head
+                .header("content-type")
+                .unwrap()
+                .split(';')
+                .next()
+                .unwrap()
+                .to_owned();
             let told = &operation["responses"]["200"]["content"][&kind];
             assert!(told.is_object(), "{path} answers with {kind}");
             if kind == "application/json" {
@@ -215,13 +252,17 @@ async fn every_described_field_is_refused_by_its_name_if_it_is_wrong() {
     let description = description(&house).await;
     let (mut fields, mut refused) = (0, 0);
     for (path, _, operation) in operations(&description) {
-        let Some((schema, examples)) = body_of(&operation) else { continue };
+        let Some((schema, examples)) = body_of(&operation) else {
+            continue;
+        };
         let plain = as_sent(&path, examples[0].clone());
         for (name, field) in schema["properties"].as_object().unwrap() {
             fields += 1;
             let mut unset = plain.clone();
             unset[name] = Value::Null;
-            let required = schema["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
+            let required = schema["required"]
+                .as_array()
+                .is_some_and(|names| names.contains(&json!(name)));
             // Without a name the only model answers, or none, but no translation asks for it.
             let status = post(house.address, &path, &unset).await.head.status;
             if !matches!(name.as_str(), "model" | "input") || path.ends_with("/unload") {
@@ -255,11 +296,18 @@ async fn what_eleven_clients_send_is_as_described() {
         } else {
             format!("/v1{path}")
         };
-        let Some(operation) = description["paths"].get(&versioned).and_then(|methods| methods.get("post")) else {
+        let Some(operation) = description["paths"]
+            .get(&versioned)
+            .and_then(|methods| methods.get("post"))
+        else {
             continue;
         };
         let (schema, _) = body_of(operation).unwrap();
-        assert_eq!(faults(&description, &schema, &body, "body"), [] as [String; 0], "{path}");
+        assert_eq!(
+            faults(&description, &schema, &body, "body"),
+            [] as [String; 0],
+            "{path}"
+        );
         validated += 1;
     }
     assert!(validated >= 35, "{validated}");
@@ -280,7 +328,8 @@ async fn refusals_are_as_described() {
         for body in [json!({}), json!({"model": "nobody"}), json!([])] {
             let response = post(house.address, path, &body).await;
             assert!(response.head.status >= 400);
-            let schema = &description["paths"][path]["post"]["responses"]["default"]["content"]["application/json"]["schema"];
+            let schema =
+                &description["paths"][path]["post"]["responses"]["default"]["content"]["application/json"]["schema"];
             let wrong = faults(&description, schema, &response.json(), "refusal");
             assert_eq!(wrong, [] as [String; 0], "{path}");
         }

@@ -22,11 +22,17 @@ async fn texts_become_vectors_and_tokens_are_counted() {
         (&json!(1), &json!(2.0))
     );
     assert_eq!(body["usage"], json!({"prompt_tokens": 5, "total_tokens": 5}));
-    let (_, cut) = asked(&house, &json!({"model": "org/embedder", "input": [7, 8, 9], "dimensions": 2})).await;
+    let (_, cut) = asked(
+        &house,
+        &json!({"model": "org/embedder", "input": [7, 8, 9], "dimensions": 2}),
+    )
+    .await;
     assert_eq!(cut["data"][0]["embedding"], json!([3.0, 1.0]));
     assert_eq!(house.server.clients()[0].prompt_tokens, 8);
     let metrics = get(house.address, "/metrics").await.body;
-    assert!(metrics.contains("ponder_tokens_total{kind=\"prompt\"} 8") && metrics.contains("ponder_requests_in_flight 0"));
+    assert!(
+        metrics.contains("ponder_tokens_total{kind=\"prompt\"} 8") && metrics.contains("ponder_requests_in_flight 0")
+    );
 }
 
 #[tokio::test]
@@ -38,7 +44,8 @@ async fn a_model_that_chats_makes_no_vectors_and_one_that_makes_vectors_does_not
     assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")));
     for surface in [CHAT, RESPONSES, MESSAGES] {
         let messages = json!([{"role": "user", "content": "hi"}]);
-        let body = json!({"model": "org/embedder", "messages": messages, "input": "hi", "max_tokens": 9, "stream": true});
+        let body =
+            json!({"model": "org/embedder", "messages": messages, "input": "hi", "max_tokens": 9, "stream": true});
         let response = post(house.address, surface, &body).await;
         let message = response.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(
@@ -47,6 +54,11 @@ async fn a_model_that_chats_makes_no_vectors_and_one_that_makes_vectors_does_not
         );
     }
     let list = get(house.address, "/v1/models").await.json();
-    let kinds: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|model| &model["kind"]).collect();
+    let kinds: Vec<&Value> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| &model["kind"])
+        .collect();
     assert_eq!(kinds, ["chat", "chat", "embedding"]);
 }

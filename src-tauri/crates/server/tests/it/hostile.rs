@@ -40,7 +40,15 @@ async fn a_page_of_another_name_or_origin_gets_nothing() {
     let port = house.address.port();
     let evil = format!("evil.test:{port}");
     let zero = format!("0.0.0.0:{port}");
-    for path in [CHAT, "/v1/models", "/health", "/", "/metrics", "/v1/nothing", "/v1/messages"] {
+    for path in [
+        CHAT,
+        "/v1/models",
+        "/health",
+        "/",
+        "/metrics",
+        "/v1/nothing",
+        "/v1/messages",
+    ] {
         for (method, body) in [("GET", Vec::new()), ("POST", question()), ("OPTIONS", Vec::new())] {
             for headers in [
                 vec![JSON, ("host", &evil)],
@@ -54,8 +62,13 @@ async fn a_page_of_another_name_or_origin_gets_nothing() {
             }
         }
     }
-    // What a page can send without asking first.
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
+    // Content types that a page can send without a preflight request.
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+    ] {
         let response = ask("POST", house.address, CHAT, &[("content-type", kind)], &question()).await;
         assert_eq!(response.head.status, 415, "{kind}");
     }
@@ -114,7 +127,14 @@ async fn a_key_is_asked_for_on_every_path_but_two() {
     for path in ["/", "/health"] {
         assert_eq!(get(house.address, path).await.head.status, 200, "{path}");
     }
-    let wrong = ask("POST", house.address, "/v1/messages", &[JSON, ("x-api-key", "other")], &question()).await;
+    let wrong = ask(
+        "POST",
+        house.address,
+        "/v1/messages",
+        &[JSON, ("x-api-key", "other")],
+        &question(),
+    )
+    .await;
     assert_eq!(
         (wrong.head.status, &wrong.json()["error"]["type"]),
         (401, &json!("authentication_error"))
@@ -164,7 +184,14 @@ async fn bodies_that_are_no_requests_are_errors() {
             }
         }
     }
-    let compressed = ask("POST", house.address, CHAT, &[JSON, ("content-encoding", "gzip")], &question()).await;
+    let compressed = ask(
+        "POST",
+        house.address,
+        CHAT,
+        &[JSON, ("content-encoding", "gzip")],
+        &question(),
+    )
+    .await;
     assert_eq!(compressed.head.status, 415);
     assert_well(&house).await;
 }
@@ -188,7 +215,9 @@ async fn what_comes_too_slowly_or_too_large_is_cut() {
     // Headers that are too large.
     let mut large = Connection::open(house.address).await;
     let value = "x".repeat(64 << 10);
-    let sent = large.send(&request("GET", house.address, "/", &[("x", &value)], b"")).await;
+    let sent = large
+        .send(&request("GET", house.address, "/", &[("x", &value)], b""))
+        .await;
     if sent.is_ok() {
         assert!(large.head().await.is_none_or(|head| head.status == 431));
     }
@@ -196,7 +225,10 @@ async fn what_comes_too_slowly_or_too_large_is_cut() {
     let lying = [JSON, ("content-length", "99999999999")];
     let mut connection = Connection::open(house.address).await;
     let head = format!("POST {CHAT} HTTP/1.1\r\nhost: {}\r\n", house.address);
-    let lines: String = lying.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let lines: String = lying
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     connection.send(format!("{head}{lines}\r\n").as_bytes()).await.unwrap();
     assert_eq!(connection.head().await.unwrap().status, 413);
     let mut growing = Connection::open(house.address).await;
@@ -246,7 +278,10 @@ async fn connections_beyond_the_most_are_turned_away_and_others_live() {
     let mut open = Vec::new();
     for _ in 0..3 {
         let mut connection = Connection::open(house.address).await;
-        connection.send(&request("GET", house.address, "/health", &[], b"")).await.unwrap();
+        connection
+            .send(&request("GET", house.address, "/health", &[], b""))
+            .await
+            .unwrap();
         let head = connection.head().await.unwrap();
         assert_eq!(head.status, 200);
         connection.body(&head).await;
@@ -277,16 +312,27 @@ async fn answers_beyond_the_most_are_told_when_to_come_back() {
     let mut first = Connection::open(house.address).await;
     let two = json!({"model": "pebble", "stream": true, "n": 2, "messages": [{"role": "user", "content": "hi"}]});
     first
-        .send(&request("POST", house.address, CHAT, &[JSON], two.to_string().as_bytes()))
+        .send(&request(
+            "POST",
+            house.address,
+            CHAT,
+            &[JSON],
+            two.to_string().as_bytes(),
+        ))
         .await
         .unwrap();
     let jobs = [house.job().await, house.job().await];
     let refused = post(house.address, CHAT, &two).await;
-    assert_eq!((refused.head.status, refused.head.header("retry-after")), (429, Some("1")));
+    assert_eq!(
+        (refused.head.status, refused.head.header("retry-after")),
+        (429, Some("1"))
+    );
     // One more has room, and all have when the first client is gone.
     drop(first);
     for job in &jobs {
-        tokio::time::timeout(Duration::from_secs(5), job.cancel.cancelled()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(5), job.cancel.cancelled())
+            .await
+            .unwrap();
     }
     let answering = house.answer_all();
     for _ in 0..100 {
@@ -321,7 +367,10 @@ async fn a_server_that_cannot_start_says_why() {
     }
     assert!(start(everywhere, Some("secret")).await.is_ok());
     let elsewhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0);
-    assert!(matches!(start(elsewhere, Some("secret")).await, Err(Error::Address { .. })));
+    assert!(matches!(
+        start(elsewhere, Some("secret")).await,
+        Err(Error::Address { .. })
+    ));
 }
 
 #[tokio::test]
@@ -363,7 +412,8 @@ async fn changed_requests_never_break_anything() {
                 json!(true),
                 json!([{}, 5, null]),
             ];
-            *changed.pointer_mut(&places[random.below(places.len())]).unwrap() = values[random.below(values.len())].clone();
+            *changed.pointer_mut(&places[random.below(places.len())]).unwrap() =
+                values[random.below(values.len())].clone();
             changed.to_string().into_bytes()
         };
         let response = ask("POST", house.address, path, &[JSON], &body).await;
@@ -392,7 +442,7 @@ impl Random {
     }
 }
 
-/// Where values stand, as JSON pointers.
+/// The JSON pointers of all values.
 fn collect_places(value: &serde_json::Value, at: String, places: &mut Vec<String>) {
     match value {
         serde_json::Value::Array(items) => {

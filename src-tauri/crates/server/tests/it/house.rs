@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{LocalModel, ModelPlace, ModelShelf};
 use protocol::fake::{FakeEngine, FakeJob};
 use protocol::{
-    Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, LocalModel, ModelKind, ModelPlace, ModelShelf,
-    ModelSource, Role, Timing, ToolCall, Usage,
+    Content, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, FolderSource, ModelKind, ModelSource, Role,
+    Timing, ToolCall, Usage,
 };
 use serde_json::json;
 use server::{Limits, Server, ServerConfig};
@@ -89,9 +90,15 @@ impl House {
             address: SocketAddr::new(config.address.ip(), 0),
             ..config
         };
-        let server = Server::start(config, Arc::new(engine.clone()), Arc::new(Shelf)).await.unwrap();
+        let server = Server::start(config, Arc::new(engine.clone()), Arc::new(Shelf))
+            .await
+            .unwrap();
         let address = server.address();
-        Self { server, engine, address }
+        Self {
+            server,
+            engine,
+            address,
+        }
     }
 
     /// The next job; waits for it.
@@ -161,8 +168,16 @@ pub fn call(name: &str) -> Content {
 }
 
 fn answer(job: &FakeJob) {
-    let asked = job.request.messages.last().is_some_and(|message| message.role == Role::User);
-    let tool = job.request.tools.first().and_then(|tool| tool["function"]["name"].as_str());
+    let asked = job
+        .request
+        .messages
+        .last()
+        .is_some_and(|message| message.role == Role::User);
+    let tool = job
+        .request
+        .tools
+        .first()
+        .and_then(|tool| tool["function"]["name"].as_str());
     job.events.send(EngineEvent::Started {
         prompt_tokens: Some(20),
         model_revision: None,

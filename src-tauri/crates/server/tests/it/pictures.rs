@@ -8,7 +8,8 @@ use crate::client::post;
 use crate::house::House;
 
 /// A PNG of one pixel.
-const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PICTURE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn url() -> String {
     format!("data:image/png;base64,{PICTURE}")
@@ -149,16 +150,28 @@ async fn no_address_is_opened_and_no_file() {
         for (path, body) in bodies {
             let refused = post(house.address, path, &body).await;
             assert_eq!(refused.head.status, 400, "{path}");
-            assert!(refused.body.contains("no address is opened"), "{path}: {}", refused.body);
+            assert!(
+                refused.body.contains("no address is opened"),
+                "{path}: {}",
+                refused.body
+            );
         }
     }
-    for broken in ["data:image/png;base64,AAAA", "data:image/png;base64,!", "data:text/plain,hello"] {
+    for broken in [
+        "data:image/png;base64,AAAA",
+        "data:image/png;base64,!",
+        "data:text/plain,hello",
+    ] {
         for (path, body) in questions(
             json!({"type": "image_url", "image_url": {"url": broken}}),
             json!({"type": "input_image", "image_url": broken}),
             json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": broken}}),
         ) {
-            assert_eq!(post(house.address, path, &body).await.head.status, 400, "{path} {broken}");
+            assert_eq!(
+                post(house.address, path, &body).await.head.status,
+                400,
+                "{path} {broken}"
+            );
         }
     }
     assert!(house.engine.take_job().is_none());

@@ -1,4 +1,4 @@
-//! What eleven clients sent, trimmed and with other words, sent again.
+//! Recorded requests of eleven clients, trimmed and with other text, sent again.
 
 use std::path::Path;
 
@@ -41,13 +41,21 @@ impl Sent {
     }
 
     async fn send(&self, house: &House) -> Response {
-        let headers: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let headers: Vec<(&str, &str)> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         let mut body = self.body.clone();
         if self.surface() == "/v1/embeddings" {
             // The clients were recorded with one model for everything.
             body["model"] = "org/embedder".into();
         }
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         ask(&self.method, house.address, &self.path, &headers, body.as_bytes()).await
     }
 
@@ -112,7 +120,10 @@ async fn every_recorded_request_gets_a_well_formed_reply() {
                         (&first["type"], &last["type"]),
                         (&json!("response.created"), &json!("response.completed"))
                     ),
-                    _ => assert_eq!((&first["type"], &last["type"]), (&json!("message_start"), &json!("message_stop"))),
+                    _ => assert_eq!(
+                        (&first["type"], &last["type"]),
+                        (&json!("message_start"), &json!("message_stop"))
+                    ),
                 }
                 accumulated(sent.surface(), &events)
             } else {
@@ -138,7 +149,9 @@ async fn claude_codes_tool_turn_is_understood() {
     // The hash line is gone and the late instructions stand in the question.
     assert_eq!(roles(&first.messages), "su");
     assert!(!first.messages[0].text_with_placeholders().contains("billing"));
-    assert!(first.messages[1].text_with_placeholders().starts_with("<system-reminder>"));
+    assert!(first.messages[1]
+        .text_with_placeholders()
+        .starts_with("<system-reminder>"));
     assert_eq!((first.thinking, first.tools.len()), (Some(Thinking::High), 2));
     assert!(!first.tools[0].to_string().contains("$schema"));
     let second = recorded.requests[1].asked(&house).await;
@@ -149,7 +162,11 @@ async fn claude_codes_tool_turn_is_understood() {
         .iter()
         .map(|result| result.tool_call_id.clone().unwrap())
         .collect();
-    let calls: Vec<_> = second.messages[2].tool_calls.iter().map(|call| call.id.clone()).collect();
+    let calls: Vec<_> = second.messages[2]
+        .tool_calls
+        .iter()
+        .map(|call| call.id.clone())
+        .collect();
     assert_eq!(ids, calls);
     assert_eq!(second.messages[2].reasoning.as_deref(), Some("I think."));
 }
@@ -176,7 +193,10 @@ async fn the_others_turns_are_understood() {
         let asked = recorded.requests[index].asked(&house).await;
         assert_eq!(roles(&asked.messages), expected, "{file} {index}");
         let results = asked.messages.iter().filter(|message| message.role == Role::Tool);
-        assert!(results.into_iter().all(|result| result.name.is_some()), "{file} {index}");
+        assert!(
+            results.into_iter().all(|result| result.name.is_some()),
+            "{file} {index}"
+        );
         assert!(asked.tools.iter().all(|tool| tool["type"] == "function"));
     }
 }

@@ -25,7 +25,9 @@ fn with_schema(surface: &str, schema: &Value) -> Value {
     let messages = json!([{"role": "user", "content": "hi"}]);
     let format = json!({"type": "json_schema", "name": "s", "schema": schema});
     match surface {
-        CHAT => json!({"model": "pebble", "messages": messages, "response_format": {"type": "json_schema", "json_schema": format}}),
+        CHAT => {
+            json!({"model": "pebble", "messages": messages, "response_format": {"type": "json_schema", "json_schema": format}})
+        }
         RESPONSES => json!({"model": "pebble", "input": "hi", "text": {"format": format}}),
         _ => json!({"model": "pebble", "messages": messages, "max_tokens": 9, "output_config": {"format": format}}),
     }
@@ -46,11 +48,14 @@ async fn house(schema_time: Duration) -> House {
 
 #[tokio::test]
 async fn a_schema_that_takes_too_long_is_refused_by_its_name() {
-    // How long it really takes depends on the computer.
+    // The actual time depends on the computer.
     let begun = Instant::now();
     let checked = constraint::check(&slow(12));
     let whole = begun.elapsed();
-    assert!(checked.is_ok() && whole > Duration::from_millis(100), "{whole:?}: {checked:?}");
+    assert!(
+        checked.is_ok() && whole > Duration::from_millis(100),
+        "{whole:?}: {checked:?}"
+    );
     let house = house(whole / 20).await;
     for (surface, param) in [
         (CHAT, "response_format.json_schema.schema"),
@@ -61,9 +66,12 @@ async fn a_schema_that_takes_too_long_is_refused_by_its_name() {
         let response = post(house.address, surface, &with_schema(surface, &slow(12))).await;
         let message = response.json()["error"]["message"].as_str().unwrap().to_owned();
         assert_eq!(response.head.status, 400, "{message}");
-        assert!(message.starts_with(param) && message.contains("to compile"), "{message}");
+        assert!(
+            message.starts_with(param) && message.contains("to compile"),
+            "{message}"
+        );
         assert!(begun.elapsed() < whole, "{:?} of {whole:?}", begun.elapsed());
-        // What nobody waits for any more ends before the next one begins.
+        // An abandoned check ends before the next one begins.
         tokio::time::sleep(whole * 2).await;
     }
 }

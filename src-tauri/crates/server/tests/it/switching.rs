@@ -5,8 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{KeySource, PortHolder, ServerSettings, ServerState};
 use protocol::fake::FakeEngine;
-use protocol::{Content, Error, ErrorCode, FinishReason, KeySource, PortHolder, ServerSettings, ServerState};
+use protocol::{Content, Error, ErrorCode, FinishReason};
 use serde_json::json;
 use server::ServerSwitch;
 
@@ -55,7 +56,10 @@ async fn it_goes_on_and_off_and_moves_to_another_port() {
     assert_eq!(get(local(port), "/v1/models").await.head.status, 200);
     let status = switch.status(KeySource::None);
     assert_eq!(status.address, format!("http://127.0.0.1:{port}"));
-    assert_eq!((status.figures.requests, status.clients[0].name.as_str()), (1, "unknown"));
+    assert_eq!(
+        (status.figures.requests, status.clients[0].name.as_str()),
+        (1, "unknown")
+    );
 
     // The same again changes nothing: who has asked is still known.
     assert_eq!(set(&switch, &on(port), Ok(None)).await, ServerState::On);
@@ -91,7 +95,9 @@ async fn switching_off_ends_what_runs_with_the_error_of_its_surface() {
         let address = house.address;
         let body = match path {
             "/v1/responses" => json!({"model": "pebble", "input": "hi", "stream": stream}),
-            _ => json!({"model": "pebble", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "stream": stream}),
+            _ => {
+                json!({"model": "pebble", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "stream": stream})
+            }
         };
         let mut connection = Connection::open(address).await;
         let json = [("content-type", "application/json")];
@@ -147,7 +153,10 @@ async fn a_taken_port_names_who_has_it_and_is_tried_again() {
 async fn other_computers_need_a_key_and_a_lost_key_is_no_open_door() {
     let (switch, _engine) = switch();
     let port = free_port();
-    let network = ServerSettings { network: true, ..on(port) };
+    let network = ServerSettings {
+        network: true,
+        ..on(port)
+    };
     assert_eq!(set(&switch, &network, Ok(None)).await, ServerState::KeyNeeded);
     assert!(refuses(port));
     let with_key = ServerSettings {
@@ -168,9 +177,15 @@ async fn other_computers_need_a_key_and_a_lost_key_is_no_open_door() {
         ..on(port)
     };
     assert_eq!(set(&switch, &renewed, Ok(Some("new".into()))).await, ServerState::On);
-    assert_eq!((status_with(port, "old").await, status_with(port, "new").await), (401, 200));
+    assert_eq!(
+        (status_with(port, "old").await, status_with(port, "new").await),
+        (401, 200)
+    );
 
-    let network = ServerSettings { network: true, ..renewed };
+    let network = ServerSettings {
+        network: true,
+        ..renewed
+    };
     assert_eq!(set(&switch, &network, Ok(Some("new".into()))).await, ServerState::On);
     assert_eq!(status_with(port, "new").await, 200);
 }
@@ -203,7 +218,10 @@ async fn clients_are_listed_with_what_they_took() {
     assert_eq!(response.head.status, 200);
     let status = switch.status(KeySource::None);
     let client = &status.clients[0];
-    assert_eq!((client.requests, client.prompt_tokens, client.completion_tokens), (1, 20, 5));
+    assert_eq!(
+        (client.requests, client.prompt_tokens, client.completion_tokens),
+        (1, 20, 5)
+    );
     assert_eq!(status.figures.in_flight, 0);
     switch.stop().await;
     assert!(refuses(port));

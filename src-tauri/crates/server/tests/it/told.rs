@@ -31,12 +31,19 @@ pub fn told(surface: &str, whole: &Value) -> Told {
             told.text = text(&message["content"]);
             for call in message["tool_calls"].as_array().into_iter().flatten() {
                 let function = &call["function"];
-                told.calls
-                    .push((text(&call["id"]), text(&function["name"]), parsed(&function["arguments"])));
+                told.calls.push((
+                    text(&call["id"]),
+                    text(&function["name"]),
+                    parsed(&function["arguments"]),
+                ));
             }
             told.end = text(&choice["finish_reason"]);
             let cached = count(&usage["prompt_tokens_details"]["cached_tokens"]);
-            told.usage = (count(&usage["prompt_tokens"]), cached, count(&usage["completion_tokens"]));
+            told.usage = (
+                count(&usage["prompt_tokens"]),
+                cached,
+                count(&usage["completion_tokens"]),
+            );
             assert_eq!(usage["completion_tokens_details"]["reasoning_tokens"], 2);
         }
         RESPONSES => {
@@ -62,12 +69,18 @@ pub fn told(surface: &str, whole: &Value) -> Told {
                         assert!(!block["signature"].as_str().unwrap().is_empty());
                     }
                     "text" => told.text = text(&block["text"]),
-                    _ => told.calls.push((text(&block["id"]), text(&block["name"]), block["input"].clone())),
+                    _ => told
+                        .calls
+                        .push((text(&block["id"]), text(&block["name"]), block["input"].clone())),
                 }
             }
             told.end = text(&whole["stop_reason"]);
             let cached = count(&usage["cache_read_input_tokens"]);
-            told.usage = (count(&usage["input_tokens"]) + cached, cached, count(&usage["output_tokens"]));
+            told.usage = (
+                count(&usage["input_tokens"]) + cached,
+                cached,
+                count(&usage["output_tokens"]),
+            );
         }
     }
     told
@@ -92,7 +105,8 @@ pub fn accumulated(surface: &str, events: &[Value]) -> Value {
                     if piece["index"] == calls.len() {
                         calls.push(piece.clone());
                     } else {
-                        calls[piece["index"].as_u64().unwrap() as usize]["function"]["arguments"] = piece["function"]["arguments"].clone();
+                        calls[piece["index"].as_u64().unwrap() as usize]["function"]["arguments"] =
+                            piece["function"]["arguments"].clone();
                     }
                 }
                 if choice["finish_reason"].is_string() {

@@ -40,7 +40,7 @@ fn loaded(house: &House) -> bool {
     !house.engine.loaded().is_empty()
 }
 
-/// Whether the model leaves within so long.
+/// True if the model is unloaded within this time.
 async fn leaves(house: &House, time: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -102,13 +102,25 @@ async fn a_listed_model_is_unloaded_by_request() {
         let models = body["data"].as_array().unwrap();
         models.iter().map(|model| model["loaded"].as_bool().unwrap()).collect()
     };
-    assert_eq!(listed(&get(house.address, "/v1/models").await.json()), [true, false, false]);
-    assert!(get(house.address, "/metrics").await.body.contains("ponder_models_loaded 1"));
+    assert_eq!(
+        listed(&get(house.address, "/v1/models").await.json()),
+        [true, false, false]
+    );
+    assert!(get(house.address, "/metrics")
+        .await
+        .body
+        .contains("ponder_models_loaded 1"));
     assert_eq!(unload(&house, "/etc").await.0, 404);
     assert_eq!(unload(&house, "org/model").await, (200, json!({"success": true})));
     assert!(loaded(&house));
     assert_eq!(unload(&house, "pebble").await, (200, json!({"success": true})));
     assert!(!loaded(&house));
-    assert_eq!(listed(&get(house.address, "/v1/models").await.json()), [false, false, false]);
-    assert!(get(house.address, "/metrics").await.body.contains("ponder_models_loaded 0"));
+    assert_eq!(
+        listed(&get(house.address, "/v1/models").await.json()),
+        [false, false, false]
+    );
+    assert!(get(house.address, "/metrics")
+        .await
+        .body
+        .contains("ponder_models_loaded 0"));
 }

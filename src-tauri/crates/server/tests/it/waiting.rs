@@ -25,7 +25,13 @@ async fn ask(house: &House, path: &str, body: &Value) -> Connection {
     let mut connection = Connection::open(house.address).await;
     let json = [("content-type", "application/json")];
     connection
-        .send(&request("POST", house.address, path, &json, body.to_string().as_bytes()))
+        .send(&request(
+            "POST",
+            house.address,
+            path,
+            &json,
+            body.to_string().as_bytes(),
+        ))
         .await
         .unwrap();
     connection
@@ -34,8 +40,10 @@ async fn ask(house: &House, path: &str, body: &Value) -> Connection {
 fn question(path: &str) -> Value {
     match path {
         "/v1/responses" => json!({"model": "pebble", "input": "hi", "stream": true}),
-        _ => json!({"model": "pebble", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "stream": true,
-            "thinking": {"type": "adaptive"}}),
+        _ => {
+            json!({"model": "pebble", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "stream": true,
+            "thinking": {"type": "adaptive"}})
+        }
     }
 }
 
@@ -55,7 +63,12 @@ async fn a_client_hears_at_once_and_then_again_and_again() {
             ": still working",
             "\"type\":\"response.in_progress\"",
         ),
-        ("/v1/messages", "message_start", "\"type\":\"ping\"", "\"thinking\":\"\""),
+        (
+            "/v1/messages",
+            "message_start",
+            "\"type\":\"ping\"",
+            "\"thinking\":\"\"",
+        ),
     ] {
         let begun = Instant::now();
         let mut connection = ask(&house, path, &question(path)).await;

@@ -1,0 +1,198 @@
+//! `GET /openapi.json`: the routes in the form of OpenAPI 3.1. A body is described by the structs that read it, so the
+//! description cannot differ from the code.
+
+mod examples;
+mod replies;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{json, Map, Value};
+
+use crate::anthropic::messages;
+use crate::models::keep_alive::KeepAliveField;
+use crate::models::served::{ModelField, UnloadFields};
+use crate::openai::{chat, completions, embeddings, responses};
+use crate::request::fields::{self, Body as _};
+
+/// A route as it is described. The router takes no other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
+    /// `get`, `post` or `delete`.
+    pub(crate) method: &'static str,
+    /// The path, in the router's form.
+    pub(crate) path: &'static str,
+    /// A one-line summary.
+    pub(crate) summary: &'static str,
+    /// The body that it takes, if it takes one.
+    pub(crate) body: Option<Body>,
+    /// The format of the response.
+    pub(crate) reply: Reply,
+}
+
+/// The bodies of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    Chat,
+    Completion,
+    Response,
+    Message,
+    CountTokens,
+    Embeddings,
+    Unload,
+}
+
+/// The formats of responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// JSON of this name among the schemas.
+    Json(&'static str),
+    /// The same, or a stream of Server-Sent Events if `stream` is true.
+    JsonOrEvents(&'static str),
+    /// Text of this media type.
+    Text(&'static str),
+}
+
+/// The description of these routes; the `versioned` ones also exist below `/v1`.
+pub(crate) fn document(versioned: &[Operation], others: &[Operation]) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    let versioned = versioned
+        .iter()
+        .map(|operation| (format!("/v1{}", operation.path), operation));
+    let others = others.iter().map(|operation| (operation.path.to_owned(), operation));
+    for (path, operation) in versioned.chain(others) {
+        // A wildcard of the router, for ids that contain slashes.
+        let path = path.replace("{*", "{");
+        let entry = paths.entry(path).or_insert_with(|| json!({}));
+        entry[operation.method] = described(operation);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ponder",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Models of this computer behind OpenAI's and Anthropic's interfaces. Each path below /v1 works without /v1 too. \
+                A field that is not described is ignored; null means unset.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": replies::schemas(),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            },
+        },
+        // No key is needed unless one was set.
+        "security": [{}, {"bearer": []}, {"x-api-key": []}],
+    })
+}
+
+fn described(operation: &Operation) -> Value {
+    let schema = |name: &str| json!({"schema": {"$ref": format!("#/components/schemas/{name}")}});
+    let mut content = Map::new();
+    match operation.reply {
+        Reply::Json(name) | Reply::JsonOrEvents(name) => content.insert("application/json".into(), schema(name)),
+        Reply::Text(kind) => content.insert(kind.into(), json!({"schema": {"type": "string"}})),
+    };
+    if let Reply::JsonOrEvents(_) = operation.reply {
+        let events = json!({"schema": {"type": "string", "description": "Server-Sent Events, if `stream` is true."}});
+        content.insert("text/event-stream".into(), events);
+    }
+    let anthropic = operation.path.starts_with("/messages");
+    let error = schema(if anthropic { "AnthropicError" } else { "OpenAiError" });
+    let mut described = json!({
+        "summary": operation.summary,
+        "responses": {
+            "200": {"description": "The answer.", "content": content},
+            "default": {"description": "A refusal.", "content": {"application/json": error}},
+        },
+    });
+    if operation.path.ends_with("id}") {
+        described["parameters"] = json!([{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]);
+    }
+    if let Some(body) = operation.body {
+        let examples: Map<String, Value> = body
+            .examples()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!({"value": value})))
+            .collect();
+        let content = json!({"application/json": {"schema": body.schema(), "examples": examples}});
+        described["requestBody"] = json!({"required": true, "content": content});
+    }
+    described
+}
+
+impl Body {
+    fn examples(self) -> Vec<(&'static str, Value)> {
+        match self {
+            Self::Chat => examples::chat(),
+            Self::Completion => examples::completion(),
+            Self::Response => examples::response(),
+            Self::Message => examples::message(),
+            Self::CountTokens => examples::count_tokens(),
+            Self::Embeddings => examples::embeddings(),
+            Self::Unload => examples::unload(),
+        }
+    }
+
+    fn schema(self) -> Value {
+        match self {
+            Self::Chat => schema::<chat::Body>(true, chat::UNSUPPORTED),
+            Self::Completion => schema::<completions::Body>(true, &[]),
+            Self::Response => schema::<responses::Body>(true, responses::UNSUPPORTED),
+            Self::Message => schema::<messages::Body>(true, &[]),
+            Self::CountTokens => schema::<(ModelField, messages::ConversationFields)>(false, &[]),
+            Self::Embeddings => schema::<embeddings::Body>(true, &[]),
+            Self::Unload => schema::<(UnloadFields,)>(false, &[]),
+        }
+    }
+}
+
+/// The schema of a body that consists of these structs, the fields of every answer if it asks for one, and refused fields. Fields that no
+/// struct has are allowed, because they are ignored.
+fn schema<B: fields::Body>(answer: bool, unsupported: &[(&str, &str)]) -> Value {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .into_generator();
+    let mut parts = B::schemas(&mut generator);
+    if answer {
+        parts.extend(<(ModelField, KeepAliveField)>::schemas(&mut generator));
+    }
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for part in parts {
+        let mut part = part.to_value();
+        tidy(&mut part);
+        if let Some(Value::Object(fields)) = part.get_mut("properties").map(Value::take) {
+            properties.extend(fields);
+        }
+        required.extend(part["required"].as_array().cloned().into_iter().flatten());
+    }
+    for (name, hint) in unsupported {
+        let refused = json!({"type": "null", "description": format!("Refused: {hint}.")});
+        properties.insert((*name).to_owned(), refused);
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+/// Leaves out what Rust's types add to a schema, and writes the one that allows everything as an object.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Bool(true) => *schema = json!({}),
+        Value::Object(keywords) => {
+            for keyword in ["title", "description", "format", "default", "$schema"] {
+                keywords.remove(keyword);
+            }
+            for (keyword, value) in keywords {
+                match (keyword.as_str(), value) {
+                    ("properties", Value::Object(properties)) => properties.values_mut().for_each(tidy),
+                    ("items", items) => tidy(items),
+                    ("anyOf", Value::Array(choices)) => choices.iter_mut().for_each(tidy),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}

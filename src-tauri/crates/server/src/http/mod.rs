@@ -1,0 +1,9 @@
+//! HTTP without a model: bodies, refusals, keys and origins, connections.
+
+pub(crate) mod auth;
+pub(crate) mod connection;
+pub(crate) mod error_body;
+pub(crate) mod ids;
+pub(crate) mod json_body;
+pub(crate) mod port_holder;
+pub(crate) mod response;

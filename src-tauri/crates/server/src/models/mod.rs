@@ -1,0 +1,4 @@
+//! The models that are served, and how long they stay loaded.
+
+pub(crate) mod keep_alive;
+pub(crate) mod served;

@@ -1,0 +1,359 @@
+//! Generates the answers of one request: asks the engine, keeps the client waiting, cancels the job if the client
+//! disconnects.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{select_all, BoxFuture, OptionFuture};
+use futures::stream::{unfold, Stream};
+use futures::FutureExt;
+use protocol::{CancelOnDrop, Engine, EngineEvent, Error, ErrorCode, JobHandle, Request, TokenCount};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::answer::event_reader::{EventOutcome, EventReader};
+use crate::answer::reply::{Frame, Reply, TranslatedRequest};
+use crate::answer::reply_event::ReplyEvent;
+use crate::figures::tokens::Tokens;
+use crate::http::error_body::Refusal;
+use crate::request::conversation::merge_neighbours;
+use crate::state::State;
+
+/// The time that a stream waits for an immediate engine error, which then gets a status of its own.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// The approximate number of answers that an engine generates at once.
+const AT_ONCE: f64 = 4.0;
+
+/// One answer of the engine. Dropping it cancels the job.
+struct Job {
+    engine: Arc<dyn Engine>,
+    /// The request with merged messages, for a template that refuses the original.
+    merged: Option<Request>,
+    handle: JobHandle,
+    reader: EventReader,
+    ended: bool,
+    cancel: CancelOnDrop,
+}
+
+impl Job {
+    fn start(engine: &Arc<dyn Engine>, request: Request, reader: EventReader) -> Self {
+        let merged = merge_neighbours(&request.messages).map(|messages| Request {
+            messages,
+            ..request.clone()
+        });
+        let handle = engine.generate(request);
+        Self {
+            engine: engine.clone(),
+            merged,
+            reader,
+            ended: false,
+            cancel: CancelOnDrop(handle.cancel.clone()),
+            handle,
+        }
+    }
+
+    /// The next event.
+    async fn next(&mut self) -> Result<EventOutcome, Refusal> {
+        loop {
+            let event = self.handle.events.recv().await;
+            let event =
+                event.unwrap_or_else(|| EngineEvent::Failed(Error::new(ErrorCode::EngineGone, "the engine is gone")));
+            match event {
+                // Some templates require alternating roles. Nothing was generated yet, so nothing is lost.
+                EngineEvent::Failed(error) if error.code == ErrorCode::TemplateRefused && self.merged.is_some() => {
+                    if let Some(request) = self.merged.take() {
+                        self.handle = self.engine.generate(request);
+                        self.cancel = CancelOnDrop(self.handle.cancel.clone());
+                    }
+                }
+                event => {
+                    let outcome = self.reader.read(event)?;
+                    if outcome.cancel_job {
+                        self.cancel.0.cancel();
+                    }
+                    self.ended = matches!(outcome.events.last(), Some(ReplyEvent::End(_)));
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+}
+
+/// Counts a request as in flight until it is dropped.
+pub(crate) struct InFlight {
+    state: Arc<State>,
+    answers: usize,
+    finished: bool,
+}
+
+impl InFlight {
+    /// Registers a request for this number of answers.
+    ///
+    /// # Errors
+    /// If the maximum is reached. The engine would refuse too, but while it loads a model that comes too late for a
+    /// status.
+    pub(crate) fn new(state: &Arc<State>, answers: usize) -> Result<Self, Refusal> {
+        let most = state.most_answers;
+        let room = |now: usize| (now + answers <= most).then_some(now + answers);
+        let Err(now) = state
+            .metrics
+            .answers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+        else {
+            state.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
+            return Ok(Self {
+                state: state.clone(),
+                answers,
+                finished: false,
+            });
+        };
+        let seconds = state.metrics.mean_answer().as_secs_f64() * now as f64 / AT_ONCE;
+        let error = Error::new(
+            ErrorCode::Busy,
+            format!("{now} answers are being made or waited for already; try again later"),
+        );
+        Err(error.with("retry_after", seconds.ceil().clamp(1.0, 60.0) as u64).into())
+    }
+
+    /// Records the end of a request that only read this number of tokens.
+    pub(crate) fn finish(mut self, prompt: u32, client: &str) {
+        self.finished = true;
+        let tokens = Tokens {
+            prompt,
+            ..Tokens::default()
+        };
+        self.state.metrics.tokens_read(tokens);
+        self.state.clients.answered(client, tokens);
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.state.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.state.metrics.answers.fetch_sub(self.answers, Ordering::Relaxed);
+        if !self.finished {
+            self.state.metrics.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A request that is being answered. Dropping it ends its jobs.
+pub(crate) struct Exchange {
+    state: Arc<State>,
+    jobs: Vec<Job>,
+    reply: Box<dyn Reply>,
+    /// Events that are received but not sent.
+    waiting: VecDeque<(usize, EventOutcome)>,
+    request_id: String,
+    client: String,
+    begun: Instant,
+    first_token: bool,
+    /// The prompt's tokens, if the stream begins with them.
+    count: Option<BoxFuture<'static, protocol::Result<TokenCount>>>,
+    in_flight: InFlight,
+}
+
+impl Exchange {
+    /// Asks the engine for every answer of a request.
+    ///
+    /// # Errors
+    /// If too many are running or waiting already.
+    pub(crate) fn start(
+        state: &Arc<State>,
+        ask: TranslatedRequest,
+        request_id: &str,
+        client: &str,
+    ) -> Result<Self, Refusal> {
+        let in_flight = InFlight::new(state, ask.requests.len())?;
+        let counted = ask
+            .requests
+            .first()
+            .filter(|_| ask.stream && ask.reply.begins_with_prompt_tokens());
+        let count = counted.map(|request| state.engine.count(request.clone()));
+        let start = |request: Request| {
+            let reader = EventReader::new(ask.filter).with_tools(&request.tools);
+            Job::start(&state.engine, request, reader)
+        };
+        Ok(Self {
+            state: state.clone(),
+            jobs: ask.requests.into_iter().map(start).collect(),
+            reply: ask.reply,
+            waiting: VecDeque::new(),
+            request_id: request_id.to_owned(),
+            client: client.to_owned(),
+            begun: Instant::now(),
+            first_token: false,
+            count,
+            in_flight,
+        })
+    }
+
+    /// The whole answer as one body.
+    ///
+    /// # Errors
+    /// If one of the answers fails.
+    pub(crate) async fn whole(mut self) -> Result<Value, Refusal> {
+        while let Some(next) = self.next().await {
+            match next {
+                Ok((answer, outcome)) => drop(self.tell(answer, outcome)),
+                Err(refusal) => {
+                    self.in_flight.finished = true;
+                    return Err(refusal);
+                }
+            }
+        }
+        self.finish();
+        Ok(self.reply.whole())
+    }
+
+    /// The answer as a stream of Server-Sent Events. It begins at once, unless the engine refuses at once.
+    ///
+    /// # Errors
+    /// If the engine refuses before anything is sent.
+    pub(crate) async fn stream(mut self) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + Send, Refusal> {
+        let count = tokio::time::timeout(GRACE, OptionFuture::from(self.count.take()));
+        let (first, count) = tokio::join!(tokio::time::timeout(GRACE, self.next()), count);
+        if let Ok(Some(first)) = first {
+            match first {
+                Ok(outcome) => self.waiting.push_back(outcome),
+                Err(refusal) => {
+                    self.in_flight.finished = true;
+                    return Err(refusal);
+                }
+            }
+        }
+        let counted = count
+            .ok()
+            .flatten()
+            .and_then(Result::ok)
+            .filter(|count| !count.estimated);
+        let begin = self.reply.begin(counted.map(|count| count.tokens));
+        Ok(unfold(Some(Streaming::new(self, begin)), |streaming| async move {
+            let mut streaming = streaming?;
+            let frames = streaming.next().await?;
+            let bytes = Frame::bytes(&frames);
+            Some((Ok(bytes), (!streaming.over).then_some(streaming)))
+        }))
+    }
+
+    /// The next event of any answer; `None` after the last one's end.
+    async fn next(&mut self) -> Option<Result<(usize, EventOutcome), Refusal>> {
+        if let Some(outcome) = self.waiting.pop_front() {
+            return Some(Ok(outcome));
+        }
+        let running = self.jobs.iter_mut().enumerate().filter(|(_, job)| !job.ended);
+        let running: Vec<_> = running
+            .map(|(answer, job)| job.next().map(move |outcome| (answer, outcome)).boxed())
+            .collect();
+        if running.is_empty() {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = self.state.stop.cancelled() => Some(Err(switched_off())),
+            ((answer, outcome), ..) = select_all(running) => Some(outcome.map(|outcome| (answer, outcome))),
+        }
+    }
+
+    fn tell(&mut self, answer: usize, outcome: EventOutcome) -> Vec<Frame> {
+        self.state.metrics.tokens_came(outcome.tokens);
+        if outcome.tokens > 0 && !std::mem::replace(&mut self.first_token, true) {
+            self.state.metrics.first_token(self.begun.elapsed());
+        }
+        outcome
+            .events
+            .into_iter()
+            .flat_map(|said| self.reply.say(answer, said))
+            .collect()
+    }
+
+    /// Records the end of all answers.
+    fn finish(&mut self) {
+        self.in_flight.finished = true;
+        let tokens = self.reply.tokens();
+        self.state.metrics.finished(tokens, self.begun.elapsed());
+        self.state.clients.answered(&self.client, tokens);
+        if let Some(response) = self.reply.stored() {
+            self.state.responses.keep(response);
+        }
+    }
+}
+
+/// The error of an answer that the end of the server cuts.
+fn switched_off() -> Refusal {
+    Error::new(
+        ErrorCode::Stopped,
+        "the server was switched off before the answer was complete",
+    )
+    .into()
+}
+
+/// A stream that is being written.
+struct Streaming {
+    exchange: Exchange,
+    /// The next frames.
+    ready: Vec<Frame>,
+    /// The time of the last write.
+    written: Instant,
+    /// The time of the last frame that the client counts.
+    counted: Instant,
+    over: bool,
+}
+
+impl Streaming {
+    fn new(exchange: Exchange, begin: Vec<Frame>) -> Self {
+        Self {
+            exchange,
+            ready: begin,
+            written: Instant::now(),
+            counted: Instant::now(),
+            over: false,
+        }
+    }
+
+    /// The next frames; never empty.
+    async fn next(&mut self) -> Option<Vec<Frame>> {
+        let clock = self.exchange.state.clock;
+        while self.ready.is_empty() {
+            // The server's own clock, independent of the engine.
+            let next = tokio::time::timeout_at(self.written + clock.ping, self.exchange.next()).await;
+            self.ready = match next {
+                Ok(Some(Ok((answer, outcome)))) => {
+                    let frames = self.exchange.tell(answer, outcome);
+                    if !frames.is_empty() {
+                        self.counted = Instant::now();
+                    }
+                    frames
+                }
+                Ok(Some(Err(refusal))) => {
+                    self.over = true;
+                    self.exchange.in_flight.finished = true;
+                    tracing::warn!(request = self.exchange.request_id, kind = ?refusal.kind, "an answer failed after it had begun");
+                    self.exchange.reply.fail(&refusal, &self.exchange.request_id)
+                }
+                Ok(None) => {
+                    self.over = true;
+                    self.exchange.finish();
+                    self.exchange.reply.end()
+                }
+                Err(_) => {
+                    let counted = self.counted.elapsed() >= clock.counted;
+                    if counted {
+                        self.counted = Instant::now();
+                    }
+                    self.exchange.reply.keep_alive(counted)
+                }
+            };
+            if self.over {
+                break;
+            }
+        }
+        self.written = Instant::now();
+        Some(std::mem::take(&mut self.ready))
+    }
+}

@@ -1,0 +1,190 @@
+//! Accepts connections within limits, and runs the guard before the routes.
+
+use std::convert::Infallible;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{ACCESS_CONTROL_REQUEST_HEADERS, USER_AGENT};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tower_service::Service;
+
+use crate::config::Limits;
+use crate::http::connection::WriteTimeout;
+use crate::http::ids::fresh;
+use crate::http::response::{dialect, refuse, ClientName, RequestId};
+use crate::state::State;
+
+/// The time that open connections get to end when the server stops.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// The response to a client beyond the maximum of connections.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
+
+/// Accepts connections until the server is stopped, and returns once all are closed.
+pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Router, limits: Limits) {
+    let mut open = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = state.stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            Some(_) = open.join_next() => continue,
+        };
+        match accepted {
+            Ok((stream, _)) if state.metrics.connections.load(Ordering::Relaxed) >= limits.connections => {
+                tokio::spawn(turn_away(stream));
+            }
+            Ok((stream, _)) => {
+                open.spawn(serve(stream, OpenConnection::new(&state), router.clone(), limits));
+            }
+            // Such as too many open files: a retry may succeed.
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+async fn turn_away(mut stream: TcpStream) {
+    // Best effort: the client may be gone.
+    let _ = tokio::time::timeout(CLOSING, async {
+        stream.write_all(FULL).await?;
+        stream.shutdown().await
+    })
+    .await;
+}
+
+/// Counts a connection until it is dropped.
+struct OpenConnection(Arc<State>);
+
+impl OpenConnection {
+    fn new(state: &Arc<State>) -> Self {
+        state.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        Self(state.clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve(stream: TcpStream, open: OpenConnection, router: Router, limits: Limits) {
+    // Nagle's algorithm would delay small tokens.
+    let _ = stream.set_nodelay(true);
+    let state = open.0.clone();
+    let stop = state.stop.clone();
+    let service = service_fn(move |request| pass(state.clone(), router.clone(), request));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size(limits.header_bytes);
+    let connection = http.serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.reader_patience)), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::time::timeout(CLOSING, connection.as_mut()).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// One request: the guard, then the routes.
+async fn pass(state: Arc<State>, mut router: Router, request: Request<Incoming>) -> Result<Response, Infallible> {
+    let mut request = request.map(Body::new);
+    let request_id = fresh("req_");
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let dialect = dialect(&path, request.headers());
+    let checked = state.guard.check(&method, request.uri(), request.headers());
+    let origin = checked
+        .is_ok()
+        .then(|| state.guard.listed_origin(request.headers()).map(str::to_owned))
+        .flatten();
+    let mut response = match checked {
+        Err(refusal) => refuse(&refusal, dialect, &request_id),
+        Ok(()) if method == Method::OPTIONS && origin.is_some() => preflight(request.headers()),
+        Ok(()) => {
+            if route(&path) != "other" {
+                let user_agent = request.headers().get(USER_AGENT).and_then(|name| name.to_str().ok());
+                let client = state.clients.asked(user_agent);
+                request.extensions_mut().insert(ClientName(client));
+            }
+            request.extensions_mut().insert(RequestId(request_id.clone()));
+            // A router is always ready and never fails.
+            router.call(request).await.unwrap_or_else(|never| match never {})
+        }
+    };
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&request_id) {
+        headers.insert("x-request-id", id.clone());
+        headers.insert("request-id", id);
+    }
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin.and_then(|origin| HeaderValue::from_str(&origin).ok()) {
+        headers.insert("access-control-allow-origin", origin);
+        headers.insert("vary", HeaderValue::from_static("origin"));
+    }
+    let (route, status) = (route(&path), response.status().as_u16());
+    state.metrics.answered(route, status);
+    tracing::debug!(request = request_id, route, status, "answered");
+    Ok(response)
+}
+
+/// The preflight response for a listed page.
+fn preflight(headers: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let allowed = response.headers_mut();
+    allowed.insert(
+        "access-control-allow-methods",
+        HeaderValue::from_static("GET, POST, DELETE"),
+    );
+    allowed.insert("access-control-max-age", HeaderValue::from_static("600"));
+    if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        allowed.insert("access-control-allow-headers", wanted.clone());
+    }
+    if headers.contains_key("access-control-request-private-network") {
+        allowed.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// The route of a path for metrics, whose labels must not contain text of clients.
+fn route(path: &str) -> &'static str {
+    let path = path.strip_prefix("/v1").unwrap_or(path);
+    let known = [
+        "/chat/completions",
+        "/completions",
+        "/messages",
+        "/messages/count_tokens",
+        "/embeddings",
+        "/models/unload",
+    ];
+    if let Some(known) = known.into_iter().find(|known| *known == path) {
+        return known;
+    }
+    let below = ["/responses", "/models"];
+    let below = below.into_iter().find(|below| {
+        path.strip_prefix(below)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    below.unwrap_or("other")
+}

@@ -1,0 +1,334 @@
+//! The routes. They decide nothing: they read a body, translate it, and send the outcome.
+
+mod call;
+mod generate;
+pub(crate) mod listener;
+pub(crate) mod unloading;
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::{Path, Request as HttpRequest, State as Shared};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, MethodRouter};
+use axum::{Extension, Router};
+use serde_json::json;
+
+use crate::answer::reply::TranslatedRequest;
+use crate::anthropic::messages;
+use crate::describe::{document, Body as BodyKind, Operation, Reply};
+use crate::http::error_body::{Kind, Refusal};
+use crate::http::response::{dialect, json_response, refuse, RequestId};
+use crate::models::keep_alive::KeepAliveField;
+use crate::models::served::{ResolvedModel, UnloadFields};
+use crate::openai::{chat, completions as text_completions, embeddings as vectors, responses};
+use crate::request::fields::Fields;
+use crate::routes::call::Call;
+use crate::routes::generate::InFlight;
+use crate::routes::unloading::unload_now;
+use crate::state::State;
+
+type Routes = Vec<(Operation, MethodRouter<Arc<State>>)>;
+
+fn operation(method: &'static str, path: &'static str, summary: &'static str, reply: Reply) -> Operation {
+    Operation {
+        method,
+        path,
+        summary,
+        body: None,
+        reply,
+    }
+}
+
+fn takes(method: &'static str, path: &'static str, summary: &'static str, body: BodyKind, reply: Reply) -> Operation {
+    Operation {
+        body: Some(body),
+        ..operation(method, path, summary, reply)
+    }
+}
+
+/// The routes that stand with and without `/v1`.
+#[rustfmt::skip]
+fn versioned() -> Routes {
+    use Reply::{Json, JsonOrEvents};
+    vec![
+        (takes("post", "/chat/completions", "OpenAI's chat completions.", BodyKind::Chat, JsonOrEvents("ChatCompletion")), post(chat_completions)),
+        (takes("post", "/completions", "Text as it is, without a chat template.", BodyKind::Completion, JsonOrEvents("Completion")), post(completions)),
+        (takes("post", "/responses", "OpenAI's responses.", BodyKind::Response, JsonOrEvents("Response")), post(create_response)),
+        (operation("get", "/responses/{id}", "A response of the last ones.", Json("Response")), get(one_response)),
+        (operation("delete", "/responses/{id}", "Forgets a response.", Json("DeletedResponse")), delete(delete_response)),
+        (takes("post", "/messages", "Anthropic's messages.", BodyKind::Message, JsonOrEvents("Message")), post(create_message)),
+        (takes("post", "/messages/count_tokens", "Counts the tokens of a request.", BodyKind::CountTokens, Json("TokenCount")), post(count_tokens)),
+        (takes("post", "/embeddings", "Vectors of texts.", BodyKind::Embeddings, Json("Embeddings")), post(embeddings)),
+        (operation("get", "/models", "The models; in Anthropic's form if `anthropic-version` is sent.", Json("Models")), get(models)),
+        (operation("get", "/models/{*id}", "One model.", Json("Model")), get(one_model)),
+        (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model)),
+    ]
+}
+
+/// The routes that stand once.
+#[rustfmt::skip]
+fn unversioned() -> Routes {
+    use Reply::{Json, Text};
+    vec![
+        (operation("get", "/", "A page for people.", Text("text/html")), get(page)),
+        (operation("get", "/health", "Whether the server lives.", Json("Health")), get(health)),
+        (operation("get", "/metrics", "Counts for Prometheus.", Text("text/plain")), get(metrics)),
+        (operation("get", "/openapi.json", "This description.", Json("Description")), get(description)),
+    ]
+}
+
+/// All routes. None can be added without its description.
+pub(crate) fn router(state: Arc<State>) -> Router {
+    described_routes().with_state(state)
+}
+
+fn described_routes() -> Router<Arc<State>> {
+    let add = |router: Router<Arc<State>>, (operation, handler): (Operation, MethodRouter<Arc<State>>)| {
+        router.route(operation.path, handler)
+    };
+    let with_version = versioned().into_iter().fold(Router::new(), add);
+    let routes = Router::new().nest("/v1", with_version.clone()).merge(with_version);
+    unversioned()
+        .into_iter()
+        .fold(routes, add)
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+}
+
+async fn description() -> Response {
+    static DESCRIPTION: LazyLock<String> = LazyLock::new(|| {
+        let operations = |routes: Routes| routes.into_iter().map(|(operation, _)| operation).collect::<Vec<_>>();
+        document(&operations(versioned()), &operations(unversioned())).to_string()
+    });
+    // The first request generates the schemas.
+    match tokio::task::spawn_blocking(|| DESCRIPTION.as_str()).await {
+        Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+async fn chat_completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let ask = |fields: &Fields, model: &ResolvedModel, _: &State| {
+        chat::ask(fields, &model.source, &model.id, Call::stamp("chatcmpl-"))
+    };
+    answer(state, request, ask).await
+}
+
+async fn completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let ask = |fields: &Fields, model: &ResolvedModel, _: &State| {
+        text_completions::ask(fields, &model.source, &model.id, Call::stamp("cmpl-"))
+    };
+    answer(state, request, ask).await
+}
+
+async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let ask = |fields: &Fields, model: &ResolvedModel, state: &State| {
+        responses::ask(fields, &model.source, &model.id, Call::stamp("resp_"), &state.responses)
+    };
+    answer(state, request, ask).await
+}
+
+async fn create_message(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let ask = |fields: &Fields, model: &ResolvedModel, _: &State| {
+        messages::ask(fields, &model.source, &model.id, Call::stamp("msg_"))
+    };
+    answer(state, request, ask).await
+}
+
+/// Translates the body with `ask` and generates the answer.
+async fn answer<F>(state: Arc<State>, request: HttpRequest, ask: F) -> Response
+where
+    F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
+{
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let (named, state) = (model.clone(), call.state.clone());
+        let translate = move |fields: &Fields| {
+            let field: KeepAliveField = fields.read()?;
+            Ok((ask(fields, &named, &state)?, field.keep_alive))
+        };
+        let (ask, keep_alive) = call.translate(body, translate).await?;
+        call.answer(ask, &model, keep_alive).await
+    }
+    .await;
+    call.finish(outcome)
+}
+
+async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let model = call.model(&Fields::of(&body, "")?).await?;
+        let mut request = call
+            .translate(body, move |fields| messages::count(fields, &model.source))
+            .await?;
+        call.state.apply_image_detail(&mut request);
+        let count = call.state.engine.count(request).await?;
+        Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
+    }
+    .await;
+    call.finish(outcome)
+}
+
+async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let fields = Fields::of(&body, "")?;
+        let model = call.embedding_model(&fields).await?;
+        let asked = vectors::ask(&fields, &model.source)?;
+        let KeepAliveField { keep_alive } = fields.read()?;
+        call.state.catalogue.used(&model).await;
+        let in_flight = InFlight::new(&call.state, 1)?;
+        // Dropped with this request if the client disconnects, which cancels the job.
+        let embedding = call.state.engine.embed(asked.request.clone());
+        call.state.unloading.asked(&model.source.reference(), keep_alive);
+        let made = embedding.await;
+        let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
+        in_flight.finish(tokens, &call.client);
+        let made = made.map_err(|error| asked.refusal(error))?;
+        Ok(json_response(
+            StatusCode::OK,
+            &vectors::body(&model.id, &made, asked.encoding),
+        ))
+    }
+    .await;
+    call.finish(outcome)
+}
+
+async fn one_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
+    let (call, _) = Call::new(state, request);
+    let outcome = match call.state.responses.get(&id) {
+        Some(response) => Ok(json_response(StatusCode::OK, &response.body)),
+        None => Err(no_such_response()),
+    };
+    call.finish(outcome)
+}
+
+async fn delete_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
+    let (call, _) = Call::new(state, request);
+    let outcome = if call.state.responses.remove(&id) {
+        let body = json!({"id": id, "object": "response", "deleted": true});
+        Ok(json_response(StatusCode::OK, &body))
+    } else {
+        Err(no_such_response())
+    };
+    call.finish(outcome)
+}
+
+fn no_such_response() -> Refusal {
+    Refusal::new(
+        Kind::NotFound,
+        "there is no response of this id; only the last ones are kept",
+    )
+}
+
+async fn models(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response {
+    let dialect = dialect("/v1/models", &headers);
+    let loaded = state.loaded().await;
+    json_response(StatusCode::OK, &state.catalogue.body(dialect, &loaded).await)
+}
+
+async fn one_model(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
+    let (call, _) = Call::new(state, request);
+    let loaded = call.state.loaded().await;
+    let entry = call.state.catalogue.entry_of(&id, call.dialect, &loaded).await;
+    let outcome = entry.map(|entry| json_response(StatusCode::OK, &entry));
+    call.finish(outcome)
+}
+
+async fn unload_model(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+    let (call, body) = Call::new(state, request);
+    let outcome = async {
+        let body = call.json(body).await?;
+        let UnloadFields { model: name } = Fields::of(&body, "")?.read()?;
+        let model = call.state.catalogue.find(&name).await?;
+        unload_now(&call.state, &model.source.reference()).await?;
+        Ok(json_response(StatusCode::OK, &json!({"success": true})))
+    }
+    .await;
+    call.finish(outcome)
+}
+
+async fn health() -> Response {
+    json_response(StatusCode::OK, &json!({"status": "ok"}))
+}
+
+async fn metrics(Shared(state): Shared<Arc<State>>) -> Response {
+    let loaded = state.loaded().await.len();
+    (
+        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        state.metrics.text(loaded),
+    )
+        .into_response()
+}
+
+async fn page(Shared(state): Shared<Arc<State>>) -> Response {
+    let key = if state.guard.wants_key() {
+        "the one that was set"
+    } else {
+        "none is needed; clients that want one may send any"
+    };
+    let html = include_str!("page.html")
+        .replace("ADDRESS", &state.address.to_string())
+        .replace("KEY", key);
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/html; charset=utf-8"),
+        (
+            "content-security-policy",
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        ),
+    ];
+    (headers, html).into_response()
+}
+
+async fn no_such_path(Extension(id): Extension<RequestId>, request: HttpRequest) -> Response {
+    let dialect = dialect(request.uri().path(), request.headers());
+    let message = "there is no such path; /v1/chat/completions, /v1/responses, /v1/messages and /v1/models are some";
+    refuse(&Refusal::new(Kind::NotFound, message), dialect, &id.0)
+}
+
+async fn no_such_method(Extension(id): Extension<RequestId>, request: HttpRequest) -> Response {
+    let dialect = dialect(request.uri().path(), request.headers());
+    refuse(
+        &Refusal::new(Kind::Method, "this path takes another method"),
+        dialect,
+        &id.0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A route that is added to the router by another way has no description.
+    #[test]
+    fn the_router_has_the_routes_that_are_described_and_no_other() {
+        let shown = format!("{:?}", described_routes());
+        // axum's own way to tell that nothing else fits.
+        let own = |text: &str| text.contains("__private");
+        let in_router = |text: &str| (text.starts_with('/') && !own(text)).then(|| text.to_owned());
+        let mut routed: Vec<String> = shown.split('"').filter_map(in_router).collect();
+        let with_version = |path: &str| ["", "/v1"].map(|before| format!("{before}{path}"));
+        let versioned = versioned()
+            .into_iter()
+            .flat_map(|(operation, _)| with_version(operation.path));
+        let mut described: Vec<String> = versioned
+            .chain(
+                unversioned()
+                    .into_iter()
+                    .map(|(operation, _)| operation.path.to_owned()),
+            )
+            .collect();
+        for paths in [&mut routed, &mut described] {
+            paths.sort();
+            paths.dedup();
+        }
+        assert_eq!(routed, described);
+        assert!(routed.len() > 20, "{routed:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! A running server: it binds its port, listens, and stops.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use api::{InboundClient, ModelShelf, ServerFigures};
+use protocol::Engine;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::responses_store::ResponsesStore;
+use crate::config::ServerConfig;
+use crate::error::{Error, Result};
+use crate::figures::clients::Clients;
+use crate::figures::metrics::Metrics;
+use crate::http::auth::Guard;
+use crate::http::json_body::BodyLimits;
+use crate::http::port_holder;
+use crate::models::keep_alive::Unloading;
+use crate::models::served::Catalogue;
+use crate::routes;
+use crate::routes::listener;
+use crate::routes::unloading::unload_idle_models;
+use crate::state::{Clock, State};
+
+/// The maximum number of JSON schemas checked at once.
+const SCHEMAS_AT_ONCE: usize = 2;
+
+/// A running server. It stops when this is dropped.
+pub struct Server {
+    pub(crate) state: Arc<State>,
+    listening: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts listening. Called within a tokio runtime, which serves from then on.
+    ///
+    /// # Errors
+    /// If the address is taken, cannot be listened on, or needs a key.
+    pub async fn start(config: ServerConfig, engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>) -> Result<Self> {
+        let key = config.key.filter(|key| !key.is_empty());
+        if key.is_none() && !config.address.ip().is_loopback() {
+            return Err(Error::NeedsKey(config.address));
+        }
+        let listener = TcpListener::bind(config.address)
+            .await
+            .map_err(|reason| match reason.kind() {
+                ErrorKind::AddrInUse => Error::PortTaken {
+                    address: config.address,
+                    by: port_holder::of(config.address.port()),
+                },
+                _ => Error::Address {
+                    address: config.address,
+                    reason,
+                },
+            })?;
+        // Port 0 was replaced by a free one.
+        let address = listener.local_addr().unwrap_or(config.address);
+        let (limits, stop) = (config.limits, CancellationToken::new());
+        let state = Arc::new(State {
+            engine,
+            catalogue: Catalogue::new(models, config.fallback_model),
+            guard: Guard::new(address, config.allow_hosts, config.allow_origins, key.as_deref()),
+            clients: Clients::default(),
+            metrics: Metrics::new(),
+            responses: ResponsesStore::default(),
+            clock: Clock {
+                ping: limits.ping,
+                counted: limits.counted_ping,
+            },
+            most_answers: limits.answers,
+            body: BodyLimits {
+                bytes: limits.body_bytes,
+                time: limits.body_time,
+            },
+            schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
+            schema_time: limits.schema_time,
+            unloading: Unloading::new(config.keep_alive),
+            image_detail: Mutex::new(config.image_detail),
+            address,
+            stop,
+        });
+        let router = routes::router(state.clone());
+        tokio::spawn(unload_idle_models(state.clone()));
+        let listening = tokio::spawn(listener::listen(listener, state.clone(), router, limits));
+        Ok(Self { state, listening })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.state.address
+    }
+
+    /// The programs that sent requests since its start, the most recent one first.
+    pub fn clients(&self) -> Vec<InboundClient> {
+        self.state.clients.list()
+    }
+
+    /// The current figures.
+    pub fn figures(&self) -> ServerFigures {
+        self.state.metrics.figures()
+    }
+
+    /// Stops listening, ends the running answers with an error of their surface, and waits until the port is free and
+    /// the connections are closed, about a second at most.
+    pub async fn stop(mut self) {
+        self.state.stop.cancel();
+        // It ends by itself and does not panic.
+        let _ = (&mut self.listening).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.state.stop.cancel();
+    }
+}
