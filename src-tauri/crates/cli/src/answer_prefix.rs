@@ -131,7 +131,10 @@ mod tests {
             ("[]", "neither one answer"),
             ("{}", "neither tokens nor words"),
             (r#"{"tokens": [-1]}"#, "invalid value"),
-            (r#"{"content": null, "tool_calls": [{"function": {"name": "f"}}]}"#, "calls a tool"),
+            (
+                r#"{"content": null, "tool_calls": [{"function": {"name": "f"}}]}"#,
+                "calls a tool",
+            ),
             ("{\"type\":\"done\"}", "no tokens"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
+use api::{ModelShelf, Settings};
 use chat::Chat;
 use engine::{EngineOptions, MlxEngine};
 use engine_socket::SharedEngine;
 use hub::{Hub, ModelFolder};
 use net::Net;
-use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine, ModelShelf, ModelSource, Settings};
+use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine, ModelSource};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 
@@ -39,11 +40,15 @@ impl App {
         let data = hub::data_dir()?;
         let models = ModelFolder::open();
         // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
-        let remote = RemoteEngine::new(Net::open(net::Settings::of_this_computer(&data)), Handle::current(), Vec::new());
+        let remote = RemoteEngine::new(
+            Net::open(net::Settings::of_this_computer(&data)),
+            Handle::current(),
+            Vec::new(),
+        );
         let router = EngineRouter::new(Arc::new(shared_engine()?), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
         let chat = Chat::open(&data.join(HISTORY), Arc::new(router.clone()), shelf.clone()).await?;
-        let settings = chat.settings().await?;
+        let settings = chat.settings().get().await?;
         take_folders(&models, &settings);
         remote.set_endpoints(settings.endpoints);
         Ok(Self {
@@ -62,7 +67,7 @@ impl App {
     pub async fn model(&self, reference: Option<&str>) -> Result<ModelSource> {
         let reference = match reference {
             Some(reference) => reference.to_owned(),
-            None => self.chat.default_model().await?,
+            None => self.chat.settings().default_model().await?,
         };
         Ok(self.shelf.resolve(&reference)?)
     }
@@ -117,7 +122,11 @@ pub async fn hub() -> Result<Hub> {
 /// As [`hub`].
 pub fn hub_of(models: ModelFolder) -> Result<Hub> {
     let data = hub::data_dir()?;
-    Ok(Hub::open(Net::open(net::Settings::of_this_computer(&data)), models, &data))
+    Ok(Hub::open(
+        Net::open(net::Settings::of_this_computer(&data)),
+        models,
+        &data,
+    ))
 }
 
 /// The model of this computer of this reference, or the default model, for commands that keep nothing: the history, which knows
@@ -156,9 +165,11 @@ fn engine_of(data_dir: &Path) -> MlxEngine {
 pub fn shared_engine() -> Result<SharedEngine> {
     let data_dir = hub::data_dir()?;
     let own = data_dir.clone();
-    Ok(SharedEngine::new(&data_dir, Handle::current(), move || -> Arc<dyn LocalEngine> {
-        Arc::new(engine_of(&own))
-    }))
+    Ok(SharedEngine::new(
+        &data_dir,
+        Handle::current(),
+        move || -> Arc<dyn LocalEngine> { Arc::new(engine_of(&own)) },
+    ))
 }
 
 /// What answers, and the model of this reference or the default model. The history, which knows the endpoints too, is left alone if
@@ -168,7 +179,9 @@ pub fn shared_engine() -> Result<SharedEngine> {
 /// When there is no such model, or the history cannot be opened.
 pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine>, ModelSource)> {
     match reference {
-        Some(named) if ModelSource::remote(named).is_none() => Ok((Arc::new(shared_engine()?), model(reference).await?.into())),
+        Some(named) if ModelSource::remote(named).is_none() => {
+            Ok((Arc::new(shared_engine()?), model(reference).await?.into()))
+        }
         _ => {
             let app = App::open().await?;
             let model = app.model(reference).await?;

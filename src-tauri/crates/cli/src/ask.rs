@@ -76,7 +76,12 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let mut pictures = Pictures::default();
     let messages = conversation(&args, &mut pictures)?;
     let answer_prefix: Option<AnswerPrefix> = args.answer_prefix.as_deref().map(answer_prefix::read).transpose()?;
-    let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let tools = args
+        .tools
+        .as_deref()
+        .map(messages::read_tools)
+        .transpose()?
+        .unwrap_or_default();
     let schema = args.schema.as_deref().map(messages::read_schema).transpose()?;
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
     if let Some(folder) = model.folder() {
@@ -144,7 +149,11 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
 }
 
 fn conversation(args: &AskArgs, pictures: &mut Pictures) -> Result<Vec<Message>> {
-    let mut conversation: Vec<Message> = args.system.iter().map(|text| Message::text(Role::System, text)).collect();
+    let mut conversation: Vec<Message> = args
+        .system
+        .iter()
+        .map(|text| Message::text(Role::System, text))
+        .collect();
     if let Some(path) = &args.messages {
         conversation.extend(messages::read_with_pictures(path, pictures)?);
     }
@@ -152,7 +161,9 @@ fn conversation(args: &AskArgs, pictures: &mut Pictures) -> Result<Vec<Message>>
         Some(prompt) => push_question(&mut conversation, prompt),
         None if args.messages.is_none() && !args.pictures.read_stdin() && !std::io::stdin().is_terminal() => {
             let mut prompt = String::new();
-            std::io::stdin().read_to_string(&mut prompt).context("standard input is not text")?;
+            std::io::stdin()
+                .read_to_string(&mut prompt)
+                .context("standard input is not text")?;
             push_question(&mut conversation, prompt.trim_end_matches('\n'));
         }
         None => {}
@@ -219,7 +230,11 @@ impl Printer {
             }
             let is_thinking = matches!(kind, Content::Thinking { .. });
             self.last = Some(kind);
-            output::text(&if is_thinking { output::soft(text) } else { text.to_owned() })?;
+            output::text(&if is_thinking {
+                output::soft(text)
+            } else {
+                text.to_owned()
+            })?;
         } else if let Content::ToolCall { call } = content {
             output::text(&format!("{}({})\n", call.name, call.arguments))?;
         } else if let Some(text) = content.as_text() {

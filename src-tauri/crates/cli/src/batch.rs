@@ -49,7 +49,11 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &BatchRun<'_>) -
         "{}: prompts of {} tokens, {} generated each, median of {}; tokens/s of all sequences\nsequences      ponder",
         model.reference, run.prompt, run.generate, run.repeat
     );
-    table.push_str(if run.peer.is_some() { "      mlx-lm   ratio\n" } else { "\n" });
+    table.push_str(if run.peer.is_some() {
+        "      mlx-lm   ratio\n"
+    } else {
+        "\n"
+    });
     for ((count, ours), peers) in SIZES.iter().zip(&mut ours).zip(&mut peers) {
         let (ours, peer) = (median(ours).context("nothing was measured")?, median(peers));
         if run.json {

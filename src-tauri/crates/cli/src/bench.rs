@@ -135,7 +135,9 @@ fn lookup(engine: &MlxEngine, model: &FolderSource, args: &BenchArgs) -> Result<
                 "without": without, "with": with, "ratio": ratio, "steps_per_pass": steps,
             }))?;
         }
-        table.push_str(&format!("{draft_tokens:>5}{without:>12.1}{with:>11.1}{ratio:>8.2}{steps:>17.2}\n"));
+        table.push_str(&format!(
+            "{draft_tokens:>5}{without:>12.1}{with:>11.1}{ratio:>8.2}{steps:>17.2}\n"
+        ));
     }
     if !args.json {
         output::text(&table)?;
@@ -245,7 +247,10 @@ fn predicted(model: &FolderSource, device: &str, tokens: usize) -> Option<u64> {
 
 fn peer(script: &Path, model: &FolderSource, args: &BenchArgs, preload: Option<&OsStr>) -> Result<Vec<Figures>> {
     let options = ["--generate", &args.generate.to_string(), "--prompt-tokens"].map(str::to_owned);
-    let arguments: Vec<String> = options.into_iter().chain(args.prompt_tokens.iter().map(usize::to_string)).collect();
+    let arguments: Vec<String> = options
+        .into_iter()
+        .chain(args.prompt_tokens.iter().map(usize::to_string))
+        .collect();
     peer::measure(script, model, preload, &arguments)
 }
 

@@ -3,8 +3,9 @@
 use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
+use api::{AnswerBody, AnswerState, Position};
 use clap::Args;
-use protocol::{AnswerBody, AnswerState, Content, Error, ErrorCode, Position};
+use protocol::{Content, Error, ErrorCode};
 use rustyline::error::ReadlineError;
 use rustyline::DefaultEditor;
 
@@ -46,14 +47,14 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     let mut last: Option<String> = None;
     let (mut chat, asked) = match args.chat {
         Some(id) => {
-            let view = app.chat.open_chat(&id).await?;
+            let view = app.chat.chats().open(&id).await?;
             last = view.messages.last().map(|message| message.id.clone());
             (Some(view.summary.id), view.settings.model)
         }
         None => (None, args.model.model),
     };
     let model = app.model(asked.as_deref()).await?;
-    let mut settings = app.chat.settings().await?.new_chat();
+    let mut settings = app.chat.settings().get().await?.new_chat();
     // As it was found: a folder's path that is relative means nothing to the window.
     settings.model = asked.map(|_| model.reference());
     settings.thinking = args.thinking.map(Into::into).or(settings.thinking);
@@ -79,9 +80,14 @@ pub async fn run(args: ChatArgs) -> Result<()> {
                 // A chat without a question is not worth keeping, so it begins with the first.
                 let id = match &chat {
                     Some(id) => id.clone(),
-                    None => chat.insert(app.chat.create(settings.clone()).await?.summary.id).clone(),
+                    None => chat
+                        .insert(app.chat.chats().create(settings.clone()).await?.summary.id)
+                        .clone(),
                 };
-                let content: Vec<Content> = std::mem::take(&mut shown).into_iter().chain([Content::text(question)]).collect();
+                let content: Vec<Content> = std::mem::take(&mut shown)
+                    .into_iter()
+                    .chain([Content::text(question)])
+                    .collect();
                 ask(&app, &id, &content, &mut last).await
             }
             Line::Image(path) => show(&app, &path).await.map(|picture| shown.push(picture)),
@@ -100,7 +106,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
 /// Keeps a picture for the next question.
 async fn show(app: &App, path: &str) -> Result<Content> {
     let (bytes, name) = pictures::read_file(std::path::Path::new(path))?;
-    let picture = app.chat.add_attachment(bytes.to_vec(), &name).await?;
+    let picture = app.chat.files().add_image(bytes.to_vec(), &name).await?;
     if let Content::Image { width, height, .. } = &picture {
         println!(
             "{}",
@@ -112,10 +118,10 @@ async fn show(app: &App, path: &str) -> Result<Content> {
 
 async fn ask(app: &App, chat: &str, question: &[Content], last: &mut Option<String>) -> Result<()> {
     let position = last.clone().map_or(Position::Beginning, Position::After);
-    let turn = app.chat.send(chat, question, &position).await?;
+    let turn = app.chat.answers().send(chat, question, &position).await?;
     let printed = print_answer(app, &turn.answer.id).await;
     // A question that does not fit the context is taken back.
-    if app.chat.message(&turn.answer.id).await.is_ok() {
+    if app.chat.chats().message(&turn.answer.id).await.is_ok() {
         *last = Some(turn.answer.id);
     }
     printed
@@ -124,7 +130,7 @@ async fn ask(app: &App, chat: &str, question: &[Content], last: &mut Option<Stri
 /// Continues the last answer; it is printed from its beginning, so that it can be read in one piece.
 async fn continue_answer(app: &App, chat: Option<&str>) -> Result<()> {
     let last = match chat {
-        Some(chat) => app.chat.chat(chat).await?.messages.pop(),
+        Some(chat) => app.chat.chats().get(chat).await?.messages.pop(),
         None => None,
     };
     let last = last.ok_or_else(|| {
@@ -133,23 +139,23 @@ async fn continue_answer(app: &App, chat: Option<&str>) -> Result<()> {
             "there is no answer yet that could be continued; ask something first",
         )
     })?;
-    app.chat.continue_answer(&last.id).await?;
+    app.chat.answers().continue_answer(&last.id).await?;
     print_answer(app, &last.id).await
 }
 
 async fn print_answer(app: &App, message: &str) -> Result<()> {
-    let mut events = app.chat.attach(message, 0).await?;
+    let mut events = app.chat.answers().attach(message, 0).await?;
     let mut printer = Printer::default();
     let (mut key, mut hinted) = (EnterKey::new(), false);
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
             _ = tokio::signal::ctrl_c() => {
-                app.chat.stop(message).await?;
+                app.chat.answers().stop(message).await?;
                 continue;
             }
             () = key.pressed() => {
-                app.chat.answer_now(message).await?;
+                app.chat.answers().answer_now(message).await?;
                 continue;
             }
         };
@@ -162,7 +168,9 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 if thinks && !std::mem::replace(&mut hinted, true) {
                     key.hint();
                 }
-                parts.iter().try_for_each(|part| print_part(&mut printer, &part.content))?;
+                parts
+                    .iter()
+                    .try_for_each(|part| print_part(&mut printer, &part.content))?;
             }
             Some(AnswerBody::Delta { content, .. }) => {
                 if matches!(content, Content::Thinking { .. }) && !std::mem::replace(&mut hinted, true) {
@@ -175,7 +183,9 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 printer.end()?;
                 return match (message.state, message.error) {
                     (AnswerState::Failed, Some(error)) => Err(error.into()),
-                    (AnswerState::Stopped, _) if message.continuable => printer.remark("stopped; /continue continues it"),
+                    (AnswerState::Stopped, _) if message.continuable => {
+                        printer.remark("stopped; /continue continues it")
+                    }
                     (AnswerState::Stopped, _) => printer.remark("stopped"),
                     _ => Ok(()),
                 };
@@ -186,7 +196,11 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
             ))?,
             Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. }) => {}
             Some(AnswerBody::Detached) | None => {
-                return Err(Error::new(ErrorCode::Engine, "the answer was cut off; what arrived is in the history").into())
+                return Err(Error::new(
+                    ErrorCode::Engine,
+                    "the answer was cut off; what arrived is in the history",
+                )
+                .into())
             }
         }
     }
@@ -196,9 +210,11 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
 fn print_part(printer: &mut Printer, content: &Content) -> Result<()> {
     match content {
         Content::ToolCall { call } => printer.remark(&format!("the model calls {}({})", call.name, call.arguments)),
-        Content::Text { .. } | Content::Thinking { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {
-            printer.part(content)
-        }
+        Content::Text { .. }
+        | Content::Thinking { .. }
+        | Content::Data { .. }
+        | Content::Image { .. }
+        | Content::File { .. } => printer.part(content),
     }
 }
 
@@ -220,7 +236,9 @@ enum Input {
 impl Input {
     fn new() -> Result<Self> {
         if std::io::stdin().is_terminal() {
-            Ok(Self::Person(Box::new(DefaultEditor::new().context("the terminal cannot be read")?)))
+            Ok(Self::Person(Box::new(
+                DefaultEditor::new().context("the terminal cannot be read")?,
+            )))
         } else {
             Ok(Self::Pipe(std::io::stdin().lines()))
         }
@@ -232,7 +250,9 @@ impl Input {
             let line = match self {
                 Self::Person(editor) => match editor.readline("> ") {
                     Ok(line) => {
-                        editor.add_history_entry(&line).context("the line could not be remembered")?;
+                        editor
+                            .add_history_entry(&line)
+                            .context("the line could not be remembered")?;
                         Some(line)
                     }
                     Err(ReadlineError::Eof | ReadlineError::Interrupted) => None,

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Read};
 
 use anyhow::{bail, Context, Result};
+use api::{Endpoint, KeySource};
 use clap::{Args, Subcommand};
-use protocol::{Endpoint, KeySource};
 use serde_json::json;
 
 use crate::app::App;
@@ -75,17 +75,20 @@ async fn add(args: AddArgs) -> Result<()> {
     let app = App::open().await?;
     remote::check_name_is_free(&app.remote.endpoints(), &endpoint.name).map_err(protocol::Error::from)?;
     if let Some(key) = key {
-        app.remote.store_key(&endpoint.name, &key).await.map_err(protocol::Error::from)?;
+        app.remote
+            .store_key(&endpoint.name, &key)
+            .await
+            .map_err(protocol::Error::from)?;
         endpoint.has_key = true;
     }
     let name = endpoint.name.clone();
     let added = format!("{name} is added: {} ({})\n", endpoint.base_url, mark(&endpoint));
     let info = remote::info(&endpoint);
     // Read after the keychain has answered, because another process may change the list meanwhile.
-    let mut endpoints = app.chat.endpoints().await?;
+    let mut endpoints = app.chat.settings().endpoints().await?;
     remote::check_name_is_free(&endpoints, &name).map_err(protocol::Error::from)?;
     endpoints.push(endpoint);
-    app.chat.set_endpoints(&endpoints).await?;
+    app.chat.settings().set_endpoints(&endpoints).await?;
     output::text(&added)?;
     if info.address.unencrypted && info.key != KeySource::None {
         eprintln!(
@@ -104,7 +107,9 @@ fn read_key(from_input: bool) -> Result<Option<String>> {
         eprintln!("Type or paste the key, then press Enter and Ctrl+D:");
     }
     let mut key = String::new();
-    std::io::stdin().read_to_string(&mut key).context("standard input is not text")?;
+    std::io::stdin()
+        .read_to_string(&mut key)
+        .context("standard input is not text")?;
     if key.trim().is_empty() {
         bail!("there is no key on standard input");
     }
@@ -118,7 +123,9 @@ async fn list(args: ListArgs) -> Result<()> {
         return Ok(output::line(&json!({"endpoints": listed}))?);
     }
     if listed.is_empty() {
-        return Ok(output::text("There are no endpoints; `ponder endpoints add` adds one.\n")?);
+        return Ok(output::text(
+            "There are no endpoints; `ponder endpoints add` adds one.\n",
+        )?);
     }
     for each in &listed {
         output::text(&format!(
@@ -146,9 +153,9 @@ async fn remove(name: &str) -> Result<()> {
     if let Err(error) = app.remote.forget_key(name).await {
         eprintln!("(its key stays in the keychain: {error})");
     }
-    let mut endpoints = app.chat.endpoints().await?;
+    let mut endpoints = app.chat.settings().endpoints().await?;
     endpoints.retain(|endpoint| endpoint.name != name);
-    app.chat.set_endpoints(&endpoints).await?;
+    app.chat.settings().set_endpoints(&endpoints).await?;
     Ok(output::text(&format!("{name} is removed.\n"))?)
 }
 

@@ -48,7 +48,9 @@ impl FileArgs {
         match messages.last_mut().filter(|last| last.role == Role::User) {
             Some(last) => {
                 let words = std::mem::replace(&mut last.content, vec![Content::text(quoted)]);
-                words.into_iter().for_each(|part| Content::push(&mut last.content, part));
+                words
+                    .into_iter()
+                    .for_each(|part| Content::push(&mut last.content, part));
             }
             None => messages.push(Message::text(Role::User, quoted)),
         }
@@ -61,7 +63,10 @@ impl FileArgs {
         File::open(path)
             .and_then(|file| file.take(documents::MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
             .context("it cannot be read")?;
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let document = documents::read(bytes, &name).map_err(Error::from)?;
         let whole = documents::whole(&document.text);
         let excerpt = match self.part {
@@ -96,7 +101,10 @@ fn no_such_part(whole: Excerpt) -> Error {
         ExcerptUnit::Pages => "pages",
         ExcerptUnit::Lines => "lines",
     };
-    Error::new(ErrorCode::BadRequest, format!("it has {} {what}; choose a part of those", whole.of))
+    Error::new(
+        ErrorCode::BadRequest,
+        format!("it has {} {what}; choose a part of those", whole.of),
+    )
 }
 
 #[cfg(test)]

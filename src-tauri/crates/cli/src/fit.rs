@@ -1,9 +1,10 @@
 //! `ponder fit`: whether a model fits this computer's memory, and the sum.
 
 use anyhow::Result;
+use api::{FitVerdict, MemoryFit};
 use clap::Args;
 use hub::memory_fit::{size, Question};
-use protocol::{FitVerdict, KvBits, MemoryFit};
+use protocol::KvBits;
 use serde_json::json;
 
 use crate::{app, output};
@@ -40,10 +41,17 @@ pub async fn run(args: FitArgs) -> Result<()> {
     };
     let of = |question: Question| {
         let (hub, reference) = (&hub, &args.reference);
-        async move { hub.memory_fit(reference, &question, 0).await.map_err(protocol::Error::from) }
+        async move {
+            hub.memory_fit(reference, &question, 0)
+                .await
+                .map_err(protocol::Error::from)
+        }
     };
     let fit = of(question).await?;
-    let mut contexts: Vec<u32> = CONTEXTS.into_iter().filter(|context| *context < fit.most_context).collect();
+    let mut contexts: Vec<u32> = CONTEXTS
+        .into_iter()
+        .filter(|context| *context < fit.most_context)
+        .collect();
     contexts.push(fit.most_context);
     let mut rows = Vec::new();
     for context in contexts {
@@ -88,7 +96,12 @@ fn table(reference: &str, fit: &MemoryFit, rows: &[MemoryFit]) -> String {
     }
     table.push_str(&format!("\n{:>8}  {:>10}  \n", "context", "needed"));
     for row in rows {
-        table.push_str(&format!("{:>8}  {:>10}  {}\n", row.context, size(row.needed), word(row)));
+        table.push_str(&format!(
+            "{:>8}  {:>10}  {}\n",
+            row.context,
+            size(row.needed),
+            word(row)
+        ));
     }
     match fit.comfortable_context {
         Some(context) => table.push_str(&format!("\ncomfortable up to {context} tokens\n")),

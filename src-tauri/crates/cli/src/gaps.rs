@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Result};
 use engine::MlxEngine;
 use protocol::{
-    Engine, EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, Message, Priority, Request, Role, Sampling, Stage, Thinking,
+    Engine, EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, Message, Priority, Request, Role, Sampling,
+    Stage, Thinking,
 };
 use serde_json::json;
 
@@ -78,7 +79,11 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
         max_tokens: Some(2),
         ..request(run.prompt, salt, Priority::Api)
     };
-    let programs = |salt: usize| -> Vec<JobHandle> { (salt..salt + PROGRAMS).map(|salt| engine.generate(program(salt))).collect() };
+    let programs = |salt: usize| -> Vec<JobHandle> {
+        (salt..salt + PROGRAMS)
+            .map(|salt| engine.generate(program(salt)))
+            .collect()
+    };
     // Kernels are compiled and speeds known before anything is measured.
     let prompt_tokens = end(&mut engine.generate(program(1))).await?;
     let first_alone = first_token(engine.generate(chat(2))).await?;
@@ -99,7 +104,10 @@ pub async fn run(engine: &MlxEngine, model: &FolderSource, run: &GapsRun) -> Res
     let mut readers = programs(20);
     while !matches!(
         readers[0].events.recv().await,
-        Some(EngineEvent::Progress { stage: Stage::Prefill, .. }) | None
+        Some(EngineEvent::Progress {
+            stage: Stage::Prefill,
+            ..
+        }) | None
     ) {}
     let first_beside = first_token(engine.generate(chat(4))).await?;
     for reader in &mut readers {

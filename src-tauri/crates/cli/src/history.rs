@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use api::{ExportFormat, HistoryQuery};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::{tz::TimeZone, Timestamp};
-use protocol::{ExportFormat, HistoryQuery};
 use serde_json::json;
 
 use crate::app::App;
@@ -83,7 +83,7 @@ pub async fn run(args: HistoryArgs) -> Result<()> {
 async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
     match args.command {
         None => {
-            let chats = app.chat.chats().await?;
+            let chats = app.chat.chats().list().await?;
             if args.json {
                 output::line(&json!({"chats": chats}))?;
             }
@@ -92,21 +92,27 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
             }
         }
         Some(HistoryCommand::Search { text }) => {
-            let found = app.chat.search(&HistoryQuery::words(&text)).await?;
+            let found = app.chat.library().search(&HistoryQuery::words(&text)).await?;
             if args.json {
                 output::line(&json!({"found": found.hits, "more": found.more, "indexing": found.indexing}))?;
             }
             for hit in found.hits.iter().filter(|_| !args.json) {
-                output::text(&format!("{}  {}  {}\n    {}\n", hit.chat, day(hit.at), hit.title, hit.snippet))?;
+                output::text(&format!(
+                    "{}  {}  {}\n    {}\n",
+                    hit.chat,
+                    day(hit.at),
+                    hit.title,
+                    hit.snippet
+                ))?;
             }
         }
         Some(HistoryCommand::Export { ids, all, format }) => {
             let chats = (!all).then_some(&ids[..]);
-            let text = app.chat.export(chats, format.into()).await?;
+            let text = app.chat.library().export(chats, format.into()).await?;
             output::text(&if text.ends_with('\n') { text } else { text + "\n" })?;
         }
         Some(HistoryCommand::Import { file }) => {
-            let done = app.chat.import(read_whole(&file)?).await?;
+            let done = app.chat.library().import(read_whole(&file)?).await?;
             if args.json {
                 output::line(&json!(done))?;
             } else {

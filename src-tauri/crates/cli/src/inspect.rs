@@ -106,7 +106,12 @@ async fn render_pictures(args: &RenderArgs) -> Result<bool> {
     let folder = folder(&args.model).await?;
     let processor = ChatProcessor::open(&folder).map_err(protocol::Error::from)?;
     let images = Pictures::plans(&messages, &folder, args.pictures.detail().await)?;
-    let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let tools = args
+        .tools
+        .as_deref()
+        .map(messages::read_tools)
+        .transpose()?
+        .unwrap_or_default();
     let prompt = processor.prompt(&RenderRequest {
         messages: &messages,
         tools: &tools,
@@ -136,7 +141,12 @@ fn variables(args: &RenderArgs, template: &Template) -> Result<Map<String, Value
         (None, Some(context)) if context.contains_key("messages") => Vec::new(),
         _ => vec![Message::text(Role::User, "Hello!")],
     };
-    let tools = args.tools.as_deref().map(messages::read_tools).transpose()?.unwrap_or_default();
+    let tools = args
+        .tools
+        .as_deref()
+        .map(messages::read_tools)
+        .transpose()?
+        .unwrap_or_default();
     let request = RenderRequest {
         messages: &messages,
         tools: &tools,
@@ -213,7 +223,10 @@ pub async fn open_chat_processor(model: &ModelArg) -> Result<ChatProcessor> {
 /// The folder of a command's model. Weights are not needed in it.
 async fn folder(model: &ModelArg) -> Result<PathBuf> {
     let source = match &model.model {
-        Some(reference) => app::models().await.find_words(reference).map_err(protocol::Error::from)?,
+        Some(reference) => app::models()
+            .await
+            .find_words(reference)
+            .map_err(protocol::Error::from)?,
         None => app::model(None).await?,
     };
     Ok(source.path)

@@ -37,7 +37,8 @@ impl EnterKey {
                     return;
                 }
                 // A terminal gives whole lines, so reading one does not wait. None of them is the end of input.
-                if waiting && !(matches!(io::stdin().read_line(&mut String::new()), Ok(1..)) && press.send(()).is_ok()) {
+                if waiting && !(matches!(io::stdin().read_line(&mut String::new()), Ok(1..)) && press.send(()).is_ok())
+                {
                     return;
                 }
             }

@@ -33,7 +33,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::{KvBits, Sampling, Thinking};
 
 #[derive(Parser)]
-#[command(name = "ponder", version, about = "Talk to language models on this computer", max_term_width = 100)]
+#[command(
+    name = "ponder",
+    version,
+    about = "Talk to language models on this computer",
+    max_term_width = 100
+)]
 struct Ponder {
     #[command(subcommand)]
     command: Command,
@@ -174,7 +179,10 @@ fn misused(error: &clap::Error) -> ExitCode {
         .collect::<Vec<_>>()
         .join(" ");
     let reason = reason.trim_start_matches("error: ");
-    let error = protocol::Error::new(protocol::ErrorCode::BadRequest, format!("{reason} (ponder --help tells how)"));
+    let error = protocol::Error::new(
+        protocol::ErrorCode::BadRequest,
+        format!("{reason} (ponder --help tells how)"),
+    );
     output::fail(&error.into(), std::env::args().any(|argument| argument == "--json"))
 }
 
@@ -202,7 +210,11 @@ fn main() -> ExitCode {
         Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
         Command::Chat(_) | Command::Render(_) | Command::Completions(_) | Command::Manual(_) => false,
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return output::fail(&error.into(), json),
     };

@@ -4,10 +4,11 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use api::{Removal, Verification, VerifyProgress};
 use clap::Args;
 use hub::{Hub, TransferLimits};
 use indicatif::{ProgressBar, ProgressStyle};
-use protocol::{ErrorCode, Removal, Verification, VerifyProgress};
+use protocol::ErrorCode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +59,11 @@ pub struct ImportArgs {
 pub async fn verify(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let reporter = Reporter::new(args.json);
-    let found = until_stopped(&stop, hub.verify(&reference(&args.reference), stop.clone(), reporter.tell())).await;
+    let found = until_stopped(
+        &stop,
+        hub.verify(&reference(&args.reference), stop.clone(), reporter.tell()),
+    )
+    .await;
     reporter.clear();
     report(&found.map_err(protocol::Error::from)?, args.json)
 }
@@ -97,7 +102,9 @@ fn report(found: &Verification, json: bool) -> Result<()> {
         }
         let right = match (found.files, found.unknown.len()) {
             (files, 0) => format!("all {files} files are right"),
-            (0, unknown) => format!("its {unknown} files are well-formed; nothing is known that they could be compared with"),
+            (0, unknown) => {
+                format!("its {unknown} files are well-formed; nothing is known that they could be compared with")
+            }
             (files, unknown) => format!("{files} files are right; {unknown} are well-formed and compared with nothing"),
         };
         if found.wrong.is_empty() {
@@ -123,28 +130,35 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
     let app = App::open().await?;
     let hub = app::hub_of(app.models.clone())?;
     let reference = reference(&args.reference);
-    let told = hub.plan_removal(&reference, &app.chat).await?;
+    let told = hub.plan_removal(&reference, app.chat.models()).await?;
     if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
         return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
     }
     if !args.yes {
         let asked = !args.json && std::io::stdin().is_terminal();
         if !asked {
-            let message = format!("removing {reference} frees {}; say --yes to do it", size(told.bytes_freed));
+            let message = format!(
+                "removing {reference} frees {}; say --yes to do it",
+                size(told.bytes_freed)
+            );
             return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
         }
         if !confirmed(&question(&told))? {
             return Err(protocol::Error::new(ErrorCode::Stopped, "nothing was removed").into());
         }
     }
-    let done = hub.remove_model(&reference, args.own_files_too, &app.chat).await?;
+    let done = hub
+        .remove_model(&reference, args.own_files_too, app.chat.models())
+        .await?;
     if args.json {
         output::line(
             &json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes,
             "chats": told.chats, "chat_titles": told.chat_titles}),
         )?;
     } else {
-        let chats = users(&told).map_or(String::new(), |chats| format!("; it answered last in {chats}, which stay readable"));
+        let chats = users(&told).map_or(String::new(), |chats| {
+            format!("; it answered last in {chats}, which stay readable")
+        });
         output::text(&format!(
             "{reference} is removed; {} are free again{chats}\n",
             size(done.bytes_freed)
@@ -176,7 +190,9 @@ fn users(told: &Removal) -> Option<String> {
         return None;
     }
     let named = told.chat_titles.iter().filter(|title| !title.is_empty()).take(NAMED);
-    let mut titles: Vec<String> = named.map(|title| format!("“{}”", title.replace(char::is_control, " "))).collect();
+    let mut titles: Vec<String> = named
+        .map(|title| format!("“{}”", title.replace(char::is_control, " ")))
+        .collect();
     let more = (told.chats as usize).saturating_sub(titles.len());
     if more > 0 && !titles.is_empty() {
         titles.push(format!("{more} more"));
@@ -213,7 +229,11 @@ pub async fn import(args: ImportArgs) -> Result<()> {
     if args.json {
         output::line(&json!({"type": "imported", "model": model.reference, "path": model.path.display().to_string()}))?;
     } else {
-        output::text(&format!("{} is ready: --model {:?}\n", args.folder.display(), model.reference))?;
+        output::text(&format!(
+            "{} is ready: --model {:?}\n",
+            args.folder.display(),
+            model.reference
+        ))?;
     }
     Ok(())
 }
@@ -265,7 +285,9 @@ impl Reporter {
         move |progress| {
             if reporter.json {
                 // A closed pipe leaves nobody to tell.
-                let _ = output::line(&json!({"type": "progress", "path": progress.path, "done": progress.done, "total": progress.total}));
+                let _ = output::line(
+                    &json!({"type": "progress", "path": progress.path, "done": progress.done, "total": progress.total}),
+                );
             }
             reporter.bar.set_length(progress.total);
             reporter.bar.set_position(progress.done);
@@ -309,7 +331,10 @@ mod tests {
         assert_eq!(users(&told(1, &["A boat"])).as_deref(), Some("1 chat (“A boat”)"));
         assert_eq!(users(&told(1, &[""])).as_deref(), Some("1 chat"));
         let many = told(7, &["a", "b\u{1b}[2J", "c", "d", "e", "f", "g"]);
-        assert_eq!(users(&many).as_deref(), Some("7 chats (“a”, “b [2J”, “c”, “d”, “e”, 2 more)"));
+        assert_eq!(
+            users(&many).as_deref(),
+            Some("7 chats (“a”, “b [2J”, “c”, “d”, “e”, 2 more)")
+        );
         assert!(question(&many).contains("answered last in 7 chats"));
         assert!(question(&told(0, &[])).contains("No chat"));
     }

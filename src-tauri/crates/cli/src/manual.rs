@@ -51,7 +51,10 @@ pub fn pages(args: &ManualArgs) -> Result<()> {
 /// `ponder` without the commands that its help does not show, which completions would offer all the same.
 fn shown() -> Command {
     let whole = crate::Ponder::command();
-    let shown = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let shown = whole
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .cloned();
     let about = whole.get_about().cloned().unwrap_or_default();
     Command::new("ponder")
         .about(about)
@@ -62,7 +65,9 @@ fn shown() -> Command {
 
 fn page(folder: &Path, command: &Command, name: &str) -> Result<()> {
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).manual("Ponder").render(&mut text)?;
+    clap_mangen::Man::new(command.clone())
+        .manual("Ponder")
+        .render(&mut text)?;
     let file = folder.join(format!("{name}.1"));
     std::fs::write(&file, text).with_context(|| format!("{} could not be written", file.display()))
 }

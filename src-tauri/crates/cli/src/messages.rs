@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use protocol::{openai, Message};
+use protocol::Message;
 use serde_json::{Map, Value};
 
 use crate::pictures::Pictures;
@@ -15,8 +15,9 @@ use crate::pictures::Pictures;
 /// When the file cannot be read or is not such a list; the message names the place.
 pub fn read(path: &Path) -> Result<Vec<Message>> {
     let refused = || format!("{} is not a list of chat messages", path.display());
-    let text = fs::read_to_string(path).with_context(|| format!("the messages file {} cannot be read", path.display()))?;
-    openai::messages(serde_json::from_str(&text).with_context(refused)?).with_context(refused)
+    let text =
+        fs::read_to_string(path).with_context(|| format!("the messages file {} cannot be read", path.display()))?;
+    openai_wire::messages(serde_json::from_str(&text).with_context(refused)?).with_context(refused)
 }
 
 /// The same with the pictures in it: parts of type `image_url` whose addresses hold the bytes.
@@ -25,9 +26,10 @@ pub fn read(path: &Path) -> Result<Vec<Message>> {
 /// As [`read`], and when a picture cannot be read.
 pub fn read_with_pictures(path: &Path, pictures: &mut Pictures) -> Result<Vec<Message>> {
     let refused = || format!("{} is not a list of chat messages", path.display());
-    let text = fs::read_to_string(path).with_context(|| format!("the messages file {} cannot be read", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("the messages file {} cannot be read", path.display()))?;
     let list = serde_json::from_str(&text).with_context(refused)?;
-    openai::messages_with_pictures(list, &mut |url, place| pictures.read_url(url, place)).with_context(refused)
+    openai_wire::messages_with_pictures(list, &mut |url, place| pictures.read_url(url, place)).with_context(refused)
 }
 
 /// Reads `--tools FILE`: a JSON list of tool declarations in the OpenAI form.
@@ -37,7 +39,7 @@ pub fn read_with_pictures(path: &Path, pictures: &mut Pictures) -> Result<Vec<Me
 pub fn read_tools(path: &Path) -> Result<Vec<Value>> {
     let refused = || format!("{} is not a list of tools", path.display());
     let text = fs::read_to_string(path).with_context(|| format!("the tools file {} cannot be read", path.display()))?;
-    openai::tools(serde_json::from_str(&text).with_context(refused)?).with_context(refused)
+    openai_wire::tools(serde_json::from_str(&text).with_context(refused)?).with_context(refused)
 }
 
 /// Reads `--schema FILE`: a JSON Schema.
@@ -45,7 +47,8 @@ pub fn read_tools(path: &Path) -> Result<Vec<Value>> {
 /// # Errors
 /// When the file cannot be read or is not JSON.
 pub fn read_schema(path: &Path) -> Result<Value> {
-    let text = fs::read_to_string(path).with_context(|| format!("the schema file {} cannot be read", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("the schema file {} cannot be read", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} is not a JSON Schema", path.display()))
 }
 
@@ -54,6 +57,7 @@ pub fn read_schema(path: &Path) -> Result<Value> {
 /// # Errors
 /// When the file cannot be read or is not a JSON object.
 pub fn read_context(path: &Path) -> Result<Map<String, Value>> {
-    let text = fs::read_to_string(path).with_context(|| format!("the context file {} cannot be read", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("the context file {} cannot be read", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object of variables", path.display()))
 }

@@ -1,8 +1,9 @@
 //! `ponder models`: what is on this computer and behind endpoints.
 
 use anyhow::Result;
+use api::LocalModel;
 use clap::Args;
-use protocol::{LocalModel, ModelKind, ThinkingControl};
+use protocol::{ModelKind, ThinkingControl};
 use serde_json::json;
 
 use crate::app::App;
@@ -45,11 +46,17 @@ pub async fn run(args: ModelsArgs) -> Result<()> {
             let context = model
                 .context
                 .map_or_else(String::new, |context| format!(" · {context} tokens of context"));
-            output::text(&format!("{:<width$} {:>8}  {:<12} {mark}{context}\n", model.reference, "", ""))?;
+            output::text(&format!(
+                "{:<width$} {:>8}  {:<12} {mark}{context}\n",
+                model.reference, "", ""
+            ))?;
         }
         if let Some(problem) = &endpoint.problem {
             let name = format!("endpoint:{}", endpoint.endpoint.name);
-            output::text(&format!("{name:<width$} {:>8}  {:<12} does not answer: {problem}\n", "", ""))?;
+            output::text(&format!(
+                "{name:<width$} {:>8}  {:<12} does not answer: {problem}\n",
+                "", ""
+            ))?;
         }
     }
     Ok(())
@@ -84,7 +91,9 @@ fn row(model: &LocalModel, width: usize) -> String {
         Some(ThinkingControl::Levels { off: true, .. }) => "thinks in levels or not",
         Some(ThinkingControl::Always) => "always thinks",
         Some(ThinkingControl::Never) => "does not think",
-        Some(ThinkingControl::ByRequest { default_on: true }) => "thinks, unless a system prompt asks for something else",
+        Some(ThinkingControl::ByRequest { default_on: true }) => {
+            "thinks, unless a system prompt asks for something else"
+        }
         Some(ThinkingControl::ByRequest { default_on: false }) => "thinks when a system prompt asks for it",
         None => "",
     };
@@ -108,7 +117,11 @@ fn row(model: &LocalModel, width: usize) -> String {
     .filter(|fact| !fact.is_empty())
     .collect();
     let (size, day) = (size(model.bytes), day(model.last_used_at));
-    let mut row = format!("{:<width$} {size:>8}  {day:<12} {}\n", model.reference, facts.join(" · "));
+    let mut row = format!(
+        "{:<width$} {size:>8}  {day:<12} {}\n",
+        model.reference,
+        facts.join(" · ")
+    );
     if let Some(problem) = &model.vision_problem {
         row.push_str(&format!(
             "{:<width$} {:>8}  its vision part cannot be read, so it takes text alone: {problem}\n",

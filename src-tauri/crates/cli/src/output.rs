@@ -47,7 +47,9 @@ fn of_system(error: &io::Error) -> String {
 fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |said, part| said + part.split_once(')').map_or(part, |(_, after)| after))
+    parts.fold(first, |said, part| {
+        said + part.split_once(')').map_or(part, |(_, after)| after)
+    })
 }
 
 /// Says what keeps nothing from going on.
@@ -95,7 +97,11 @@ impl Answer {
     pub fn lines(&mut self, event: &EngineEvent, now: Instant) -> Vec<Value> {
         match event {
             EngineEvent::Progress { stage, done, total } => {
-                if done < total && self.progress.is_some_and(|last| now.duration_since(last) < PROGRESS_INTERVAL) {
+                if done < total
+                    && self
+                        .progress
+                        .is_some_and(|last| now.duration_since(last) < PROGRESS_INTERVAL)
+                {
                     return Vec::new();
                 }
                 self.progress = Some(now);
@@ -156,7 +162,9 @@ fn content_line(content: &Content) -> Option<Value> {
     match content {
         Content::Thinking { text } => Some(json!({"type": "thinking", "text": text})),
         Content::Text { text } => Some(json!({"type": "text", "text": text})),
-        Content::ToolCall { call } => Some(json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments})),
+        Content::ToolCall { call } => {
+            Some(json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}))
+        }
         Content::Data { .. } | Content::Image { .. } | Content::File { .. } => None,
     }
 }

@@ -12,24 +12,43 @@ use serde::de::DeserializeOwned;
 ///
 /// # Errors
 /// When there is no Python for it, or the script fails or prints something else.
-pub fn measure<T: DeserializeOwned>(script: &Path, model: &FolderSource, preload: Option<&OsStr>, arguments: &[String]) -> Result<T> {
-    let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
+pub fn measure<T: DeserializeOwned>(
+    script: &Path,
+    model: &FolderSource,
+    preload: Option<&OsStr>,
+    arguments: &[String],
+) -> Result<T> {
+    let python = std::env::var_os("PONDER_ORACLE_PYTHON")
+        .context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let mut command = Command::new(python);
     // The peer finds an MLX of its own; ours must not come first there.
-    command.env_remove("LD_LIBRARY_PATH").arg(script).arg("--model").arg(&model.path);
+    command
+        .env_remove("LD_LIBRARY_PATH")
+        .arg(script)
+        .arg("--model")
+        .arg(&model.path);
     if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
         command.env("LD_LIBRARY_PATH", path);
     }
     if let Some(library) = preload {
         command.env("LD_PRELOAD", library);
     }
-    let output = command.args(arguments).output().context("the peer could not be started")?;
+    let output = command
+        .args(arguments)
+        .output()
+        .context("the peer could not be started")?;
     if !output.status.success() {
         bail!(
             "the peer failed: {}",
-            String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given")
+            String::from_utf8_lossy(&output.stderr)
+                .lines()
+                .last()
+                .unwrap_or("no reason given")
         );
     }
-    let line = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
+    let line = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .rfind(|line| !line.is_empty());
     serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
 }

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use checkpoint::{ImagePlan, ImageProcessor};
 use clap::{Args, ValueEnum};
-use protocol::openai::InvalidParam;
-use protocol::{Content, Engine, Error, ErrorCode, ImageBytes, ImageDetail, Message, ModelKind, ModelSource, Request, Role};
+use openai_wire::InvalidParam;
+use protocol::{
+    Content, Engine, Error, ErrorCode, ImageBytes, ImageDetail, Message, ModelKind, ModelSource, Request, Role,
+};
 
 use crate::app;
 
@@ -153,12 +155,17 @@ impl Pictures {
     /// # Errors
     /// When the model does not see, or its files do not say how.
     pub fn plans(messages: &[Message], folder: &Path, detail: ImageDetail) -> Result<Vec<ImagePlan>> {
-        let sizes = messages.iter().flat_map(|message| &message.content).filter_map(|part| match part {
-            Content::Image { width, height, .. } => Some((*width, *height)),
-            Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. } | Content::File { .. } => {
-                None
-            }
-        });
+        let sizes = messages
+            .iter()
+            .flat_map(|message| &message.content)
+            .filter_map(|part| match part {
+                Content::Image { width, height, .. } => Some((*width, *height)),
+                Content::Text { .. }
+                | Content::Thinking { .. }
+                | Content::ToolCall { .. }
+                | Content::Data { .. }
+                | Content::File { .. } => None,
+            });
         let sizes: Vec<(u32, u32)> = sizes.collect();
         if sizes.is_empty() {
             return Ok(Vec::new());
@@ -166,7 +173,8 @@ impl Pictures {
         let config = std::fs::read(folder.join("config.json")).context("config.json cannot be read")?;
         let config = serde_json::from_slice(&config).context("config.json is not JSON")?;
         let processor = ImageProcessor::read(folder, &config)?;
-        let processor = processor.ok_or_else(|| Error::new(ErrorCode::PictureNotSeen, "this model has no way to be shown pictures"))?;
+        let processor = processor
+            .ok_or_else(|| Error::new(ErrorCode::PictureNotSeen, "this model has no way to be shown pictures"))?;
         Ok(sizes
             .into_iter()
             .map(|(width, height)| processor.plan(width, height, detail))
@@ -219,5 +227,9 @@ pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
         false => format!("models on this computer that can: {}", seeing.join(", ")),
     };
     let model = ModelSource::reference(&request.model);
-    Err(Error::new(ErrorCode::PictureNotSeen, format!("{model} cannot see pictures{because}; {advice}")).into())
+    Err(Error::new(
+        ErrorCode::PictureNotSeen,
+        format!("{model} cannot see pictures{because}; {advice}"),
+    )
+    .into())
 }

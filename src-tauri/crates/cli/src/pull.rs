@@ -5,11 +5,12 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use api::{Download, DownloadState};
 use clap::Args;
-use hub::address::ModelAddress;
+use hub::huggingface::address::ModelAddress;
 use hub::TransferLimits;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use protocol::{Download, DownloadState, ErrorCode};
+use protocol::ErrorCode;
 use serde_json::json;
 
 use crate::{app, output};
@@ -72,7 +73,11 @@ pub async fn run(args: PullArgs) -> Result<()> {
         }
     }
     reporter.clear();
-    let reference = if revision == "main" { id } else { format!("{id}@{revision}") };
+    let reference = if revision == "main" {
+        id
+    } else {
+        format!("{id}@{revision}")
+    };
     let model = hub.folder().find(&reference).map_err(protocol::Error::from)?;
     if args.json {
         let path = model.path.display().to_string();
@@ -213,7 +218,11 @@ fn bar() -> ProgressBar {
 
 /// A download in a line.
 fn line(download: &Download) -> String {
-    let reason = download.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+    let reason = download
+        .error
+        .as_ref()
+        .map(|error| error.message.as_str())
+        .unwrap_or_default();
     let amount = || format!("{} of {}", size(download.done), size(download.total));
     match download.state {
         DownloadState::Queued => "waits for its turn".into(),
@@ -228,7 +237,11 @@ fn line(download: &Download) -> String {
                 .seconds_left
                 .map(|seconds| format!(", {} left", time(seconds)))
                 .unwrap_or_default();
-            format!("{}, {}/s{left}", amount(), size(download.bytes_per_second.max(0.0) as u64))
+            format!(
+                "{}, {}/s{left}",
+                amount(),
+                size(download.bytes_per_second.max(0.0) as u64)
+            )
         }
     }
 }
@@ -275,12 +288,19 @@ mod tests {
             ("https://huggingface.co/owner/model", None, "main"),
             ("https://huggingface.co/owner/model/tree/v1", None, "v1"),
             ("https://huggingface.co/owner/model/tree/v1", Some("v1"), "v1"),
-            ("https://huggingface.co/owner/model/blob/main/config.json", Some("v1"), "v1"),
+            (
+                "https://huggingface.co/owner/model/blob/main/config.json",
+                Some("v1"),
+                "v1",
+            ),
         ] {
             let named = asked(text, revision).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(named, ("owner/model".into(), expected.into()), "{text}");
         }
-        assert_eq!(asked("gpt2", None).expect("an old name"), ("gpt2".into(), "main".into()));
+        assert_eq!(
+            asked("gpt2", None).expect("an old name"),
+            ("gpt2".into(), "main".into())
+        );
         for (text, named) in [
             ("https://huggingface.co/owner", "owner/NAME"),
             ("https://huggingface.co/datasets/owner/name", "data set"),

@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Result;
+use api::ModelShelf;
 use clap::Args;
 use engine_socket::EngineSocket;
-use protocol::{FolderSource, LoadEvent, LocalEngine, ModelShelf};
+use protocol::{FolderSource, LoadEvent, LocalEngine};
 use serde_json::json;
 use server::{KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
 use tokio::signal::unix::{signal, SignalKind};
@@ -49,7 +50,9 @@ pub struct ServeArgs {
 fn host(text: &str) -> std::result::Result<IpAddr, String> {
     match text {
         "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
-        other => other.parse().map_err(|_| "it is an address such as 127.0.0.1 or ::1".to_owned()),
+        other => other
+            .parse()
+            .map_err(|_| "it is an address such as 127.0.0.1 or ::1".to_owned()),
     }
 }
 
@@ -78,7 +81,11 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         output::warn(&error.to_string());
         None
     });
-    let model = args.model.as_deref().map(|reference| models.find(reference)).transpose();
+    let model = args
+        .model
+        .as_deref()
+        .map(|reference| models.find(reference))
+        .transpose();
     let model = model.map_err(protocol::Error::from)?;
     let config = ServerConfig {
         address: SocketAddr::new(args.host, args.port),
@@ -93,7 +100,9 @@ pub async fn run(args: ServeArgs) -> Result<()> {
     // Signals are caught before anybody can know that it listens.
     let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let shelf: Arc<dyn ModelShelf> = Arc::new(models);
-    let server = Server::start(config, engine.clone(), shelf).await.map_err(protocol::Error::from)?;
+    let server = Server::start(config, engine.clone(), shelf)
+        .await
+        .map_err(protocol::Error::from)?;
     let address = server.address();
     if args.json {
         output::line(&json!({"type": "listening", "address": address.to_string(), "port": address.port()}))?;
@@ -113,7 +122,9 @@ pub async fn run(args: ServeArgs) -> Result<()> {
 
 /// Loads the model, if there is one; ends only if that fails.
 async fn load(engine: &dyn LocalEngine, model: Option<FolderSource>) -> Result<()> {
-    let Some(model) = model else { return std::future::pending().await };
+    let Some(model) = model else {
+        return std::future::pending().await;
+    };
     let mut events = engine.load(model);
     while let Some(event) = events.recv().await {
         if let LoadEvent::Failed(error) = event {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Context, Result};
 use engine::MlxEngine;
 use protocol::{
-    Content, Done, Engine, EngineEvent, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Stage, Thinking,
+    Content, Done, Engine, EngineEvent, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Stage,
+    Thinking,
 };
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -135,7 +136,8 @@ async fn ask(engine: &MlxEngine, request: Request) -> Result<(Turn, Message)> {
 }
 
 fn ask_peer(script: &Path, model: &FolderSource, chat: &[Message]) -> Result<Peer> {
-    let python = std::env::var_os("PONDER_ORACLE_PYTHON").context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
+    let python = std::env::var_os("PONDER_ORACLE_PYTHON")
+        .context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let messages: Vec<Value> = chat
         .iter()
         .map(|message| match message.role {
@@ -159,7 +161,10 @@ fn ask_peer(script: &Path, model: &FolderSource, chat: &[Message]) -> Result<Pee
     let ran = ran.context("the peer could not be started")?;
     if !ran.status.success() {
         let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
-        bail!("the peer failed: {}", errors.lines().last().unwrap_or("no reason given"));
+        bail!(
+            "the peer failed: {}",
+            errors.lines().last().unwrap_or("no reason given")
+        );
     }
     serde_json::from_slice(&ran.stdout).context("the peer printed something else than its turns")
 }
@@ -211,7 +216,10 @@ fn print(model: &FolderSource, ahead: &[Turn], alone: &[Turn], peer: Option<&Pee
             .count()
     });
     if let Some(same) = same {
-        table.push_str(&format!("answers that are the same as mlx-lm's: {same} of {}\n", ahead.len()));
+        table.push_str(&format!(
+            "answers that are the same as mlx-lm's: {same} of {}\n",
+            ahead.len()
+        ));
     }
     let alike = ahead.iter().zip(alone).filter(|(a, b)| a.text == b.text).count();
     table.push_str(&format!(

@@ -7,7 +7,9 @@ use std::time::Instant;
 use anyhow::{bail, Context, Result};
 use engine::MlxEngine;
 use prompt::{ChatProcessor, RenderRequest};
-use protocol::{Engine, EngineEvent, FolderSource, ImageBytes, ImageDetail, LocalEngine, Message, Request, Role, Sampling, Thinking};
+use protocol::{
+    Engine, EngineEvent, FolderSource, ImageBytes, ImageDetail, LocalEngine, Message, Request, Role, Sampling, Thinking,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 
@@ -120,7 +122,14 @@ fn picture((width, height): (u32, u32), number: u64) -> Result<ImageBytes> {
                 .wrapping_add(1_442_695_040_888_963_407);
             let grain = (noise >> 61) as u32;
             let block = ((x / 97 + y / 61) as u64 * (number + 3) % 5 * 40) as u32;
-            rgb.extend([x * 160 / width + grain, y * 160 / height + block / 2 + grain, block + grain].map(|value| value as u8));
+            rgb.extend(
+                [
+                    x * 160 / width + grain,
+                    y * 160 / height + block / 2 + grain,
+                    block + grain,
+                ]
+                .map(|value| value as u8),
+            );
         }
     }
     let picture = media::Picture {
@@ -135,12 +144,19 @@ fn picture((width, height): (u32, u32), number: u64) -> Result<ImageBytes> {
 
 /// So many words that the tokenizers of shapes know.
 fn words(count: usize, from: usize) -> String {
-    let words: Vec<String> = (from..from + count).map(|word| format!("word{}", 20 + word % 1000)).collect();
+    let words: Vec<String> = (from..from + count)
+        .map(|word| format!("word{}", 20 + word % 1000))
+        .collect();
     words.join(" ")
 }
 
 /// The conversation before the first or the second answer.
-fn conversation(run: &VisionRun<'_>, pictures: &mut Pictures, bytes: &ImageBytes, second: bool) -> Result<Vec<Message>> {
+fn conversation(
+    run: &VisionRun<'_>,
+    pictures: &mut Pictures,
+    bytes: &ImageBytes,
+    second: bool,
+) -> Result<Vec<Message>> {
     let mut question = Message::text(Role::User, words(run.words, 0));
     question.content.insert(0, pictures.add(bytes.clone(), "")?);
     let mut messages = vec![question];
@@ -177,7 +193,13 @@ fn chat(model: &FolderSource, folder: &Path, run: &VisionRun<'_>, number: u64) -
 }
 
 /// Both questions about each picture.
-async fn measure(engine: &MlxEngine, model: &FolderSource, run: &VisionRun<'_>, chats: &[Chat], versions: &str) -> Result<Figures> {
+async fn measure(
+    engine: &MlxEngine,
+    model: &FolderSource,
+    run: &VisionRun<'_>,
+    chats: &[Chat],
+    versions: &str,
+) -> Result<Figures> {
     let mut figures = Figures {
         first_token_ms: Vec::new(),
         second_question_ms: Vec::new(),
@@ -201,7 +223,13 @@ async fn measure(engine: &MlxEngine, model: &FolderSource, run: &VisionRun<'_>, 
 }
 
 /// Milliseconds from a picture's file to the first token.
-async fn first_token(engine: &MlxEngine, model: &FolderSource, run: &VisionRun<'_>, chat: &Chat, second: bool) -> Result<f64> {
+async fn first_token(
+    engine: &MlxEngine,
+    model: &FolderSource,
+    run: &VisionRun<'_>,
+    chat: &Chat,
+    second: bool,
+) -> Result<f64> {
     let start = Instant::now();
     let mut pictures = Pictures::default();
     let messages = conversation(run, &mut pictures, &chat.bytes, second)?;
@@ -262,14 +290,18 @@ fn report(model: &FolderSource, run: &VisionRun<'_>, chat: &Chat, ours: &Figures
     type Figure = fn(&Figures) -> f64;
     let rows: [(&str, &str, Figure); 3] = [
         ("first_token_ms", "first token, ms", |run| run.first_token_ms[0]),
-        ("second_question_ms", "second question, ms", |run| run.second_question_ms[0]),
+        ("second_question_ms", "second question, ms", |run| {
+            run.second_question_ms[0]
+        }),
         ("peak_megabytes", "peak memory, MB", |run| run.peak_bytes / 1e6),
     ];
     let (width, height) = run.picture;
     if run.json {
         let told = |figures: &Figures| -> Value {
-            let mut told: serde_json::Map<String, Value> =
-                rows.iter().map(|(name, _, of)| ((*name).to_owned(), of(figures).into())).collect();
+            let mut told: serde_json::Map<String, Value> = rows
+                .iter()
+                .map(|(name, _, of)| ((*name).to_owned(), of(figures).into()))
+                .collect();
             told.insert("versions".into(), figures.versions.clone().into());
             told.into()
         };

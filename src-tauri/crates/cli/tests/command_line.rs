@@ -54,7 +54,10 @@ fn an_answer_follows_a_schema() {
     let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false});
     fs::write(&file, schema.to_string()).expect("written");
     for thinking in ["on", "off"] {
-        let events = ask(home.path(), &["--thinking", thinking, "--schema", path, "What is 347 + 589?"]);
+        let events = ask(
+            home.path(),
+            &["--thinking", thinking, "--schema", path, "What is 347 + 589?"],
+        );
         let answer: Value = serde_json::from_str(&joined(&events, "text")).expect("JSON");
         assert!(
             answer["sum"].is_i64() && answer.as_object().expect("an object").len() == 1,
@@ -64,7 +67,10 @@ fn an_answer_follows_a_schema() {
     }
     fs::write(&file, r#"{"type": "array", "uniqueItems": true}"#).expect("written");
     let refused = run(home.path(), &["ask", "--json", "--schema", path, "Hi"]);
-    assert!(String::from_utf8_lossy(&refused.stdout).contains("uniqueItems"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stdout).contains("uniqueItems"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -74,7 +80,10 @@ fn a_tool_is_called_and_its_answer_becomes_a_sentence() {
     fs::write(&tools, WEATHER).expect("written");
     let tools = tools.to_str().expect("text");
     let events = ask(home.path(), &["--tools", tools, "What is the weather in Oslo?"]);
-    let call = events.iter().find(|event| event["type"] == "tool_call").expect("a call");
+    let call = events
+        .iter()
+        .find(|event| event["type"] == "tool_call")
+        .expect("a call");
     assert_eq!(
         (&call["name"], &call["arguments"]),
         (&json!("get_weather"), &json!({"city": "Oslo"}))
@@ -87,7 +96,10 @@ fn a_tool_is_called_and_its_answer_becomes_a_sentence() {
         {"role": "tool", "tool_call_id": call["id"], "content": {"condition": "sunny", "temperature": 12}},
     ]);
     fs::write(&messages, conversation.to_string()).expect("written");
-    let events = ask(home.path(), &["--tools", tools, "--messages", messages.to_str().expect("text")]);
+    let events = ask(
+        home.path(),
+        &["--tools", tools, "--messages", messages.to_str().expect("text")],
+    );
     let sentence = joined(&events, "text");
     assert_eq!(sentence, "It is sunny in Oslo, with 12 degrees.");
     assert_eq!(last(&events)["stop"], "stop");
@@ -167,7 +179,10 @@ fn a_template_renders_by_itself() {
         render(&["--context", &context, "--tools", &tools, "--no-generation-prompt"]),
         "<s>robot:1.0;1False"
     );
-    assert_eq!(render(&["--context", &context, "--thinking", "on"]), "<s>robot:1.0;none>True");
+    assert_eq!(
+        render(&["--context", &context, "--thinking", "on"]),
+        "<s>robot:1.0;none>True"
+    );
 }
 
 #[test]
@@ -229,13 +244,17 @@ fn what_a_model_wrote_is_split_by_format_and_by_model() {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     };
     let harmony = "<|channel|>analysis<|message|>T<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>";
-    let read = json!({"thinking": "T", "text": "", "tool_calls": [{"name": "f", "arguments": {"a": 1}}], "notices": []});
+    let read =
+        json!({"thinking": "T", "text": "", "tool_calls": [{"name": "f", "arguments": {"a": 1}}], "notices": []});
     for chunk in ["1", "7", "1000"] {
         assert_eq!(split(&["--format", "harmony", "--chunk", chunk], harmony), read);
     }
     let opened = split(&["--model", "pebble", "--opened"], "T<channel|>1 <");
     assert_eq!((&opened["thinking"], &opened["text"]), (&json!("T"), &json!("1 <")));
-    let off = split(&["--model", "pebble", "--thinking", "off"], "<|channel>thought\nT<channel|>A");
+    let off = split(
+        &["--model", "pebble", "--thinking", "off"],
+        "<|channel>thought\nT<channel|>A",
+    );
     assert_eq!((&off["thinking"], &off["text"]), (&json!(""), &json!("A")));
     assert_eq!(off["notices"][0]["code"], "thought_while_off");
     assert_eq!(split(&["--format", "none"], "x")["code"], "failed");
@@ -244,14 +263,20 @@ fn what_a_model_wrote_is_split_by_format_and_by_model() {
 #[test]
 fn logits_can_be_read_for_every_position() {
     let home = tempfile::tempdir().expect("a folder");
-    let all = run_json(home.path(), &["logits", "--model", "pebble", "--tokens", "2,105,200", "--all"]);
+    let all = run_json(
+        home.path(),
+        &["logits", "--model", "pebble", "--tokens", "2,105,200", "--all"],
+    );
     let last = run_json(
         home.path(),
         &["logits", "--model", "pebble", "--tokens", "2,105,200", "--chunk", "1"],
     );
     let rows = all[0]["logits"].as_array().expect("rows");
     assert_eq!((rows.len(), rows[0].as_array().expect("a row").len()), (3, 4096));
-    let (one, other) = (rows[2].as_array().expect("a row"), last[0]["logits"].as_array().expect("a row"));
+    let (one, other) = (
+        rows[2].as_array().expect("a row"),
+        last[0]["logits"].as_array().expect("a row"),
+    );
     assert!(one
         .iter()
         .zip(other)
@@ -273,7 +298,10 @@ fn the_conversation_in_the_terminal_is_kept() {
         .expect("it reads");
     let output = chat.wait_with_output().expect("it ends");
     assert!(output.status.success());
-    assert!(String::from_utf8_lossy(&output.stdout).contains("Your name is Yara."), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("Your name is Yara."),
+        "{output:?}"
+    );
 
     let chats = run_json(home.path(), &["history", "--json"]);
     let id = chats[0]["chats"][0]["id"].as_str().expect("one chat").to_owned();
@@ -306,7 +334,10 @@ fn a_folder_named_in_the_terminal_is_found_from_anywhere() {
     let exported = run_json(home.path(), &["history", "export", "--format", "json", id]);
     let answers = exported[0]["messages"].as_array().expect("a list");
     assert_eq!(
-        answers.iter().filter(|answer| answer["finish_reason"] == "stop").count(),
+        answers
+            .iter()
+            .filter(|answer| answer["finish_reason"] == "stop")
+            .count(),
         2,
         "{answers:?}"
     );
@@ -317,7 +348,10 @@ fn what_keeps_nothing_needs_no_history_where_a_model_is_named() {
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join("history.sqlite"), "no database ".repeat(1000)).expect("written");
     assert!(!run(home.path(), &["history"]).status.success());
-    let events = ask(home.path(), &["--model", "pebble", "--thinking", "off", "What is 2 + 3?"]);
+    let events = ask(
+        home.path(),
+        &["--model", "pebble", "--thinking", "off", "What is 2 + 3?"],
+    );
     assert_eq!(last(&events)["stop"], "stop");
     assert_eq!(run_json(home.path(), &["stops", "--model", "pebble"]).len(), 1);
 }
@@ -327,14 +361,20 @@ fn settings_of_a_chat_that_goes_on_are_not_silently_ignored() {
     let home = tempfile::tempdir().expect("a folder");
     let output = run(home.path(), &["chat", "--chat", "an-id", "--temperature", "0"]);
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--temperature"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--temperature"),
+        "{output:?}"
+    );
 }
 
 #[test]
 fn errors_are_one_line_and_a_code() {
     let home = tempfile::tempdir().expect("a folder");
     for (args, code) in [
-        (vec!["ask", "--json", "--model", "no/such-model", "Hi"], "model_not_found"),
+        (
+            vec!["ask", "--json", "--model", "no/such-model", "Hi"],
+            "model_not_found",
+        ),
         (vec!["ask", "--json", "--temperature", "-1", "Hi"], "bad_request"),
         (vec!["ask", "--json", "--system", "Be brief."], "bad_request"),
         (vec!["ask", "--json", " \n"], "bad_request"),
@@ -343,9 +383,18 @@ fn errors_are_one_line_and_a_code() {
     ] {
         let output = run(home.path(), &args);
         assert!(!output.status.success(), "{args:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr).trim_end().lines().count(), 1, "{output:?}");
-        let line: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{args:?} printed {output:?}"));
-        assert_eq!((&line["type"], &line["code"]), (&json!("error"), &json!(code)), "{args:?}: {line}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr).trim_end().lines().count(),
+            1,
+            "{output:?}"
+        );
+        let line: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{args:?} printed {output:?}"));
+        assert_eq!(
+            (&line["type"], &line["code"]),
+            (&json!("error"), &json!(code)),
+            "{args:?}: {line}"
+        );
     }
 }
 
@@ -355,7 +404,10 @@ fn a_prompt_that_does_not_fit_is_refused_with_figures() {
     let long = "word ".repeat(6000);
     let file = home.path().join("messages.json");
     fs::write(&file, json!([{"role": "user", "content": long}]).to_string()).expect("written");
-    let output = run(home.path(), &["ask", "--json", "--messages", file.to_str().expect("text")]);
+    let output = run(
+        home.path(),
+        &["ask", "--json", "--messages", file.to_str().expect("text")],
+    );
     let line: Value = serde_json::from_slice(
         output
             .stdout

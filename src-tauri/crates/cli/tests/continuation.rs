@@ -13,7 +13,16 @@ use serde_json::{json, Value};
 const SUM: &str = "What is 347 + 589?";
 
 fn command(home: &Path, args: &[&str]) -> Command {
-    let asked = ["ask", "--json", "--model", "pebble", "--temperature", "0", "--thinking", "on"];
+    let asked = [
+        "ask",
+        "--json",
+        "--model",
+        "pebble",
+        "--temperature",
+        "0",
+        "--thinking",
+        "on",
+    ];
     ponder::command(home, &[&asked, args].concat())
 }
 
@@ -70,7 +79,11 @@ fn an_answer_goes_on_from_each_form_of_it() {
     let (thought, text, _) = said(&ask(home.path(), &["--continue", path, SUM]).1);
     assert_eq!((thought, text), (whole.0.clone(), whole.1.clone()));
     // Another model's.
-    fs::write(&prefix, json!({"tokens": [300], "model_revision": "another"}).to_string()).expect("written");
+    fs::write(
+        &prefix,
+        json!({"tokens": [300], "model_revision": "another"}).to_string(),
+    )
+    .expect("written");
     let (output, lines) = ask(home.path(), &["--continue", path, SUM]);
     assert!(!output.status.success());
     assert_eq!(lines.last().expect("a line")["code"], "bad_request");
@@ -100,7 +113,10 @@ fn ctrl_c_ends_the_answer_with_an_exit_code_and_it_can_be_continued() {
         }
     }
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    let lines: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     assert_eq!(lines.last().expect("a line")["stop"], "cancelled");
     let prefix = home.path().join("prefix.json");
     fs::write(&prefix, printed).expect("written");

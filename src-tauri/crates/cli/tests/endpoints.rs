@@ -38,7 +38,10 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
         ("safe", "https://192.0.2.1/v1", "sk-safe", false),
     ] {
         let key_of = format!("PONDER_KEY_{}", name.to_uppercase());
-        let added = command(home, &["endpoints", "add", name, url]).env(key_of, key).output().unwrap();
+        let added = command(home, &["endpoints", "add", name, url])
+            .env(key_of, key)
+            .output()
+            .unwrap();
         assert!(text(&added).contains("leaves this computer"), "{added:?}");
         let errors = String::from_utf8_lossy(&added.stderr);
         assert_eq!(errors.contains("can read its key"), warned, "{name}: {errors}");
@@ -81,9 +84,21 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
     let offline = |model: &str| {
         let mut asked = command(
             home,
-            &["ask", "--json", "--thinking", "off", "--model", model, "What is 347 + 589?"],
+            &[
+                "ask",
+                "--json",
+                "--thinking",
+                "off",
+                "--model",
+                model,
+                "What is 347 + 589?",
+            ],
         );
-        asked.env("PONDER_KEY_LAB", "sk-right").env("HF_HUB_OFFLINE", "1").output().unwrap()
+        asked
+            .env("PONDER_KEY_LAB", "sk-right")
+            .env("HF_HUB_OFFLINE", "1")
+            .output()
+            .unwrap()
     };
     assert!(said(&offline(&model)).contains("936"));
     assert_eq!(end(&offline("endpoint:far/model"))["code"], "offline");
@@ -93,7 +108,12 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
         .env("HF_HUB_OFFLINE", "1")
         .output()
         .unwrap();
-    let row = |beginning: &str| text(&listed).lines().find(|line| line.starts_with(beginning)).map(str::to_owned);
+    let row = |beginning: &str| {
+        text(&listed)
+            .lines()
+            .find(|line| line.starts_with(beginning))
+            .map(str::to_owned)
+    };
     assert!(row(&model).unwrap().contains("on this computer"), "{listed:?}");
     assert!(row("endpoint:far").unwrap().contains("does not answer"), "{listed:?}");
 

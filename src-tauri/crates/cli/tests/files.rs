@@ -18,7 +18,16 @@ fn file(home: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
 
 /// Arguments of `ponder ask` about documents.
 fn about<'a>(files: &[&'a Path], more: &[&'a str]) -> Vec<&'a str> {
-    let mut arguments = vec!["ask", "--json", "--thinking", "off", "--temperature", "0", "--max-tokens", "8"];
+    let mut arguments = vec![
+        "ask",
+        "--json",
+        "--thinking",
+        "off",
+        "--temperature",
+        "0",
+        "--max-tokens",
+        "8",
+    ];
     for file in files {
         arguments.extend(["--file", file.to_str().expect("text")]);
     }
@@ -36,7 +45,10 @@ fn refused(home: &Path, arguments: &[&str]) -> String {
     let output = run(home, arguments);
     assert!(!output.status.success());
     let events = lines(&output);
-    let said = events.last().map(|event| event["message"].to_string()).unwrap_or_default();
+    let said = events
+        .last()
+        .map(|event| event["message"].to_string())
+        .unwrap_or_default();
     said + &String::from_utf8_lossy(&output.stderr)
 }
 

@@ -33,16 +33,20 @@ fn refusal(output: &Output) -> String {
 fn chats_are_taken_once() {
     let home = tempfile::tempdir().expect("a folder");
     // As Claude exports chats.
-    let said =
-        |id: &str, sender: &str, text: &str| json!({"uuid": id, "sender": sender, "text": text, "created_at": "2026-03-01T10:00:00Z"});
+    let said = |id: &str, sender: &str, text: &str| json!({"uuid": id, "sender": sender, "text": text, "created_at": "2026-03-01T10:00:00Z"});
     let chats = json!([{"uuid": "tea", "name": "Tea", "created_at": "2026-03-01T10:00:00Z", "updated_at": "2026-03-01T10:00:00Z",
         "chat_messages": [said("a", "human", "How hot should it be?"), said("b", "assistant", "Eighty degrees.")]}]);
     let path = file(home.path(), "conversations.json", chats.to_string());
     let path = path.to_str().expect("text");
-    let taken =
-        |chats: usize, messages: usize, already_here: usize| json!({"chats": chats, "messages": messages, "already_here": already_here});
-    assert_eq!(run_json(home.path(), &["history", "import", "--json", path]), [taken(1, 2, 0)]);
-    assert_eq!(run_json(home.path(), &["history", "import", "--json", path]), [taken(0, 0, 1)]);
+    let taken = |chats: usize, messages: usize, already_here: usize| json!({"chats": chats, "messages": messages, "already_here": already_here});
+    assert_eq!(
+        run_json(home.path(), &["history", "import", "--json", path]),
+        [taken(1, 2, 0)]
+    );
+    assert_eq!(
+        run_json(home.path(), &["history", "import", "--json", path]),
+        [taken(0, 0, 1)]
+    );
     let listed = run_json(home.path(), &["history", "--json"]);
     assert_eq!(listed[0]["chats"][0]["title"], "Tea");
 }
@@ -65,14 +69,20 @@ fn what_holds_no_chats_is_refused_in_words() {
             file(home, "garbage", garbage),
             "it is neither JSON nor a ZIP archive. Nothing was changed",
         ),
-        (file(home, "empty.json", ""), "there is nothing in it. Nothing was changed"),
+        (
+            file(home, "empty.json", ""),
+            "there is nothing in it. Nothing was changed",
+        ),
         (file(home, "cut.json", "[{\"uuid\": \"tea\", "), "it is no JSON"),
         (
             file(home, "other.json", "{\"a\": 1}"),
             "it is no export of Ponder, ChatGPT, Claude or LM Studio",
         ),
         (folder, "a folder cannot be read: it is a folder"),
-        (home.join("missing.json"), "missing.json cannot be read: there is no such file"),
+        (
+            home.join("missing.json"),
+            "missing.json cannot be read: there is no such file",
+        ),
         (long, "long.json is longer than 1 GB"),
     ] {
         let said = refusal(&import(home, &path));

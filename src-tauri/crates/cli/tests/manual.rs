@@ -21,9 +21,16 @@ fn bash_offers(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
         words.len() - 1,
     );
-    let output = Command::new("bash").args(["-c", &script]).output().expect("bash starts");
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .output()
+        .expect("bash starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+    String::from_utf8(output.stdout)
+        .expect("text")
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -42,7 +49,10 @@ fn zsh_and_fish_read_their_completions() {
     let home = tempfile::tempdir().expect("a folder");
     for shell in ["zsh", "fish"] {
         let script = completions(shell);
-        assert!(script.contains("thinking-budget") && script.contains("history"), "{shell}");
+        assert!(
+            script.contains("thinking-budget") && script.contains("history"),
+            "{shell}"
+        );
         let file = home.path().join(shell);
         std::fs::write(&file, &script).expect("written");
         match Command::new(shell).arg("-n").arg(&file).output() {
@@ -74,7 +84,11 @@ fn the_manual_has_a_page_for_every_command_that_is_shown() {
         assert!(page.contains(".TH ponder-"), "{page}");
     }
     let all = std::fs::read_dir(&pages).expect("listed").count();
-    assert_eq!(all, shown.len() + 1, "a page for `ponder` itself, and none for what is hidden");
+    assert_eq!(
+        all,
+        shown.len() + 1,
+        "a page for `ponder` itself, and none for what is hidden"
+    );
     let first = std::fs::read_to_string(pages.join("ponder.1")).expect("a page");
     assert!(first.contains("Talk to language models on this computer"), "{first}");
     match Command::new("man")

@@ -26,8 +26,15 @@ fn every_family_gives_logits_and_answers() {
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/families.py");
             let seed = std::env::var("PONDER_SEED").unwrap_or_else(|_| "20261121".into());
             let mut writer = Command::new(python);
-            writer.env_remove("LD_LIBRARY_PATH").arg(script).arg("--out").arg(folder.path());
-            let written = writer.args(["--seed", &seed, "--folders"]).output().expect("the writer starts");
+            writer
+                .env_remove("LD_LIBRARY_PATH")
+                .arg(script)
+                .arg("--out")
+                .arg(folder.path());
+            let written = writer
+                .args(["--seed", &seed, "--folders"])
+                .output()
+                .expect("the writer starts");
             assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
             folder.path().to_owned()
         }
@@ -37,7 +44,11 @@ fn every_family_gives_logits_and_answers() {
     let table = std::fs::read_to_string(models.join("table.json")).expect("a table");
     let table: Value = serde_json::from_str(&table).expect("JSON");
     // Each is asked in four processes; the engine's own tests go through all of them every time.
-    let every = if std::env::var_os("PONDER_FULL").is_some() { 1 } else { 6 };
+    let every = if std::env::var_os("PONDER_FULL").is_some() {
+        1
+    } else {
+        6
+    };
     let all = table["variants"].as_array().expect("a list");
     let variants: Vec<&Value> = all.iter().step_by(every).collect();
     let mut tokens = 0;
@@ -49,7 +60,11 @@ fn every_family_gives_logits_and_answers() {
         let all = rows(&run_json(&home, &logits));
         assert_eq!((all.len(), all[0].len()), (5, 320), "{name}");
         let steps = rows(&run_json(&home, &[&logits[..], &["--chunk", "2"]].concat()));
-        let furthest = all.iter().flatten().zip(steps.iter().flatten()).map(|(a, b)| (a - b).abs());
+        let furthest = all
+            .iter()
+            .flatten()
+            .zip(steps.iter().flatten())
+            .map(|(a, b)| (a - b).abs());
         let furthest = furthest.fold(0.0, f64::max);
         assert!(furthest < 1e-2, "{name}: chunks differ by {furthest}");
         let packed = rows(&run_json(&home, &[&logits[..], &["--kv-bits", "8"]].concat()));

@@ -10,9 +10,9 @@ use serde_json::{json, Value};
 
 /// A PNG of one pixel.
 const PNG: [u8; 69] = [
-    0x89, 0x50, 0x4e, 0x47, 0xd, 0xa, 0x1a, 0xa, 0, 0, 0, 0xd, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0, 0x90, 0x77,
-    0x53, 0xde, 0, 0, 0, 0xc, 0x49, 0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3, 1, 1, 0, 0xf7, 3, 0x41, 0x43, 0, 0, 0,
-    0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+    0x89, 0x50, 0x4e, 0x47, 0xd, 0xa, 0x1a, 0xa, 0, 0, 0, 0xd, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0,
+    0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0xc, 0x49, 0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3, 1,
+    1, 0, 0xf7, 3, 0x41, 0x43, 0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
 ];
 
 /// The picture's file.
@@ -68,7 +68,15 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
     });
     fs::create_dir_all(repository.join("refs")).expect("made");
     fs::write(repository.join("refs/main"), commit).expect("written");
-    let asked = ["ask", "--json", "--model", text(&model), "--image", text(&picture), "What is it?"];
+    let asked = [
+        "ask",
+        "--json",
+        "--model",
+        text(&model),
+        "--image",
+        text(&picture),
+        "What is it?",
+    ];
     let output = ponder::run(home.path(), &asked);
     assert!(!output.status.success());
     let told = ponder::lines(&output).pop().expect("a line").to_string();
@@ -79,7 +87,9 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
 
     let table = ponder::text(&ponder::run(home.path(), &["models"]));
     assert!(
-        table.contains("its vision part cannot be read, so it takes text alone: config.json has an unusable `patch_size`"),
+        table.contains(
+            "its vision part cannot be read, so it takes text alone: config.json has an unusable `patch_size`"
+        ),
         "{table}"
     );
     let listed = ponder::run_json(home.path(), &["models", "--json"]);
@@ -101,12 +111,23 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
 fn a_model_that_does_not_see_is_not_asked() {
     let home = tempfile::tempdir().expect("a folder");
     let (model, picture) = (blind(home.path()), picture(home.path()));
-    let asked = ["ask", "--json", "--model", text(&model), "--image", text(&picture), "What is it?"];
+    let asked = [
+        "ask",
+        "--json",
+        "--model",
+        text(&model),
+        "--image",
+        text(&picture),
+        "What is it?",
+    ];
     let output = ponder::run(home.path(), &asked);
     assert!(!output.status.success());
     let error = ponder::lines(&output).pop().expect("a line");
     let told = error.to_string();
-    assert!(told.contains("picture_not_seen") && told.contains("cannot see pictures"), "{told}");
+    assert!(
+        told.contains("picture_not_seen") && told.contains("cannot see pictures"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -117,7 +138,10 @@ fn a_file_that_is_no_picture_is_named() {
     fs::write(&file, "these are words").expect("written");
     // The last one never ends.
     for file in [text(&file), "missing.png", "/dev/zero"] {
-        let output = ponder::run(home.path(), &["ask", "--model", text(&model), "--image", file, "What is it?"]);
+        let output = ponder::run(
+            home.path(),
+            &["ask", "--model", text(&model), "--image", file, "What is it?"],
+        );
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains(file) && !said.contains("os error"), "{said}");
@@ -136,11 +160,11 @@ fn seeing(home: &Path) -> PathBuf {
         .len();
     let mut config = read(&folder.join("tokenizer_config.json"));
     let added = |(id, content): (usize, &str)| (id.to_string(), json!({"content": content, "special": true}));
-    let tokens: serde_json::Map<String, Value> = (size..).zip(["<|image>", "<|image|>", "<image|>"]).map(added).collect();
+    let tokens: serde_json::Map<String, Value> =
+        (size..).zip(["<|image>", "<|image|>", "<image|>"]).map(added).collect();
     config["added_tokens_decoder"] = tokens.into();
     fs::write(folder.join("tokenizer_config.json"), config.to_string()).expect("written");
-    let processor =
-        json!({"image_processor_type": "Gemma4ImageProcessor", "patch_size": 16, "pooling_kernel_size": 3, "max_soft_tokens": 280});
+    let processor = json!({"image_processor_type": "Gemma4ImageProcessor", "patch_size": 16, "pooling_kernel_size": 3, "max_soft_tokens": 280});
     fs::write(folder.join("preprocessor_config.json"), processor.to_string()).expect("written");
     folder
 }
@@ -150,7 +174,11 @@ fn render_tells_how_many_tokens_a_picture_takes() {
     let home = tempfile::tempdir().expect("a folder");
     let (model, picture) = (seeing(home.path()), picture(home.path()));
     let messages = home.path().join("messages.json");
-    fs::write(&messages, json!([{"role": "user", "content": "What is <|image|>?"}]).to_string()).expect("written");
+    fs::write(
+        &messages,
+        json!([{"role": "user", "content": "What is <|image|>?"}]).to_string(),
+    )
+    .expect("written");
     let options = [
         "render",
         "--model",
@@ -165,11 +193,22 @@ fn render_tells_how_many_tokens_a_picture_takes() {
     let (tokens, after) = after.split_once('⟩').expect("its end");
     assert!(tokens.parse::<u32>().expect("a number") > 0, "{rendered}");
     // What somebody typed is text.
-    assert!(before.ends_with("user\n") && after.contains("What is <|image|>?"), "{rendered}");
+    assert!(
+        before.ends_with("user\n") && after.contains("What is <|image|>?"),
+        "{rendered}"
+    );
 
     let mut piped = ponder::command(
         home.path(),
-        &["render", "--model", text(&model), "--image", "-", "--messages", text(&messages)],
+        &[
+            "render",
+            "--model",
+            text(&model),
+            "--image",
+            "-",
+            "--messages",
+            text(&messages),
+        ],
     );
     let output = piped
         .stdin(Stdio::from(fs::File::open(&picture).expect("opened")))

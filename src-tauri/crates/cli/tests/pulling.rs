@@ -79,7 +79,10 @@ fn assert_whole(home: &Path, source: &Repository) {
         .flatten()
         .map(|entry| entry.file_name())
         .collect();
-    assert!(left.iter().all(|name| !name.to_string_lossy().contains('.')), "{left:?}");
+    assert!(
+        left.iter().all(|name| !name.to_string_lossy().contains('.')),
+        "{left:?}"
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ use std::thread;
 use engine::MlxEngine;
 use ponder::serving::{scripts, Serving};
 use protocol::{
-    Content, Engine, EngineEvent, FolderSource, ImageBytes, Message, ModelSource, Request, Role, Sampling, Thinking, TokenLogprobs,
+    Content, Engine, EngineEvent, FolderSource, ImageBytes, Message, ModelSource, Request, Role, Sampling, Thinking,
+    TokenLogprobs,
 };
 use serde_json::{json, Value};
 use tempfile::TempDir;
@@ -58,8 +59,13 @@ fn models() -> Option<Models> {
         None => {
             let folder = tempfile::tempdir().unwrap();
             let mut writer = Command::new(python);
-            writer.env_remove("LD_LIBRARY_PATH").arg(scripts().join("../oracle/vision.py"));
-            let written = writer.arg("--out").arg(folder.path()).args(["--only", &FAMILIES.join(",")]);
+            writer
+                .env_remove("LD_LIBRARY_PATH")
+                .arg(scripts().join("../oracle/vision.py"));
+            let written = writer
+                .arg("--out")
+                .arg(folder.path())
+                .args(["--only", &FAMILIES.join(",")]);
             let written = written.output().unwrap();
             assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
             (folder.path().to_owned(), Some(folder))
@@ -70,7 +76,9 @@ fn models() -> Option<Models> {
     let rows = table["rows"].as_array().unwrap().iter().filter_map(|row| {
         let (name, cases) = (row["name"].as_str().unwrap(), row["cases"].as_array().unwrap());
         let most = ["one", "two", "three"].into_iter();
-        let most = most.filter(|case| cases.iter().any(|written| written["case"] == *case)).count();
+        let most = most
+            .filter(|case| cases.iter().any(|written| written["case"] == *case))
+            .count();
         // Packed weights, other layouts and other sizes of a family have a mark in their names.
         let wanted = full || !name.contains('-');
         wanted.then(|| (name.to_owned(), most))
@@ -79,13 +87,23 @@ fn models() -> Option<Models> {
     for family in FAMILIES {
         assert!(rows.iter().any(|(name, _)| name == family), "{family} is missing");
     }
-    Some(Models { folder, _own: own, rows })
+    Some(Models {
+        folder,
+        _own: own,
+        rows,
+    })
 }
 
 /// A picture of stripes as a JPEG file.
 fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
     let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-    let stripes = |(x, y): (u32, u32)| [shade.wrapping_mul((1 + (x / 9) % 5 + (y / 7) % 3) as u8), shade, (x % 256) as u8];
+    let stripes = |(x, y): (u32, u32)| {
+        [
+            shade.wrapping_mul((1 + (x / 9) % 5 + (y / 7) % 3) as u8),
+            shade,
+            (x % 256) as u8,
+        ]
+    };
     let picture = media::Picture {
         width,
         height,
@@ -133,7 +151,10 @@ async fn engine_alone(engine: &MlxEngine, model: &Path, pictures: &[&ImageBytes]
         path: model.to_owned(),
         revision: None,
     };
-    assert!(engine.capabilities(&ModelSource::Folder(source.clone())).images, "{model:?}");
+    assert!(
+        engine.capabilities(&ModelSource::Folder(source.clone())).images,
+        "{model:?}"
+    );
     let mut job = engine.generate(Request {
         sampling: Sampling::greedy(),
         thinking: Some(Thinking::Off),
@@ -183,7 +204,10 @@ fn request(serving: &Serving, model: &str, pictures: &[&ImageBytes]) -> Answer {
     Answer {
         text: choice["message"]["content"].as_str().unwrap_or_default().to_owned(),
         tokens: Vec::new(),
-        logprobs: logprobs.iter().map(|token| token["logprob"].as_f64().unwrap()).collect(),
+        logprobs: logprobs
+            .iter()
+            .map(|token| token["logprob"].as_f64().unwrap())
+            .collect(),
     }
 }
 
@@ -230,7 +254,10 @@ async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
     }
     let home = tempfile::tempdir().unwrap();
     for (name, _) in &models.rows {
-        ponder::text(&ponder::run(home.path(), &["import", models.folder.join(name).to_str().unwrap()]));
+        ponder::text(&ponder::run(
+            home.path(),
+            &["import", models.folder.join(name).to_str().unwrap()],
+        ));
     }
     let serving = Serving::at(home, &[]);
     for (name, most) in &models.rows {
@@ -258,7 +285,15 @@ async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
         let question = folder.path().join("question.json");
         std::fs::write(&question, json!([{"role": "user", "content": QUESTION}]).to_string()).unwrap();
         let (path, file) = (model.to_str().unwrap(), files[0].to_str().unwrap());
-        let asked = ["logits", "--model", path, "--messages", question.to_str().unwrap(), "--image", file];
+        let asked = [
+            "logits",
+            "--model",
+            path,
+            "--messages",
+            question.to_str().unwrap(),
+            "--image",
+            file,
+        ];
         let logits = ponder::run_json(folder.path(), &asked);
         let logits: Vec<f64> = serde_json::from_value(logits[0]["logits"].clone()).unwrap();
         let likeliest = (0..logits.len()).max_by(|one, other| logits[*one].total_cmp(&logits[*other]));
@@ -284,7 +319,8 @@ async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
             }
         });
         // By now the server knows the picture.
-        request(&serving, name, &shown[0]).assert_alike(&alone[0], &format!("{name}, one request about a known picture"));
+        request(&serving, name, &shown[0])
+            .assert_alike(&alone[0], &format!("{name}, one request about a known picture"));
     }
     println!(
         "report: {} models answer on the command line, to one request and to three at once what the engine alone answers",

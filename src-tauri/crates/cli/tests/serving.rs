@@ -40,7 +40,9 @@ fn pebble_answers_over_http_and_goes_quietly() {
     let (_, body) = serving.ask("/v1/chat/completions", &question("What is 2 + 3?"));
     let again: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(again["choices"][0]["message"]["content"], text);
-    let known = again["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap();
+    let known = again["usage"]["prompt_tokens_details"]["cached_tokens"]
+        .as_u64()
+        .unwrap();
     assert!(known + 8 >= first["prompt_tokens"].as_u64().unwrap(), "{body}");
 
     let (status, body) = serving.ask("/v1/chat/completions", &json!({"model": "other", "messages": []}));
@@ -48,7 +50,10 @@ fn pebble_answers_over_http_and_goes_quietly() {
     let (status, body) = serving.ask("/v1/chat/completions", &question(&"one two three ".repeat(4000)));
     assert!(status == 400 && body.contains("context_length_exceeded"), "{body}");
 
-    let ended = Command::new("kill").arg(serving.process.id().to_string()).status().unwrap();
+    let ended = Command::new("kill")
+        .arg(serving.process.id().to_string())
+        .status()
+        .unwrap();
     assert!(ended.success());
     assert!(serving.process.wait().unwrap().success());
 }
@@ -67,7 +72,10 @@ fn what_keeps_it_from_serving_is_said_in_one_line() {
         (vec!["serve", "--port", &port, "--json"], holder.as_str()),
         (vec!["serve", "--host", "0.0.0.0", "--json"], "a key is needed"),
         (vec!["serve", "--host", "example.test", "--json"], "127.0.0.1"),
-        (vec!["serve", "--port", "0", "--model", "none/here", "--json"], "none/here"),
+        (
+            vec!["serve", "--port", "0", "--model", "none/here", "--json"],
+            "none/here",
+        ),
     ] {
         let output = run(home.path(), &args);
         assert!(!output.status.success(), "{args:?}");
@@ -257,7 +265,10 @@ fn models_loaded(serving: &Serving) -> usize {
         .lines()
         .find(|line| line.starts_with("ponder_models_loaded "))
         .expect("the gauge");
-    line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+    line.rsplit(' ')
+        .next()
+        .and_then(|count| count.parse().ok())
+        .expect("a number")
 }
 
 #[test]
@@ -282,7 +293,10 @@ fn pebble_leaves_memory_when_nobody_asks_it_and_comes_back_when_somebody_does() 
     thread::sleep(Duration::from_secs(3));
     assert_eq!(models_loaded(&serving), 1);
     let pebble = json!({"model": "pebble"});
-    assert_eq!(serving.ask("/v1/models/unload", &pebble), (200, "{\"success\":true}".to_owned()));
+    assert_eq!(
+        serving.ask("/v1/models/unload", &pebble),
+        (200, "{\"success\":true}".to_owned())
+    );
     assert_eq!(models_loaded(&serving), 0);
 }
 
@@ -306,18 +320,24 @@ fn stream(port: u16, text: &str, begun: &mpsc::Sender<()>) -> Streamed {
     // Comments come every few seconds, so an answer that is silent for longer is lost.
     connection.set_read_timeout(Some(LOST)).unwrap();
     // Without chunks, the events are lines.
-    let head = format!("POST /v1/chat/completions HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json");
+    let head =
+        format!("POST /v1/chat/completions HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json");
     write!(connection, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
     let mut told = Streamed::default();
     for line in BufReader::new(connection).lines() {
         let line = match line {
             Ok(line) => line,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => panic!("nothing came: {told:?}"),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("nothing came: {told:?}")
+            }
             // A connection that is reset has ended too.
             Err(_) => break,
         };
         // Before a stream has begun, an error is the body.
-        let Some(data) = line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(&line)) else {
+        let Some(data) = line
+            .strip_prefix("data: ")
+            .or_else(|| line.starts_with('{').then_some(&line))
+        else {
             continue;
         };
         assert!(!told.done && told.errors.is_empty(), "{data} came after the end");
@@ -326,8 +346,12 @@ fn stream(port: u16, text: &str, begun: &mpsc::Sender<()>) -> Streamed {
             told.done = true;
             continue;
         };
-        told.errors.extend(event["error"]["message"].as_str().map(str::to_owned));
-        if let Some(piece) = event["choices"][0]["delta"]["content"].as_str().filter(|piece| !piece.is_empty()) {
+        told.errors
+            .extend(event["error"]["message"].as_str().map(str::to_owned));
+        if let Some(piece) = event["choices"][0]["delta"]["content"]
+            .as_str()
+            .filter(|piece| !piece.is_empty())
+        {
             told.text.push_str(piece);
             // Nobody may wait for it any more.
             let _ = begun.send(());
@@ -344,7 +368,10 @@ fn a_server_whose_engine_was_killed_says_so_once_and_answers_with_its_own() {
     let third = first.beside(&[]);
     let (begun, wait) = mpsc::channel();
     let whole = stream(second.port, LONG, &begun);
-    assert!(whole.done && whole.text.len() > 100 && whole.errors.is_empty(), "{whole:?}");
+    assert!(
+        whole.done && whole.text.len() > 100 && whole.errors.is_empty(),
+        "{whole:?}"
+    );
     wait.try_iter().for_each(drop);
 
     // More answers than are made at once, by both that have no engine of their own and by the one that has.
@@ -367,7 +394,10 @@ fn a_server_whose_engine_was_killed_says_so_once_and_answers_with_its_own() {
     assert!(!cut.done && cut.errors.is_empty(), "{cut:?}");
     for told in &told {
         assert!(!told.done && whole.text.starts_with(&told.text), "{told:?}");
-        assert!(matches!(&told.errors[..], [error] if error.contains("engine")), "{told:?}");
+        assert!(
+            matches!(&told.errors[..], [error] if error.contains("engine")),
+            "{told:?}"
+        );
     }
     // Asked again, all at once, each has an engine of its own, and answers once and as before.
     thread::scope(|scope| {

@@ -51,7 +51,11 @@ fn report(title: &str, cells: &[Value], split: impl Fn(&Value) -> (String, Strin
     println!("report: {title}: {right} of {} cells right", cells.len());
     println!("report: | | {} |", columns.join(" | "));
     for (row, counts) in rows {
-        let of = |column: &String| counts.get(column).map_or("".into(), |(right, all)| format!("{right}/{all}"));
+        let of = |column: &String| {
+            counts
+                .get(column)
+                .map_or("".into(), |(right, all)| format!("{right}/{all}"))
+        };
         let counts: Vec<String> = columns.iter().map(of).collect();
         println!("report: | {row} | {} |", counts.join(" | "));
     }
@@ -97,7 +101,11 @@ fn cases_of_other_servers_tests_hold_or_differ_for_a_reason() {
     let mut all = cells(&python, "restated_anthropic.py", &[&serving.url()]);
     all.extend(cells(&python, "restated_openai.py", &[&serving.url()]));
     report("re-stated cases", &all, |cell| {
-        let way = if cell["note"].is_string() { "ours differs" } else { "the same" };
+        let way = if cell["note"].is_string() {
+            "ours differs"
+        } else {
+            "the same"
+        };
         (text(cell, "client"), way.to_owned())
     });
     if is_full() {
@@ -127,7 +135,12 @@ fn sdks_and_frameworks_talk_with_pebble() {
     // The frameworks' structured answers.
     by_python += if is_full() { 8 } else { 0 };
     let expected = python.iter().len() * by_python + node.iter().len() * by_node;
-    let python_scripts = ["with_langchain.py", "with_litellm.py", "with_llm.py", "with_pydantic_ai.py"];
+    let python_scripts = [
+        "with_langchain.py",
+        "with_litellm.py",
+        "with_llm.py",
+        "with_pydantic_ai.py",
+    ];
     let node_scripts = ["with_openai.mjs", "with_anthropic.mjs", "with_ai_sdk.mjs"];
     // Side by side, so that their answers are made in one batch.
     let all = std::thread::scope(|scope| {
@@ -157,7 +170,11 @@ fn hostile_requests_break_nothing() {
     let serving = Serving::start(&[]);
     let (changed, slow, expected) = if is_full() { ("2000", "60", 6) } else { ("120", "0", 5) };
     let process = serving.process.id().to_string();
-    let cells = cells(&python, "attack.py", &[&serving.url(), &process, &fixtures(), changed, slow]);
+    let cells = cells(
+        &python,
+        "attack.py",
+        &[&serving.url(), &process, &fixtures(), changed, slow],
+    );
     print_notes(&cells);
     assert_right(&cells, expected);
 }

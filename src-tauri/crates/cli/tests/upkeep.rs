@@ -34,7 +34,10 @@ impl Home {
 
     fn ponder(&self, args: &[&str]) -> Output {
         let mut command = ponder::command(self.path(), args);
-        command.env("HF_ENDPOINT", self.hub.endpoint()).output().expect("ponder starts")
+        command
+            .env("HF_ENDPOINT", self.hub.endpoint())
+            .output()
+            .expect("ponder starts")
     }
 
     /// What a run prints that must succeed.
@@ -54,7 +57,11 @@ impl Home {
     fn models(&self) -> Vec<Value> {
         let models: Value = serde_json::from_str(&self.ok(&["models", "--json"])).expect("JSON");
         let models = models["models"].as_array().expect("a list");
-        models.iter().filter(|model| model["built_in"] == false).cloned().collect()
+        models
+            .iter()
+            .filter(|model| model["built_in"] == false)
+            .cloned()
+            .collect()
     }
 
     fn file(&self, path: &str) -> PathBuf {
@@ -75,10 +82,16 @@ fn a_damaged_model_is_found_repaired_and_removed() {
     fs::write(&weights, &bytes).expect("written");
 
     let error = home.fails(&["verify", ID]);
-    assert!(error.contains("ponder repair") && error.contains("1 of the files"), "{error}");
+    assert!(
+        error.contains("ponder repair") && error.contains("1 of the files"),
+        "{error}"
+    );
     let json = home.ponder(&["verify", ID, "--json"]);
     let lines = ponder::lines(&json);
-    let verified = lines.iter().find(|line| line["type"] == "verified").expect("what was found");
+    let verified = lines
+        .iter()
+        .find(|line| line["type"] == "verified")
+        .expect("what was found");
     assert_eq!(verified["wrong"][0]["path"], "model.safetensors");
     assert!(lines.iter().any(|line| line["type"] == "progress"));
     assert_eq!(lines.last().expect("a line")["code"], "model_broken");
@@ -93,7 +106,10 @@ fn a_damaged_model_is_found_repaired_and_removed() {
         .all(|request| request.path.ends_with("model.safetensors")));
 
     let question = home.fails(&["remove", ID]);
-    assert!(question.contains("frees 22 MB") && question.contains("--yes"), "{question}");
+    assert!(
+        question.contains("frees 22 MB") && question.contains("--yes"),
+        "{question}"
+    );
     assert_eq!(home.models().len(), 1);
     assert!(home.ok(&["remove", ID, "--yes"]).contains("22 MB are free again"));
     assert!(home.models().is_empty() && !weights.exists());
@@ -108,7 +124,10 @@ fn the_table_tells_size_use_and_problem() {
     home.ok(&["ask", "--model", ID, "--max-tokens", "1", "Hi"]);
     let table = home.ok(&["models"]);
     let row = table.lines().find(|line| line.starts_with(ID)).expect("a row");
-    assert!(row.contains("22 MB") && row.contains("-") && !row.contains("never"), "{row}");
+    assert!(
+        row.contains("22 MB") && row.contains("-") && !row.contains("never"),
+        "{row}"
+    );
     let model = &home.models()[0];
     assert!(model["last_used_at"].is_i64() && model["place"] == "cache" && model["revisions"][0]["refs"][0] == "main");
     fs::remove_file(home.file("tokenizer.json")).expect("removed");
@@ -135,12 +154,16 @@ fn a_folder_is_imported_answers_and_goes() {
         .find(|model| model["place"] == "imported")
         .expect("it is listed");
     let reference = imported["reference"].as_str().expect("a reference");
-    assert!(!home.ok(&["ask", "--model", reference, "--max-tokens", "2", "Hi"]).is_empty());
+    assert!(!home
+        .ok(&["ask", "--model", reference, "--max-tokens", "2", "Hi"])
+        .is_empty());
     assert!(home.ok(&["verify", reference]).contains("well-formed"));
     assert!(home.ok(&["repair", from]).contains("well-formed"));
     home.ok(&["remove", reference, "--yes"]);
     assert!(home.fails(&["remove", from, "--yes"]).contains("a folder of yours"));
-    assert!(home.fails(&["import", "/nowhere/at/all"]).contains("nothing was copied"));
+    assert!(home
+        .fails(&["import", "/nowhere/at/all"])
+        .contains("nothing was copied"));
     fs::remove_file(Path::new(from).join("tokenizer.json")).expect("removed");
     assert!(home.fails(&["import", from]).contains("tokenizer.json is missing"));
 }

@@ -92,7 +92,9 @@ pub fn import_embedder(home: &Path) -> Option<&'static str> {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let mut writer = Command::new(python);
-    writer.env_remove("LD_LIBRARY_PATH").arg(scripts().join("../oracle/embeddings.py"));
+    writer
+        .env_remove("LD_LIBRARY_PATH")
+        .arg(scripts().join("../oracle/embeddings.py"));
     let written = writer
         .arg("--out")
         .arg(folder.path())
@@ -101,7 +103,11 @@ pub fn import_embedder(home: &Path) -> Option<&'static str> {
         .expect("it starts");
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     let imported = run(home, &["import", folder.path().join("minilm").to_str().expect("text")]);
-    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    assert!(
+        imported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&imported.stderr)
+    );
     let listed = run(home, &["models"]);
     assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
     Some("minilm")
@@ -117,12 +123,22 @@ pub fn cells(program: &Path, script: &str, args: &[&str]) -> Vec<Value> {
     let mut asking = Command::new(program);
     // Compiled scripts would lie in the checkout.
     asking.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("LD_LIBRARY_PATH");
-    let output = asking.arg(scripts().join(script)).args(args).output().expect("the script starts");
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = asking
+        .arg(scripts().join(script))
+        .args(args)
+        .output()
+        .expect("the script starts");
+    assert!(
+        output.status.success(),
+        "{script}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let printed = String::from_utf8(output.stdout).expect("text");
     // Some clients print warnings of their own.
     let cells = printed.lines().filter(|line| line.starts_with("{\"client\""));
-    cells.map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+    cells
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect()
 }
 
 /// Asserts that all cells are right, and that there are so many.

@@ -1,0 +1,1 @@
+//! Only a manifest: features of dependencies that rooms share.
