@@ -3,20 +3,23 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use protocol::{Error, ErrorCode, WindowName};
+use api::WindowName;
+use protocol::{Error, ErrorCode};
 
 use crate::commands::{self, Failure};
-use crate::{window, words};
+use crate::windows::window;
+use crate::words;
 
-/// Shows the reason until the window is closed. The page has no capability, and of the commands those alone that need no opened app.
+/// Shows the reason until the window is closed. The page has no capability, and only the commands that work without an
+/// opened app.
 ///
 /// # Errors
 /// When no window can be opened either.
 pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>) -> Result<()> {
     let error = reason.downcast_ref::<Error>();
-    // What can be done is offered for chats that cannot be opened; anything else needs another remedy.
+    // The remedies apply to a history that cannot be opened; other failures need other ones.
     let history = data_dir.is_some() && error.is_some_and(|error| error.code == ErrorCode::Storage);
-    // Whatever else stands in the way of a start is a folder or a file as well.
+    // Any other obstacle to a start is a folder or a file as well.
     let error = error
         .cloned()
         .unwrap_or_else(|| Error::new(ErrorCode::Storage, format!("{reason:#}")));
@@ -31,7 +34,7 @@ pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>) -> Result<()> {
     let app = builder
         .invoke_handler(commands::all())
         .setup(move |app| {
-            // What is set lies where nothing could be opened.
+            // The settings are in the history, which could not be opened.
             window::builder(app, WindowName::Failure, words::of(None))
                 .initialization_script(&script)
                 .build()?;

@@ -1,42 +1,13 @@
-//! The shell: the only room that knows Tauri. It opens the windows, turns commands into calls of the other rooms and
+//! The shell: the only crate that knows Tauri. It opens the windows, turns commands into calls of the other crates and
 //! their events into messages to the web views. It decides nothing about chats or models.
 
-mod app_update;
-mod appearance;
-mod arrivals;
-mod badge;
-#[cfg(target_os = "linux")]
-mod caret;
-mod clipboard;
-mod code_file;
-mod command_link;
+mod app;
 mod commands;
-mod drag_out;
+mod desktop;
+mod events;
 mod failure;
-#[cfg(target_os = "macos")]
-mod front;
-#[cfg(target_os = "linux")]
-mod graphics;
-mod link;
-mod local_server;
-mod logging;
-mod login;
-mod menu;
-mod navigation;
-mod notify;
-mod perform;
-mod pictures;
-mod ponder_link;
-mod power;
-mod quick;
-mod quit;
-#[cfg(target_os = "linux")]
-mod running_app;
-mod state;
-mod tray;
-mod until_ready;
-mod web_process;
-mod window;
+mod system;
+mod windows;
 mod words;
 
 use std::collections::BTreeSet;
@@ -45,20 +16,42 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use api::{DownloadState, Settings, WindowName};
 use engine::MlxEngine;
-use protocol::{DownloadState, Settings, WindowName};
 use tauri::{AppHandle, Emitter, Manager, RunEvent, WindowEvent, Wry};
 use tauri_plugin_window_state::StateFlags;
 use tracing_appender::non_blocking::WorkerGuard;
 
-use crate::arrivals::Arrivals;
-use crate::login::{Login, AT_LOGIN};
-use crate::menu::Commands;
-use crate::quick::QuickEntry;
-use crate::quit::Quit;
-use crate::state::App;
-use crate::tray::Tray;
-use crate::until_ready::UntilReady;
+use crate::app::app_update;
+use crate::app::state;
+use crate::app::state::App;
+use crate::desktop::closing;
+use crate::desktop::menu;
+use crate::desktop::menu::Commands;
+use crate::desktop::notify;
+use crate::desktop::open_requests;
+use crate::desktop::open_requests::OpenRequests;
+use crate::desktop::power;
+use crate::desktop::run_command;
+use crate::desktop::tray;
+use crate::desktop::tray::Tray;
+#[cfg(target_os = "linux")]
+use crate::system::caret;
+use crate::system::deferred_tasks::DeferredTasks;
+#[cfg(target_os = "linux")]
+use crate::system::graphics;
+use crate::system::logging;
+use crate::system::login::{Login, AT_LOGIN};
+#[cfg(target_os = "linux")]
+use crate::system::running_app;
+#[cfg(target_os = "macos")]
+use crate::system::web_process;
+use crate::windows::appearance;
+use crate::windows::pending_quit::Quit;
+use crate::windows::pictures;
+use crate::windows::quick;
+use crate::windows::quick::QuickEntry;
+use crate::windows::window;
 use crate::words::Words;
 
 /// Starts the app and returns when it is quit.
@@ -70,20 +63,24 @@ pub fn run() -> Result<()> {
     graphics::choose();
     let context = context();
     if let Ok(data_dir) = hub::data_dir() {
-        // Before a thread begins.
+        // Before any thread starts.
         MlxEngine::set_environment(Some(&state::compiled_kernels(&data_dir)));
         #[cfg(target_os = "linux")]
-        if running_app::takes(&name_of_app(&context, &data_dir), &arguments(), &current_folder().to_string_lossy()) {
+        if running_app::takes(
+            &name_of_app(&context, &data_dir),
+            &arguments(),
+            &current_folder().to_string_lossy(),
+        ) {
             return Ok(());
         }
     }
-    // Lives until the end: what is logged after it is dropped is lost.
+    // Dropped at the very end: later log lines are lost.
     let mut log = None;
     let releases = app_update::address(context.config());
     let takes_updates = releases.is_some();
     let opened = std::thread::scope(|scope| {
         let opening = scope.spawn(|| open(&mut log, releases));
-        // The toolkit takes as long to start; what is wrong with the display is said when a window is opened.
+        // The toolkit takes as long to start; a fault of the display is reported when a window is opened.
         #[cfg(target_os = "linux")]
         let _ = gtk::init();
         opening.join()
@@ -117,15 +114,15 @@ pub fn run() -> Result<()> {
         )
         .plugin(tauri_plugin_dialog::init())
         .manage(state)
-        .manage(Arrivals::default())
+        .manage(OpenRequests::default())
         .manage(Quit::default())
         .manage(Tray::default())
         .manage(QuickEntry::default())
-        .manage(UntilReady::<AppHandle>::default())
+        .manage(DeferredTasks::<AppHandle>::default())
         .manage(Commands::<Wry>::default())
         .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
         .invoke_handler(commands::all())
-        .on_menu_event(|app, event| perform::chosen(app, event.id().as_ref()))
+        .on_menu_event(|app, event| run_command::chosen(app, event.id().as_ref()))
         .setup(move |app| {
             let app = app.handle();
             app.manage(Login::of(app));
@@ -142,7 +139,7 @@ pub fn run() -> Result<()> {
             forward_app_update(app.clone());
             power::start(app);
             heal_login(app.clone());
-            app.state::<UntilReady<AppHandle>>().begin(app);
+            app.state::<DeferredTasks<AppHandle>>().begin(app);
             Ok(())
         })
         .build(context)
@@ -150,8 +147,8 @@ pub fn run() -> Result<()> {
 
     app.run(|app, event| match event {
         RunEvent::WindowEvent { label, event, .. } => match event {
-            WindowEvent::CloseRequested { api, .. } if !window::may_close(app, &label) => api.prevent_close(),
-            WindowEvent::Destroyed => window::closed(app, &label),
+            WindowEvent::CloseRequested { api, .. } if !closing::may_close(app, &label) => api.prevent_close(),
+            WindowEvent::Destroyed => closing::closed(app, &label),
             WindowEvent::Focused(focused) => {
                 if let Some(name) = window::name_of(&label) {
                     app.state::<Commands<Wry>>().set_front(name, focused);
@@ -162,22 +159,22 @@ pub fn run() -> Result<()> {
             }
             _ => {}
         },
-        // Quick entry alone is no window that a person would look for in the Dock.
+        // Quick entry alone does not count as a window for a click in the Dock.
         #[cfg(target_os = "macos")]
         RunEvent::Reopen { .. } if !window::is_any_visible(app) => started(app, &[], Path::new("/"), true),
         #[cfg(target_os = "macos")]
         RunEvent::Opened { urls } => {
-            let requests = urls.iter().filter_map(arrivals::of_url).collect();
-            when_ready(app, |app| arrivals::open(app, requests));
+            let requests = urls.iter().filter_map(open_requests::of_url).collect();
+            when_ready(app, |app| open_requests::open(app, requests));
         }
-        // The last words of a running answer are stored before the process ends.
+        // The unsaved part of a running answer is stored before the process ends.
         RunEvent::Exit => tauri::async_runtime::block_on(app.state::<App>().shut_down()),
         _ => {}
     });
     Ok(())
 }
 
-/// The name by which one start of the app finds another: a data folder of one's own is an app of one's own.
+/// The name by which one start of the app finds another: each data folder is an app of its own.
 fn name_of_app(context: &tauri::Context, data_dir: &Path) -> String {
     let name = context.config().identifier.clone();
     if std::env::var_os("PONDER_HOME").is_none() {
@@ -188,9 +185,9 @@ fn name_of_app(context: &tauri::Context, data_dir: &Path) -> String {
     format!("{name}.d{:016x}", hash.finish())
 }
 
-/// The app that is alone with its data folder: another start brings what it was given to the one that runs, and ends.
+/// A builder for the only app of its data folder: another start hands its arguments to the running one, and ends.
 fn builder(name: String) -> tauri::Builder<Wry> {
-    // On macOS the plugin knows no more than one app of a name.
+    // On macOS the plugin supports a single app per name.
     if cfg!(target_os = "macos") && std::env::var_os("PONDER_HOME").is_some() {
         return tauri::Builder::default();
     }
@@ -202,12 +199,12 @@ fn builder(name: String) -> tauri::Builder<Wry> {
     tauri::Builder::default().plugin(alone.build())
 }
 
-/// Does something as soon as the windows of the start are there.
-fn when_ready(app: &AppHandle, deed: impl FnOnce(&AppHandle) + Send + 'static) {
-    app.state::<UntilReady<AppHandle>>().run(app, deed);
+/// Runs a task as soon as the windows of the start exist.
+fn when_ready(app: &AppHandle, task: impl FnOnce(&AppHandle) + Send + 'static) {
+    app.state::<DeferredTasks<AppHandle>>().run(app, task);
 }
 
-/// What opens the app at login follows an app that was moved.
+/// Updates the login item of an app that was moved.
 fn heal_login(app: AppHandle) {
     tauri::async_runtime::spawn_blocking(move || match app.state::<Login>().heal() {
         Ok(true) => tracing::info!("what opened Ponder at login named a program that is gone; it names this one now"),
@@ -216,25 +213,25 @@ fn heal_login(app: AppHandle) {
     });
 }
 
-/// What this start was given, as the plugin gives what another one was: what is no Unicode is replaced.
+/// The arguments of this start, as the plugin passes those of another one: invalid Unicode is replaced.
 fn arguments() -> Vec<String> {
     std::env::args_os()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect()
 }
 
-/// The folder that what this start was given counts from.
+/// The folder against which the arguments of this start are resolved.
 fn current_folder() -> PathBuf {
     std::env::current_dir().unwrap_or_default()
 }
 
-/// Whether this start shows no window: at login, where the app is found without one.
+/// True if this start shows no window: at login, if the app can be reached without one.
 fn starts_hidden(state: &App) -> bool {
     let at_login = arguments().iter().any(|argument| argument == AT_LOGIN);
-    at_login && (cfg!(target_os = "macos") || state.chat.follow_settings().borrow().tray)
+    at_login && (cfg!(target_os = "macos") || state.chat.settings().follow().borrow().tray)
 }
 
-/// The menu bar of macOS. Windows of other systems have none: what can be asked for is in the palette, by the same keys.
+/// The menu bar of macOS. Other systems have none: there the palette offers the same commands, with the same keys.
 fn set_menu(app: &AppHandle, words: &Words) -> tauri::Result<()> {
     if cfg!(target_os = "macos") {
         menu::set(app, words)?;
@@ -242,11 +239,15 @@ fn set_menu(app: &AppHandle, words: &Words) -> tauri::Result<()> {
     Ok(())
 }
 
-/// Lets all that is outside the pages speak this language.
+/// Applies a language to everything outside the pages.
 fn speak(app: &AppHandle, words: &'static Words) {
     let handle = app.clone();
     let spoken = app.run_on_main_thread(move || {
-        let parts = [set_menu(&handle, words), tray::speak(&handle, words), window::speak(&handle, words)];
+        let parts = [
+            set_menu(&handle, words),
+            tray::speak(&handle, words),
+            window::speak(&handle, words),
+        ];
         for error in parts.into_iter().filter_map(Result::err) {
             tracing::warn!("a part of the app keeps its language: {error}");
         }
@@ -256,9 +257,9 @@ fn speak(app: &AppHandle, words: &'static Words) {
     }
 }
 
-/// Takes what a start was given. One while the app runs already shows it, if it was given nothing else.
+/// Handles the arguments of a start. A second start without any shows the window of the running app.
 fn started(app: &AppHandle, arguments: &[String], folder: &Path, again: bool) {
-    let requests = arrivals::of_arguments(arguments, folder);
+    let requests = open_requests::of_arguments(arguments, folder);
     let shown = if arguments.iter().any(|argument| argument == quick::QUICK_ENTRY) {
         quick::show(app)
     } else if again && requests.is_empty() {
@@ -269,10 +270,11 @@ fn started(app: &AppHandle, arguments: &[String], folder: &Path, again: bool) {
     if let Err(error) = shown {
         tracing::warn!("no window came to the front: {error}");
     }
-    arrivals::open(app, requests);
+    open_requests::open(app, requests);
 }
 
-/// The folder of all data and what lies in it. `log` is there as soon as the folder is, also if the rest cannot be opened.
+/// Opens the data folder and the app's state. `log` is set as soon as the folder exists, even if the rest cannot be
+/// opened.
 fn open(log: &mut Option<WorkerGuard>, releases: Option<String>) -> Result<(PathBuf, App)> {
     let data_dir = hub::data_dir()?;
     *log = Some(logging::start(&data_dir.join("logs"))?);
@@ -281,17 +283,17 @@ fn open(log: &mut Option<WorkerGuard>, releases: Option<String>) -> Result<(Path
     Ok((data_dir, state))
 }
 
-/// What the build put into the program: tauri.conf.json and the pages.
+/// The build's context: tauri.conf.json and the pages.
 fn context() -> tauri::Context {
     tauri::generate_context!()
 }
 
-/// Tells every window when the list of chats may look different.
+/// Notifies every window when the list of chats may have changed.
 fn forward_changes(app: AppHandle) {
     let mut changes = app.state::<App>().chat.changes();
     tauri::async_runtime::spawn(async move {
         while changes.changed().await.is_ok() {
-            if let Err(error) = app.emit(commands::CHATS_CHANGED, ()) {
+            if let Err(error) = app.emit(events::CHATS_CHANGED, ()) {
                 tracing::warn!("a window missed a change of the chats: {error}");
             }
             app.state::<App>().record_peak().await;
@@ -299,18 +301,19 @@ fn forward_changes(app: AppHandle) {
     });
 }
 
-/// Gives the rooms and the windows what is set, whenever it changes, here or in another process.
+/// Passes the settings to the other crates and the windows whenever they change, here or in another process.
 fn forward_settings(app: AppHandle) {
-    let mut settings = app.state::<App>().chat.follow_settings();
+    let mut settings = app.state::<App>().chat.settings().follow();
     tauri::async_runtime::spawn(async move {
         // The server may have been on when the app ended.
         let now = settings.borrow_and_update().clone();
         let mut language = now.language.clone();
         app.state::<App>().server.apply(&now).await;
         apply_to_desktop(&app, &now).await;
-        // Without the icon that it was to hide behind, the window is shown after all.
-        if !quit::stays_without_windows(&app) && !window::is_visible(&app, WindowName::Chat) {
-            window::show(&app, WindowName::Chat).unwrap_or_else(|error| tracing::warn!("the window stays hidden: {error}"));
+        // Without the tray icon there would be no way to the hidden window.
+        if !tray::stays_without_windows(&app) && !window::is_visible(&app, WindowName::Chat) {
+            window::show(&app, WindowName::Chat)
+                .unwrap_or_else(|error| tracing::warn!("the window stays hidden: {error}"));
         }
         while settings.changed().await.is_ok() {
             let settings = settings.borrow_and_update().clone();
@@ -322,7 +325,7 @@ fn forward_settings(app: AppHandle) {
                 speak(&app, words::of(language.as_deref()));
             }
             appearance::apply_everywhere(&app, &settings.appearance);
-            if let Err(error) = app.emit(commands::SETTINGS_CHANGED, settings) {
+            if let Err(error) = app.emit(events::SETTINGS_CHANGED, settings) {
                 tracing::warn!("a window missed a change of the settings: {error}");
             }
             // The default model and the folders are among them.
@@ -331,20 +334,20 @@ fn forward_settings(app: AppHandle) {
     });
 }
 
-/// Sets up what of the app is outside its windows' pages.
+/// Applies the settings to everything outside the pages.
 async fn apply_to_desktop(app: &AppHandle, settings: &Settings) {
     quick::apply(app, settings.quick_entry.clone());
     tray::apply(app, settings.tray).await;
 }
 
-/// Tells the windows what becomes of a newer version of the app, at most some times a second while it is fetched.
+/// Notifies the windows about the app update, at a limited rate during the download.
 fn forward_app_update(app: AppHandle) {
     const PAUSE: Duration = Duration::from_millis(100);
     let mut updates = app.state::<App>().updates.follow();
     tauri::async_runtime::spawn(async move {
         while updates.changed().await.is_ok() {
             let update = updates.borrow_and_update().clone();
-            if let Err(error) = app.emit(commands::APP_UPDATE_CHANGED, update) {
+            if let Err(error) = app.emit(events::APP_UPDATE_CHANGED, update) {
                 tracing::warn!("a window missed what became of an update: {error}");
             }
             tokio::time::sleep(PAUSE).await;
@@ -352,7 +355,7 @@ fn forward_app_update(app: AppHandle) {
     });
 }
 
-/// Resumes the downloads of the last time, and tells every window when a model has become ready.
+/// Resumes the downloads of the last run, and notifies every window when a model becomes ready.
 fn forward_downloads(app: AppHandle) {
     tauri::async_runtime::spawn(async move {
         let hub = app.state::<App>().hub.clone();
@@ -375,7 +378,7 @@ fn forward_downloads(app: AppHandle) {
     });
 }
 
-/// Resumes the downloads of the last time. The process that had them may still be ending; then they are asked for again.
+/// Resumes the downloads of the last run. The process that owned them may still be ending; then it tries again.
 async fn resume_pending(hub: hub::Hub) {
     const TIMES: usize = 12;
     const PAUSE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The window's program.
+//! The program of the app.
 
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 

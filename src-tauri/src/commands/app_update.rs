@@ -1,9 +1,10 @@
 //! Newer versions of the app.
 
-use protocol::{AppUpdate, Result};
+use api::AppUpdate;
+use protocol::Result;
 use tauri::{AppHandle, State};
 
-use crate::state::App;
+use crate::app::state::App;
 
 #[tauri::command]
 pub async fn app_update(app: State<'_, App>) -> Result<AppUpdate> {

@@ -1,9 +1,10 @@
 //! What Ponder keeps on the disk.
 
-use protocol::{DataUse, Error, ErrorCode, Result};
+use api::DataUse;
+use protocol::{Error, ErrorCode, Result};
 use tauri::State;
 
-use crate::state::App;
+use crate::app::state::App;
 
 #[tauri::command]
 pub async fn data_use(app: State<'_, App>) -> Result<DataUse> {
@@ -13,13 +14,13 @@ pub async fn data_use(app: State<'_, App>) -> Result<DataUse> {
         .await?;
     Ok(DataUse {
         models,
-        ..app.chat.data_use().await?
+        ..app.chat.library().data_use().await?
     })
 }
 
 #[tauri::command]
 pub async fn back_up_now(app: State<'_, App>) -> Result<()> {
-    app.chat.back_up_now().await
+    app.chat.library().back_up_now().await
 }
 
 /// Shows the folder of all data in the system's file browser.
@@ -31,5 +32,5 @@ pub async fn reveal_data_folder(app: State<'_, App>) -> Result<()> {
 
 #[tauri::command]
 pub async fn delete_all_chats(app: State<'_, App>, backups: bool) -> Result<()> {
-    app.chat.delete_all_chats(backups).await
+    app.chat.library().delete_all_chats(backups).await
 }

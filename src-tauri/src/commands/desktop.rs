@@ -2,16 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Arrival, Command, Desktop, Error, ErrorCode, ImportReport, QuitChoice, Result, Unfinished};
+use api::{Arrival, Command, Desktop, ImportReport, QuitChoice, Unfinished};
+use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::Response;
 use tauri::{AppHandle, State, WebviewWindow, Wry};
 
-use crate::arrivals::{self, Arrivals, OpenRequest};
-use crate::login::Login;
-use crate::menu::Commands;
-use crate::quick::QuickEntry;
-use crate::state::App;
-use crate::{command_link, notify, perform, quick, quit, tray, window};
+use crate::app::state::App;
+use crate::desktop::menu::Commands;
+use crate::desktop::notify;
+use crate::desktop::open_requests::{self, OpenRequest, OpenRequests};
+use crate::desktop::quit;
+use crate::desktop::run_command;
+use crate::desktop::tray;
+use crate::system::command_link;
+use crate::system::login::Login;
+use crate::windows::quick;
+use crate::windows::quick::QuickEntry;
+use crate::windows::window;
 
 /// What the desktop can do of what can be set.
 #[tauri::command]
@@ -34,7 +41,7 @@ pub async fn desktop(login: State<'_, Login>, quick_entry: State<'_, QuickEntry>
 /// Does a command that is not the page's own.
 #[tauri::command]
 pub async fn run_command(handle: AppHandle, window: WebviewWindow, command: Command) -> Result<()> {
-    perform::perform(&handle, command, window::name_of(window.label())).await
+    run_command::run(&handle, command, window::name_of(window.label())).await
 }
 
 /// The chat window's page says what it can do now, for the menus.
@@ -46,24 +53,32 @@ pub async fn set_available_commands(commands: State<'_, Commands<Wry>>, availabl
 
 /// What was brought to the app since this was asked last.
 #[tauri::command]
-pub async fn take_arrivals(arrivals: State<'_, Arrivals>) -> Result<Vec<Arrival>> {
+pub async fn take_arrivals(arrivals: State<'_, OpenRequests>) -> Result<Vec<Arrival>> {
     Ok(arrivals.take())
 }
 
 /// The bytes of a file that was brought, once.
 #[tauri::command]
-pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, Arrivals>, key: String) -> Result<Response> {
+pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, OpenRequests>, key: String) -> Result<Response> {
     let path = arrivals.take_file(&key)?;
-    let bytes = app.run_blocking(move || arrivals::read_file(&path, arrivals::LONGEST_FILE)).await?;
+    let bytes = app
+        .run_blocking(move || open_requests::read_file(&path, open_requests::LONGEST_FILE))
+        .await?;
     Ok(Response::new(bytes))
 }
 
 /// Imports the chats of a file that was brought.
 #[tauri::command]
-pub async fn import_arrived(app: State<'_, App>, arrivals: State<'_, Arrivals>, key: String) -> Result<ImportReport> {
+pub async fn import_arrived(
+    app: State<'_, App>,
+    arrivals: State<'_, OpenRequests>,
+    key: String,
+) -> Result<ImportReport> {
     let path = arrivals.take_file(&key)?;
-    let bytes = app.run_blocking(move || arrivals::read_file(&path, chat::LONGEST_IMPORT)).await?;
-    app.chat.import(bytes).await
+    let bytes = app
+        .run_blocking(move || open_requests::read_file(&path, chat::LONGEST_IMPORT))
+        .await?;
+    app.chat.library().import(bytes).await
 }
 
 /// What runs while the app is asked to end.
@@ -94,13 +109,14 @@ pub async fn hide_quick_entry(handle: AppHandle) -> Result<()> {
 /// Makes quick entry as high as what it shows.
 #[tauri::command]
 pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
-    quick::fit(&handle, height).map_err(|error| Error::new(ErrorCode::Engine, format!("the window keeps its size: {error}")))
+    quick::fit(&handle, height)
+        .map_err(|error| Error::new(ErrorCode::Engine, format!("the window keeps its size: {error}")))
 }
 
 /// Shows a chat in the chat window.
 #[tauri::command]
 pub async fn show_chat(handle: AppHandle, id: String) -> Result<()> {
     quick::left(&handle);
-    arrivals::open(&handle, vec![OpenRequest::Chat(id)]);
+    open_requests::open(&handle, vec![OpenRequest::Chat(id)]);
     Ok(())
 }

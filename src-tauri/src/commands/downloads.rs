@@ -1,10 +1,11 @@
 //! Downloads: beginning, pausing, ordering, watching.
 
-use protocol::{Download, Result};
+use api::Download;
+use protocol::Result;
 use tauri::ipc::Channel;
 use tauri::State;
 
-use crate::state::App;
+use crate::app::state::App;
 
 /// The branch that models are fetched from unless another is named.
 const MAIN: &str = "main";

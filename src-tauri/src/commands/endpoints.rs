@@ -1,10 +1,11 @@
 //! Endpoints: other programs whose models may be asked.
 
-use protocol::{EndpointAddress, EndpointInfo, EndpointModels, Error, Result};
+use api::{EndpointAddress, EndpointInfo, EndpointModels};
+use protocol::{Error, Result};
 use tauri::{AppHandle, State};
 
 use super::models_changed;
-use crate::state::App;
+use crate::app::state::App;
 
 #[tauri::command]
 pub async fn endpoints(app: State<'_, App>) -> Result<Vec<EndpointInfo>> {
@@ -32,7 +33,13 @@ pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<Endpoint
 }
 
 #[tauri::command]
-pub async fn add_endpoint(handle: AppHandle, app: State<'_, App>, name: String, url: String, key: Option<String>) -> Result<()> {
+pub async fn add_endpoint(
+    handle: AppHandle,
+    app: State<'_, App>,
+    name: String,
+    url: String,
+    key: Option<String>,
+) -> Result<()> {
     let mut endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
     remote::check_name_is_free(&app.endpoints().await?, &name).map_err(Error::from)?;
     if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
@@ -62,7 +69,10 @@ pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<Str
     };
     done.map_err(Error::from)?;
     let mut endpoints = app.endpoints().await?;
-    let endpoint = endpoints.iter_mut().find(|known| known.name == name).ok_or_else(unknown)?;
+    let endpoint = endpoints
+        .iter_mut()
+        .find(|known| known.name == name)
+        .ok_or_else(unknown)?;
     endpoint.has_key = key.is_some();
     app.store_endpoints(endpoints).await
 }

@@ -18,7 +18,7 @@ pub struct Failure {
 
 impl Failure {
     fn history(&self) -> PathBuf {
-        self.data_dir.join(crate::state::HISTORY)
+        self.data_dir.join(crate::app::state::HISTORY)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Files: read for their text, shown, counted.
 
-use protocol::{Content, Error, ErrorCode, FileText, Result, TokenCount};
+use api::FileText;
+use protocol::{Content, Error, ErrorCode, Result, TokenCount};
 use tauri::ipc::{InvokeBody, Request, Response};
 use tauri::{State, WebviewWindow};
 
-use crate::state::App;
+use crate::app::state::App;
 
 /// The header with the file's name, a JSON text of ASCII letters.
 const NAME: &str = "ponder-name";
@@ -17,7 +18,12 @@ pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Conte
         .get(NAME)
         .and_then(|name| serde_json::from_slice::<String>(name.as_bytes()).ok());
     match request.body() {
-        InvokeBody::Raw(bytes) => app.chat.add_file(bytes.clone(), &name.unwrap_or_default()).await,
+        InvokeBody::Raw(bytes) => {
+            app.chat
+                .files()
+                .add_file(bytes.clone(), &name.unwrap_or_default())
+                .await
+        }
         InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "the bytes of a file are expected")),
     }
 }
@@ -28,13 +34,14 @@ const LONGEST: u64 = 50_000_000;
 /// Pastes what the clipboard holds where the focus of the page is.
 #[tauri::command]
 pub async fn paste(window: WebviewWindow) -> Result<()> {
-    crate::clipboard::paste(&window).map_err(|error| Error::new(ErrorCode::Engine, format!("nothing was pasted: {error}")))
+    crate::system::clipboard::paste(&window)
+        .map_err(|error| Error::new(ErrorCode::Engine, format!("nothing was pasted: {error}")))
 }
 
 /// The names of the files that a file manager has put into the clipboard.
 #[tauri::command]
 pub async fn clipboard_files(window: WebviewWindow) -> Result<Vec<String>> {
-    let files = crate::clipboard::files(&window).await;
+    let files = crate::system::clipboard::files(&window).await;
     let names = files.iter().filter_map(|path| path.file_name());
     Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
 }
@@ -42,7 +49,7 @@ pub async fn clipboard_files(window: WebviewWindow) -> Result<Vec<String>> {
 /// The bytes of one of them, by its place among them. The page never says where it lies.
 #[tauri::command]
 pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: usize) -> Result<Response> {
-    let path = crate::clipboard::files(&window).await.into_iter().nth(place);
+    let path = crate::system::clipboard::files(&window).await.into_iter().nth(place);
     let path = path.ok_or_else(|| Error::new(ErrorCode::NotFound, "the file is no longer in the clipboard"))?;
     let read = move || {
         let refused = |reason: &str| Error::new(ErrorCode::BadRequest, format!("{} {reason}", path.display()));
@@ -61,11 +68,11 @@ pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: u
 /// The text of a file that was added.
 #[tauri::command]
 pub async fn file_text(app: State<'_, App>, attachment: String) -> Result<FileText> {
-    app.chat.file_text(&attachment).await
+    app.chat.files().file_text(&attachment).await
 }
 
 /// The tokens that this would take in a question, pictures left out.
 #[tauri::command]
 pub async fn content_tokens(app: State<'_, App>, model: Option<String>, content: Vec<Content>) -> Result<TokenCount> {
-    app.chat.content_tokens(model.as_deref(), content).await
+    app.chat.files().content_tokens(model.as_deref(), content).await
 }

@@ -1,10 +1,11 @@
 //! What the hub has, and what of it fits this computer.
 
+use api::{HubModel, MachineMemory, MemoryFit, SearchPage, SearchQuery};
 use hub::memory_fit::{Memory, Question};
-use protocol::{HubModel, MachineMemory, MemoryFit, Result, SearchPage, SearchQuery};
+use protocol::Result;
 use tauri::State;
 
-use crate::state::App;
+use crate::app::state::App;
 
 #[tauri::command]
 pub async fn search_models(app: State<'_, App>, query: SearchQuery) -> Result<SearchPage> {
@@ -33,7 +34,10 @@ pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>
         context,
         ..Question::new()
     };
-    Ok(app.hub.memory_fit(&reference, &question, app.engine_bytes().await).await?)
+    Ok(app
+        .hub
+        .memory_fit(&reference, &question, app.engine_bytes().await)
+        .await?)
 }
 
 #[tauri::command]

@@ -2,23 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
-use protocol::{Error, ErrorCode, ModelFolderEntry, ModelShelf, Removal, Result, Update, Verification, VerifyProgress, WindowName};
+use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyProgress, WindowName};
+use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
 
 use super::{CHAT_WITH, MODELS_CHANGED};
-use crate::state::App;
-use crate::{window, words};
+use crate::app::state::App;
+use crate::windows::window;
+use crate::words;
 
 #[tauri::command]
-pub async fn verify_model(app: State<'_, App>, reference: String, on_progress: Channel<VerifyProgress>) -> Result<Verification> {
+pub async fn verify_model(
+    app: State<'_, App>,
+    reference: String,
+    on_progress: Channel<VerifyProgress>,
+) -> Result<Verification> {
     let stop = app.stop.child_token();
     Ok(app.hub.verify(&reference, stop, tell(on_progress)).await?)
 }
 
 #[tauri::command]
-pub async fn repair_model(app: State<'_, App>, reference: String, on_progress: Channel<VerifyProgress>) -> Result<Verification> {
+pub async fn repair_model(
+    app: State<'_, App>,
+    reference: String,
+    on_progress: Channel<VerifyProgress>,
+) -> Result<Verification> {
     let stop = app.stop.child_token();
     app.hub.repair(&reference, stop, tell(on_progress)).await
 }
@@ -30,13 +40,13 @@ fn tell(on_progress: Channel<VerifyProgress>) -> impl FnMut(VerifyProgress) + Se
 
 #[tauri::command]
 pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Removal> {
-    app.hub.plan_removal(&reference, &app.chat).await
+    app.hub.plan_removal(&reference, app.chat.models()).await
 }
 
 /// Removes a model; true if it can be put back until it is freed.
 #[tauri::command]
 pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<bool> {
-    let kept = app.hub.set_model_aside(&reference, &app.chat).await;
+    let kept = app.hub.set_model_aside(&reference, app.chat.models()).await;
     models_changed(&handle);
     kept
 }
@@ -44,7 +54,7 @@ pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: Str
 /// Brings a removed model back.
 #[tauri::command]
 pub async fn put_back_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    let back = app.hub.put_back_model(&reference, &app.chat).await;
+    let back = app.hub.put_back_model(&reference, app.chat.models()).await;
     models_changed(&handle);
     back
 }
@@ -102,9 +112,12 @@ pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: 
     let Some(folder) = answer.await.ok().flatten() else {
         return Ok(false);
     };
-    let folder = folder
-        .into_path()
-        .map_err(|error| Error::new(ErrorCode::BadRequest, format!("this is no folder of this computer: {error}")))?;
+    let folder = folder.into_path().map_err(|error| {
+        Error::new(
+            ErrorCode::BadRequest,
+            format!("this is no folder of this computer: {error}"),
+        )
+    })?;
     app.models.add_folder(&folder)?;
     app.store_folders().await?;
     models_changed(&handle);
@@ -125,7 +138,12 @@ pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String
     app.models.resolve(&reference)?;
     window::show(&handle, WindowName::Chat)
         .and_then(|()| handle.emit(CHAT_WITH, reference))
-        .map_err(|error| Error::new(ErrorCode::Engine, format!("the chat window did not hear of it: {error}")))
+        .map_err(|error| {
+            Error::new(
+                ErrorCode::Engine,
+                format!("the chat window did not hear of it: {error}"),
+            )
+        })
 }
 
 /// Tells every window to list the models again.

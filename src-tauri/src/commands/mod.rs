@@ -1,5 +1,5 @@
 //! The commands of the web view, one line each where possible: what they do lives in the other rooms. The list stands in
-//! [`all`] and nowhere else; the typed calls stand in `ui/src/platform`.
+//! [`all`] and nowhere else; the typed calls stand in `ui/src/host`.
 
 mod answers;
 mod app_update;
@@ -26,34 +26,9 @@ mod windows;
 
 use tauri::ipc::Invoke;
 
+pub use crate::events::*;
 pub use failure::{Failure, READ_ONLY};
 pub use library::models_changed;
-
-/// Tells windows to list the chats again.
-pub const CHATS_CHANGED: &str = "chats_changed";
-/// Tells windows to list the models again.
-pub const MODELS_CHANGED: &str = "models_changed";
-/// Tells windows to ask again what the network may be used for.
-pub const NETWORK_CHANGED: &str = "network_changed";
-/// Tells windows what is set now.
-pub const SETTINGS_CHANGED: &str = "settings_changed";
-/// Tells windows what is known of newer versions of the app.
-pub const APP_UPDATE_CHANGED: &str = "app_update_changed";
-/// Tells windows that other models are in memory.
-pub const ENGINE_CHANGED: &str = "engine_changed";
-/// Tells windows what was given back because memory got short.
-pub const MEMORY_RELEASED: &str = "memory_released";
-/// Tells the chat window to begin a chat with a model.
-pub const CHAT_WITH: &str = "chat_with";
-
-/// Asks a window for a command.
-pub const COMMAND: &str = "command";
-/// Tells the chat window that something was brought to it.
-pub const ARRIVED: &str = "arrived";
-/// Asks the chat window to ask whether the app may end.
-pub const QUIT_ASKED: &str = "quit_asked";
-/// Tells quick entry that it is shown.
-pub const QUICK_SHOWN: &str = "quick_shown";
 
 /// Every command.
 pub fn all() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {

@@ -1,10 +1,11 @@
 //! Models on this computer.
 
-use protocol::{Capabilities, EngineStatus, LocalModel, Result};
+use api::{EngineStatus, LocalModel};
+use protocol::{Capabilities, Result};
 use tauri::{AppHandle, State};
 
 use super::models_changed;
-use crate::state::App;
+use crate::app::state::App;
 
 #[tauri::command]
 pub async fn models(app: State<'_, App>) -> Result<Vec<LocalModel>> {
@@ -15,12 +16,12 @@ pub async fn models(app: State<'_, App>) -> Result<Vec<LocalModel>> {
 
 #[tauri::command]
 pub async fn default_model(app: State<'_, App>) -> Result<String> {
-    app.chat.default_model().await
+    app.chat.settings().default_model().await
 }
 
 #[tauri::command]
 pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.chat.set_default_model(&reference).await?;
+    app.chat.settings().set_default_model(&reference).await?;
     models_changed(&handle);
     Ok(())
 }
@@ -28,13 +29,13 @@ pub async fn set_default_model(handle: AppHandle, app: State<'_, App>, reference
 #[tauri::command]
 pub async fn capabilities(app: State<'_, App>, reference: Option<String>) -> Result<Capabilities> {
     app.endpoints().await?;
-    app.chat.capabilities(reference.as_deref()).await
+    app.chat.models().capabilities(reference.as_deref()).await
 }
 
 /// Frees the memory of a model; its next answer loads it again.
 #[tauri::command]
 pub async fn eject_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.chat.eject_model(&reference).await?;
+    app.chat.models().eject(&reference).await?;
     models_changed(&handle);
     Ok(())
 }

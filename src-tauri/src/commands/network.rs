@@ -1,10 +1,11 @@
 //! What the outbound client may do, and what it did.
 
-use protocol::{NetSettings, OutboundRequest, Result};
+use api::{NetSettings, OutboundRequest};
+use protocol::Result;
 use tauri::{AppHandle, Emitter, State};
 
 use super::NETWORK_CHANGED;
-use crate::state::App;
+use crate::app::state::App;
 
 #[tauri::command]
 pub async fn net_settings(app: State<'_, App>) -> Result<NetSettings> {

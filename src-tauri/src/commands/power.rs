@@ -1,6 +1,6 @@
 //! What slows the computer down.
 
-use protocol::Slowdown;
+use api::Slowdown;
 
 #[tauri::command]
 pub async fn slowed_by() -> Option<Slowdown> {

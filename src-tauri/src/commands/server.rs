@@ -2,11 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use protocol::{ClientSetup, Error, ErrorCode, Result, ServerSettings, ServerStatus};
+use api::{ClientSetup, ServerSettings, ServerStatus};
+use protocol::{Error, ErrorCode, Result};
 use serde_json::{json, Map};
 use tauri::State;
 
-use crate::state::App;
+use crate::app::state::App;
 
 /// What stands for the key while it is not shown.
 const HIDDEN: &str = "••••••••";
@@ -22,7 +23,7 @@ pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool)
     if port == 0 {
         return Err(Error::new(ErrorCode::BadRequest, "a port is a number from 1 to 65535"));
     }
-    let key_made_at = app.chat.settings().await?.server.key_made_at;
+    let key_made_at = app.chat.settings().get().await?.server.key_made_at;
     let settings = ServerSettings {
         on,
         port,
@@ -38,15 +39,22 @@ pub async fn new_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.make_key().await?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let key_made_at = i64::try_from(now.as_millis()).ok();
-    let settings = app.chat.settings().await?.server;
-    store(&app, ServerSettings { key_made_at, ..settings }).await
+    let settings = app.chat.settings().get().await?.server;
+    store(
+        &app,
+        ServerSettings {
+            key_made_at,
+            ..settings
+        },
+    )
+    .await
 }
 
 /// Removes the key: from now on clients need none, and other computers may not ask.
 #[tauri::command]
 pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.forget_key().await?;
-    let settings = app.chat.settings().await?.server;
+    let settings = app.chat.settings().get().await?.server;
     let without = ServerSettings {
         key_made_at: None,
         ..settings
@@ -57,7 +65,7 @@ pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
 /// The key, to be shown or copied.
 #[tauri::command]
 pub async fn server_key(app: State<'_, App>) -> Result<Option<String>> {
-    app.server.key(&app.chat.settings().await?.server).await
+    app.server.key(&app.chat.settings().get().await?.server).await
 }
 
 /// The models that the server lists, by the names that clients use.
@@ -73,19 +81,22 @@ pub async fn served_models(app: State<'_, App>) -> Result<Vec<String>> {
 pub async fn client_setups(app: State<'_, App>, model: String, with_key: bool) -> Result<Vec<ClientSetup>> {
     let status = app.server.status();
     let key = match (status.key, with_key) {
-        (protocol::KeySource::None, _) => None,
+        (api::KeySource::None, _) => None,
         (_, false) => Some(HIDDEN.to_owned()),
         (_, true) => app.server.key(&status.settings).await?,
     };
     let models = app.models.clone();
     let served = app.run_blocking(move || Ok(server::served_models(&models))).await?;
-    let context = served.iter().find(|served| served.id == model).and_then(|served| served.context);
+    let context = served
+        .iter()
+        .find(|served| served.id == model)
+        .and_then(|served| served.context);
     Ok(server::client_setups(&status.address, &model, key.as_deref(), context))
 }
 
 async fn store(app: &App, server: ServerSettings) -> Result<ServerStatus> {
     let change = Map::from_iter([("server".to_owned(), json!(server))]);
-    let settings = app.chat.change_settings(&change).await?;
+    let settings = app.chat.settings().change(&change).await?;
     app.server.apply(&settings).await;
     Ok(app.server.status())
 }

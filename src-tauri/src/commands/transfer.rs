@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use protocol::{Error, ErrorCode, ExportFormat, ImportReport, Result};
+use api::{ExportFormat, ImportReport};
+use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::{InvokeBody, Request};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
 
-use crate::state::App;
-use crate::{code_file, words};
+use crate::app::state::App;
+use crate::system::code_file;
+use crate::words;
 
 /// The longest name of a file without its ending, in characters.
 const LONGEST_NAME: usize = 80;
@@ -22,7 +24,7 @@ pub async fn export_chats(
     format: ExportFormat,
     name: String,
 ) -> Result<String> {
-    let text = app.chat.export(ids.as_deref(), format).await?;
+    let text = app.chat.library().export(ids.as_deref(), format).await?;
     let folder = folder(&handle, &app);
     let written = app.run_blocking(move || {
         std::fs::create_dir_all(&folder)
@@ -53,7 +55,7 @@ fn folder(handle: &AppHandle, app: &App) -> PathBuf {
 #[tauri::command]
 pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<ImportReport> {
     match request.body() {
-        InvokeBody::Raw(bytes) => app.chat.import(bytes.clone()).await,
+        InvokeBody::Raw(bytes) => app.chat.library().import(bytes.clone()).await,
         InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "a file is sent as its bytes")),
     }
 }
@@ -61,7 +63,12 @@ pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<I
 /// Writes code of an answer to a file that the person chooses; returns its name, or nothing if they chose none. The page gives
 /// words alone: where they go is known to the system's dialog and to nobody else.
 #[tauri::command]
-pub async fn save_code(window: WebviewWindow, app: State<'_, App>, code: String, language: String) -> Result<Option<String>> {
+pub async fn save_code(
+    window: WebviewWindow,
+    app: State<'_, App>,
+    code: String,
+    language: String,
+) -> Result<Option<String>> {
     let (chosen, answer) = tokio::sync::oneshot::channel();
     let words = words::current(window.app_handle());
     let dialog = window.dialog().file().set_parent(&window).set_title(words.save);
@@ -71,7 +78,9 @@ pub async fn save_code(window: WebviewWindow, app: State<'_, App>, code: String,
     let Some(path) = answer.await.ok().flatten() else {
         return Ok(None);
     };
-    let unwritten = |reason: &dyn std::fmt::Display| Error::new(ErrorCode::Storage, format!("the file could not be written: {reason}"));
+    let unwritten = |reason: &dyn std::fmt::Display| {
+        Error::new(ErrorCode::Storage, format!("the file could not be written: {reason}"))
+    };
     let path = path.into_path().map_err(|error| unwritten(&error))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     app.run_blocking(move || std::fs::write(&path, code).map_err(|error| unwritten(&error)))
@@ -126,7 +135,9 @@ mod tests {
         assert_eq!(file_stem("../../etc/passwd\0<script>"), "etc passwd script");
         assert_eq!(file_stem("…"), "Chat");
         let folder = tempfile::tempdir().unwrap();
-        let names: Vec<_> = (0..3).map(|_| write_new(folder.path(), "a", "md", b"x").unwrap()).collect();
+        let names: Vec<_> = (0..3)
+            .map(|_| write_new(folder.path(), "a", "md", b"x").unwrap())
+            .collect();
         assert_eq!(names, ["a.md", "a 2.md", "a 3.md"].map(|name| folder.path().join(name)));
     }
 }

@@ -1,15 +1,18 @@
 //! Windows and what lies outside them.
 
-use protocol::{Error, ErrorCode, Result, WindowName};
+use api::WindowName;
+use protocol::{Error, ErrorCode, Result};
 use tauri::{AppHandle, State};
 
-use crate::state::App;
-use crate::{link, window};
+use crate::app::state::App;
+use crate::system::link;
+use crate::windows::window;
 
 /// Opens a window of the app or brings it to the front.
 #[tauri::command]
 pub async fn open_window(app: AppHandle, name: WindowName) -> Result<()> {
-    window::show(&app, name).map_err(|error| Error::new(ErrorCode::Engine, format!("the window could not be opened: {error}")))
+    window::show(&app, name)
+        .map_err(|error| Error::new(ErrorCode::Engine, format!("the window could not be opened: {error}")))
 }
 
 /// Opens a web or mail address in the program the user has for it. Anything else is refused: a model writes these links.

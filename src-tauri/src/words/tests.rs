@@ -3,24 +3,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::menu;
+use crate::desktop::menu;
 
 fn messages() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/src/messages")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/src/locales")
 }
 
-/// The pages' texts of a language that stand in one line, by their keys.
+/// The single-line texts of the pages in a language, by key.
 fn texts(tag: &str) -> BTreeMap<String, String> {
-    let files = fs::read_dir(messages())
-        .expect("the folder of texts")
-        .map(|file| file.expect("a file").path());
-    let of_language = files.filter(|path| {
-        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-        name.split('.').next() == Some(tag) && name.ends_with(".ts")
-    });
+    let files = fs::read_dir(messages().join(tag)).expect("the folder of a language");
     let mut texts = BTreeMap::new();
-    for path in of_language {
-        for line in fs::read_to_string(path).expect("a text file").lines() {
+    for file in files {
+        for line in fs::read_to_string(file.expect("a file").path())
+            .expect("a text file")
+            .lines()
+        {
             let entry = line.trim().strip_prefix('\'').and_then(|line| line.strip_suffix("',"));
             if let Some((key, text)) = entry.and_then(|entry| entry.split_once("': '")) {
                 texts.insert(key.to_owned(), text.to_owned());
@@ -46,7 +43,11 @@ fn menus_and_pages_call_the_same_thing_by_the_same_name() {
                 compared += 1;
             }
         }
-        assert_eq!(compared, 21, "{}: what the palette and the sheet of shortcuts offer", words.tag);
+        assert_eq!(
+            compared, 21,
+            "{}: what the palette and the sheet of shortcuts offer",
+            words.tag
+        );
         let same = [
             ("models.title", words.title(WindowName::Models)),
             ("settings.title", words.title(WindowName::Settings)),
@@ -78,7 +79,8 @@ fn the_shell_speaks_what_the_pages_speak_and_says_every_word() {
 
 #[test]
 fn the_entry_in_the_menu_of_linux_calls_commands_by_the_same_names() {
-    let entry = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/linux/ponder.desktop")).expect("the entry");
+    let entry = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/linux/ponder.desktop"))
+        .expect("the entry");
     for words in ALL {
         let key = match words.tag {
             "en" => "Name".to_owned(),

@@ -1,0 +1,5 @@
+//! The state of the app: its engines, its server, its updates.
+
+pub mod app_update;
+pub mod local_server;
+pub mod state;

@@ -1,0 +1,245 @@
+//! The state that the commands share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::{Endpoint, ModelShelf, Settings};
+use chat::Chat;
+use engine::{EngineOptions, MlxEngine};
+use engine_socket::EngineSocket;
+use hub::memory_fit::SystemMemoryGuard;
+use hub::{Hub, ModelFolder};
+use net::Net;
+use protocol::{EngineRouter, Error, ErrorCode, LocalEngine};
+use remote::{EndpointShelf, RemoteEngine};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::app_update::AppUpdates;
+use crate::app::local_server::LocalServer;
+
+/// The time that quitting waits for the engine.
+const ENGINE_SHUTDOWN: Duration = Duration::from_secs(2);
+
+/// The time that quitting waits for downloads to record their progress.
+const DOWNLOADS_SUSPEND: Duration = Duration::from_secs(3);
+
+/// The file of the chats in the data folder.
+pub const HISTORY: &str = "history.sqlite";
+
+/// The copy that is opened read-only if they cannot be opened.
+const READABLE_HISTORY: &str = "history-readable.sqlite";
+
+/// The folder for images that were dragged out of a window, in the data folder.
+const DRAGGED: &str = "dragged";
+
+/// The folder of MLX's compiled kernels.
+pub fn compiled_kernels(data_dir: &Path) -> PathBuf {
+    data_dir.join("mlx")
+}
+
+/// The parts of the app, created once at start.
+pub struct App {
+    /// Chats and their answers.
+    pub chat: Chat,
+    /// The models on this computer.
+    pub models: ModelFolder,
+    /// The hub and its downloads.
+    pub hub: Hub,
+    /// The engine for models of this computer.
+    pub engine: Arc<dyn LocalEngine>,
+    /// The engine for models of endpoints.
+    pub remote: RemoteEngine,
+    /// The server for other programs, with the models of this computer only.
+    pub server: LocalServer,
+    /// Newer versions of the app.
+    pub updates: AppUpdates,
+    /// Lets commands such as `ponder ask` use this engine; `None` if another process shares its own already.
+    _sharing: Option<EngineSocket>,
+    /// The data folder, which also contains the web views' data.
+    pub data_dir: PathBuf,
+    /// Cancels running checks when the app ends.
+    pub stop: CancellationToken,
+    /// The start of the process, to measure the time to the first paint.
+    pub started: Instant,
+}
+
+impl App {
+    /// Opens the history in `data_dir`, or its read-only copy, and starts the engine's thread; no model is loaded yet.
+    /// `releases` is the list of newer versions, if the build takes updates.
+    ///
+    /// # Errors
+    /// When the history cannot be opened.
+    pub async fn open(data_dir: &Path, read_only: bool, releases: Option<String>) -> protocol::Result<Self> {
+        let started = Instant::now();
+        // The programs that received one have copied it.
+        match std::fs::remove_dir_all(data_dir.join(DRAGGED)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!("dragged pictures stay on the disk: {error}")
+            }
+            _ => {}
+        }
+        let mlx = MlxEngine::with_options(EngineOptions {
+            memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
+            cache_dir: Some(compiled_kernels(data_dir)),
+            metal_library: hub::metal_library(),
+            ..EngineOptions::default()
+        });
+        let engine: Arc<dyn LocalEngine> = Arc::new(mlx.clone());
+        let sharing = EngineSocket::listen(data_dir, engine.clone()).unwrap_or_else(|error| {
+            tracing::warn!(%error, "other programs load the weights a second time");
+            None
+        });
+        let models = ModelFolder::open();
+        let net = Net::open(net::Settings::of_this_computer(data_dir));
+        let hub = Hub::open(net.clone(), models.clone(), data_dir);
+        let server = LocalServer::new(Arc::new(mlx), Arc::new(models.clone()), net.clone());
+        let updates = AppUpdates::new(net.clone(), releases);
+        // The settings, endpoints and model folders among them, are in the history, which is opened along with the
+        // engine.
+        let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
+        let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
+        let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
+        let chat = match read_only {
+            true => Chat::open_read_only(&data_dir.join(READABLE_HISTORY), Arc::new(router), shelf).await?,
+            false => Chat::open(&data_dir.join(HISTORY), Arc::new(router), shelf).await?,
+        };
+        let app = Self {
+            chat,
+            models,
+            hub,
+            engine,
+            remote,
+            server,
+            updates,
+            _sharing: sharing,
+            data_dir: data_dir.to_owned(),
+            stop: CancellationToken::new(),
+            started,
+        };
+        app.apply(&app.chat.settings().get().await?);
+        Ok(app)
+    }
+
+    /// Passes each crate its settings.
+    pub fn apply(&self, settings: &Settings) {
+        self.models
+            .set_own_folders(settings.model_folders.iter().map(PathBuf::from).collect());
+        if self.remote.endpoints() != settings.endpoints {
+            self.remote.set_endpoints(settings.endpoints.clone());
+        }
+    }
+
+    /// Stores the list of model folders after a change.
+    ///
+    /// # Errors
+    /// If the history cannot be written; the folders are as they were then.
+    pub async fn store_folders(&self) -> protocol::Result<()> {
+        let folders = self.models.own_folders();
+        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let change = serde_json::Map::from_iter([("model_folders".to_owned(), folders.into())]);
+        let stored = self.chat.settings().change(&change).await;
+        if stored.is_err() {
+            self.apply(&self.chat.settings().get().await?);
+        }
+        stored.map(drop)
+    }
+
+    /// The stored endpoints; another process may have changed them.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub async fn endpoints(&self) -> protocol::Result<Vec<Endpoint>> {
+        let endpoints = self.chat.settings().endpoints().await?;
+        if self.remote.endpoints() != endpoints {
+            self.remote.set_endpoints(endpoints.clone());
+        }
+        Ok(endpoints)
+    }
+
+    /// Stores these endpoints and uses them from now on.
+    ///
+    /// # Errors
+    /// When the history cannot be written; the endpoints are as they were then.
+    pub async fn store_endpoints(&self, endpoints: Vec<Endpoint>) -> protocol::Result<()> {
+        self.chat.settings().set_endpoints(&endpoints).await?;
+        self.remote.set_endpoints(endpoints);
+        Ok(())
+    }
+
+    /// Memory that loading another model would free, in bytes.
+    pub async fn engine_bytes(&self) -> u64 {
+        self.engine
+            .memory()
+            .await
+            .map_or(0, |memory| memory.active + memory.cache)
+    }
+
+    /// Records the actual memory peak of the loaded model, for later estimates.
+    pub async fn record_peak(&self) {
+        // With several models loaded the peak cannot be attributed.
+        let models = self.engine.loaded();
+        let ([loaded], Ok(memory)) = (&models[..], self.engine.memory().await) else {
+            return;
+        };
+        if let Err(error) = self
+            .hub
+            .remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak)
+        {
+            tracing::warn!("what the model took is not kept: {error}");
+        }
+    }
+
+    /// Writes an image that is dragged out of a window to a file for the receiving program. It is deleted at the next
+    /// start.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_dragged(&self, attachment: &str, name: &str, bytes: &[u8]) -> protocol::Result<PathBuf> {
+        let folder = self.data_dir.join(DRAGGED).join(attachment);
+        let path = folder.join(name);
+        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, bytes));
+        written.map_err(|error| {
+            Error::new(
+                ErrorCode::Storage,
+                format!("the picture could not be written for other programs: {error}"),
+            )
+        })?;
+        Ok(path)
+    }
+
+    /// Runs a task that blocks on files, off the threads that serve the windows.
+    ///
+    /// # Errors
+    /// Those of the task, or `Storage` if it panicked.
+    pub async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> protocol::Result<T> + Send + 'static,
+    ) -> protocol::Result<T> {
+        match tauri::async_runtime::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => Err(Error::new(
+                ErrorCode::Storage,
+                format!("reading the models broke down: {error}"),
+            )),
+        }
+    }
+
+    /// Stores the unsaved part of running answers and the progress of downloads, then waits until the engine is idle: a
+    /// process that ends while MLX computes may crash on exit.
+    pub async fn shut_down(&self) {
+        self.stop.cancel();
+        let (suspended, ()) = tokio::join!(timeout(DOWNLOADS_SUSPEND, self.hub.suspend()), self.server.stop());
+        // Files that are not deleted in time are deleted at the next start.
+        let _ = timeout(DOWNLOADS_SUSPEND, self.hub.free_left_behind()).await;
+        if suspended.is_err() {
+            tracing::warn!("a download was still at work when the app ended; the next start reads it again");
+        }
+        self.chat.shut_down().await;
+        if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload_all()).await, Ok(Ok(()))) {
+            tracing::warn!("the engine was still at work when the app ended");
+        }
+    }
+}

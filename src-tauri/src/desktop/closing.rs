@@ -1,0 +1,42 @@
+//! Closing windows.
+
+use api::WindowName;
+use tauri::{AppHandle, WebviewWindow};
+
+use crate::desktop::quit;
+use crate::windows::quick;
+use crate::windows::window::{name_of, open_window};
+
+/// True if a window may close; otherwise it was hidden, or its page asks something.
+pub fn may_close(app: &AppHandle, label: &str) -> bool {
+    match name_of(label) {
+        Some(WindowName::Chat) => quit::may_close(app),
+        // It stays ready while there is an app to open it again.
+        Some(WindowName::Quick) if open_window(app, WindowName::Chat).is_some() => {
+            quick::hide(app);
+            false
+        }
+        _ => true,
+    }
+}
+
+/// Called after a window was closed. Without the chat window the others are unreachable, so they close as well; with
+/// the last window the app ends.
+pub fn closed(app: &AppHandle, label: &str) {
+    if label != WindowName::Chat.as_str() {
+        return;
+    }
+    for name in WindowName::ALL.into_iter().filter(|name| *name != WindowName::Chat) {
+        // Quick entry would only hide.
+        let end = |window: WebviewWindow| {
+            if name == WindowName::Quick {
+                window.destroy()
+            } else {
+                window.close()
+            }
+        };
+        if let Some(Err(error)) = open_window(app, name).map(end) {
+            tracing::warn!("the {} window could not be closed: {error}", name.as_str());
+        }
+    }
+}

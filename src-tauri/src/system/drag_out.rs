@@ -1,0 +1,35 @@
+//! Dragging a file out of a window, which web views cannot do: they drag URLs, and other programs do not know ours.
+
+use std::path::PathBuf;
+
+use protocol::{Error, ErrorCode, Result};
+use tauri::WebviewWindow;
+
+/// Begins to drag a file while a mouse button is pressed over the window; `icon` follows the pointer.
+///
+/// # Errors
+/// If the window is gone. A refusal of the window system is only logged: the drag is over by then.
+pub fn begin(window: &WebviewWindow, file: PathBuf, icon: Vec<u8>) -> Result<()> {
+    let dragged = window.clone();
+    let begin = move || {
+        let done = |_, _| {};
+        let (item, icon, options) = (
+            drag::DragItem::Files(vec![file]),
+            drag::Image::Raw(icon),
+            drag::Options::default(),
+        );
+        #[cfg(target_os = "linux")]
+        let begun = dragged
+            .gtk_window()
+            .map(|window| drag::start_drag(&window, item, icon, done, options));
+        #[cfg(not(target_os = "linux"))]
+        let begun = tauri::Result::Ok(drag::start_drag(&dragged, item, icon, done, options));
+        match begun {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("a picture could not be dragged out: {error}"),
+            Err(error) => tracing::warn!("a picture could not be dragged out: {error}"),
+        }
+    };
+    let gone = |error| Error::new(ErrorCode::Engine, format!("the picture cannot be dragged: {error}"));
+    window.run_on_main_thread(begin).map_err(gone)
+}

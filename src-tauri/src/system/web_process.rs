@@ -1,0 +1,83 @@
+//! Recovers from the end of a web view's process, which may happen at any time: the system kills it when memory is
+//! short, or it crashes. Its page is loaded again. Its content, draft and scroll position are in the history, and
+//! running answers are followed again.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tauri::{Webview, Wry};
+
+/// A page that ends this often within [`WHILE`] may cause the crash itself; it is loaded again after a [`PAUSE`].
+const AT_ONCE: usize = 3;
+const WHILE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// The times at which processes ended, the last ones only.
+static ENDED: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
+
+/// Reloads the page of a web view whenever its process ends. On a Mac the app's builder has a hook for all of them.
+#[cfg(target_os = "linux")]
+pub fn follow(view: &Webview<Wry>) -> tauri::Result<()> {
+    use gtk::glib::prelude::ObjectExt;
+
+    let followed = view.clone();
+    view.with_webview(move |platform| {
+        platform
+            .inner()
+            .connect_local("web-process-terminated", false, move |_| {
+                load_again(&followed);
+                None
+            });
+    })
+}
+
+/// Reloads the page of a web view whose process ended.
+pub fn load_again(view: &Webview<Wry>) {
+    let pause = pause(
+        &mut ENDED.lock().unwrap_or_else(PoisonError::into_inner),
+        Instant::now(),
+    );
+    tracing::warn!(
+        "the process of the {} window's page ended; the page is loaded again",
+        view.label()
+    );
+    let view = view.clone();
+    tauri::async_runtime::spawn(async move {
+        tokio::time::sleep(pause).await;
+        if let Err(error) = view.reload() {
+            tracing::error!(
+                "the page of the {} window could not be loaded again: {error}",
+                view.label()
+            );
+        }
+    });
+}
+
+/// The delay before a page whose process ended `now` is reloaded.
+fn pause(ended: &mut Vec<Instant>, now: Instant) -> Duration {
+    ended.retain(|before| now.duration_since(*before) < WHILE);
+    ended.push(now);
+    if ended.len() > AT_ONCE {
+        PAUSE
+    } else {
+        Duration::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_ends_again_and_again_is_loaded_less_often() {
+        let (mut ended, start) = (Vec::new(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let pauses: Vec<_> = [0, 1, 2, 3, 20].map(|seconds| pause(&mut ended, after(seconds))).into();
+        assert_eq!(pauses, [Duration::ZERO, Duration::ZERO, Duration::ZERO, PAUSE, PAUSE]);
+        assert_eq!(
+            pause(&mut ended, after(200)),
+            Duration::ZERO,
+            "what was a minute ago no longer counts"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! The texts that the shell shows itself: in menus, titles, notifications and the system's dialogs. A table for each
+//! language; a missing text does not compile. The pages' texts are in `ui/src/locales`, where the same commands have
+//! the same names.
+
+mod ar;
+mod de;
+mod en;
+
+use api::{Command, WindowName};
+use tauri::{AppHandle, Manager, Runtime};
+
+use crate::app::state::App;
+
+/// The texts of a language. Names of commands are as in the palette; in English with a menu's capitals.
+#[derive(Debug)]
+pub struct Words {
+    /// The language, a BCP 47 tag.
+    pub tag: &'static str,
+    /// The suffix of a command that opens a dialog first.
+    pub asks: &'static str,
+
+    // Commands.
+    pub new_chat: &'static str,
+    pub search: &'static str,
+    pub find: &'static str,
+    pub palette: &'static str,
+    pub composer: &'static str,
+    pub regenerate: &'static str,
+    pub stop: &'static str,
+    pub answer_now: &'static str,
+    pub thinking: &'static str,
+    pub chat_settings: &'static str,
+    pub two_answers: &'static str,
+    pub export: &'static str,
+    pub import: &'static str,
+    pub models: &'static str,
+    pub settings: &'static str,
+    pub licences: &'static str,
+    pub quick_entry: &'static str,
+    pub zoom_in: &'static str,
+    pub zoom_out: &'static str,
+    pub zoom_reset: &'static str,
+    pub help: &'static str,
+    pub full_screen: &'static str,
+    pub close_window: &'static str,
+    pub install_command: &'static str,
+    pub quit: &'static str,
+
+    // Menus, and the actions of macOS itself.
+    pub file_menu: &'static str,
+    pub edit_menu: &'static str,
+    pub view_menu: &'static str,
+    pub chat_menu: &'static str,
+    pub window_menu: &'static str,
+    pub help_menu: &'static str,
+    pub about: &'static str,
+    pub services: &'static str,
+    pub hide: &'static str,
+    pub hide_others: &'static str,
+    pub show_all: &'static str,
+    pub undo: &'static str,
+    pub redo: &'static str,
+    pub cut: &'static str,
+    pub copy: &'static str,
+    pub paste: &'static str,
+    pub select_all: &'static str,
+    pub minimize: &'static str,
+    pub maximize: &'static str,
+    pub all_to_front: &'static str,
+
+    /// The tray's entry that shows the chat window.
+    pub show: &'static str,
+    /// The title of the window that says why the app could not start.
+    pub could_not_start: &'static str,
+
+    // Notifications.
+    /// The end of an answer in a chat without a title.
+    pub an_answer: &'static str,
+    /// The end of an answer in the chat of this title.
+    pub the_answer: &'static str,
+    /// The end of this model's download.
+    pub model_ready: &'static str,
+    /// The failure of this model's download.
+    pub model_failed: &'static str,
+    /// The button of a notification.
+    pub open: &'static str,
+
+    // The system's dialogs.
+    /// The title of the dialog that saves a file.
+    pub save: &'static str,
+    /// The title of the dialog that adds a model folder.
+    pub add_folder: &'static str,
+
+    /// The reason for preventing sleep, as the system shows it.
+    pub awake: &'static str,
+}
+
+/// Every language, in the order of `ui/src/locales/languages.svelte.ts`.
+static ALL: [&Words; 3] = [&en::WORDS, &de::WORDS, &ar::WORDS];
+
+/// The texts of the app's language.
+pub fn current<R: Runtime>(app: &AppHandle<R>) -> &'static Words {
+    of(app.state::<App>().chat.settings().follow().borrow().language.as_deref())
+}
+
+/// The texts of a language, a BCP 47 tag; `None` is the system's. The pages choose by the same rule
+/// (`wantedLanguages`).
+pub fn of(language: Option<&str>) -> &'static Words {
+    match language {
+        Some(tag) if !tag.is_empty() => first_spoken([tag]),
+        _ => first_spoken(of_system()),
+    }
+}
+
+/// The user's languages on this computer, in order, as the web view reports them to pages.
+#[cfg(target_os = "macos")]
+fn of_system() -> impl Iterator<Item = String> {
+    sys_locale::get_locales()
+}
+
+/// The language of this session, as the web view reports it to pages.
+#[cfg(not(target_os = "macos"))]
+fn of_system() -> Option<String> {
+    of_locale(|name| std::env::var(name).ok())
+}
+
+/// The language of the `LC_CTYPE` locale, the only one that WebKitGTK reads.
+#[cfg(not(target_os = "macos"))]
+fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
+    let locale = set.find(|locale| !locale.is_empty())?;
+    Some(locale.split('.').next()?.replace('_', "-"))
+}
+
+/// The texts of the first of these languages that Ponder supports, or English.
+fn first_spoken<T: AsRef<str>>(wanted: impl IntoIterator<Item = T>) -> &'static Words {
+    let spoken = |tag: &str| ALL.into_iter().find(|words| words.tag == tag);
+    let of_tag = |tag: T| {
+        let tag = tag.as_ref();
+        spoken(tag).or_else(|| spoken(tag.split('-').next()?))
+    };
+    wanted.into_iter().find_map(of_tag).unwrap_or(&en::WORDS)
+}
+
+impl Words {
+    /// The name of a command.
+    pub fn command(&self, command: Command) -> &'static str {
+        match command {
+            Command::NewChat => self.new_chat,
+            Command::Search => self.search,
+            Command::Find => self.find,
+            Command::Palette => self.palette,
+            Command::Composer => self.composer,
+            Command::Regenerate => self.regenerate,
+            Command::Stop => self.stop,
+            Command::AnswerNow => self.answer_now,
+            Command::Thinking => self.thinking,
+            Command::ChatSettings => self.chat_settings,
+            Command::TwoAnswers => self.two_answers,
+            Command::Export => self.export,
+            Command::Import => self.import,
+            Command::Models => self.models,
+            Command::Settings => self.settings,
+            Command::About => self.licences,
+            Command::QuickEntry => self.quick_entry,
+            Command::ZoomIn => self.zoom_in,
+            Command::ZoomOut => self.zoom_out,
+            Command::ZoomReset => self.zoom_reset,
+            Command::Help => self.help,
+            Command::FullScreen => self.full_screen,
+            Command::CloseWindow => self.close_window,
+            Command::InstallCommand => self.install_command,
+            Command::Quit => self.quit,
+        }
+    }
+
+    /// The title of a window.
+    pub fn title(&self, window: WindowName) -> &'static str {
+        match window {
+            WindowName::Chat => "Ponder",
+            WindowName::Models => self.models,
+            WindowName::Settings => self.settings,
+            WindowName::Quick => self.quick_entry,
+            WindowName::Failure => self.could_not_start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
