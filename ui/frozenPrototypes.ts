@@ -4,7 +4,8 @@ import type { Plugin } from 'vite';
 const FROZEN = new Set(Object.getOwnPropertyNames(Object.prototype));
 
 /** The packages that mermaid needs and that assign to such names, as scripts of before classes do. */
-const PACKAGES = /[\\/]node_modules[\\/](?:@mermaid-js|cose-base|cytoscape|d3|d3-sankey|dagre-d3-es|dayjs|khroma|layout-base|mermaid|roughjs|stylis)[-\w]*[\\/]/;
+const PACKAGES =
+  /[\\/]node_modules[\\/](?:@mermaid-js|cose-base|cytoscape|d3|d3-sankey|dagre-d3-es|dayjs|khroma|layout-base|mermaid|roughjs|stylis)[-\w]*[\\/]/;
 
 /** Defines a property as an assignment does if nothing is frozen. */
 const OWN = `
@@ -54,8 +55,10 @@ function collect(code: string, node: unknown, edits: Edit[]): void {
   }
   if (!isNode(node)) return;
   const { left } = node;
-  if (node.type === 'AssignmentExpression' && node.operator === '=' && isNode(left) && left.type === 'MemberExpression') edits.push(...assignment(code, node, left));
-  if (node.type === 'MemberExpression' && code.slice(node.start, node.end) === 'Object.assign') edits.push([node.start, node.end, '__assign']);
+  if (node.type === 'AssignmentExpression' && node.operator === '=' && isNode(left) && left.type === 'MemberExpression')
+    edits.push(...assignment(code, node, left));
+  if (node.type === 'MemberExpression' && code.slice(node.start, node.end) === 'Object.assign')
+    edits.push([node.start, node.end, '__assign']);
   for (const part of Object.values(node)) if (typeof part === 'object') collect(code, part, edits);
 }
 
@@ -64,7 +67,10 @@ function assignment(code: string, node: Node, left: Node): Edit[] {
   const { object, property } = left;
   if (!isNode(object) || !isNode(property) || object.type === 'Super') return [];
   const equals = code.indexOf('=', left.end) + 1;
-  const [start, end]: Edit[] = [[node.start, node.start, '__own('], [node.end, node.end, ')']];
+  const [start, end]: Edit[] = [
+    [node.start, node.start, '__own('],
+    [node.end, node.end, ')'],
+  ];
   if (left.computed !== true) {
     const name = property.type === 'Identifier' ? String(property.name) : '';
     return start && end && FROZEN.has(name) ? [start, [object.end, equals, `, '${name}', `], end] : [];
@@ -77,7 +83,7 @@ function assignment(code: string, node: Node, left: Node): Edit[] {
 function edited(code: string, edits: Edit[]): string {
   let text = '';
   let at = 0;
-  // What is put in at the place where something is replaced belongs to what ends there.
+  // An insertion at the start of a replacement belongs to the replacement that ends there.
   for (const [start, end, replacement] of edits.sort(([a, b], [c, d]) => a - c || b - d)) {
     text += code.slice(at, start) + replacement;
     at = end;

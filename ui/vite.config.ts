@@ -21,6 +21,8 @@ function onlyWoff2(): Plugin {
 // Texts that stay out of the repository; `./dev test --full` names their file.
 const collected = process.env.PONDER_PAYLOADS;
 const payloads: string[] = collected ? JSON.parse(readFileSync(collected, 'utf8')) : [];
+// The floors of all crates and of the window; pages may not read outside the folder of the window.
+const floors = process.env.VITEST ? readFileSync('../tests/floors.toml', 'utf8') : '';
 
 export default defineConfig({
   plugins: [onlyWoff2(), frozenPrototypes(), svelte()],
@@ -37,5 +39,11 @@ export default defineConfig({
   // Tests mount components, which needs Svelte's browser build.
   resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
   // Their clocks are fake; the limit only ends a test that hangs, also on a busy machine.
-  test: { provide: { payloads, seed: Number(process.env.PONDER_SEED ?? 20261121) }, environment: 'jsdom', css: { include: /app\.css/ }, include: ['src/**/*.test.ts'], testTimeout: 30_000 },
+  test: {
+    provide: { floors, payloads, seed: Number(process.env.PONDER_SEED ?? 20261121) },
+    environment: 'jsdom',
+    css: { include: /app\.css/ },
+    include: ['src/**/*.test.ts'],
+    testTimeout: 30_000,
+  },
 });

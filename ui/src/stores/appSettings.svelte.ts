@@ -1,9 +1,11 @@
-/** What is set for the whole app, the same in every window. */
+/** The settings of the app, the same in every window. */
+
+import { createContext } from 'svelte';
 
 import type { Appearance } from '../bindings/Appearance';
 import type { Settings } from '../bindings/Settings';
-import { asHostError, type HostError, type Platform } from '../platform';
-import type { Toasts } from './toasts.svelte';
+import { asHostError, type HostError, type Platform } from '../host';
+import type { Toasts } from '../design/toasts.svelte';
 
 export class AppSettings {
   /** `null` until it was read. */
@@ -58,3 +60,6 @@ export class AppSettings {
     }
   }
 }
+
+/** The settings of the app. */
+export const [useSettings, provideSettings] = createContext<AppSettings>();

@@ -1,23 +1,25 @@
 /** The list of chats. */
 
+import { createContext } from 'svelte';
+
 import type { ChatList } from '../bindings/ChatList';
 import type { ChatSummary } from '../bindings/ChatSummary';
-import { chatTitle } from '../lib/format';
-import { t } from '../messages';
-import type { Platform, Unsubscribe } from '../platform';
-import type { Toasts } from './toasts.svelte';
+import { chatTitle } from '../format/format';
+import { t } from '../locales';
+import type { Platform, Unsubscribe } from '../host';
+import type { Toasts } from '../design/toasts.svelte';
 import { Undo } from './undo.svelte';
 
 export class Chats {
   list = $state.raw<readonly ChatSummary[]>([]);
-  /** Whether the list was read at least once. */
+  /** True after the list was read once. */
   listed = $state(false);
-  /** What the search field holds. */
+  /** The text of the search field. */
   query = $state('');
   #refreshing: Promise<void> | null = null;
   /** Which state of the list the host gave last. */
   #edition: number | null = null;
-  /** Whether something may have changed since the list was asked for. */
+  /** True if something may have changed since the list was requested. */
   #stale = false;
 
   constructor(
@@ -78,7 +80,10 @@ export class Chats {
     const chat = this.find(id);
     if (!chat || !name || name === chat.title) return;
     if (await this.#change({ ...chat, title: name }, () => this.platform.renameChat(id, name))) {
-      this.undo.push(async () => void (await this.#change({ ...chat, title: chat.title }, () => this.platform.renameChat(id, chat.title))));
+      this.undo.push(
+        async () =>
+          void (await this.#change({ ...chat, title: chat.title }, () => this.platform.renameChat(id, chat.title))),
+      );
     }
   }
 
@@ -135,3 +140,6 @@ export class Chats {
 function inOrder(a: ChatSummary, b: ChatSummary): number {
   return Number(b.pinned) - Number(a.pinned) || b.updated_at - a.updated_at || (a.id < b.id ? 1 : -1);
 }
+
+/** The list of chats. */
+export const [useChats, provideChats] = createContext<Chats>();

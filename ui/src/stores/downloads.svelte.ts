@@ -1,20 +1,21 @@
 /** The downloads of this computer, as the host reports them. */
 
+import { createContext } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
 
 import type { Download } from '../bindings/Download';
-import { displayName } from '../lib/modelText';
-import { t } from '../messages';
-import { errorText } from '../messages/host';
-import type { Platform } from '../platform';
-import type { Toasts } from './toasts.svelte';
+import { displayName } from '../format/modelText';
+import { t } from '../locales';
+import { errorText } from '../locales/host';
+import type { Platform } from '../host';
+import type { Toasts } from '../design/toasts.svelte';
 
-/** Whether a download still has something to do, now or later. */
+/** True if a download still has work to do, now or later. */
 export function isUnfinished(download: Download): boolean {
   return download.state !== 'done';
 }
 
-/** Whether it is at work or waits for its turn. */
+/** True if it runs or waits for its turn. */
 export function isActive(download: Download): boolean {
   return download.state !== 'done' && download.state !== 'failed' && download.state !== 'paused';
 }
@@ -22,9 +23,9 @@ export function isActive(download: Download): boolean {
 export class Downloads {
   /** The order of the queue. */
   order = $state.raw<readonly string[]>([]);
-  /** Whether the host has listed them once. */
+  /** True after the host has listed them once. */
   listed = $state(false);
-  /** What a screen reader announces: a model that is ready, or why one is not. */
+  /** The announcement for a screen reader: a model that is ready, or the reason that one is not. */
   announcement = $state('');
   /** The model that became ready last; another object each time. */
   ready = $state.raw<{ reference: string } | null>(null);
@@ -115,11 +116,20 @@ export class Downloads {
   }
 }
 
-/** Whether nothing changed that a row shows. */
+/** True if nothing changed that a row shows. */
 function same(a: Download, b: Download): boolean {
   return (
-    a.state === b.state && a.done === b.done && a.total === b.total && a.bytes_per_second === b.bytes_per_second &&
-    a.seconds_left === b.seconds_left && a.retry_at === b.retry_at && a.error?.message === b.error?.message && a.files.length === b.files.length &&
+    a.state === b.state &&
+    a.done === b.done &&
+    a.total === b.total &&
+    a.bytes_per_second === b.bytes_per_second &&
+    a.seconds_left === b.seconds_left &&
+    a.retry_at === b.retry_at &&
+    a.error?.message === b.error?.message &&
+    a.files.length === b.files.length &&
     a.files.every((file, index) => file.state === b.files[index]?.state && file.done === b.files[index]?.done)
   );
 }
+
+/** The downloads of models. */
+export const [useDownloads, provideDownloads] = createContext<Downloads>();

@@ -1,5 +1,6 @@
 /** The models on this computer. */
 
+import { createContext } from 'svelte';
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { Capabilities } from '../bindings/Capabilities';
@@ -7,16 +8,16 @@ import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { LocalModel } from '../bindings/LocalModel';
-import { t } from '../messages';
-import { asHostError, type Platform, type Unsubscribe } from '../platform';
-import type { Toasts } from './toasts.svelte';
+import { t } from '../locales';
+import { asHostError, type Platform, type Unsubscribe } from '../host';
+import type { Toasts } from '../design/toasts.svelte';
 
 export class Models {
   /** `null` until they were listed for the first time. */
   list = $state.raw<readonly LocalModel[] | null>(null);
   /** The reference that new chats use. */
   defaultReference = $state<string | null>(null);
-  /** What the engine holds; asked for by {@link refreshStatus}. */
+  /** The state of the engine, read by {@link refreshStatus}. */
   status = $state.raw<EngineStatus | null>(null);
 
   /** The endpoints with their models, as they last answered; asked for by {@link refreshRemote}. */
@@ -51,7 +52,7 @@ export class Models {
     return this.list?.find((model) => model.reference === reference) ?? null;
   }
 
-  /** What a model needs at a context, `null`: the one it is offered with. Rejected calls are shown. */
+  /** The memory that a model needs at a context, `null`: the offered one. Rejected calls are shown. */
   async fitAt(reference: string, context: number | null): Promise<MemoryFit> {
     try {
       return await this.platform.fitOf(reference, context);
@@ -72,12 +73,12 @@ export class Models {
     }
   }
 
-  /** What can be done with the model of this reference, as far as it was asked for by {@link refreshCapabilities}. */
+  /** The capabilities of the model of this reference, as far as {@link refreshCapabilities} has read them. */
   capabilitiesOf(reference: string | null): Capabilities | null {
     return this.#capabilities.get(reference) ?? null;
   }
 
-  /** Whether a chat uses a model, or the default one, that is neither listed nor known to the host otherwise. */
+  /** True if a chat's model, or the default one, is neither listed nor known to the host otherwise. */
   isGone(reference: string | null): boolean {
     const meant = reference ?? this.defaultReference;
     return meant !== null && this.list !== null && this.findLocal(meant) === null && this.#missing.has(meant);
@@ -120,7 +121,11 @@ export class Models {
   /** Asks for the status whenever other models are in memory, until what it returns is called. */
   followEngine(): Unsubscribe {
     const subscribed = this.platform.onEngineChanged(() => void this.refreshStatus());
-    return () => void subscribed.then((unsubscribe) => unsubscribe(), () => {});
+    return () =>
+      void subscribed.then(
+        (unsubscribe) => unsubscribe(),
+        () => {},
+      );
   }
 
   /** Frees the memory of a model now. */
@@ -160,3 +165,6 @@ export class Models {
     }
   }
 }
+
+/** The models that can be asked. */
+export const [useModels, provideModels] = createContext<Models>();

@@ -1,9 +1,11 @@
-/** What the one outbound client may do, and what it did. */
+/** The permissions of the one outbound client, and its log. */
+
+import { createContext } from 'svelte';
 
 import type { NetSettings } from '../bindings/NetSettings';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
-import type { Platform } from '../platform';
-import type { Toasts } from './toasts.svelte';
+import type { Platform } from '../host';
+import type { Toasts } from '../design/toasts.svelte';
 
 export class Network {
   /** `null` until they were read. */
@@ -55,3 +57,6 @@ export class Network {
     }
   }
 }
+
+/** The log of connections, and the token of the hub. */
+export const [useNetwork, provideNetwork] = createContext<Network>();

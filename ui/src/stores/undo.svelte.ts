@@ -1,9 +1,11 @@
-/** What a person did last and can take back, by the button of its message or by the key. */
+/** The last actions that the user can undo, by the button of a message or by the key. */
 
-import { t } from '../messages';
-import type { Toasts } from './toasts.svelte';
+import { createContext } from 'svelte';
 
-/** So many steps can be taken back. */
+import { t } from '../locales';
+import type { Toasts } from '../design/toasts.svelte';
+
+/** The number of steps that can be undone. */
 const DEPTH = 50;
 
 interface Step {
@@ -42,7 +44,7 @@ export class Undo {
     if (field instanceof HTMLElement && field.hasAttribute('data-focus-home')) this.#typed += 1;
   }
 
-  /** Whether the last thing was done after what was last written there. */
+  /** True if the last action came after the last input in that field. */
   get isNewer(): boolean {
     return this.#steps.at(-1)?.typed === this.#typed;
   }
@@ -61,3 +63,6 @@ export class Undo {
     await step.run();
   }
 }
+
+/** The actions that this window can undo. */
+export const [useUndo, provideUndo] = createContext<Undo>();

@@ -51,15 +51,16 @@ const MUTATIONS: readonly Mutation[] = [
   (text) => `<math><mi>${text}</mi></math>`,
 ];
 
-/** So many texts, the given ones first; the same for the same seed. */
+/** The given texts first, then generated ones up to `count`; the same for the same seed. */
 export function hostileTexts(count: number, seed: number, more: readonly string[] = []): string[] {
   const originals = [...payloads, ...more];
   const next = numbers(seed);
-  const one = <T,>(list: readonly T[]): T | undefined => list[Math.floor(next() * list.length)];
+  const one = <T>(list: readonly T[]): T | undefined => list[Math.floor(next() * list.length)];
   const texts = [...originals];
   while (texts.length < count) {
     let text = one(originals) ?? '';
-    for (let times = 1 + Math.floor(next() * 3); times > 0; times--) text = one(MUTATIONS)?.(text, Math.floor(next() * text.length), one(originals) ?? '') ?? text;
+    for (let times = 1 + Math.floor(next() * 3); times > 0; times--)
+      text = one(MUTATIONS)?.(text, Math.floor(next() * text.length), one(originals) ?? '') ?? text;
     texts.push(text.slice(0, 4000));
   }
   return texts;

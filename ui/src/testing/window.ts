@@ -3,14 +3,14 @@
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, vi } from 'vitest';
 
-import App from '../App.svelte';
-import { unfolded } from '../lib/unfolded';
+import App from '../app/App.svelte';
+import { expandedIds } from '../shared/expandedIds';
 import type { WindowName } from '../bindings/WindowName';
-import { FakeHost } from '../platform/fake';
+import { FakeHost } from '../host/fake';
 
 /** The host of the present test. */
 export let host: FakeHost;
-/** What waits to come into view. */
+/** The elements that wait to come into view. */
 export let watched: { callback: IntersectionObserverCallback; node: Element }[] = [];
 let app: Record<string, unknown> | null = null;
 /** Why the app could not start, as the host says it. */
@@ -43,7 +43,7 @@ class Watcher extends StillObserver implements IntersectionObserver {
 export function useWindow(): void {
   beforeEach(() => {
     watched = [];
-    unfolded.clear();
+    expandedIds.clear();
     vi.stubGlobal('ResizeObserver', StillObserver);
     vi.stubGlobal('IntersectionObserver', Watcher);
     Element.prototype.scrollIntoView = () => {};

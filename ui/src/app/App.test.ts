@@ -1,0 +1,469 @@
+import { describe, expect, it, vi } from 'vitest';
+
+import type { Part } from '../bindings/Part';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import { all, click, host, open, pass, the, useWindow } from '../testing/window';
+import { DEFAULT_CHAT_SETTINGS } from '../host/types';
+
+useWindow();
+
+async function type(text: string): Promise<void> {
+  const area = the('composer');
+  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
+  area.value = text;
+  area.dispatchEvent(new InputEvent('input', { bubbles: true }));
+  await pass(0);
+}
+
+async function press(key: string, more: KeyboardEventInit = {}): Promise<KeyboardEvent> {
+  const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more });
+  the('composer').dispatchEvent(event);
+  await pass(0);
+  return event;
+}
+
+async function ask(text: string): Promise<void> {
+  await type(text);
+  await press('Enter');
+}
+
+/** A window with one chat that holds this answer. */
+async function openAnswer(answer: Partial<StoredMessage>): Promise<void> {
+  const chat = host.addChat('A chat', Date.now());
+  host.addTurn(chat, 'A question', answer);
+  await open('chat', chat.summary.id);
+}
+
+describe('asking', () => {
+  it('shows the thought while it is thought and folds it when it is done', async () => {
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(120);
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+    expect(the('thought').dataset.open).toBe('true');
+    expect(the('thought-text').textContent).toContain('Add the digits');
+    await pass(5000);
+    expect(the('message-assistant').dataset.state).toBe('complete');
+    expect(the('thought').dataset.open).toBe('false');
+    expect(all('thought-text')).toEqual([]);
+    expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
+    await click('thought-toggle');
+    expect(the('thought-text').textContent).toContain('So the sum is 936.');
+  });
+
+  it('says for whom an answer waits that does not fit into memory beside others, until it begins', async () => {
+    host.waitsFor = ['mlx-community/gpt-oss-20b'];
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(500);
+    expect(the('answer-progress').textContent).toBe(
+      'Waits for gpt-oss 20B to finish its answer: both models do not fit into memory together.',
+    );
+    host.waitsFor = [];
+    await pass(5000);
+    expect([all('answer-progress'), all('stop-waiting')]).toEqual([[], []]);
+    expect(the('message-assistant').dataset.state).toBe('complete');
+  });
+
+  it.each([
+    [['pebble'], 'Waits for another answer to end: both do not fit into memory together.'],
+    [
+      ['a/one', 'a/two'],
+      'Waits for the answers of one, two to end: they and this model do not fit into memory together.',
+    ],
+  ])('stops waiting for %s when it is asked to', async (models, words) => {
+    host.waitsFor = models;
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(100);
+    expect(the('answer-progress').textContent).toBe(words);
+    await click('stop-waiting');
+    await pass(100);
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+  });
+
+  it('keeps a thought open that the user opened', async () => {
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(120);
+    await click('thought-toggle');
+    await pass(5000);
+    expect(the('thought').dataset.open).toBe('true');
+  });
+
+  it('sends on Enter, but not with Shift and not inside a composition', async () => {
+    await open('chat');
+    await type('naïve');
+    expect((await press('Enter', { shiftKey: true })).defaultPrevented).toBe(false);
+    expect((await press('Enter', { isComposing: true })).defaultPrevented).toBe(false);
+    expect(all('message-user')).toEqual([]);
+    expect((await press('Enter')).defaultPrevented).toBe(true);
+    expect(the('message-user').textContent?.trim()).toBe('naïve');
+  });
+
+  it('stops on Escape and offers another answer', async () => {
+    await open('chat');
+    await ask('Tell me a long story');
+    await pass(500);
+    await press('Escape');
+    await pass(100);
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+    await click('regenerate');
+    await pass(100);
+    expect(the('pager').textContent?.trim()).toBe('2 / 2');
+    expect(all('stop')).toHaveLength(1);
+  });
+
+  it('begins with an example', async () => {
+    await open('chat');
+    the('empty-state').querySelector('button')?.click();
+    await pass(5000);
+    expect(the('message-user').textContent?.trim()).toBe('What is 347 + 589?');
+    expect(all('empty-state')).toEqual([]);
+  });
+
+  it('loses nothing that is written to an example', async () => {
+    await open('chat');
+    await type('A long letter');
+    the('empty-state').querySelector('button')?.click();
+    await pass(500);
+    expect(all('message-user')).toEqual([]);
+    expect(the('composer')).toHaveProperty('value', 'A long letter');
+  });
+});
+
+describe('another process', () => {
+  it('asks in the open chat, and the window shows the question and the growing answer', async () => {
+    await openAnswer({});
+    const [chat] = await host.chats();
+    await host.send(chat?.id ?? '', [{ kind: 'text', text: 'Tell me a long story' }], 'end');
+    await pass(700);
+    expect(all('message-user')).toHaveLength(2);
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+    const early = the('answer-text').textContent ?? '';
+    await pass(700);
+    expect((the('answer-text').textContent ?? '').length).toBeGreaterThan(early.length);
+    await click('stop');
+    await pass(100);
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+    expect(all('send')).toHaveLength(1);
+  });
+});
+
+describe('an answer that ended early', () => {
+  it('says why it failed and can be tried again', async () => {
+    await openAnswer({ state: 'failed', error: { code: 'engine', message: 'The engine failed.' } });
+    expect(the('error-box').textContent).toContain('The engine failed.');
+    expect(the('error-box').textContent).toContain('Copy details');
+    the('error-box').querySelector('button')?.click();
+    await pass(50);
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+  });
+
+  it('says that Ponder was closed', async () => {
+    await openAnswer({ state: 'interrupted', parts: [{ kind: 'text', text: 'Half a', started_at: 0, ended_at: 0 }] });
+    expect(the('answer-text').textContent?.trim()).toBe('Half a');
+    expect(the('error-box').textContent).toContain('Ponder was closed while this was being written.');
+  });
+});
+
+describe('thinking', () => {
+  const half: Partial<StoredMessage> = {
+    state: 'stopped',
+    finish_reason: 'cancelled',
+    parts: [{ kind: 'thinking', text: 'Add the digits', started_at: 0, ended_at: 2000 }],
+    thinking_tokens: 4,
+    usage: null,
+  };
+
+  it('ends at the press of a button, once, and the answer follows', async () => {
+    await open('chat');
+    await ask('What is 347 + 589?');
+    await pass(60);
+    const asked = vi.spyOn(host, 'answerNow');
+    expect(the('answer-now').title).toContain('Ctrl+Shift+A');
+    await click('answer-now');
+    await press('A', { ctrlKey: true, shiftKey: true });
+    expect(asked).toHaveBeenCalledOnce();
+    await pass(3000);
+    expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
+    expect(the('thought-ending').textContent).toBe('You ended the thought here.');
+    expect(all('notice')).toEqual([]);
+    expect(all('answer-now')).toEqual([]);
+    await click('thought-toggle');
+    expect(the('thought-text').textContent).not.toContain('936');
+  });
+
+  it('ends by its key, and the key does nothing if nobody thinks', async () => {
+    await open('chat');
+    const asked = vi.spyOn(host, 'answerNow');
+    await press('A', { ctrlKey: true, shiftKey: true });
+    expect(asked).not.toHaveBeenCalled();
+    await ask('What is 347 + 589?');
+    await pass(60);
+    await press('A', { ctrlKey: true, shiftKey: true });
+    await pass(3000);
+    expect(the('thought-ending').textContent).toBe('You ended the thought here.');
+  });
+
+  it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
+    await open('chat');
+    await type('A draft that is not sent by setting a budget');
+    await click('thinking-menu');
+    const sizes = [...document.querySelectorAll<HTMLElement>('[role=option]')];
+    expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
+    sizes[1]?.click();
+    await pass(0);
+    expect(the('thinking-menu').textContent).toContain('up to 256');
+    await click('thinking-menu');
+    const field = the('budget-field');
+    if (!(field instanceof HTMLInputElement)) throw new Error('no field');
+    for (const [typed, taken] of [
+      ['0', false],
+      ['many', false],
+      ['3', true],
+    ] as const) {
+      field.value = typed;
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      await pass(0);
+      await click('set-budget');
+      expect(field.isConnected).toBe(!taken);
+      if (!taken) expect(the('thinking-surface').textContent).toContain('a whole number from 1');
+    }
+    expect(all('message-user')).toEqual([]);
+    await ask('What is 347 + 589?');
+    await pass(3000);
+    expect(the('thought-ending').textContent).toContain('after 3 tokens');
+    expect(the('thought-toggle').textContent).toContain('3 tokens');
+    await click('thinking-switch');
+    expect(all('thinking-menu')).toEqual([]);
+  });
+
+  it('continues where it was stopped, with all it was', async () => {
+    await openAnswer(half);
+    expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
+    expect(the('thought-toggle').textContent).toContain('4 tokens');
+    await click('continue');
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+    expect(all('thought')).toHaveLength(1);
+    await pass(5000);
+    expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
+    await click('thought-toggle');
+    expect(the('thought-text').textContent).toContain('Add the digits from the right.');
+    expect(all('message-assistant')).toHaveLength(1);
+  });
+
+  it('stays as it is if it cannot be continued, and says why', async () => {
+    host.refuse = { call: 'continueAnswer', error: { code: 'model_not_found', message: 'The model is not here.' } };
+    await openAnswer(half);
+    await click('continue');
+    expect(the('toast').textContent).toContain('The model is not here.');
+    expect(the('message-assistant').dataset.state).toBe('stopped');
+    expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
+  });
+
+  it.each([true, false])('is offered to continue as the host decided: %s', async (continuable) => {
+    await openAnswer({ ...half, continuable });
+    expect(all('continue')).toHaveLength(continuable ? 1 : 0);
+  });
+
+  it('continues only at the end of the chat', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'A question', half);
+    host.addTurn(chat, 'Another', {});
+    await open('chat', chat.summary.id);
+    expect(all('message-assistant')).toHaveLength(2);
+    expect(all('continue')).toEqual([]);
+  });
+});
+
+describe('a model on another computer', () => {
+  const REMOTE = 'endpoint:lab/big';
+
+  it('is marked in the composer, in the list of models and in a new chat', async () => {
+    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    await open('chat');
+    expect(all('leaves-computer')).toEqual([]);
+    expect(the('empty-state').textContent).toContain('It stays on this computer.');
+    await click('model-picker');
+    await pass(0);
+    const option = [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1);
+    expect(option?.textContent).toContain('What you write and the pictures you add are sent to lab');
+    option?.click();
+    await pass(50);
+    expect(the('model-picker').textContent).toContain('big');
+    expect(all('leaves-computer')).toHaveLength(1);
+    expect(the('empty-state').textContent).toContain('Your words and pictures leave this computer.');
+  });
+
+  it('is not offered what its engine cannot do', async () => {
+    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    const chat = host.addChat('A chat', Date.now(), { ...DEFAULT_CHAT_SETTINGS, model: REMOTE });
+    host.addTurn(chat, 'A question', {
+      state: 'stopped',
+      parts: [{ kind: 'text', text: 'Half', started_at: 0, ended_at: 0 }],
+      model: REMOTE,
+    });
+    await open('chat', chat.summary.id);
+    expect(all('continue')).toEqual([]);
+    await click('thinking-levels');
+    expect(all('thinking-surface')).toHaveLength(1);
+    expect(all('budget-field')).toEqual([]);
+    await click('thinking-levels');
+    const asked = vi.spyOn(host, 'answerNow');
+    await ask('What is 347 + 589?');
+    await pass(60);
+    expect(the('thought').dataset.live).toBe('true');
+    expect(all('answer-now')).toEqual([]);
+    await press('A', { ctrlKey: true, shiftKey: true });
+    expect(asked).not.toHaveBeenCalled();
+  });
+});
+
+describe('answers', () => {
+  it('open their links outside', async () => {
+    await openAnswer({ parts: [{ kind: 'text', text: '[a](https://example.org/a)', started_at: 0, ended_at: 0 }] });
+    the('answer-text').querySelector('a')?.click();
+    expect(host.opened).toEqual(['https://example.org/a']);
+  });
+
+  it('tell which rule ended them', async () => {
+    await openAnswer({ ended_by: { rule: 'stop_token', token: 106, text: '<turn|>', sources: [] } });
+    expect(the('figures').title).toBe(
+      '1,162 tokens read, 187 written, 61 of them in thought.\nThe model ended its turn with <turn|>.',
+    );
+  });
+
+  it('pass their notices on', async () => {
+    await openAnswer({ notices: [{ code: 'thought_while_off', message: 'It thought anyway.' }] });
+    expect(the('notice').textContent).toContain('kept out of the answer');
+  });
+});
+
+describe('a turn with tools', () => {
+  const part = (text: string): Part => ({ kind: 'text', text, started_at: 0, ended_at: 0 });
+  const call = (id: string, city: string): Part => ({
+    kind: 'tool_call',
+    call: { id, name: 'get_weather', arguments: { city } },
+    started_at: 0,
+    ended_at: 0,
+  });
+
+  async function openTurn(results: number): Promise<void> {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'Where is it warmer?', {
+      finish_reason: 'tool_calls',
+      parts: [part('I look it up.'), call('a1b2c3d4e', 'Lisbon'), call('f5g6h7i8j', 'Oslo')],
+    });
+    for (const [id, text] of [
+      ['f5g6h7i8j', '4 degrees'],
+      ['a1b2c3d4e', '19 degrees'],
+    ].slice(0, results))
+      host.addRow(chat, { role: 'tool', tool_call_id: id ?? '', parts: [part(text ?? '')] });
+    if (results === 2) host.addRow(chat, { role: 'assistant', finish_reason: 'stop', parts: [part('In Lisbon.')] });
+    await open('chat', chat.summary.id);
+  }
+
+  it('is one answer, with calls and results folded inside it', async () => {
+    await openTurn(2);
+    expect(all('message-assistant')).toHaveLength(1);
+    expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual([
+      'Used the tool get_weather',
+      'Used the tool get_weather',
+    ]);
+    expect(all('tool-result')).toEqual([]);
+    for (const toggle of all('tool-call-toggle')) toggle.click();
+    await pass(0);
+    expect(all('tool-request').map((element) => element.textContent)).toEqual([
+      expect.stringContaining('Lisbon'),
+      expect.stringContaining('Oslo'),
+    ]);
+    expect(all('tool-result').map((element) => element.textContent)).toEqual(['19 degrees', '4 degrees']);
+    expect(all('answer-text').map((element) => element.textContent?.trim())).toEqual(['I look it up.', 'In Lisbon.']);
+  });
+
+  it('waits for a result that is not there yet', async () => {
+    await openTurn(1);
+    expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual([
+      'Asked for the tool get_weather',
+      'Used the tool get_weather',
+    ]);
+  });
+
+  it('says that a tool was not run', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts: [call('a1b2c3d4e', 'Lisbon')] });
+    host.addRow(chat, { role: 'tool', state: 'stopped', tool_call_id: 'a1b2c3d4e', parts: [part('not run')] });
+    await open('chat', chat.summary.id);
+    expect(the('tool-call').textContent?.trim()).toBe('Did not run the tool get_weather');
+    await click('tool-call-toggle');
+    expect(all('tool-result')).toEqual([]);
+  });
+
+  it('is copied as what it says, and answered again from its question', async () => {
+    await openTurn(2);
+    const written = vi.fn(async () => {});
+    vi.stubGlobal('navigator', Object.assign(Object.create(navigator), { clipboard: { writeText: written } }));
+    await click('copy-answer');
+    expect(written).toHaveBeenCalledWith('I look it up.\n\nIn Lisbon.');
+    await click('regenerate');
+    await pass(50);
+    expect(the('pager').textContent?.trim()).toBe('2 / 2');
+    expect(all('tool-call')).toEqual([]);
+    the('pager').querySelector('button')?.click();
+    await pass(5000);
+    expect(all('tool-call')).toHaveLength(2);
+    expect(the('pager').textContent?.trim()).toBe('1 / 2');
+  });
+});
+
+describe('chats', () => {
+  it('are deleted with a way back', async () => {
+    await openAnswer({});
+    await click('chat-menu');
+    await click('delete-chat');
+    await pass(50);
+    expect(all('chat-item')).toEqual([]);
+    expect(the('chat-title').textContent).toBe('New chat');
+    await click('toast-undo');
+    await pass(50);
+    expect(the('chat-title').textContent).toBe('A chat');
+  });
+
+  it('are renamed in place', async () => {
+    await openAnswer({});
+    the('chat-item').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }));
+    await pass(0);
+    const field = the('rename-field');
+    if (!(field instanceof HTMLInputElement)) throw new Error('no field');
+    field.value = 'Another name';
+    field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+    await pass(50);
+    expect(the('chat-title').textContent).toBe('Another name');
+  });
+});
+
+describe('the model', () => {
+  it('decides what is offered about thinking, and the chat remembers it', async () => {
+    await open('chat');
+    expect(the('thinking-switch').getAttribute('aria-checked')).toBe('true');
+    await click('thinking-switch');
+    expect(the('thinking-switch').getAttribute('aria-checked')).toBe('false');
+    await click('model-picker');
+    document.querySelectorAll<HTMLElement>('[role=option]')[2]?.click();
+    await pass(0);
+    expect(the('model-picker').textContent?.trim()).toBe('gpt-oss 20B');
+    expect(all('thinking-switch')).toEqual([]);
+    expect(all('thinking-levels')).toHaveLength(1);
+  });
+
+  it('that cannot be used says why and is not chosen', async () => {
+    await open('chat');
+    await click('model-picker');
+    const broken = document.querySelectorAll<HTMLElement>('[role=option]')[3];
+    expect(broken?.textContent).toContain('not known to this version');
+    broken?.click();
+    await pass(0);
+    expect(the('model-picker').textContent?.trim()).toBe('Pebble');
+  });
+});

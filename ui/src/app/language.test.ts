@@ -1,0 +1,95 @@
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { chooseLanguage, LANGUAGES, type Spoken } from '../locales/languages.svelte';
+import { textPart } from '../host/fake';
+import { all, click, host, open, pass, the, useWindow } from '../testing/window';
+
+useWindow();
+afterEach(() => chooseLanguage(['en']));
+
+/** Waits for the words of a language, which are read when it is spoken. */
+async function spoken(language: Spoken): Promise<void> {
+  await LANGUAGES[language].read();
+  await pass(0);
+}
+
+async function write(text: string): Promise<void> {
+  composer().value = text;
+  composer().dispatchEvent(new InputEvent('input', { bubbles: true }));
+  await pass(0);
+}
+
+/** The last field of questions. */
+function composer(): HTMLTextAreaElement {
+  const area = the('composer');
+  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
+  return area;
+}
+
+describe('the language of the windows', () => {
+  it('is chosen in Settings, and the window follows at once', async () => {
+    await open('settings');
+    await click('tab-chats');
+    expect(the('language-system')).toHaveProperty('checked', true);
+    await click('language-ar');
+    await spoken('ar');
+    expect(host.app.language).toBe('ar');
+    expect([document.documentElement.dir, document.title, the('tab-chats').textContent?.trim()]).toEqual([
+      'rtl',
+      'الإعدادات',
+      'المحادثات',
+    ]);
+    await click('language-de');
+    await spoken('de');
+    expect([document.documentElement.dir, document.title, the('tab-chats').textContent?.trim()]).toEqual([
+      'ltr',
+      'Einstellungen',
+      'Chats',
+    ]);
+    await click('language-system');
+    await spoken('en');
+    expect([host.app.language, document.title]).toEqual([null, 'Settings']);
+  });
+
+  it('is that of dates', async () => {
+    host.backups = [{ made_at: Date.UTC(2026, 10, 23, 12), bytes: 1000 }];
+    await host.changeSettings({ language: 'de' });
+    await open('settings');
+    await spoken('de');
+    await click('tab-data');
+    await pass(50);
+    expect(the('backup').textContent).toContain('23.11.2026');
+  });
+
+  it('changes without a word that was written, and without an end to an answer', async () => {
+    await open('chat');
+    await write('What is 347 + 589?');
+    await click('send');
+    await pass(120);
+    await write('Half a question');
+    const before = composer();
+    await host.changeSettings({ language: 'de' });
+    await spoken('de');
+    expect([composer() === before, composer().value, composer().getAttribute('aria-label')]).toEqual([
+      true,
+      'Half a question',
+      'Frage',
+    ]);
+    expect(the('new-chat').getAttribute('aria-label')).toBe('Neuer Chat');
+    await pass(6000);
+    expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
+  });
+
+  it('is also that of words inside an answer', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'A question', { parts: [textPart('- one\n\n  ```\n  a\n  ```\n')] });
+    await open('chat', chat.summary.id);
+    const copy = (): string | undefined => document.querySelector('[data-copy]')?.textContent ?? undefined;
+    expect(copy()).toBe('Copy');
+    await host.changeSettings({ language: 'de' });
+    await spoken('de');
+    await pass(50);
+    expect(copy()).toBe('Kopieren');
+    expect(all('message-assistant')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,113 @@
+/** The settings of a chat: their names, their groups, and presets of them. */
+
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import type { LocalModel } from '../../bindings/LocalModel';
+import type { Preset } from '../../bindings/Preset';
+import type { Sampling } from '../../bindings/Sampling';
+import type { Settings } from '../../bindings/Settings';
+import { t } from '../../locales';
+import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+
+/** The numbers that choose words, in the order in which they are shown. */
+export const SAMPLING = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'repetition_penalty',
+  'presence_penalty',
+  'frequency_penalty',
+  'seed',
+] as const;
+
+/** Numbers without a part behind the point. */
+export const WHOLE: ReadonlySet<string> = new Set(['top_k', 'seed', 'max_tokens', 'context']);
+
+/** The settings that the sheet of a chat shows and that are not the model's defaults, with their values. */
+export function changedSettings({
+  system_prompt,
+  sampling,
+  max_tokens,
+  context,
+  kv_bits,
+  stop,
+}: ChatSettings): string[] {
+  const changed: string[] = [];
+  if (system_prompt.trim() !== '') changed.push(t('chatSettings.prompt'));
+  for (const name of SAMPLING) {
+    const value = sampling[name];
+    if (value !== undefined) changed.push(`${t(`chatSettings.${name}`)} ${value}`);
+  }
+  if (max_tokens !== null) changed.push(`${t('chatSettings.max_tokens')} ${max_tokens}`);
+  if (context !== null) changed.push(`${t('chatSettings.context')} ${context}`);
+  if (kv_bits !== null) changed.push(t(`chatSettings.kv_bits.${kv_bits}`));
+  if (stop.length > 0) changed.push(t('chatSettings.stop'));
+  return changed;
+}
+
+/** The part of a chat's settings that a preset stores: not its model, nor its carried summary. */
+export function presetOf(settings: ChatSettings): ChatSettings {
+  return { ...settings, model: null, carried_summary: '' };
+}
+
+/** The settings of a chat after a preset is applied. */
+export function appliedTo(preset: Preset, { model, carried_summary }: ChatSettings): ChatSettings {
+  return { ...preset.settings, model, carried_summary };
+}
+
+/** True if a chat's settings are those of the preset. */
+export function isSetAs(preset: Preset, settings: ChatSettings): boolean {
+  return JSON.stringify(ordered(presetOf(settings))) === JSON.stringify(ordered(presetOf(preset.settings)));
+}
+
+function ordered(settings: ChatSettings): unknown {
+  return Object.entries({ ...settings, sampling: Object.entries(settings.sampling).sort() }).sort();
+}
+
+/** The settings after a reset to the model's defaults: only choices of the sheet are dropped. */
+export function resetSettings({
+  model,
+  thinking,
+  thinking_budget,
+  image_detail,
+  carried_summary,
+}: ChatSettings): ChatSettings {
+  return { ...DEFAULT_CHAT_SETTINGS, model, thinking, thinking_budget, image_detail, carried_summary };
+}
+
+/** The settings that a new chat starts with. */
+export function newChatSettings({
+  thinking,
+  thinking_budget,
+  image_detail,
+  presets,
+  default_preset,
+}: Settings): ChatSettings {
+  const plain = { ...DEFAULT_CHAT_SETTINGS, thinking, thinking_budget, image_detail };
+  const preset = presets.find(({ name }) => name === default_preset);
+  if (!preset) return plain;
+  const set = appliedTo(preset, plain);
+  return { ...set, thinking: set.thinking ?? thinking, thinking_budget: set.thinking_budget ?? thinking_budget };
+}
+
+/** The same sampling with another value for a number; `undefined` follows the model. */
+export function withSampling(sampling: Sampling, name: (typeof SAMPLING)[number], value: number | undefined): Sampling {
+  const { [name]: _, ...rest } = sampling;
+  return value === undefined ? rest : { ...rest, [name]: value };
+}
+
+/** The value that applies if nothing is set: that of the model's authors; empty if unknown. */
+export function defaultOf(name: (typeof SAMPLING)[number], model: LocalModel | null): string {
+  if (name === 'seed') return t('chatSettings.seedNone');
+  const value = model?.sampling[name];
+  return value === undefined ? '' : String(value);
+}
+
+/** A stop text as it is shown on one line, and as it is typed. */
+export function stopShown(text: string): string {
+  return text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n').replace(/\t/g, '\\t');
+}
+
+export function stopTyped(typed: string): string {
+  return typed.replace(/\\([nt\\])/g, (_, letter: string) => (letter === 'n' ? '\n' : letter === 't' ? '\t' : '\\'));
+}

@@ -1,0 +1,118 @@
+/** A context that is nearly full, a question that does not fit, and what goes on from there. */
+
+import { describe, expect, it } from 'vitest';
+
+import { textPart } from '../../host/fake';
+import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
+
+useWindow();
+
+/** Pebble holds 2,048 tokens, and the fake host counts one for each four letters. */
+async function openChat(turns: number, letters: number, limit: number | null = null): Promise<string> {
+  const chat = host.addChat('A long chat', Date.now(), { ...DEFAULT_CHAT_SETTINGS, context: limit });
+  for (let turn = 1; turn <= turns; turn++)
+    host.addTurn(chat, `Question ${turn}`, { parts: [textPart('x'.repeat(letters))] });
+  await open('chat', chat.summary.id);
+  return chat.summary.id;
+}
+
+function composer(): HTMLTextAreaElement {
+  const area = the('composer');
+  if (!(area instanceof HTMLTextAreaElement)) throw new Error('no composer');
+  return area;
+}
+
+async function ask(text: string): Promise<void> {
+  composer().value = text;
+  composer().dispatchEvent(new InputEvent('input', { bubbles: true }));
+  composer().dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+  await pass(50);
+}
+
+const LONG = 'y'.repeat(3000);
+
+describe('a context', () => {
+  it('is shown with its share, and warns at four fifths', async () => {
+    await openChat(2, 3000);
+    expect(the('context-share').textContent).toContain('of 2,048 tokens');
+    expect(all('context-notice')).toHaveLength(0);
+    await openChat(2, 3400);
+    expect(the('context-notice').textContent).toContain('83 % full');
+  });
+
+  it('that a question does not fit keeps the words and stores nothing', async () => {
+    const id = await openChat(2, 3000);
+    await ask(LONG);
+    expect(composer().value).toBe(LONG);
+    expect(the('context-notice').textContent).toContain('2,048 tokens that the model holds');
+    expect((await host.chat(id)).messages).toHaveLength(4);
+    expect(all('toast')).toHaveLength(0);
+    expect(document.activeElement).toBe(composer());
+  });
+
+  it('gets room by forgetting, which is marked and can be taken back', async () => {
+    const id = await openChat(2, 3000);
+    await ask(LONG);
+    await click('forget-oldest');
+    await pass(50);
+    expect(all('memory-mark')).toHaveLength(1);
+    expect(all('context-notice')).toHaveLength(0);
+    expect(composer().value).toBe(LONG);
+    expect(document.activeElement).toBe(composer());
+    await ask(LONG);
+    await pass(3000);
+    expect((await host.chat(id)).messages).toHaveLength(6);
+    await click('remember-all');
+    await pass(50);
+    expect(all('memory-mark')).toHaveLength(0);
+  });
+
+  it('gets room by a summary, which can be stopped and written over', async () => {
+    const id = await openChat(2, 3000);
+    await ask(LONG);
+    await click('summarise-oldest');
+    expect(the('context-notice').textContent).toContain('writes a summary');
+    await click('stop-summary');
+    await pass(300);
+    expect(all('memory-mark')).toHaveLength(0);
+    expect(all('toast')).toHaveLength(0);
+    await click('summarise-oldest');
+    await pass(500);
+    expect(the('memory-summary').textContent).toContain('squares');
+    await click('edit-summary');
+    const area = the('message-editor');
+    if (!(area instanceof HTMLTextAreaElement)) throw new Error('no field');
+    area.value = 'Cats.';
+    area.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await pass(0);
+    await click('keep-edit');
+    await pass(50);
+    expect(the('memory-summary').textContent).toBe('Cats.');
+    expect((await host.chat(id)).messages).toHaveLength(4);
+  });
+
+  it('gets room in a new chat that carries a summary, where the words go along', async () => {
+    await openChat(2, 3000);
+    await ask(LONG);
+    await click('carry-over');
+    await pass(500);
+    expect(the('chat-title').textContent).toBe('A long chat (continued)');
+    expect(the('memory-summary').textContent).toContain('squares');
+    expect(composer().value).toBe(LONG);
+    expect(all('message-user')).toHaveLength(0);
+  });
+
+  it('is larger with another model, which is offered', async () => {
+    const id = await openChat(2, 3000, 2000);
+    await ask(LONG);
+    expect(the('use-larger').textContent).toContain('128 k');
+    await click('use-larger');
+    await pass(50);
+    expect(all('context-notice')).toHaveLength(0);
+    await ask(LONG);
+    await pass(3000);
+    const { messages, settings } = await host.chat(id);
+    expect([messages.length, settings.context]).toEqual([6, null]);
+  });
+});

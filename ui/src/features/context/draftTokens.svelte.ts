@@ -1,0 +1,31 @@
+/** How many tokens the words of a draft take, counted by the host while a person pauses. */
+
+import type { FileCosts } from '../../files/fileCosts.svelte';
+
+/** How long typing pauses before it is counted, in milliseconds. */
+const REST = 400;
+
+export class DraftTokens {
+  /** `null` while that is not known. */
+  tokens = $state<number | null>(null);
+  #asked = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly costs: Pick<FileCosts, 'ofText'>) {}
+
+  /** Counts this text under a model; the figure before it stays until then. */
+  watch(model: string | null, text: string): void {
+    clearTimeout(this.#timer);
+    const asked = ++this.#asked;
+    if (text.trim() === '') {
+      this.tokens = null;
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      void this.costs.ofText(model, text).then((tokens) => {
+        // A slower answer to an earlier question says nothing any more.
+        if (asked === this.#asked) this.tokens = tokens;
+      });
+    }, REST);
+  }
+}

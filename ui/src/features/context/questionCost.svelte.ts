@@ -1,0 +1,92 @@
+/** The share of the model's context that the question in the composer takes. */
+
+import { filesOf } from '../../shared/files';
+import { t } from '../../locales';
+import type { Chats } from '../../stores/chats.svelte';
+import type { Conversation } from '../conversation/conversation.svelte';
+import { DraftTokens } from './draftTokens.svelte';
+import type { FileCosts } from '../../files/fileCosts.svelte';
+import type { Library } from '../library/library.svelte';
+import type { Models } from '../../stores/models.svelte';
+import type { ImageCosts } from '../../images/imageCosts.svelte';
+
+interface Stores {
+  conversation: Conversation;
+  models: Models;
+  costs: ImageCosts;
+  fileCosts: FileCosts;
+  chats: Chats;
+  library: Library;
+}
+
+export class QuestionCost {
+  readonly #typed: DraftTokens;
+  readonly #reference = $derived.by(
+    () => this.stores.conversation.settings.model ?? this.stores.models.defaultReference,
+  );
+  readonly #folder = $derived.by(() => {
+    const { conversation, chats, library } = this.stores;
+    return library.folder(
+      conversation.id === null ? conversation.folder : (chats.find(conversation.id)?.folder ?? null),
+    );
+  });
+  readonly #folderFiles = $derived.by(() => filesOf(this.#folder?.files ?? []));
+  readonly #folderTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#folderFiles));
+  /** The files of the chat's folder that the first question includes, in words; `null` after it, and without files. */
+  readonly along = $derived.by(() => {
+    const count = this.#folderFiles.length;
+    if (count === 0 || !this.#folder || this.stores.conversation.messages.length > 0) return null;
+    const said = t('folder.along', { count, name: this.#folder.name });
+    return this.#folderTokens === null ? said : `${said} · ${t('picture.tokens', { count: this.#folderTokens })}`;
+  });
+  /** Tokens that the chat takes of its model's context already, or will with its first question. */
+  readonly used = $derived.by(() => {
+    const usage = this.stores.conversation.lastAnswer?.usage;
+    return (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0) || (this.#folderTokens ?? 0);
+  });
+  /** Its tokens in words, and whether it fills what is left; `null` while nothing is typed or counted. */
+  readonly cost = $derived.by(() => {
+    const { conversation, models, costs, fileCosts } = this.stores;
+    if (this.#typed.tokens === null) return null;
+    const reference = this.#reference;
+    const { attachments } = conversation.draft;
+    const pictures = costs.sumOf(
+      reference,
+      conversation.settings.image_detail,
+      attachments.filter((part) => part.kind === 'image'),
+    );
+    const count = this.#typed.tokens + (fileCosts.sumOf(reference, filesOf(attachments)) ?? 0) + (pictures ?? 0);
+    const context = models.find(conversation.settings.model)?.context;
+    const free = context ? Math.max(0, context - this.used) : null;
+    const full = free !== null && count >= free;
+    return { text: full ? t('composer.tokensFull', { count, free }) : t('composer.tokens', { count }), full };
+  });
+
+  /** The last prefetched prompt. */
+  #ahead = '';
+
+  constructor(private readonly stores: Stores) {
+    this.#typed = new DraftTokens(stores.fileCosts);
+  }
+
+  /** Has the draft counted as it is now. */
+  watch(): void {
+    this.#typed.watch(this.#reference, this.stores.conversation.draft.text);
+    if (this.#folderFiles.length > 0) void this.stores.fileCosts.ask(this.#reference, this.#folderFiles);
+    this.#readAhead();
+  }
+
+  /** Has the model read what a new chat takes along from its folder while the first question is typed, once for each state of it. */
+  #readAhead(): void {
+    const { conversation, library } = this.stores;
+    const folder = this.#folder;
+    if (conversation.id !== null || !folder || this.#folderFiles.length === 0) {
+      this.#ahead = '';
+      return;
+    }
+    const wanted = JSON.stringify([folder, conversation.settings]);
+    if (wanted === this.#ahead || conversation.draft.text.trim() === '') return;
+    this.#ahead = wanted;
+    library.prefetch(folder.id, conversation.settings);
+  }
+}

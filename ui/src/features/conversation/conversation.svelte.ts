@@ -1,0 +1,499 @@
+/** The open chat: its branch, its draft, its settings and the answers that are being written. */
+
+import { createContext } from 'svelte';
+
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import type { ChatSummary } from '../../bindings/ChatSummary';
+import type { ChatView } from '../../bindings/ChatView';
+import type { Position } from '../../bindings/Position';
+import type { ScrollPlace } from '../../bindings/ScrollPlace';
+import type { Content } from '../../bindings/Content';
+import type { Settings } from '../../bindings/Settings';
+import { newChatSettings } from '../chatSettings/chatSettings';
+import { chatTitle } from '../../format/format';
+import type { StoredMessage } from '../../bindings/StoredMessage';
+import { attachmentsOf, textOf, words } from '../../shared/messageParts';
+import { t } from '../../locales';
+import { errorText } from '../../locales/host';
+import { asHostError, DEFAULT_CHAT_SETTINGS, type HostError, type Platform } from '../../host/types';
+import type { FollowOutcome, LiveAnswer, RequestFrame } from './liveAnswer.svelte';
+import { LiveAnswers } from './liveAnswers.svelte';
+import { Branches } from './branches.svelte';
+import type { Draft } from './draft.svelte';
+import { Drafts } from './drafts.svelte';
+import { HistoryPager } from './historyPager.svelte';
+import { withTurn } from '../../shared/turns';
+import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
+import { SerializedWrites } from './serializedWrites';
+import { RevisionTracker } from './revisionTracker';
+import type { LocalPrefs } from '../../shared/localPrefs';
+import { Compaction } from './compaction.svelte';
+import { SideBySide } from './sideBySide.svelte';
+import type { Reporter } from '../../design/toasts.svelte';
+import type { Undo } from '../../stores/undo.svelte';
+
+export class Conversation {
+  /** `null`: a new chat, which is made when its first question is sent. */
+  id = $state<string | null>(null);
+  messages = $state.raw<readonly StoredMessage[]>([]);
+  settings = $state.raw<ChatSettings>(DEFAULT_CHAT_SETTINGS);
+  /** The unsent question. */
+  draft: Draft;
+  /** True while a question is on its way to the host, or waits for its images to be read. */
+  sending = $state(false);
+  /** The announcement for a screen reader: the answer that has just ended. */
+  announcement = $state('');
+  /** Grows when the view should scroll to its end: a chat was opened, a question was asked. */
+  scrollToEndRequests = $state(0);
+  /** The stored scroll position of the last opened chat; `null`: its end. */
+  scrollPlace = $state.raw<ScrollPlace | null>(null);
+  /** Edits of the chat's tree. */
+  readonly branches: Branches;
+  /** The compaction of the chat's context. */
+  readonly compaction: Compaction;
+  /** Two answers to one question, side by side. */
+  readonly two: SideBySide;
+  /** Loads the rest of a long chat after its end is shown. */
+  readonly pager: HistoryPager;
+  /** Answers of any chat that are being written, by this process or another, by their message. */
+  readonly live: LiveAnswers;
+  readonly #queue = new QuestionQueue();
+  /** The folder of a new chat that does not exist yet. */
+  folder = $state<string | null>(null);
+  /** The settings that a new chat starts with. */
+  #defaults = DEFAULT_CHAT_SETTINGS;
+  #opening = 0;
+  readonly #drafts: Drafts;
+  #cancelSend = false;
+  readonly #shown = new RevisionTracker();
+  readonly #writes = new SerializedWrites();
+  /** The open chat as the list of chats had it last. */
+  #listed: ChatSummary | null = null;
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Reporter,
+    undo: Undo,
+    requestFrame: RequestFrame,
+    private readonly localPrefs: LocalPrefs,
+  ) {
+    this.#drafts = new Drafts(platform, (chat, content) => void this.#storeDraft(chat, content));
+    this.draft = $state.raw(this.#drafts.begin(null, []));
+    this.branches = new Branches(platform, toasts, undo, this);
+    this.compaction = new Compaction(platform, toasts, this);
+    this.two = new SideBySide(this);
+    this.live = new LiveAnswers(platform, requestFrame, (answer, outcome) => this.#ended(answer, outcome));
+    this.pager = new HistoryPager(platform, toasts, requestFrame, this);
+  }
+
+  /** The answer of this chat that is being written, on whichever branch. */
+  get running(): LiveAnswer | null {
+    return this.live.of(this.id)[0] ?? null;
+  }
+
+  /** The last answer of the branch. */
+  get lastAnswer(): StoredMessage | null {
+    return this.messages.findLast((message) => message.role === 'assistant') ?? null;
+  }
+
+  /** Opens what was open last. */
+  async reopen(): Promise<void> {
+    const id = this.localPrefs.openChat;
+    const opening = ++this.#opening;
+    // It is no error at the start if the chat was deleted since.
+    const view = id ? await this.platform.chat(id).catch(() => null) : null;
+    if (opening !== this.#opening) return;
+    if (view) this.#enter(view);
+    else this.openNew();
+  }
+
+  async open(id: string): Promise<void> {
+    if (id === this.id) return;
+    this.flushDraft();
+    const opening = ++this.#opening;
+    try {
+      const view = await this.platform.chat(id);
+      if (opening === this.#opening) this.#enter(view);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  /** Begins a new chat, in this folder. */
+  openNew(folder: string | null = null): void {
+    this.flushDraft();
+    this.folder = folder;
+    this.#opening += 1;
+    this.id = null;
+    this.messages = [];
+    this.settings = this.#defaults;
+    this.draft = this.#drafts.open(null, this.localPrefs.newDraft);
+    this.localPrefs.openChat = '';
+    this.#leave();
+  }
+
+  /** Lets new chats begin as it is set, the one that is open and untouched included. */
+  setDefaults(settings: Settings): void {
+    const untouched = this.id === null && this.settings === this.#defaults;
+    this.#defaults = newChatSettings(settings);
+    if (untouched) this.settings = this.#defaults;
+  }
+
+  /** Forgets what belongs to the chat that was open. */
+  #leave(): void {
+    this.pager.leave();
+    this.branches.editing = null;
+    this.two.leave();
+    this.compaction.full = null;
+    this.compaction.use = null;
+  }
+
+  #enter(view: ChatView): void {
+    this.id = view.summary.id;
+    this.draft = this.#drafts.open(view.summary.id, this.#queue.withoutQueued(view.summary.id, view.draft));
+    this.messages = [];
+    this.localPrefs.openChat = view.summary.id;
+    this.#leave();
+    this.scrollPlace = view.scroll_place;
+    this.#show(view);
+    if (view.scroll_place === null) this.scrollToEndRequests += 1;
+  }
+
+  /** Reads the open chat again if its entry in the list of chats says that it is not what is shown: another window or process wrote to it. */
+  async sync(summary: ChatSummary | null): Promise<void> {
+    if (summary === null && this.id !== null && this.#listed?.id === this.id) {
+      // A question on its way comes back first.
+      if (!this.sending) this.#leaveDeleted(this.#listed);
+      return;
+    }
+    this.#listed = summary;
+    if (summary?.id === this.id && summary.unread && document.visibilityState !== 'hidden')
+      void this.platform.markRead(summary.id).catch(() => {});
+    if (summary === null || summary.id !== this.id || this.sending || this.running) return;
+    if (!this.#shown.lacks(summary)) return;
+    this.#shown.show(summary);
+    await this.reload();
+  }
+
+  /** Leaves the open chat, which another window or program has deleted. What is being written in it becomes the draft of a new chat. */
+  #leaveDeleted({ id, title }: ChatSummary): void {
+    const { draft } = this;
+    const waiting = this.#queue.take(id);
+    if (waiting) draft.putBack(waiting.text, waiting.items);
+    const kept = !draft.empty;
+    if (kept) this.#drafts.moveToNew(draft, this.localPrefs.newDraft);
+    else draft.clear();
+    this.openNew();
+    this.toasts.say(t(kept ? 'chat.deletedElsewhereDraft' : 'chat.deletedElsewhere', { title: chatTitle(title) }));
+  }
+
+  /** Remembers where a chat is scrolled to. */
+  keepPlace(chat: string, place: ScrollPlace | null): void {
+    this.platform.setScrollPlace(chat, place).catch(() => {}); // Not worth a message to a person.
+  }
+
+  /** Reads the open chat again. */
+  async reload(): Promise<void> {
+    const id = this.id;
+    if (id === null) return;
+    try {
+      this.#show(await this.pager.connected(await this.platform.chat(id)));
+    } catch (reason) {
+      if (id === this.id) this.toasts.report(reason);
+    }
+  }
+
+  /**
+   * Sends a question, with what is attached to the draft, as soon as that was read. Both come back to the draft if that fails, and stay
+   * there if a picture cannot be read.
+   */
+  async send(text: string): Promise<void> {
+    const draft = this.draft;
+    if ((text.trim() === '' && draft.items.length === 0) || this.sending || this.running) return;
+    this.sending = true;
+    this.#cancelSend = false;
+    let { settings } = this;
+    let chat = this.#drafts.chatOf(draft);
+    const position = this.#end;
+    try {
+      await draft.settled();
+      if (this.#cancelSend || draft.broken) return;
+      const content = [...draft.attachments, ...words(text.trim())];
+      if (content.length === 0) return;
+      if (this.draft === draft) settings = this.settings;
+      if (chat !== null) this.#drafts.keep(chat, draft);
+      const { items } = draft;
+      draft.clear();
+      try {
+        if (chat === null) {
+          const { folder } = this;
+          chat = (await this.platform.createChat(settings)).summary.id;
+          if (folder !== null) await this.platform.moveChat(chat, folder);
+          this.localPrefs.newDraft = [];
+          this.#drafts.give(draft, chat);
+          if (this.draft === draft) {
+            this.id = chat;
+            this.localPrefs.openChat = chat;
+          }
+        }
+        await this.#ask(chat, content, position, this.two.take(settings));
+        void this.#storeDraft(chat, [...draft.attachments, ...words(draft.text)]);
+      } catch (reason) {
+        this.#refused(chat, reason);
+        // Without a chat it is a draft of the new one, of which another may have been begun meanwhile.
+        const target = chat === null && this.id === null ? this.draft : draft;
+        target.putBack(text, items);
+        if (this.draft !== target) target.flush();
+      }
+    } finally {
+      this.sending = false;
+      if (chat !== null) this.#drafts.release(chat, draft);
+    }
+  }
+
+  /** Sends a question of a chat, which may not be the open one, for one answer or two. */
+  async #ask(
+    chat: string,
+    content: Content[],
+    position: Position,
+    two: [ChatSettings, ChatSettings] | null = null,
+  ): Promise<void> {
+    await this.#writes.landed();
+    const turn = two
+      ? await this.platform.sendToTwo(chat, content, position, two)
+      : await this.platform.send(chat, content, position);
+    const [answer, beside] = 'answers' in turn ? turn.answers : [turn.answer];
+    this.follow(answer);
+    if (this.id === chat && 'answer' in turn) this.#shown.added(turn, this.messages);
+    if (this.id === chat) this.#showTurn(turn.question, answer);
+    if (beside && this.id === chat) this.two.show(answer, beside);
+    else if (beside) this.follow(beside);
+  }
+
+  /** The question of the open chat that waits for the answer before it. */
+  get queued(): QueuedQuestion | null {
+    return this.#queue.of(this.id);
+  }
+
+  /** Lets the draft's question wait for the answer that runs. */
+  async enqueue(): Promise<void> {
+    const { draft } = this;
+    const chat = this.#drafts.chatOf(draft);
+    if (chat === null || draft.empty || this.sending) return;
+    await draft.settled();
+    if (draft.broken || draft.empty) return;
+    if (!this.live.isRunning(chat)) return this.draft === draft ? this.send(draft.text) : undefined;
+    this.#queue.add(chat, { text: draft.text, items: draft.items });
+    draft.clear();
+    void this.#storeDraft(chat, []);
+  }
+
+  /** Takes the question that waits back: it is not asked. */
+  unqueue(): QueuedQuestion | null {
+    const queued = this.id === null ? null : this.#queue.take(this.id);
+    if (queued) void this.#storeDraft(this.id ?? '', [...this.draft.attachments, ...words(this.draft.text)]);
+    return queued;
+  }
+
+  /** Lets a question wait that was taken back; if nothing runs any more, it is in the draft again. */
+  requeue(chat: string, queued: QueuedQuestion): void {
+    if (this.live.isRunning(chat)) this.#queue.add(chat, queued);
+    else this.#giveBack(chat, queued);
+  }
+
+  /** Asks what waited for an answer that has ended; after one that was stopped or failed, a person looks at it first. */
+  async #askQueued(chat: string, ended: StoredMessage | null): Promise<void> {
+    // Of two answers the later one is waited for.
+    if (this.live.isRunning(chat)) return;
+    const kept = this.#queue.kept(chat);
+    const queued = this.#queue.take(chat);
+    if (!queued) return;
+    if (ended?.state !== 'complete') return this.#giveBack(chat, queued);
+    try {
+      // Text typed meanwhile is a draft that asking clears.
+      const open = this.id === chat ? this.draft : null;
+      const draft = open ? null : (await this.platform.chat(chat)).draft.slice(kept.length);
+      await this.#ask(chat, contentOf(queued), this.id === chat ? this.#end : 'end');
+      const rest = open && this.draft === open ? [...open.attachments, ...words(open.text)] : draft;
+      if (rest && rest.length > 0) await this.#storeDraft(chat, [...rest]);
+    } catch (reason) {
+      this.toasts.report(reason);
+      this.#giveBack(chat, queued);
+    }
+  }
+
+  /** Of a chat that is not open it is kept as the beginning of its draft already. */
+  #giveBack(chat: string, { text, items }: QueuedQuestion): void {
+    if (this.id === chat) this.draft.putBack(text, items);
+  }
+
+  /** The position of the next question: after the messages shown, whatever another window or process added. */
+  get #end(): Position {
+    const last = this.messages.at(-1);
+    return last ? { after: last.id } : 'beginning';
+  }
+
+  /** Shows a question that was stored, with all that it comes after. */
+  #showTurn(question: StoredMessage, answer: StoredMessage): void {
+    this.messages = withTurn(this.messages, question, answer);
+    this.compaction.full = null;
+    this.scrollToEndRequests += 1;
+  }
+
+  /** A question was not taken; its words are kept. */
+  #refused(chat: string | null, reason: unknown): void {
+    const error = asHostError(reason);
+    if (error.code === 'context_full' && chat !== null && chat === this.id) this.compaction.full = error;
+    else this.toasts.report(reason);
+    // The message that it follows may be gone.
+    if (error.code === 'not_found') void this.reload();
+  }
+
+  /** Sends a question in place of another one, whose answers stay on a branch of their own. Returns whether that was done. */
+  async sendInstead(before: StoredMessage, text: string): Promise<boolean> {
+    if (this.running || this.sending || text.trim() === '') return false;
+    this.sending = true;
+    try {
+      const content = [...attachmentsOf(before.parts), ...words(text.trim())];
+      await this.#ask(before.chat, content, before.parent === null ? 'beginning' : { after: before.parent });
+      return true;
+    } catch (reason) {
+      this.#refused(before.chat, reason);
+      return false;
+    } finally {
+      this.sending = false;
+    }
+  }
+
+  /** Does not send the question that waits for its pictures; it stays in the draft. */
+  cancelSend(): void {
+    this.#cancelSend = true;
+  }
+
+  /** Ends this answer, or all of the chat. */
+  async stop(message: string | null = null): Promise<void> {
+    const one = message === null ? undefined : this.live.get(message);
+    const answers = message === null ? this.live.of(this.id) : one ? [one] : [];
+    await Promise.all(answers.map((answer) => answer.stop().catch((reason: unknown) => this.toasts.report(reason))));
+  }
+
+  /** Ends the thought of an answer that is being written, here or in another process. */
+  async answerNow(message: string): Promise<void> {
+    const asked = this.live.get(message)?.answerNow() ?? this.platform.answerNow(message);
+    await asked.catch((reason: unknown) => this.toasts.report(reason));
+  }
+
+  /** Continues an answer that ended early. */
+  async continueAnswer(message: string): Promise<void> {
+    if (this.running) return;
+    this.live.retry(message);
+    await this.changeBranch(() => this.platform.continueAnswer(message), message);
+  }
+
+  /** Starts another answer beside this one, asked with other settings if there are any. */
+  async regenerate(message: string, change: Partial<ChatSettings> = {}): Promise<void> {
+    if (this.running) return;
+    const settings = Object.keys(change).length > 0 ? { ...this.settings, ...change } : null;
+    await this.changeBranch(() => this.platform.regenerate(message, settings));
+    this.scrollToEndRequests += 1;
+  }
+
+  /** Shows the branch that this message is on. */
+  async showBranch(message: string): Promise<void> {
+    await this.changeBranch(() => this.platform.showBranch(message));
+  }
+
+  /** Stores the draft now, before the chat or the window is left. Pictures that are still being read come to it later. */
+  flushDraft(): void {
+    const { draft } = this;
+    this.#drafts.leave(draft, () => this.draft === draft);
+  }
+
+  async #storeDraft(chat: string | null, draft: Content[]): Promise<void> {
+    if (chat === null) return void (this.localPrefs.newDraft = draft);
+    await this.platform
+      .setDraft(chat, [...this.#queue.kept(chat), ...draft])
+      .catch((reason: unknown) => this.toasts.report(reason));
+  }
+
+  /** Sets some of what the open chat, or the new one, is set to. */
+  async changeSettings(change: Partial<ChatSettings>): Promise<void> {
+    const refused = await this.trySettings(change);
+    if (refused) this.toasts.report(refused);
+  }
+
+  /** Sets some of it; why that was refused, then nothing is changed. */
+  async trySettings(change: Partial<ChatSettings>): Promise<HostError | null> {
+    const { id, settings: before } = this;
+    const after = (this.settings = { ...before, ...change });
+    try {
+      await this.#writes.write(id, before, after, () =>
+        id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after),
+      );
+      if (id !== null && id === this.id) void this.compaction.refresh(); // What was counted meanwhile held for the settings before.
+      return null;
+    } catch (reason) {
+      if (this.settings === after) this.settings = this.#writes.accepted ?? before;
+      return asHostError(reason);
+    }
+  }
+
+  /** Shows what a call makes of the chat. Returns whether it was made. */
+  async changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<boolean> {
+    try {
+      await this.#writes.landed();
+      this.#show(await this.pager.connected(await call()), continuing);
+      return true;
+    } catch (reason) {
+      this.toasts.report(reason);
+      return false;
+    }
+  }
+
+  #show(view: ChatView, continuing: string | null = null): void {
+    // It may have been left meanwhile.
+    if (view.summary.id !== this.id) return;
+    if (!this.#writes.pending(this.id)) this.settings = view.settings;
+    this.#shown.show(view.summary);
+    this.messages = this.pager.show(view.messages);
+    // Whichever process writes an answer, the host lets it be followed.
+    for (const message of [...view.messages, ...view.beside]) this.follow(message, message.id === continuing);
+    this.two.look(view);
+  }
+
+  /** Follows an answer that is being written. */
+  follow(message: StoredMessage, continuing = false): void {
+    this.live.follow(message, continuing);
+  }
+
+  #ended(answer: LiveAnswer, outcome: FollowOutcome): void {
+    if (outcome.kind === 'lost') {
+      if (answer.message.chat === this.id) void this.reload();
+      void this.#askQueued(answer.message.chat, null);
+      this.toasts.report(outcome.reason);
+      return;
+    }
+    const { message } = outcome;
+    this.two.ended(message);
+    void this.#askQueued(message.chat, message);
+    if (message.chat !== this.id) return;
+    this.#shown.ended(message);
+    if (message.error?.code === 'context_full' && message.parts.length === 0)
+      return void this.#takenBack(message, message.error);
+    this.messages = this.messages.map((other) => (other.id === message.id ? message : other));
+    this.announcement = textOf(message.parts) || (message.error ? errorText(message.error) : t('answer.empty'));
+  }
+
+  /** A question did not fit, which only its model found: the host has taken it back into the draft, unless it was asked before. */
+  async #takenBack(answer: StoredMessage, error: HostError): Promise<void> {
+    await this.reload();
+    if (answer.chat !== this.id) return;
+    this.compaction.full = error;
+    if (this.messages.some((message) => message.id === answer.id) || !this.draft.empty) return;
+    const { draft } = await this.platform.chat(answer.chat);
+    if (answer.chat === this.id && this.draft.empty) this.draft = this.#drafts.begin(answer.chat, draft);
+  }
+}
+
+/** The open chat. */
+export const [useConversation, provideConversation] = createContext<Conversation>();

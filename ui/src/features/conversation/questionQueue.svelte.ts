@@ -1,0 +1,56 @@
+/** Questions that wait for the answer before them, one for each chat. */
+
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { Content } from '../../bindings/Content';
+import { words } from '../../shared/messageParts';
+import type { DraftItem } from './draft.svelte';
+
+/** A question that is asked as soon as the answer before it has ended. */
+export interface QueuedQuestion {
+  readonly text: string;
+  readonly items: readonly DraftItem[];
+}
+
+export class QuestionQueue {
+  readonly #waiting = new SvelteMap<string, QueuedQuestion>();
+
+  /** The queued question of a chat. */
+  of(chat: string | null): QueuedQuestion | null {
+    return (chat !== null && this.#waiting.get(chat)) || null;
+  }
+
+  /** Lets a question wait, after what waits already. */
+  add(chat: string, { text, items }: QueuedQuestion): void {
+    const before = this.of(chat);
+    const texts = [before?.text ?? '', text.trim()].filter(Boolean);
+    this.#waiting.set(chat, { text: texts.join('\n\n'), items: [...(before?.items ?? []), ...items] });
+  }
+
+  /** Takes it out. */
+  take(chat: string): QueuedQuestion | null {
+    const queued = this.of(chat);
+    this.#waiting.delete(chat);
+    return queued;
+  }
+
+  /** How it is kept: before the draft of its chat, so that it is there again as one if the window is gone before it was asked. */
+  kept(chat: string): Content[] {
+    const queued = this.of(chat);
+    return queued
+      ? [...contentOf(queued).filter((part) => part.kind !== 'text'), ...words(queued.text && `${queued.text}\n\n`)]
+      : [];
+  }
+
+  /** A draft as it was kept, without what waits in its chat. */
+  withoutQueued(chat: string, draft: readonly Content[]): readonly Content[] {
+    const kept = this.kept(chat);
+    const same = kept.every((part, index) => JSON.stringify(part) === JSON.stringify(draft[index]));
+    return same ? draft.slice(kept.length) : draft;
+  }
+}
+
+/** The parts of a question. */
+export function contentOf({ text, items }: QueuedQuestion): Content[] {
+  return [...items.flatMap(({ content }) => content ?? []), ...words(text.trim())];
+}

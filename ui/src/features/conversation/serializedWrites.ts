@@ -1,0 +1,45 @@
+/** The order in which settings of chats are written: the host runs calls side by side, and each call writes all settings of its chat. */
+
+import type { ChatSettings } from '../../bindings/ChatSettings';
+
+export class SerializedWrites {
+  #last: Promise<void> = Promise.resolve();
+  #under = 0;
+  #chat: string | null = null;
+  #accepted: ChatSettings | null = null;
+
+  /** True while settings of this chat are on their way, so that a view of the chat may hold older ones. */
+  pending(chat: string | null): boolean {
+    return this.#under > 0 && this.#chat === chat;
+  }
+
+  /** The last settings that the host accepted of a series; they hold if the newest ones are refused. */
+  get accepted(): ChatSettings | null {
+    return this.#accepted;
+  }
+
+  /** Makes the call that changes settings when those before it have ended; it ends as the call does. */
+  async write(
+    chat: string | null,
+    before: ChatSettings,
+    after: ChatSettings,
+    call: () => Promise<void>,
+  ): Promise<void> {
+    if (!this.pending(chat)) this.#accepted = before;
+    this.#under += 1;
+    this.#chat = chat;
+    const write = this.#last.catch(() => undefined).then(call);
+    this.#last = write;
+    try {
+      await write;
+      if (this.#chat === chat) this.#accepted = after;
+    } finally {
+      this.#under -= 1;
+    }
+  }
+
+  /** Waits for what is on its way, so that what is asked next is answered under it. Throws why the newest was refused, if it was meanwhile. */
+  async landed(): Promise<void> {
+    if (this.#under > 0) await this.#last;
+  }
+}

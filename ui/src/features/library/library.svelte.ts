@@ -1,0 +1,174 @@
+/** Folders, the archive and the trash. */
+
+import { createContext } from 'svelte';
+
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import type { ExportFormat } from '../../bindings/ExportFormat';
+import type { Folder } from '../../bindings/Folder';
+import type { ImportReport } from '../../bindings/ImportReport';
+import type { TrashedChat } from '../../bindings/TrashedChat';
+import { chatTitle } from '../../format/format';
+import { plainName } from '../../shared/displayNames';
+import { t } from '../../locales';
+import type { Platform, Unsubscribe } from '../../host';
+import type { Chats } from '../../stores/chats.svelte';
+import type { Toasts } from '../../design/toasts.svelte';
+import type { Undo } from '../../stores/undo.svelte';
+
+/** The files that chats are taken from, for a chooser. */
+export const IMPORTED_FILES = '.json,.zip,.ponderchat,application/json,application/zip';
+
+/** The longest of them, in bytes; the host has the same limit. */
+const LONGEST_IMPORT = 2 ** 30;
+
+export class Library {
+  folders = $state.raw<readonly Folder[]>([]);
+  trash = $state.raw<readonly TrashedChat[]>([]);
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly chats: Chats,
+    private readonly toasts: Toasts,
+    private readonly undo: Undo,
+  ) {}
+
+  /** Lists the folders and keeps them right from then on. */
+  async open(): Promise<Unsubscribe> {
+    const unsubscribe = await this.platform.onChatsChanged(() => void this.refresh());
+    await this.refresh();
+    await this.#try(async () => {
+      const { read_only, repaired } = await this.platform.historyState();
+      if (read_only) this.toasts.say(t('history.readOnly'));
+      const file = repaired?.set_aside.split(/[/\\]/).at(-1) ?? '';
+      if (repaired) this.toasts.say(t('history.repaired', { count: repaired.chats, file }));
+    });
+    return unsubscribe;
+  }
+
+  async refresh(): Promise<void> {
+    await this.#try(async () => {
+      const folders = await this.platform.folders();
+      this.folders = folders.map((folder) => ({ ...folder, name: plainName(folder.name) }));
+    });
+  }
+
+  folder(id: string | null): Folder | null {
+    return this.folders.find((folder) => folder.id === id) ?? null;
+  }
+
+  /** Has a folder's files read before the first question of a chat in it. What goes wrong with that is told when the question is asked. */
+  prefetch(folder: string, settings: ChatSettings): void {
+    this.platform.prefetchFolder(folder, settings).catch(() => {});
+  }
+
+  async listTrash(): Promise<void> {
+    await this.#try(async () => void (this.trash = await this.platform.trash()));
+  }
+
+  /** Puts a chat away, or takes it back. */
+  async archive(id: string, archived: boolean): Promise<void> {
+    const title = chatTitle(this.chats.find(id)?.title ?? '');
+    if (!(await this.#change(() => this.platform.archiveChat(id, archived)))) return;
+    this.undo.offer(t(archived ? 'keeping.archived' : 'keeping.unarchived', { title }), async () => {
+      await this.#change(() => this.platform.archiveChat(id, !archived));
+    });
+  }
+
+  /** Puts a chat into a folder, or into none. */
+  async move(id: string, folder: string | null): Promise<void> {
+    const before = this.chats.find(id)?.folder ?? null;
+    if (before === folder || !(await this.#change(() => this.platform.moveChat(id, folder)))) return;
+    const name = this.folder(folder)?.name;
+    this.undo.offer(name === undefined ? t('keeping.movedOut') : t('keeping.moved', { name }), async () => {
+      await this.#change(() => this.platform.moveChat(id, before));
+    });
+  }
+
+  /** Makes a folder; `null` if that failed. */
+  async create(name: string): Promise<Folder | null> {
+    let made: Folder | null = null;
+    await this.#change(async () => void (made = await this.platform.createFolder(plainName(name).trim())));
+    return made;
+  }
+
+  async change(folder: Folder, name: string, systemPrompt: string): Promise<void> {
+    if (!(await this.#change(() => this.platform.changeFolder(folder.id, name.trim() || folder.name, systemPrompt))))
+      return;
+    this.undo.push(async () => {
+      await this.#change(() => this.platform.changeFolder(folder.id, folder.name, folder.system_prompt));
+    });
+  }
+
+  async deleteFolder({ id, name }: Folder): Promise<void> {
+    if (!(await this.#change(() => this.platform.deleteFolder(id)))) return;
+    this.undo.offer(t('keeping.folderDeleted', { name }), async () => {
+      await this.#change(() => this.platform.restoreFolder(id));
+    });
+  }
+
+  /** Takes a chat out of the trash. */
+  async restore(id: string): Promise<void> {
+    await this.#change(async () => void (await this.platform.restoreChat(id)));
+    await this.listTrash();
+  }
+
+  /** Deletes chats of the trash for good. */
+  async purge(ids: readonly string[]): Promise<void> {
+    await this.#try(async () => {
+      for (const id of ids) await this.platform.purgeChat(id);
+    });
+    await this.listTrash();
+  }
+
+  /** Writes these chats, or all of them, to a file, and says where it lies. */
+  async export(ids: string[] | null, format: ExportFormat, name: string): Promise<void> {
+    await this.#try(async () => {
+      const path = await this.platform.exportChats(ids, format, name);
+      const show = (): void => void this.#try(() => this.platform.showExport(path));
+      this.toasts.say(t('export.done', { path }), { label: t('export.show'), run: show });
+    });
+  }
+
+  /** Takes chats from a file. */
+  async import(file: File): Promise<void> {
+    await this.#import(async () => {
+      // The page would hold the whole file before the host could say so.
+      if (file.size > LONGEST_IMPORT) throw { code: 'bad_request', message: t('import.tooLong') };
+      return this.platform.importChats(await file.arrayBuffer());
+    });
+  }
+
+  /** Takes chats from a file that was brought to the app. */
+  async importArrived(key: string): Promise<void> {
+    await this.#import(() => this.platform.importArrived(key));
+  }
+
+  async #import(call: () => Promise<ImportReport>): Promise<void> {
+    this.toasts.settle('import');
+    await this.#change(async () => {
+      const { chats, already_here } = await call();
+      const known = already_here > 0 ? ` ${t('import.known', { count: already_here })}` : '';
+      this.toasts.say(`${t('import.done', { count: chats })}${known}`);
+    }, 'import');
+  }
+
+  /** Changes something and lists all anew; says whether it was done. */
+  async #change(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
+    const done = await this.#try(call, cause);
+    await Promise.all([this.refresh(), this.chats.refresh()]);
+    return done;
+  }
+
+  async #try(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
+    try {
+      await call();
+      return true;
+    } catch (reason) {
+      this.toasts.report(reason, cause);
+      return false;
+    }
+  }
+}
+
+/** Folders, archive and trash. */
+export const [useLibrary, provideLibrary] = createContext<Library>();

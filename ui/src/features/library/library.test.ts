@@ -1,0 +1,339 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { all, click, field, host, open, pass, the, useWindow, write } from '../../testing/window';
+import { textPart } from '../../host/fake';
+
+useWindow();
+
+async function press(key: string, more: KeyboardEventInit = {}, target: Element = document.body): Promise<void> {
+  target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more }));
+  await pass(50);
+}
+
+const control = { ctrlKey: true };
+
+function titles(): (string | undefined)[] {
+  return all('chat-item').map((item) => item.textContent?.trim());
+}
+
+/** The command of a chat's menu. */
+async function choose(title: string, command: string): Promise<void> {
+  const item = all('chat-item').find((one) => one.textContent?.trim() === title);
+  item?.dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true }));
+  await pass(0);
+  await click(command);
+  await pass(50);
+}
+
+beforeEach(() => {
+  const tea = host.addChat('About tea', Date.now());
+  host.addTurn(tea, 'Where does it grow?', { parts: [textPart('Green **tea** grows in Uji. Tea, tea.')] });
+  const sea = host.addChat('About the sea', Date.now() - 1000);
+  host.addTurn(sea, 'Is it salty?', {
+    parts: [textPart('Yes, it is. Nobody drinks tea with it.')],
+    model: 'mlx-community/Qwen3-4B-4bit',
+  });
+});
+
+describe('the search over all chats', () => {
+  it('shows places with their words marked and opens one where it stands', async () => {
+    await open('chat');
+    await write('search', 'uji');
+    await pass(300);
+    expect(titles()).toEqual([]);
+    const [place] = all('found-place');
+    expect(place?.textContent).toContain('grows in Uji');
+    expect(place?.querySelector('mark')?.textContent).toBe('Uji');
+    await click('found-place');
+    await pass(300);
+    expect(the('chat-title').textContent).toBe('About tea');
+    expect(all('find')).toEqual([]);
+  });
+
+  it('is gone through with the arrows from its field and back, and opened with Enter', async () => {
+    const press = async (key: string): Promise<void> => {
+      document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+      await pass(50);
+    };
+    await open('chat');
+    the('search').focus();
+    await write('search', 'tea');
+    await pass(300);
+    expect(titles()).toEqual(['About tea']);
+    await press('ArrowDown');
+    expect(document.activeElement).toBe(the('chat-item'));
+    await press('ArrowDown');
+    expect(document.activeElement).toBe(all('found-place')[0]);
+    expect([...document.querySelectorAll('[data-testid="chats"] [tabindex="0"]')]).toEqual([document.activeElement]);
+    await press('End');
+    expect(document.activeElement).toBe(all('found-place')[1]);
+    await press('Home');
+    await press('ArrowUp');
+    expect(document.activeElement).toBe(the('search'));
+    await press('Enter');
+    await pass(300);
+    expect(the('chat-title').textContent).toBe('About tea');
+  });
+
+  it('is of chats as they are called now, and of none that was deleted since', async () => {
+    await open('chat');
+    await write('search', 'tea');
+    await pass(300);
+    const [tea, sea] = await host.chats();
+    if (!tea || !sea) throw new Error('no chats');
+    await host.renameChat(sea.id, 'Renamed');
+    await pass(50);
+    expect(all('found-place').map((place) => place.querySelector('.title')?.textContent)).toEqual([
+      'About tea',
+      'Renamed',
+    ]);
+    await host.deleteChat(tea.id);
+    await pass(50);
+    expect(all('found-place').map((place) => place.querySelector('.title')?.textContent)).toEqual(['Renamed']);
+  });
+
+  it('narrows by time and model, and says if nothing is there', async () => {
+    await open('chat');
+    await write('search', 'tea');
+    await pass(300);
+    expect(all('found-place')).toHaveLength(2);
+    await click('search-time');
+    expect(all('search-model')).toHaveLength(1);
+    await write('search', 'nothing has this');
+    await pass(300);
+    expect(the('chats').textContent).toContain('Nothing was found.');
+    await write('search', '');
+    await pass(300);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+  });
+
+  it('opens a place on another branch than the one that is shown', async () => {
+    const chat = host.addChat('Branches', Date.now());
+    const first = host.addTurn(chat, 'Name a fruit', { parts: [textPart('A quince.')] });
+    host.addRow(Object.assign(chat, { leaf: first.parent }), {
+      role: 'assistant',
+      model: 'pebble',
+      parts: [textPart('A fig.')],
+    });
+    await open('chat');
+    await write('search', 'quince');
+    await pass(300);
+    await click('found-place');
+    await pass(300);
+    expect(the('answer-text').textContent).toContain('A quince.');
+  });
+});
+
+describe('finding in the chat', () => {
+  it('counts all places and goes round, also in rows that are not drawn', async () => {
+    const chat = host.addChat('Long', Date.now());
+    for (let turn = 0; turn < 60; turn++)
+      host.addTurn(chat, `Question ${turn}`, { parts: [textPart(`Answer with a **needle** number ${turn}`)] });
+    await open('chat', chat.summary.id);
+    expect(all('message-assistant').length).toBeLessThan(60);
+    await press('f', control);
+    await write('find-words', 'needle number');
+    expect(the('find-count').textContent?.trim()).toBe('1 of 60');
+    await click('find-previous');
+    expect(the('find-count').textContent?.trim()).toBe('60 of 60');
+    await press('Enter', {}, field('find-words'));
+    expect(the('find-count').textContent?.trim()).toBe('1 of 60');
+    await write('find-words', 'NÉEDLE');
+    expect(the('find-count').textContent?.trim()).toBe('1 of 60');
+    await write('find-words', 'nowhere');
+    expect(the('find-count').textContent?.trim()).toBe('Not found');
+    await press('Escape', {}, field('find-words'));
+    expect(all('find')).toEqual([]);
+  });
+});
+
+describe('the palette', () => {
+  it('finds chats, models, commands and what was said', async () => {
+    await open('chat');
+    await press('k', control);
+    await write('palette-words', 'about');
+    await pass(300);
+    expect(all('palette-entry').map(({ dataset }) => dataset['kind'])).toEqual(['chat', 'chat']);
+    await press('ArrowDown', {}, field('palette-words'));
+    await press('Enter', {}, field('palette-words'));
+    await pass(100);
+    expect(all('palette')).toEqual([]);
+    expect(the('chat-title').textContent).toBe('About the sea');
+    await press('k', control);
+    await write('palette-words', 'archive and');
+    await press('Enter', {}, field('palette-words'));
+    expect(all('kept')).toHaveLength(1);
+  });
+
+  it('shows what was said', async () => {
+    await open('chat');
+    await press('k', control);
+    await write('palette-words', 'salty');
+    await pass(300);
+    expect(all('palette-entry').map(({ dataset }) => dataset['kind'])).toEqual(['hit']);
+    await write('palette-words', 'zzzz');
+    await pass(300);
+    expect(the('palette').textContent).toContain('Nothing is called like this.');
+  });
+});
+
+describe('keeping', () => {
+  it('archives a chat, which Ctrl+Z and the sheet bring back', async () => {
+    await open('chat');
+    await choose('About tea', 'archive-chat');
+    expect(titles()).toEqual(['About the sea']);
+    await press('z', control);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+    await choose('About tea', 'archive-chat');
+    await click('open-kept');
+    expect(all('archived-chat')).toHaveLength(1);
+    await click('unarchive');
+    await pass(50);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+  });
+
+  it('opens the trash, puts a chat back and asks before it deletes one for good', async () => {
+    await open('chat');
+    await choose('About tea', 'delete-chat');
+    await click('open-kept');
+    await pass(50);
+    expect(the('trashed-chat').textContent).toContain('30 days left');
+    await click('restore');
+    await pass(50);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+    await click('kept-close');
+    await choose('About the sea', 'delete-chat');
+    await click('open-kept');
+    await pass(50);
+    await click('purge');
+    expect(the('kept').textContent).toContain('1 chat is deleted for good.');
+    await click('purge-now');
+    await pass(50);
+    expect(all('trashed-chat')).toEqual([]);
+    expect((await host.trash()).length).toBe(0);
+  });
+
+  it('says in the sheet itself what went wrong there, and in the window again once that is closed', async () => {
+    await open('chat');
+    await click('open-kept');
+    await pass(50);
+    const chooser = field('import-file');
+    Object.defineProperty(chooser, 'files', { value: [new File(['{'], 'broken.json')] });
+    chooser.dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(300);
+    expect(all('toast')).toHaveLength(1);
+    expect(the('kept').contains(the('toast'))).toBe(true);
+    await click('kept-close');
+    await pass(50);
+    expect(all('toast')).toHaveLength(1);
+  });
+
+  it('takes back one thing after another, and in a field the letters alone', async () => {
+    await open('chat');
+    const rename = async (title: string): Promise<void> => {
+      await choose(title, 'rename-chat');
+      field('rename-field').value = 'Tea, renamed';
+      await press('Enter', {}, field('rename-field'));
+    };
+    await rename('About tea');
+    await choose('About the sea', 'pin-chat');
+    expect(titles()).toEqual(['About the sea', 'Tea, renamed']);
+    the('composer').dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await press('z', control, the('composer'));
+    expect(titles()).toEqual(['About the sea', 'Tea, renamed']);
+    await press('z', control);
+    expect(titles()).toEqual(['Tea, renamed', 'About the sea']);
+    await press('z', control);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+    await press('z', control);
+    expect(document.body.textContent).toContain('There is nothing to undo.');
+  });
+
+  it('makes a folder with instructions, and its deletion is taken back', async () => {
+    await open('chat');
+    await choose('About tea', 'move-chat-to-folder');
+    await write('new-folder', '\u202eDri\u2066nks');
+    await click('make-folder');
+    await pass(100);
+    expect(the('folder').textContent?.trim()).toBe('Drinks');
+    expect((await host.chats()).find(({ title }) => title === 'About tea')?.folder).toBe('folder-1');
+    await click('folder');
+    const prompt = the('folder-prompt');
+    if (!(prompt instanceof HTMLTextAreaElement)) throw new Error('no text area');
+    prompt.value = 'Answer as a tea master.';
+    prompt.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await click('save-folder');
+    await pass(50);
+    expect((await host.folders())[0]?.system_prompt).toBe('Answer as a tea master.');
+    await click('folder');
+    await click('delete-folder');
+    await pass(50);
+    expect(all('folder')).toEqual([]);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+    await press('z', control);
+    expect(the('folder').textContent?.trim()).toBe('Drinks');
+  });
+
+  it('begins a chat in a folder, which is where it goes once it is made', async () => {
+    await open('chat');
+    await choose('About tea', 'move-chat-to-folder');
+    await write('new-folder', 'Drinks');
+    await click('make-folder');
+    await pass(100);
+    await click('new-in-folder');
+    expect(the('chat-title').textContent).toBe('New chat in “Drinks”');
+    expect(document.activeElement).toBe(the('composer'));
+    const composer = the('composer');
+    if (!(composer instanceof HTMLTextAreaElement)) throw new Error('no text area');
+    composer.value = 'And coffee?';
+    composer.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await pass(0);
+    await click('send');
+    await pass(200);
+    const made = (await host.chats()).find(({ title }) => title !== 'About tea' && title !== 'About the sea');
+    expect(made?.folder).toBe('folder-1');
+    // The next one is in no folder.
+    await click('new-chat');
+    expect(the('chat-title').textContent).toBe('New chat');
+  });
+});
+
+describe('several chats', () => {
+  const item = (title: string): HTMLElement => {
+    const found = all('chat-item').find((one) => one.textContent?.trim() === title);
+    if (!found) throw new Error(`no chat ${title}`);
+    return found;
+  };
+  const picked = (): (string | undefined)[] =>
+    all('chat-item')
+      .filter((one) => one.getAttribute('aria-pressed') === 'true')
+      .map((one) => one.textContent?.trim());
+
+  it('are chosen by hand and exported together', async () => {
+    await open('chat');
+    for (const title of ['About tea', 'About the sea']) {
+      item(title).dispatchEvent(new MouseEvent('click', { bubbles: true, ctrlKey: true }));
+      await pass(0);
+    }
+    expect(picked()).toEqual(['About tea', 'About the sea']);
+    await choose('About the sea', 'export-chat');
+    expect(the('export').textContent).toContain('Export 2 chats');
+    await click('export-markdown');
+    await pass(50);
+    const ids = (await host.chats()).map(({ id }) => id);
+    expect(host.exported.at(-1)?.ids?.toSorted()).toEqual(ids.toSorted());
+    // A plain press opens one and lets go of the others.
+    item('About tea').click();
+    await pass(50);
+    expect(picked()).toEqual([]);
+  });
+
+  it('are chosen by keys, and Escape lets go', async () => {
+    await open('chat');
+    item('About tea').focus();
+    await press('ArrowDown', { shiftKey: true }, item('About tea'));
+    expect(picked()).toEqual(['About tea', 'About the sea']);
+    await press('Escape', {}, item('About the sea'));
+    expect(picked()).toEqual([]);
+  });
+});

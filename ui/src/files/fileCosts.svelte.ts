@@ -1,0 +1,88 @@
+/** The cost of documents and words for a model: the tokens that they take of its context. */
+
+import { createContext } from 'svelte';
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { Excerpt } from '../bindings/Excerpt';
+import type { FileContent } from '../shared/files';
+import { partOf } from '../shared/files';
+import { words } from '../shared/messageParts';
+import type { Platform } from '../host';
+
+/** How often a part is made shorter until it fits. */
+const TRIES = 6;
+
+export class FileCosts {
+  readonly #known = new SvelteMap<string, number>();
+
+  constructor(private readonly platform: Pick<Platform, 'contentTokens'>) {}
+
+  /** The tokens that this part of a file takes; `null` until {@link ask} has learned it, and if nobody can say. */
+  of(model: string | null, file: FileContent): number | null {
+    return this.#known.get(key(model, file)) ?? null;
+  }
+
+  /** The tokens that these files take together; `null` if that is not known of one. */
+  sumOf(model: string | null, files: readonly FileContent[]): number | null {
+    let sum = 0;
+    for (const file of files) {
+      const tokens = this.of(model, file);
+      if (tokens === null) return null;
+      sum += tokens;
+    }
+    return sum;
+  }
+
+  /** Learns what these files cost a model. */
+  async ask(model: string | null, files: readonly FileContent[]): Promise<void> {
+    await Promise.all(files.map((file) => this.#count(model, file)));
+  }
+
+  /** The longest part of a file, from where its part begins, that takes no more tokens than there is room for; `null` if none does. */
+  async fitting(model: string | null, file: FileContent, room: number): Promise<Excerpt | null> {
+    const { excerpt } = file;
+    if (!excerpt || room <= 0) return null;
+    let { last } = excerpt;
+    for (let tries = 0; tries < TRIES && last >= excerpt.first; tries++) {
+      const part = partOf(excerpt, excerpt.first, last);
+      const tokens = await this.#count(model, { ...file, excerpt: part });
+      if (tokens === null) return null;
+      if (tokens <= room) return part;
+      // Pages differ in length, so that the share is a guess; at the end half of it is taken.
+      const share = tries + 2 < TRIES ? (0.98 * room) / tokens : 0.5 * (room / tokens);
+      last = Math.min(last - 1, excerpt.first - 1 + Math.floor((last - excerpt.first + 1) * share));
+    }
+    return null;
+  }
+
+  /** The tokens that another part of a file takes; `null` if nobody can say. */
+  ofPart(model: string | null, file: FileContent, excerpt: Excerpt): Promise<number | null> {
+    return this.#count(model, { ...file, excerpt });
+  }
+
+  /** The tokens of a text; `null` if nobody can say. */
+  async ofText(model: string | null, text: string): Promise<number | null> {
+    if (text === '') return 0;
+    return this.platform.contentTokens(model, words(text)).then(
+      ({ tokens }) => tokens,
+      () => null,
+    );
+  }
+
+  async #count(model: string | null, file: FileContent): Promise<number | null> {
+    const name = key(model, file);
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    // A model that is gone costs nothing, and says so when it is asked.
+    const counted = await this.platform.contentTokens(model, [file]).catch(() => null);
+    if (counted) this.#known.set(name, counted.tokens);
+    return counted?.tokens ?? null;
+  }
+}
+
+function key(model: string | null, { attachment, name, excerpt }: FileContent): string {
+  return `${model} ${attachment} ${excerpt ? `${excerpt.first}-${excerpt.last}` : ''} ${name}`;
+}
+
+/** The tokens that files take. */
+export const [useFileCosts, provideFileCosts] = createContext<FileCosts>();

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+
+import type { MemoryFit } from '../bindings/MemoryFit';
+import { fitHint, fitLabel, pieces } from './fit';
+
+const GB = 1_000_000_000;
+const FIT: MemoryFit = {
+  word: 'tight',
+  context: 32_768,
+  most_context: 131_072,
+  comfortable_context: null,
+  weights: 12 * GB,
+  kv: 2 * GB,
+  working: GB,
+  needed: 15 * GB,
+  free: 16 * GB,
+  total: 24 * GB,
+  measured: null,
+};
+
+describe('the word', () => {
+  it('says at which context, and what can be done', () => {
+    expect(fitLabel({ ...FIT, word: 'comfortable' })).toBe('comfortable');
+    expect(fitLabel(FIT)).toBe('tight at 32 k');
+    expect(fitLabel({ ...FIT, word: 'will_not_fit' })).toBe('will not fit');
+    expect(fitHint({ ...FIT, word: 'comfortable' })).toBeNull();
+    expect(fitHint(FIT)).toBe('Little is left for other programs.');
+    expect(fitHint({ ...FIT, free: 4 * GB })).toContain('close other programs');
+    expect(fitHint({ ...FIT, word: 'will_not_fit' })).toContain('smaller model');
+    expect(fitHint({ ...FIT, word: 'will_not_fit', comfortable_context: 4096 })).toBe('It fits with a context of 4 k.');
+  });
+});
+
+describe('the bar', () => {
+  it('is the whole memory', () => {
+    expect(pieces(FIT)).toEqual([
+      { kind: 'used', share: 8 / 24 },
+      { kind: 'weights', share: 12 / 24 },
+      { kind: 'kv', share: 2 / 24 },
+      { kind: 'working', share: 1 / 24 },
+    ]);
+  });
+
+  it('marks what is too much', () => {
+    const shown = pieces({ ...FIT, weights: 20 * GB });
+    expect(shown.map((piece) => piece.kind)).toEqual(['used', 'weights', 'over']);
+    expect(shown.reduce((sum, piece) => sum + piece.share, 0)).toBeCloseTo(1);
+  });
+});

@@ -1,0 +1,55 @@
+/** How a model's need of memory is described. */
+
+import type { MemoryFit } from '../bindings/MemoryFit';
+import { t } from '../locales';
+import { contextSize } from './format';
+
+/** `comfortable`, `tight at 32 k`, `will not fit`. */
+export function fitLabel(fit: MemoryFit): string {
+  switch (fit.word) {
+    case 'comfortable':
+      return t('fit.comfortable');
+    case 'tight':
+      return t('fit.tight', { context: contextSize(fit.context) });
+    case 'will_not_fit':
+      return t('fit.willNotFit');
+  }
+}
+
+/** A remedy for the verdict; `null` if none is needed. */
+export function fitHint(fit: MemoryFit): string | null {
+  if (fit.word === 'comfortable') return null;
+  if (fit.word === 'tight') return t(fit.needed > fit.free ? 'fit.hint.free' : 'fit.hint.little');
+  if (fit.comfortable_context !== null && fit.comfortable_context < fit.context)
+    return t('fit.hint.context', { context: contextSize(fit.comfortable_context) });
+  return t('fit.hint.smaller');
+}
+
+/** One piece of the bar that stands for all memory. */
+export interface Piece {
+  kind: 'used' | 'weights' | 'kv' | 'working' | 'over';
+  /** Of the bar, from 0 to 1. */
+  share: number;
+}
+
+/** The bar: what other programs hold, then what the model needs; what is too much is cut off and marked. */
+export function pieces(fit: MemoryFit): Piece[] {
+  const used = Math.max(0, fit.total - fit.free);
+  const parts: [Piece['kind'], number][] = [
+    ['used', used],
+    ['weights', fit.weights],
+    ['kv', fit.kv],
+    ['working', fit.working],
+  ];
+  const sum = parts.reduce((total, [, size]) => total + size, 0);
+  const scale = Math.max(fit.total, sum, 1);
+  const shown: Piece[] = [];
+  let at = 0;
+  for (const [kind, size] of parts) {
+    const inside = Math.max(0, Math.min(size, fit.total - at));
+    if (inside > 0) shown.push({ kind, share: inside / scale });
+    at += size;
+  }
+  if (sum > fit.total) shown.push({ kind: 'over', share: (sum - fit.total) / scale });
+  return shown;
+}

@@ -1,0 +1,53 @@
+import { amounts } from './amounts';
+import { answer } from './answer';
+import { app } from './app';
+import { chat } from './chat';
+import { chatSettings } from './chatSettings';
+import { composer } from './composer';
+import { data } from './data';
+import { desktop } from './desktop';
+import { downloads } from './downloads';
+import { endpoints } from './endpoints';
+import { engine } from './engine';
+import { files } from './files';
+import { firstModels } from './firstModels';
+import { host } from './host';
+import { images } from './images';
+import { library } from './library';
+import { message } from './message';
+import { models } from './models';
+import { network } from './network';
+import { server } from './server';
+import { settings } from './settings';
+import { sidebar } from './sidebar';
+import { thinking } from './thinking';
+import { update } from './update';
+import { translation } from '../en/catalogue';
+
+/** The Arabic texts, in Modern Standard Arabic. */
+export const ar = translation({
+  ...amounts,
+  ...answer,
+  ...app,
+  ...chat,
+  ...chatSettings,
+  ...composer,
+  ...data,
+  ...desktop,
+  ...downloads,
+  ...endpoints,
+  ...engine,
+  ...files,
+  ...firstModels,
+  ...host,
+  ...images,
+  ...library,
+  ...message,
+  ...models,
+  ...network,
+  ...server,
+  ...settings,
+  ...sidebar,
+  ...thinking,
+  ...update,
+});

@@ -1,0 +1,35 @@
+import { translation } from '../en/catalogue';
+
+/** Actions on a message, and the branches of a chat. */
+export const message = translation({
+  'message.editQuestion': 'تعديل السؤال',
+  'message.editAnswer': 'تعديل الإجابة',
+  'message.editing': 'نص هذه الرسالة',
+  'message.sendEdited': 'إرسال',
+  'message.keepEdited': 'حفظ',
+  'message.cancel': 'إلغاء',
+  'message.editNote': 'تبقى الصيغة القديمة مع كل ما تلاها.',
+  'message.more': 'المزيد لهذه الرسالة',
+  'message.answer': 'الإجابة عن هذا السؤال',
+  'message.copyText': 'نسخ كنص',
+  'message.againThinking': 'إجابة جديدة مع تفكير',
+  'message.againNoThinking': 'إجابة جديدة بلا تفكير',
+  'message.againLevel': 'إجابة جديدة، {level}',
+  'message.againModel': 'إجابة جديدة من {model}',
+  'message.fork': 'المتابعة في محادثة جديدة',
+  'message.forkTitle': '{title} (من هنا)',
+  'message.deleteTurn': 'حذف السؤال والإجابة',
+  'message.deleteBranch': 'حذف هذا وكل ما يليه',
+  'message.deleted': 'تم الحذف. يمكن استرجاعه خلال 30 يومًا.',
+  'message.edited': 'مُعدّل يدويًا',
+  'message.byModel': '{model} · {when}',
+  'message.unread': 'إجابة جديدة',
+  'message.copyTable': 'نسخ الجدول',
+  'message.wrap': 'التفاف الأسطر',
+  'message.copy': 'نسخ السؤال',
+  'message.quote': 'اقتباس',
+
+  'branch.questions': 'صيغ هذا السؤال',
+  'branch.previousQuestion': 'الصيغة السابقة',
+  'branch.nextQuestion': 'الصيغة التالية',
+});

@@ -1,0 +1,35 @@
+import { translation } from '../en/catalogue';
+
+/** The page about what leaves this computer. */
+export const network = translation({
+  'network.intro': 'تبقى المحادثات على هذا الحاسوب، إلا مع نموذج يشغّله حاسوب آخر. وفيما عدا ذلك لا يستخدم Ponder الشبكة إلا للبحث عن نموذج أو تنزيله أو فتح قائمة نماذج الخوادم.',
+  'network.offline': 'بلا اتصال',
+  'network.offlineText': 'لا يُفتح أي اتصال بحاسوب آخر. ما عُرض من قبل يمكن عرضه من جديد.',
+  'network.offlineForced': 'شغّلته البيئة (HF_HUB_OFFLINE)، فلا يمكن إيقافه هنا.',
+  'network.hub': 'Hub',
+  'network.mirror': '{endpoint}، مرآة حددتها البيئة (HF_ENDPOINT)',
+  'network.token': 'رمز الدخول',
+  'network.token.none': 'لا رمز دخول. معظم النماذج لا تحتاج إليه.',
+  'network.token.environment': 'رمز الدخول من البيئة (HF_TOKEN)، ولها الأولوية.',
+  'network.token.keychain': 'في سلسلة المفاتيح رمز دخول.',
+  'network.token.file': 'رمز الدخول من الملف الذي تستخدمه برامج Hugging Face نفسها.',
+  'network.token.remove': 'إزالة رمز الدخول',
+  'network.requests': 'ما غادر هذا الحاسوب',
+  'network.noRequests': 'لا شيء حتى الآن.',
+  'network.when': 'متى',
+  'network.where': 'إلى أين ولماذا',
+  'network.sent': 'أُرسل',
+  'network.received': 'استُلم',
+  'network.running': 'جارٍ',
+  'network.older': { one: 'طلب أقدم واحد محفوظ.', two: 'طلبان أقدم محفوظان.', few: '{count} طلبات أقدم محفوظة.', many: '{count} طلبًا أقدم محفوظ.', other: '{count} طلب أقدم محفوظ.' },
+
+  'purpose.search': 'بحث',
+  'purpose.model_info': 'تفاصيل نموذج',
+  'purpose.file_list': 'قائمة الملفات',
+  'purpose.card': 'بطاقة نموذج',
+  'purpose.download': 'تنزيل',
+  'purpose.verify': 'فحص ملفات',
+  'purpose.update': 'البحث عن تحديث',
+  'purpose.inference': 'إجابة من خادم نماذج',
+  'purpose.app_update': 'إصدار جديد من Ponder',
+});

@@ -1,0 +1,35 @@
+import { translation } from '../en/catalogue';
+
+/** Actions on a message, and the branches of a chat. */
+export const message = translation({
+  'message.editQuestion': 'Frage bearbeiten',
+  'message.editAnswer': 'Antwort bearbeiten',
+  'message.editing': 'Wortlaut dieser Nachricht',
+  'message.sendEdited': 'Senden',
+  'message.keepEdited': 'Behalten',
+  'message.cancel': 'Abbrechen',
+  'message.editNote': 'Die alte Fassung bleibt, mit allem, was darauf folgte.',
+  'message.more': 'Mehr zu dieser Nachricht',
+  'message.answer': 'Diese Frage beantworten',
+  'message.copyText': 'Als Text kopieren',
+  'message.againThinking': 'Mit Nachdenken neu antworten',
+  'message.againNoThinking': 'Ohne Nachdenken neu antworten',
+  'message.againLevel': 'Neu antworten, {level}',
+  'message.againModel': 'Mit {model} neu antworten',
+  'message.fork': 'In neuem Chat fortsetzen',
+  'message.forkTitle': '{title} (ab hier)',
+  'message.deleteTurn': 'Frage und Antwort löschen',
+  'message.deleteBranch': 'Ab hier alles löschen',
+  'message.deleted': 'Gelöscht. 30 Tage lang lässt es sich zurückholen.',
+  'message.edited': 'Von Hand bearbeitet',
+  'message.byModel': '{model} · {when}',
+  'message.unread': 'Neue Antwort',
+  'message.copyTable': 'Tabelle kopieren',
+  'message.wrap': 'Zeilen umbrechen',
+  'message.copy': 'Frage kopieren',
+  'message.quote': 'Zitieren',
+
+  'branch.questions': 'Fassungen dieser Frage',
+  'branch.previousQuestion': 'Vorige Fassung',
+  'branch.nextQuestion': 'Nächste Fassung',
+});

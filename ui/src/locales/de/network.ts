@@ -1,0 +1,35 @@
+import { translation } from '../en/catalogue';
+
+/** The page about what leaves this computer. */
+export const network = translation({
+  'network.intro': 'Chats bleiben auf diesem Computer, außer mit einem Modell, das ein anderer Computer bereitstellt. Sonst nutzt Ponder das Netz nur, um Modelle zu suchen, zu laden oder die Liste der Endpunkte abzufragen.',
+  'network.offline': 'Offline',
+  'network.offlineText': 'Es wird keine Verbindung zu einem anderen Computer geöffnet. Früher Gesehenes lässt sich weiter ansehen.',
+  'network.offlineForced': 'Von der Umgebung eingeschaltet (HF_HUB_OFFLINE) und hier deshalb nicht ausschaltbar.',
+  'network.hub': 'Hub',
+  'network.mirror': '{endpoint}, ein Spiegelserver aus der Umgebung (HF_ENDPOINT)',
+  'network.token': 'Token',
+  'network.token.none': 'Es gibt kein Token. Die meisten Modelle brauchen keines.',
+  'network.token.environment': 'Das Token kommt aus der Umgebung (HF_TOKEN), die Vorrang hat.',
+  'network.token.keychain': 'Im Schlüsselbund liegt ein Token.',
+  'network.token.file': 'Das Token kommt aus der Datei, die auch die Programme von Hugging Face verwenden.',
+  'network.token.remove': 'Token entfernen',
+  'network.requests': 'Was diesen Computer verlassen hat',
+  'network.noRequests': 'Bisher nichts.',
+  'network.when': 'Wann',
+  'network.where': 'Wohin und wofür',
+  'network.sent': 'Gesendet',
+  'network.received': 'Empfangen',
+  'network.running': 'läuft',
+  'network.older': { one: '{count} ältere Anfrage ist gespeichert.', other: '{count} ältere Anfragen sind gespeichert.' },
+
+  'purpose.search': 'Suche',
+  'purpose.model_info': 'Angaben zu einem Modell',
+  'purpose.file_list': 'Liste der Dateien',
+  'purpose.card': 'Karte eines Modells',
+  'purpose.download': 'Download',
+  'purpose.verify': 'Prüfung von Dateien',
+  'purpose.update': 'Suche nach einem Update',
+  'purpose.inference': 'Antwort eines Modellservers',
+  'purpose.app_update': 'neue Version von Ponder',
+});

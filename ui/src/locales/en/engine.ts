@@ -1,0 +1,25 @@
+/** The page about the engine, and notices about memory, heat and power. */
+export const engine = {
+  'engine.loaded': 'Models in memory',
+  'engine.loadedNone': 'No model is in memory. The first question loads one.',
+  'engine.loadedNote': '{size} · {context} context · {device}',
+  'engine.eject': 'Eject now',
+  'engine.ejectOf': 'Eject now: {name}',
+  'engine.ejected': '{name} has left memory. Its next answer loads it again.',
+  'engine.memory': 'Memory in use: {size}',
+  'engine.unload': 'Unload idle models',
+  'engine.unloadAbout': 'A model that nobody asked anything for this long leaves memory; its next answer loads it again.',
+  'engine.unload.never': 'Never',
+  'engine.minutes': { one: '{count} minute', other: '{count} minutes' },
+  'engine.hours': { one: '{count} hour', other: '{count} hours' },
+  'engine.prefix': 'Memory for conversations that were read',
+  'engine.prefixAbout': 'What is kept need not be read again for the next question. Per model, in megabytes; 0 keeps nothing.',
+  'engine.prefixAuto': 'automatic',
+
+  'power.modelReleased': 'Memory got short, so Ponder gave {size} back. The next question loads the model again.',
+  'power.cacheReleased': 'Memory got short, so Ponder gave {size} back. The next question reads its chat again.',
+  'power.slowed.low_power': 'The computer is saving power, so this answer comes more slowly.',
+  'power.slowed.heat': 'The computer is hot and has slowed down, so this answer comes more slowly.',
+  'power.keepAwake': 'Keep the computer awake',
+  'power.keepAwakeText': 'While an answer is being written or a model is being downloaded, the computer does not go to sleep by itself. Closing the lid or choosing Sleep still works.',
+} as const;

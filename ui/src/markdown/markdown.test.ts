@@ -1,0 +1,243 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { loadGrammar } from './highlight';
+import { MarkdownText, type Block } from './markdown';
+import { completeMarks } from './markdownDraft';
+import { loadTypesetter } from './math';
+
+const MIXED = `# Squares
+
+A table of **squares**, as [asked](https://example.org):
+
+| n | square |
+|---|-------:|
+| 1 | 1 |
+| 2 | 4 |
+
+1. Install it
+   \`\`\`bash
+   cargo add squares
+   \`\`\`
+2. Use it
+
+   with care
+
+- [x] done
+- [ ] open
+
+\`\`\`rust
+fn square(n: u32) -> u32 {
+    n * n // Not more.
+}
+\`\`\`
+
+> A quotation
+> of two lines
+
+The sum is $\\sum_{i=1}^4 i^2$, or:
+
+$$
+1 + 4 + 9 + 16 = 30
+$$
+
+Setext
+------
+
+Last words.
+`;
+
+const sourceOf = (block: Block): string => block.source;
+
+function html(source: string): string {
+  return new MarkdownText()
+    .update(source, true)
+    .map((block) => block.html ?? '')
+    .join('');
+}
+
+function element(source: string): HTMLElement {
+  const div = document.createElement('div');
+  div.innerHTML = html(source);
+  return div;
+}
+
+describe('a growing text', () => {
+  it.each([
+    ['a list', '- a\n- b\n\n  c\n1. d\n2. e\n'],
+    ['code in a list', '1. a\n   ```sh\n   ls\n   ```\n2. b\n'],
+    ['a heading by underlining', 'a\n\nb\n---\nc\n===\n'],
+    ['a table', 'a\n\n|a|b|\n|-|-|\n|1|2|\n\nb\n'],
+    ['a quotation', '> a\nb\n\n> c\n- d\n'],
+    ['formulas', 'a\n\n$$\nx\n$$\n\n\\[ y \\]\nb\n'],
+    ['fences', '```\na\n\nb\n```\nc\n~~~js\nd\n'],
+    ['HTML', '<details>\n<summary>a</summary>\n\nb\n\n</details>\n'],
+  ])('%s has the same blocks, whatever piece has come', (_, source) => {
+    const text = new MarkdownText();
+    for (let end = 1; end <= source.length; end++) {
+      const prefix = source.slice(0, end);
+      expect(text.update(prefix, false).map(sourceOf)).toEqual(new MarkdownText().update(prefix, true).map(sourceOf));
+    }
+  });
+
+  it('ends as the text read at once', () => {
+    const text = new MarkdownText();
+    for (let end = 5; end < MIXED.length; end += 5) text.update(MIXED.slice(0, end), false);
+    const shown = (block: Block) => [block.kind, block.html];
+    expect(text.update(MIXED, false).map(sourceOf)).toEqual(new MarkdownText().update(MIXED, true).map(sourceOf));
+    expect(text.update(MIXED, true).map(shown)).toEqual(new MarkdownText().update(MIXED, true).map(shown));
+  });
+
+  it('never makes a settled block again', () => {
+    const text = new MarkdownText();
+    const seen = new Map<number, Block>();
+    for (let end = 1; end <= MIXED.length; end++) {
+      const blocks = text.update(MIXED.slice(0, end), false);
+      for (const [index, block] of blocks.slice(0, -2).entries()) {
+        expect(seen.get(index) ?? block).toBe(block);
+        seen.set(index, block);
+      }
+    }
+    expect(seen.size).toBeGreaterThan(8);
+  });
+
+  it('that is replaced by another is read anew', () => {
+    const text = new MarkdownText();
+    text.update('One\n\nTwo\n\nThree', false);
+    expect(text.update('Other\n\nwords', false).map((block) => block.html)).toEqual([
+      '<p>Other</p>\n',
+      '<p>words</p>\n',
+    ]);
+  });
+
+  it('resolves a link that is defined at the end once it is finished', () => {
+    const source = 'See [the book][1].\n\n[1]: https://example.org/book\n';
+    const text = new MarkdownText();
+    text.update(source, false);
+    expect(text.update(source, true)[0]?.html).toContain('href="https://example.org/book"');
+  });
+
+  it('shows no mark whose end is still awaited', () => {
+    expect(new MarkdownText().update('347 + 589 = **93', false)[0]?.html).toBe(
+      '<p>347 + 589 = <strong>93</strong></p>\n',
+    );
+  });
+
+  it('colours a fence only when it is closed', async () => {
+    await loadGrammar('rust');
+    const text = new MarkdownText();
+    expect(text.update('```rust\nfn a() {}\n', false)[0]).toMatchObject({
+      kind: 'code',
+      label: 'rust',
+      code: 'fn a() {}',
+      html: null,
+    });
+    expect(text.update('```rust\nfn a() {}\n```\n', false)[0]?.html).toContain('<span class="t-keyword">fn</span>');
+  });
+});
+
+describe('marks that are still open', () => {
+  it.each([
+    ['a **b', 'a **b**'],
+    ['a **', 'a '],
+    ['a *', 'a *'],
+    ['a **b*', 'a **b**'],
+    ['a `b', 'a `b`'],
+    ['a `', 'a '],
+    ['`**` b', '`**` b'],
+    ['~~gone', '~~gone~~'],
+    ['**a**\nplain', '**a**\nplain'],
+    ['2 * 3', '2 * 3'],
+  ])('%j becomes %j', (source, expected) => expect(completeMarks(source)).toBe(expected));
+});
+
+describe('HTML in an answer', () => {
+  it.each([
+    ['<script>alert(1)</script>', 'script'],
+    ['<img src="https://example.org/x.png" onerror="alert(1)">', 'img'],
+    ['![A cat](https://example.org/cat.png)', 'img'],
+    ['<iframe src="https://example.org"></iframe>', 'iframe'],
+    ['<form><input name="a"><button>Go</button></form>', 'form, input, button'],
+    ['<style>body{display:none}</style>', 'style'],
+    ['<svg onload="alert(1)"></svg>', 'svg'],
+    ['<p style="position:fixed" class="toast" id="app" onclick="x()">x</p>', '[style], [class], [id], [onclick]'],
+    ['[x](javascript:alert(1))', '[href]'],
+    ['<a href="data:text/html,x">x</a>', '[href]'],
+    ['<a href="//example.org/x">x</a>', '[href]'],
+    ['<span data-slot="0">x</span>', '.code'],
+    ['<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>', 'math, style, img'],
+  ])('%s loses %s', (source, forbidden) => expect(element(source).querySelector(forbidden)).toBeNull());
+
+  it('keeps what Markdown has no word for', () => {
+    expect(element('H<sub>2</sub>O and <kbd>Esc</kbd>').querySelectorAll('sub, kbd')).toHaveLength(2);
+  });
+
+  it('shows a picture as a link with its words', () => {
+    const link = element('![A <cat>](https://example.org/cat.png)').querySelector('a');
+    expect(link?.getAttribute('href')).toBe('https://example.org/cat.png');
+    expect(link?.textContent).toBe('A <cat> (example.org)');
+  });
+
+  it('cannot break out of a code block', async () => {
+    await loadGrammar('html');
+    const source = '- a\n  ```html\n  </code><img src=x onerror=alert(1)>\n  ```\n';
+    expect(element(source).querySelector('img')).toBeNull();
+    expect(element(source).querySelector('code')?.textContent).toBe('</code><img src=x onerror=alert(1)>');
+  });
+});
+
+describe('what chat models write', () => {
+  it('ticks task lists', () => {
+    const ticks = [...element('- [x] a\n- [ ] b').querySelectorAll('.tick')];
+    expect(ticks.map((tick) => tick.getAttribute('data-done'))).toEqual(['true', 'false']);
+  });
+
+  it('keeps single line breaks', () => expect(html('roses\nviolets')).toBe('<p>roses<br>violets</p>\n'));
+
+  it('lets tables scroll on their own', () => {
+    expect(element('|a|\n|-:|\n|1|').querySelector('figure > table td')?.getAttribute('align')).toBe('right');
+  });
+
+  it('numbers a list from where it begins', () => {
+    expect(element('3. c\n4. d').querySelector('ol')?.getAttribute('start')).toBe('3');
+  });
+
+  it('colours code inside lists and lets it be copied', async () => {
+    await loadGrammar('bash');
+    const box = element('1. run\n   ```sh\n   echo "hi"\n   ```\n').querySelector('li .code');
+    expect(box?.querySelector('[data-copy]')).not.toBeNull();
+    expect(box?.querySelector('.t-string')).not.toBeNull();
+  });
+});
+
+describe('formulas', () => {
+  beforeAll(loadTypesetter);
+
+  it.each(['$x^2$', '\\(x^2\\)', '$$x^2$$', '\\[x^2\\]', 'so $$\nx^2\n$$ it is', '- then $x^2$'])(
+    '%s is one',
+    (source) => {
+      const formula = element(source);
+      expect(formula.querySelector('.katex')).not.toBeNull();
+      expect(formula.querySelector('annotation')?.textContent).toBe('x^2');
+    },
+  );
+
+  it.each(['It costs $5 and $10.', '$5-$10', 'a $ b $ c', '`$x$`', '```\n$x$\n```', '\\$x\\$'])(
+    '%s is none',
+    (source) => {
+      expect(element(source).querySelector('.katex')).toBeNull();
+    },
+  );
+
+  it('keep their lengths, which model HTML may not have', () => {
+    expect(element('$\\frac{1}{2}$').querySelector('.katex [style]')).not.toBeNull();
+  });
+
+  it('that are broken show their source', () => {
+    expect(element('$\\frac{1$').textContent).toContain('\\frac{1');
+  });
+
+  it('make no links and load nothing', () => {
+    const formula = element('$\\href{https://example.org}{x}\\includegraphics{https://example.org/x.png}$');
+    expect(formula.querySelector('a, img')).toBeNull();
+  });
+});

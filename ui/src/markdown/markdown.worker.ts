@@ -1,0 +1,12 @@
+/** Reads long texts beside the window. */
+
+import { useCatalogue } from '../locales';
+import { draftWhole, useNonce } from './markdownDraft';
+import type { Job, JobDone } from './markdownJobs';
+
+self.onmessage = async ({ data }: MessageEvent<Job>) => {
+  useCatalogue(data.language, data.texts);
+  useNonce(data.nonce);
+  const done: JobDone = { id: data.id, drafts: await draftWhole(data.text) };
+  self.postMessage(done);
+};

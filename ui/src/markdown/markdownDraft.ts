@@ -1,0 +1,273 @@
+/**
+ * Markdown as drafts of blocks: parsed and rendered, not yet sanitised. Nothing in here needs a page, so it runs in a worker
+ * as well.
+ *
+ * Rich pieces that we make ourselves (formulas, code inside lists, tick boxes) stand as empty slots while the model's HTML
+ * is sanitised and are put in afterwards. A slot carries a random number that no answer can guess.
+ */
+
+import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
+
+import { t } from '../locales';
+import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
+import { footnotes } from './footnotes';
+import { loadTypesetter, mathExtension, mathHtml } from './math';
+import { sectionsOf } from './sections';
+
+/** Something that is read from the app's files when it is first used: the typesetter of formulas, or a grammar. */
+export type Resource = { kind: 'math' } | { kind: 'grammar'; name: string };
+
+/** HTML of our own for a slot; what is between the two ends has a model's words in it. */
+export interface Slot {
+  before: string;
+  html: string;
+  after: string;
+}
+
+/** A block before its HTML is sanitised. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
+export type Draft = { source: string; open: boolean; missing: Resource[] } & (
+  | { kind: 'html'; html: string; slots: Slot[]; math: boolean }
+  | { kind: 'code'; label: string; code: string; html: string | null }
+  | { kind: 'plain' }
+);
+
+/** Loads a resource, once. */
+export function loadResource(resource: Resource): Promise<void> {
+  return resource.kind === 'math' ? loadTypesetter() : loadGrammar(resource.name);
+}
+
+/** The definitions of links that a text has so far. */
+export type Links = Lexer['tokens']['links'];
+/** A block of a text, or what stays plain of it. */
+export type BlockToken = Token | { type: 'plain'; raw: string };
+
+/** More definitions than this are not read, because each run of words is compared with them. */
+const MOST_LINKS = 200;
+
+/** The placeholder of a slot during sanitizing: `<span data-slot="NONCE-NUMBER"></span>`. */
+export function slotPattern(nonce: string): RegExp {
+  return new RegExp(`<span data-slot="${nonce}-(\\d+)"></span>`, 'g');
+}
+
+/** Unknown to every answer; the page makes it, a worker is told it. */
+let nonce = '';
+/** The slots of the block that is being rendered. */
+let slots: Slot[] = [];
+let missing: Resource[] = [];
+let formulas = 0;
+let longestCode = Infinity;
+
+/** Lets slots carry this number. */
+export function useNonce(text: string): void {
+  nonce = text;
+}
+
+function slot(before: string, html = '', after = ''): string {
+  slots.push({ before, html, after });
+  return `<span data-slot="${nonce}-${slots.length - 1}"></span>`;
+}
+
+const marked = new Marked(
+  {
+    gfm: true,
+    breaks: true,
+    renderer: {
+      // Nothing is loaded from an answer, so a picture is shown as the link it is.
+      image({ href, text }) {
+        const mark = slot(`<span class="picture" role="img" aria-label="${escapeHtml(t('answer.picture'))}"></span>`);
+        const host = /^https?:/i.test(href) && URL.canParse(href) ? new URL(href).host : '';
+        const label = text && host ? t('answer.pictureAt', { name: text, host }) : text || href;
+        return `<a href="${escapeHtml(href)}">${mark}${escapeHtml(label)}</a>`;
+      },
+      code({ text, lang }) {
+        const label = labelOf(lang);
+        const html = colours(text, label) ?? escapeHtml(text);
+        return codeBox(label, html);
+      },
+      checkbox({ checked }) {
+        return slot(
+          `<span class="tick" role="img" aria-label="${escapeHtml(t(checked ? 'answer.taskDone' : 'answer.taskOpen'))}" data-done="${checked}"></span>`,
+        );
+      },
+      table(token) {
+        // The figure scrolls sideways if the table is wider than the column.
+        return `<figure>${Renderer.prototype.table.call(this, token)}</figure>`;
+      },
+    },
+  },
+  footnotes,
+  mathExtension((tex, display) => {
+    const html = mathHtml(tex, display);
+    if (html === null) missing.push({ kind: 'math' });
+    formulas += 1;
+    return html === null ? slot(`<span class="tex">${escapeHtml(tex)}</span>`) : slot('', html);
+  }),
+);
+
+/** The most blocks of a text that are drawn as Markdown; the rest is drawn as it is written. */
+export const MOST_BLOCKS = 2000;
+
+/**
+ * The blocks of a text, with the definitions of links known so far. Sections are taken until `most` characters are;
+ * `taken` says how many were.
+ */
+export function lex(
+  source: string,
+  links: Links,
+  most = Infinity,
+): { tokens: BlockToken[]; links: Links; taken: number } {
+  const lexer = new Lexer(marked.defaults);
+  const known = Object.assign(lexer.tokens.links, links);
+  const tokens: BlockToken[] = [];
+  let taken = 0;
+  for (const section of sectionsOf(source)) {
+    if (taken > 0 && taken + section.source.length > most) break;
+    if (tokens.length >= 2 * MOST_BLOCKS) {
+      tokens.push({ type: 'plain', raw: source.slice(taken) });
+      taken = source.length;
+      break;
+    }
+    taken += section.source.length;
+    tokens.push(
+      ...((section.plain ? null : blocks(lexer, section.source)) ?? [{ type: 'plain', raw: section.source }]),
+    );
+    if (section.source.includes(']:')) for (const label of Object.keys(known).slice(MOST_LINKS)) delete known[label];
+  }
+  for (const { src, tokens: words } of lexer.inlineQueue) {
+    lexer.state.inRawBlock = false;
+    try {
+      lexer.inlineTokens(src, words);
+    } catch {
+      words.splice(0, words.length, { type: 'text', raw: src, text: src });
+    }
+  }
+  return { tokens, links: known, taken };
+}
+
+/** The blocks of a section; `null` if the lexer gives up. */
+function blocks(lexer: Lexer, source: string): Token[] | null {
+  const queued = lexer.inlineQueue.length;
+  try {
+    return lexer.blockTokens(source, []);
+  } catch {
+    lexer.inlineQueue.length = queued;
+    return null;
+  }
+}
+
+/** True if a block is drawn. */
+export function visible(token: BlockToken): boolean {
+  return token.type !== 'space' && token.type !== 'def';
+}
+
+function isCode(token: BlockToken): token is Tokens.Code {
+  return token.type === 'code';
+}
+
+function isPlain(token: BlockToken): token is { type: 'plain'; raw: string } {
+  return token.type === 'plain';
+}
+
+/** Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays without colours. */
+export function draft(token: BlockToken, open: boolean, code: number): Draft {
+  longestCode = code;
+  slots = [];
+  missing = [];
+  formulas = 0;
+  const source = token.raw;
+  if (isPlain(token)) return { kind: 'plain', source, open, missing };
+  if (isCode(token)) {
+    const label = labelOf(token.lang);
+    // Colours come when the block is closed, for a half line colours wrongly.
+    const html = open && !closed(token) ? null : colours(token.text, label);
+    return { kind: 'code', source, open, label, code: token.text, html, missing };
+  }
+  const html = parsed(open ? completed(token) : [token]);
+  return html === null
+    ? { kind: 'plain', source, open, missing: [] }
+    : { kind: 'html', source, open, html, slots, missing, math: formulas > 0 };
+}
+
+/** `null` if the parser gives up, as it does when it runs out of stack. */
+function parsed(tokens: Token[]): string | null {
+  try {
+    return marked.parser(tokens);
+  } catch {
+    return null;
+  }
+}
+
+/** All blocks of a finished text, with all they need; what cannot be loaded stays plain, and so does what comes after {@link MOST_BLOCKS}. */
+export async function draftWhole(text: string): Promise<Draft[]> {
+  const all = lex(text, {}).tokens.filter(visible);
+  const rest = all
+    .slice(MOST_BLOCKS)
+    .map((token) => token.raw)
+    .join('\n\n');
+  const tokens: BlockToken[] = rest === '' ? all : [...all.slice(0, MOST_BLOCKS), { type: 'plain', raw: rest }];
+  const drafts = tokens.map((token) => draft(token, false, Infinity));
+  const wanted = new Map(
+    drafts
+      .flatMap((block) => block.missing)
+      .map((resource) => [resource.kind === 'math' ? '' : resource.name, resource]),
+  );
+  if (wanted.size === 0) return drafts;
+  await Promise.allSettled([...wanted.values()].map(loadResource));
+  return drafts.map((block, index) => {
+    const token = tokens[index];
+    return block.missing.length > 0 && token ? { ...draft(token, false, Infinity), missing: [] } : block;
+  });
+}
+
+function colours(code: string, label: string): string | null {
+  if (code.length > longestCode) return null;
+  const grammar = grammarOf(label);
+  const html = highlight(code, label);
+  if (html === null && grammar !== null) missing.push({ kind: 'grammar', name: grammar });
+  return html;
+}
+
+function labelOf(lang: string | undefined): string {
+  return /^[^\s{,]*/.exec(lang ?? '')?.[0] ?? '';
+}
+
+function closed(token: Tokens.Code): boolean {
+  const text = token.raw.trimEnd();
+  return (
+    token.codeBlockStyle === 'indented' ||
+    /^ {0,3}(?:`{3,}|~{3,})$/.test(text.slice(text.lastIndexOf('\n') + 1) + (text.includes('\n') ? '' : '-'))
+  );
+}
+
+/** The frame of a code block inside a list or a quotation; `CodeBlock.svelte` draws the same at the top level. */
+function codeBox(label: string, html: string): string {
+  const bar = `<div class="code-bar"><span>${escapeHtml(label || t('answer.codeLabel'))}</span><button type="button" data-copy>${escapeHtml(t('common.copy'))}</button></div>`;
+  return slot(`<div class="code" dir="ltr">${bar}<pre tabindex="0"><code>`, html, '</code></pre></div>');
+}
+
+/** An open block with the marks closed that its text has opened, so that they do not show while their end is awaited. */
+function completed(token: Token): Token[] {
+  const source = completeMarks(token.raw);
+  const tokens = source === token.raw ? [] : lex(source, {}).tokens;
+  return tokens.length === 0 || tokens.some(isPlain)
+    ? [token]
+    : tokens.filter((inner): inner is Token => !isPlain(inner));
+}
+
+/** Closes a dangling `` ` ``, `**` or `~~` of a text's last line and drops a mark that nothing follows yet. */
+export function completeMarks(source: string): string {
+  const start = source.lastIndexOf('\n') + 1;
+  const line = source.slice(start);
+  let rest = line.trimEnd();
+  // An odd backtick opens code, in which no other mark counts.
+  if (rest.split('`').length % 2 === 0) {
+    return source.slice(0, start) + (rest.endsWith('`') ? rest.slice(0, -1) : `${rest}\``);
+  }
+  const outside = () => rest.replace(/`[^`]*`/g, '');
+  for (const mark of ['**', '~~']) {
+    if (outside().split(mark).length % 2 === 1) continue;
+    rest = rest.endsWith(mark) ? rest.slice(0, -2) : `${rest.replace(/[*~]$/, '')}${mark}`;
+    return source.slice(0, start) + rest;
+  }
+  return source;
+}

@@ -1,0 +1,200 @@
+/**
+ * A text cut into sections that are lexed one by one. What a lexer does costs, at worst, the length of what it is given times
+ * the marks in it, or times its depth; a section is bounded in all three, so that the cost of a text grows with its length
+ * alone. A section over the bounds stays plain text.
+ *
+ * A section ends where Markdown ends every block: after a blank line whose next line continues nothing, and around what may
+ * hold blank lines itself (fences, formulas, comments).
+ */
+
+/** A stretch of a text, with the blank lines after it. */
+export interface Section {
+  source: string;
+  /** True if it stays plain. */
+  plain: boolean;
+}
+
+/** The longest section that is lexed, fences aside: their cost is their length. */
+export const LONGEST_SECTION = 16_384;
+/** The most characters with a meaning in one run of words. */
+export const MOST_MARKS = 500;
+/** The deepest nesting of lists and quotations. */
+export const DEEPEST = 20;
+/** The longest formula. */
+export const LONGEST_FORMULA = 4000;
+/** The most of them in a section, whatever its runs. */
+const MOST_MARKS_IN_ALL = 4 * MOST_MARKS;
+/** How many formulas without an end are looked at in a section. */
+const MOST_UNCLOSED = 20;
+/** The longest gap between two words. */
+const WIDEST_GAP = 256;
+
+const FENCE = /^( {0,3})(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})/;
+const LIST = /^[ \t]*(?:[*+-]|\d{1,9}[.)])(?=[ \t\n]|$)/;
+const RAW = /^ {0,3}<(?:(script|pre|style|textarea)(?=[\s>])|(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z]))/i;
+const FORMULA = /^ {0,3}(\$\$|\\\[)/;
+const OUTER = 4;
+
+/** The end of the formula of a block of its own that begins here, after its mark; `null` if there is none. */
+export function formulaAt(source: string): { tex: string; end: number } | null {
+  const open = FORMULA.exec(source);
+  if (!open) return null;
+  const start = open[0].length;
+  const near = source.slice(start, start + LONGEST_FORMULA);
+  const close = near.indexOf(open[1] === '$$' ? '$$' : '\\]');
+  if (close < 1) return null;
+  const tex = near.slice(0, close);
+  const rest = /^[ \t]*(?:\n+|$)/.exec(source.slice(start + close + 2, start + close + 2 + LONGEST_FORMULA));
+  return rest ? { tex, end: start + close + 2 + rest[0].length } : null;
+}
+
+/** The sections of a text, in order; all of it is in one of them. */
+export function* sectionsOf(source: string): Generator<Section> {
+  let start = 0;
+  while (start < source.length) {
+    const { end, whole } = sectionEnd(source, start);
+    const section = source.slice(start, end);
+    yield { source: section, plain: !whole && exceeds(section) };
+    start = end;
+  }
+}
+
+/** The end of the section that starts here, and whether it is a fence or a formula, which cost only their length. */
+function sectionEnd(source: string, start: number): { end: number; whole: boolean } {
+  let listed = false;
+  let blank = false;
+  let unclosed = 0;
+  for (let at = start; at < source.length;) {
+    const next = lineEnd(source, at);
+    // The deciding characters are at the start of a line.
+    const line = source.slice(at, Math.min(next, at + 64));
+    if (line.trim() === '' && next - at <= 64) {
+      blank = true;
+      at = next;
+      continue;
+    }
+    const indented = line[0] === ' ' || line[0] === '\t';
+    if (blank && !continues(line, listed)) return { end: at, whole: false };
+    blank = false;
+    // Inside a list what is indented may belong to an item.
+    if (!listed || !indented) {
+      const formula = unclosed < MOST_UNCLOSED && FORMULA.test(line);
+      const end = rawEnd(source, at, line, formula);
+      unclosed += formula ? 1 : 0;
+      if (end !== null) return at > start ? { end: at, whole: false } : end;
+    }
+    listed ||= LIST.test(line);
+    at = next;
+  }
+  return { end: source.length, whole: false };
+}
+
+/** True if a line after a blank one may continue the section before it. */
+function continues(line: string, listed: boolean): boolean {
+  if (listed) return /^[ \t]/.test(line) || LIST.test(line);
+  return line.startsWith(' '.repeat(OUTER)) || /^ {0,3}\t/.test(line);
+}
+
+/** The end of what may hold blank lines, if such begins with this line. */
+function rawEnd(source: string, at: number, line: string, formula: boolean): { end: number; whole: boolean } | null {
+  const fence = FENCE.exec(line);
+  // The information after the mark may be longer than what was looked at.
+  if (fence && (fence[2]?.[0] === '~' || !source.slice(at + fence[0].length, lineEnd(source, at)).includes('`'))) {
+    return { end: afterBlank(source, fenceEnd(source, lineEnd(source, at), fence[2] ?? '')), whole: true };
+  }
+  const raw = RAW.exec(line);
+  if (raw) {
+    const closing = raw[1] ? new RegExp(`</${raw[1]}>`, 'i') : null;
+    const close = raw[2] ? '-->' : raw[3] ? '?>' : raw[4] ? ']]>' : '>';
+    const from = at + raw[0].length;
+    const found = closing ? indexAfter(source, from, closing) : source.indexOf(close, raw[2] ? from - 2 : from);
+    return { end: found < 0 ? source.length : afterBlank(source, lineEnd(source, found)), whole: false };
+  }
+  const found = formula ? formulaAt(source.slice(at, at + 2 * LONGEST_FORMULA + 16)) : null;
+  return found && { end: at + found.end, whole: true };
+}
+
+function indexAfter(source: string, from: number, wanted: RegExp): number {
+  const found = source.slice(from).search(wanted);
+  return found < 0 ? -1 : from + found;
+}
+
+function fenceEnd(source: string, from: number, mark: string): number {
+  for (let at = from; at < source.length;) {
+    const next = lineEnd(source, at);
+    const closing = /^ {0,3}(`+|~+) *\n?$/.exec(source.slice(at, Math.min(next, at + 512)));
+    if (closing?.[1]?.startsWith(mark)) return next;
+    at = next;
+  }
+  return source.length;
+}
+
+/** The start of the next line. */
+function lineEnd(source: string, at: number): number {
+  const end = source.indexOf('\n', at);
+  return end < 0 ? source.length : end + 1;
+}
+
+function afterBlank(source: string, at: number): number {
+  let end = at;
+  while (end < source.length) {
+    const next = lineEnd(source, end);
+    if (next - end > 64 || source.slice(end, next).trim() !== '') return end;
+    end = next;
+  }
+  return end;
+}
+
+const MARKS = new Set([...'[]!<>&*_~`$\\@('].map((mark) => mark.charCodeAt(0)));
+const [SPACE, TAB, NEWLINE, PIPE, QUOTE] = [' ', '\t', '\n', '|', '>'].map((mark) => mark.charCodeAt(0));
+
+/** True if parsing it would cost more than its length. */
+function exceeds(section: string): boolean {
+  if (section.length > LONGEST_SECTION) return true;
+  let marks = 0;
+  let all = 0;
+  for (let at = 0; at < section.length;) {
+    const next = lineEnd(section, at);
+    const { depth, item, words } = prefix(section, at, next);
+    if (depth > DEEPEST) return true;
+    // Items, rows and blank lines begin words of their own.
+    if (item || words >= next - 1 || section.charCodeAt(words) === PIPE) marks = 0;
+    let gap = 0;
+    for (let index = words; index < next; index++) {
+      const code = section.charCodeAt(index);
+      gap = code === SPACE || code === TAB ? gap + 1 : 0;
+      if (gap > WIDEST_GAP) return true;
+      if (!MARKS.has(code)) continue;
+      marks += 1;
+      all += 1;
+      if (marks > MOST_MARKS || all > MOST_MARKS_IN_ALL) return true;
+    }
+    at = next;
+  }
+  return false;
+}
+
+/** How deep a line stands, whether it begins an item, and where its words begin. */
+function prefix(section: string, start: number, end: number): { depth: number; item: boolean; words: number } {
+  let at = start;
+  let depth = 0;
+  let item = false;
+  let columns = 0;
+  for (;;) {
+    for (; at < end; at++) {
+      const code = section.charCodeAt(at);
+      if (code === SPACE) columns += 1;
+      else if (code === TAB) columns += OUTER;
+      else break;
+    }
+    if (at >= end || section.charCodeAt(at) === NEWLINE) return { depth, item, words: at };
+    const quote = section.charCodeAt(at) === QUOTE;
+    const mark = quote ? 1 : (LIST.exec(section.slice(at, Math.min(end, at + 12)))?.[0].length ?? 0);
+    if (mark === 0) return { depth: depth && depth + Math.floor(columns / 2), item, words: at };
+    item ||= !quote;
+    depth += 1;
+    // Blanks after a mark are no depth of their own.
+    columns -= 1;
+    at += mark;
+  }
+}

@@ -1,0 +1,50 @@
+/** Documents on their way into a question. */
+
+import type { Content } from '../bindings/Content';
+import type { Excerpt } from '../bindings/Excerpt';
+import type { AttachmentContent } from './messageParts';
+
+/** A document of a message. */
+export type FileContent = Extract<AttachmentContent, { kind: 'file' }>;
+
+/** The longest file that is read, in bytes. The host has the same limit; a page would hold the whole file before it could say so. */
+export const LONGEST_FILE = 50_000_000;
+
+/** A pasted text of more characters becomes a file. */
+export const LONG_PASTE = 8000;
+
+/** Endings of pictures of which web views do not tell the type. */
+const PICTURES = /\.(?:png|apng|jpe?g|jfif|gif|webp|bmp|tiff?|heic|heif|avif|svg)$/i;
+
+/** True if a file is shown to a model as an image rather than read as text. */
+export function isImage(file: Pick<File, 'name' | 'type'>): boolean {
+  return file.type.startsWith('image/') || PICTURES.test(file.name);
+}
+
+/** The documents among the parts. */
+export function filesOf(parts: readonly Content[]): FileContent[] {
+  return parts.filter((part) => part.kind === 'file');
+}
+
+/** True if the excerpt is the full text. */
+export function isWhole({ first, last, of }: Excerpt): boolean {
+  return first <= 1 && last >= of;
+}
+
+/** The part from `first` to `last` in whichever order, within what there is. */
+export function partOf(excerpt: Excerpt, first: number, last: number): Excerpt {
+  const within = (place: number): number => Math.min(Math.max(Math.round(place) || 1, 1), excerpt.of);
+  return { ...excerpt, first: Math.min(within(first), within(last)), last: Math.max(within(first), within(last)) };
+}
+
+/** How many lines are read at once; a page is read whole. */
+const LINES = 400;
+
+/** Spans of pieces that are read at once: from (counted from 0) and to (not included). */
+export function spans(unit: Excerpt['unit'], pieces: number): { from: number; to: number }[] {
+  const step = unit === 'pages' ? 1 : LINES;
+  return Array.from({ length: Math.ceil(pieces / step) }, (_, index) => ({
+    from: index * step,
+    to: Math.min((index + 1) * step, pieces),
+  }));
+}

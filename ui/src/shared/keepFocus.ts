@@ -1,0 +1,56 @@
+/**
+ * The focus is never lost to nothing. A control that had it and goes away hands it on: whoever works by keyboard, or by a screen
+ * reader, stays where the work is.
+ */
+
+/**
+ * Calls `home` whenever the element that has the focus goes away. One that could not be used for a while, or was put elsewhere, has the
+ * focus again afterwards. The function ends that.
+ */
+export function keepFocus(root: Document, home: () => void): () => void {
+  let last: Element | null = null;
+  let disabled = false;
+  /** True if the user left it without a new target. */
+  let left = false;
+  const focused = (event: FocusEvent): void => {
+    if (!(event.target instanceof Element)) return;
+    last = event.target;
+    disabled = false;
+    left = false;
+  };
+  const blurred = (event: FocusEvent): void => {
+    left = event.target instanceof Element && event.target.isConnected && event.relatedTarget === null;
+  };
+  const check = (records: readonly MutationRecord[]): void => {
+    if (!last) return;
+    const before = last;
+    const lost = root.activeElement === null || root.activeElement === root.body;
+    if (!before.isConnected) {
+      last = null;
+      if (lost) home();
+      return;
+    }
+    const was = disabled;
+    disabled = isDisabled(before);
+    const moved = !left && records.some(({ removedNodes }) => [...removedNodes].some((node) => node.contains(before)));
+    if (((was && !disabled) || moved) && lost && before instanceof HTMLElement) before.focus();
+  };
+  root.addEventListener('focusin', focused);
+  root.addEventListener('focusout', blurred);
+  const observer = new MutationObserver(check);
+  observer.observe(root.body, { childList: true, subtree: true, attributes: true, attributeFilter: ['disabled'] });
+  return () => {
+    root.removeEventListener('focusin', focused);
+    root.removeEventListener('focusout', blurred);
+    observer.disconnect();
+  };
+}
+
+function isDisabled(element: Element): boolean {
+  return element instanceof HTMLButtonElement && element.disabled;
+}
+
+/** Puts the focus where a window has its home: what is marked with `data-focus-home`. */
+export function focusHome(): void {
+  document.querySelector<HTMLElement>('[data-focus-home]')?.focus();
+}

@@ -1,0 +1,11 @@
+/** The words of an element as they are seen; formulas say each thing once. */
+export function visibleText(element: HTMLElement): string {
+  // jsdom draws nothing, so it knows no text as it is seen.
+  return element.innerText ?? element.textContent ?? '';
+}
+
+/** A table as programs take it: a line for each row, a tab between cells. */
+export function tableText(table: HTMLTableElement): string {
+  const cell = (element: HTMLTableCellElement): string => visibleText(element).replace(/\s+/g, ' ').trim();
+  return [...table.rows].map((row) => [...row.cells].map(cell).join('\t')).join('\n');
+}

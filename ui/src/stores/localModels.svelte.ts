@@ -1,0 +1,176 @@
+/** Operations on the models of this computer: verify, repair, remove, update; and their folders. */
+
+import { createContext } from 'svelte';
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
+import type { Removal } from '../bindings/Removal';
+import type { Update } from '../bindings/Update';
+import type { Verification } from '../bindings/Verification';
+import type { VerifyProgress } from '../bindings/VerifyProgress';
+import { asHostError, type HostError, type Platform } from '../host';
+import { t } from '../locales';
+import type { Toasts } from '../design/toasts.svelte';
+import { Undo } from './undo.svelte';
+
+/** The state of a model's verification. */
+export type Check =
+  | { kind: 'running'; progress: VerifyProgress | null }
+  | { kind: 'done'; result: Verification }
+  | { kind: 'failed'; error: HostError };
+
+/** The state of the check for a newer version; `null` inside: there is none. */
+export type UpdateCheck = { kind: 'asking' } | { kind: 'known'; update: Update | null };
+
+export class LocalModels {
+  /** The folders that hold models; `null` until they were read. */
+  folders = $state.raw<readonly ModelFolderEntry[] | null>(null);
+  readonly #checks = new SvelteMap<string, Check>();
+  readonly #updateChecks = new SvelteMap<string, UpdateCheck>();
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+    private readonly undo = new Undo(toasts),
+  ) {}
+
+  async refresh(): Promise<void> {
+    try {
+      this.folders = await this.platform.modelFolders();
+      this.toasts.settle('folders');
+    } catch (reason) {
+      this.toasts.report(reason, 'folders');
+    }
+  }
+
+  check(reference: string): Check | null {
+    return this.#checks.get(reference) ?? null;
+  }
+
+  updateCheck(reference: string): UpdateCheck | null {
+    return this.#updateChecks.get(reference) ?? null;
+  }
+
+  async verify(reference: string): Promise<void> {
+    await this.#check(reference, (onProgress) => this.platform.verifyModel(reference, onProgress));
+  }
+
+  /** Reads all files again and fetches what is wrong; a download shows the progress. */
+  async repair(reference: string): Promise<void> {
+    await this.#check(reference, (onProgress) => this.platform.repairModel(reference, onProgress));
+  }
+
+  async #check(
+    reference: string,
+    read: (onProgress: (progress: VerifyProgress) => void) => Promise<Verification>,
+  ): Promise<void> {
+    if (this.#checks.get(reference)?.kind === 'running') return;
+    this.#checks.set(reference, { kind: 'running', progress: null });
+    try {
+      const result = await read((progress) => {
+        if (this.#checks.get(reference)?.kind === 'running') this.#checks.set(reference, { kind: 'running', progress });
+      });
+      this.#checks.set(reference, { kind: 'done', result });
+    } catch (reason) {
+      this.#checks.set(reference, { kind: 'failed', error: asHostError(reason) });
+    }
+  }
+
+  async checkForUpdate(reference: string): Promise<void> {
+    this.#updateChecks.set(reference, { kind: 'asking' });
+    try {
+      this.#updateChecks.set(reference, { kind: 'known', update: await this.platform.updateOf(reference) });
+    } catch (reason) {
+      this.#updateChecks.delete(reference);
+      this.toasts.report(reason);
+    }
+  }
+
+  /** Fetches the newer one. */
+  async update(reference: string): Promise<void> {
+    if (await this.#call(() => this.platform.download(reference, null))) this.#updateChecks.delete(reference);
+  }
+
+  /** The effect of a removal, or `null` if unknown. */
+  async removalOf(reference: string): Promise<Removal | null> {
+    try {
+      return await this.platform.removalOf(reference);
+    } catch (reason) {
+      this.toasts.report(reason);
+      return null;
+    }
+  }
+
+  /** Removes a model. While its message is shown the model can be brought back, if the host still stores it. */
+  async remove(reference: string, name: string): Promise<boolean> {
+    let kept = false;
+    const removed = await this.#call(async () => (kept = await this.platform.removeModel(reference)));
+    if (!removed) return false;
+    this.#checks.delete(reference);
+    this.#updateChecks.delete(reference);
+    if (kept) {
+      const back = async (): Promise<void> => {
+        if (await this.#call(() => this.platform.putBackModel(reference))) await this.refresh();
+      };
+      this.undo.offer(
+        t('remove.removed', { name }),
+        back,
+        () => void this.#call(() => this.platform.freeModel(reference)),
+      );
+    }
+    await this.refresh();
+    return true;
+  }
+
+  async reveal(reference: string): Promise<void> {
+    await this.#call(() => this.platform.revealModel(reference));
+  }
+
+  async addFolder(path: string): Promise<boolean> {
+    // Another one is tried instead of what failed before.
+    this.toasts.settle('library');
+    const added = await this.#call(() => this.platform.addModelFolder(path));
+    if (added) await this.refresh();
+    return added;
+  }
+
+  /** Has the person choose a folder in the system's dialog; false if they chose none. */
+  async chooseFolder(): Promise<boolean> {
+    let chosen = false;
+    await this.#call(async () => (chosen = await this.platform.chooseModelFolder()));
+    if (chosen) await this.refresh();
+    return chosen;
+  }
+
+  /** Takes back what was done last. */
+  async takeBack(): Promise<void> {
+    await this.undo.undo();
+  }
+
+  /** Calls back with what is dropped onto the window. */
+  async onDropped(listener: (paths: string[]) => void): Promise<() => void> {
+    return this.platform.onDropped(listener);
+  }
+
+  async forgetFolder(path: string): Promise<void> {
+    if (await this.#call(() => this.platform.forgetModelFolder(path))) await this.refresh();
+  }
+
+  async chatWith(reference: string): Promise<void> {
+    await this.#call(() => this.platform.chatWith(reference));
+  }
+
+  async #call(call: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await call();
+      this.toasts.settle('library');
+      return true;
+    } catch (reason) {
+      this.toasts.report(reason, 'library');
+      return false;
+    }
+  }
+}
+
+/** The models on this computer, and their folders. */
+export const [useLocalModels, provideLocalModels] = createContext<LocalModels>();

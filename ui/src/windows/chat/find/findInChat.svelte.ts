@@ -1,0 +1,107 @@
+/** HistorySearch words in the open chat: all of its branch, whether it is drawn or not. */
+
+import type { StoredMessage } from '../../../bindings/StoredMessage';
+import { matchesIn, readText } from '../../../shared/findText';
+import { attachmentsOf, textOf } from '../../../shared/messageParts';
+import { entries, entryKey, turnText, type Entry } from '../../../shared/turns';
+
+/** A place where the words stand. */
+export interface Match {
+  /** The question or turn, as the list calls it. */
+  row: string;
+  /** Which of the places in that row it is, from 0. */
+  nth: number;
+}
+
+/** The text of an entry that the user reads. */
+function readable(entry: Entry): string {
+  if (entry.kind === 'turn') return readText(turnText(entry.rows));
+  const { parts } = entry.message;
+  const names = attachmentsOf(parts).map((part) =>
+    part.kind === 'file' ? part.name : part.kind === 'image' ? part.alt : '',
+  );
+  return [...names, textOf(parts)].join('\n');
+}
+
+export class FindInChat {
+  open = $state(false);
+  words = $state('');
+  /** Which match is looked at, from 0. */
+  #at = $state(0);
+  /** Grows with each step, so that the same match is scrolled to again. */
+  steps = $state(0);
+  /** A message that was found from the search over all chats, and the words that were looked for. */
+  jump = $state.raw<{ row: string; words: readonly string[] } | null>(null);
+  readonly #texts = new WeakMap<StoredMessage, string>();
+  #messages = $state.raw<readonly StoredMessage[]>([]);
+
+  readonly matches = $derived.by((): Match[] => {
+    if (!this.open || this.words.trim() === '') return [];
+    return entries(this.#messages).flatMap((entry) => {
+      const row = entryKey(entry);
+      return matchesIn(this.#text(entry), this.words).map((_, nth) => ({ row, nth }));
+    });
+  });
+
+  /** The place of the match that is looked at, from 1; 0 if there is none. */
+  get place(): number {
+    return this.matches.length === 0 ? 0 : Math.min(this.#at, this.matches.length - 1) + 1;
+  }
+
+  get current(): Match | null {
+    return this.matches[this.place - 1] ?? null;
+  }
+
+  /** Looks at these messages from now on. */
+  look(messages: readonly StoredMessage[]): void {
+    this.#messages = messages;
+    if (this.jump && !entries(messages).some((entry) => entryKey(entry) === this.jump?.row)) this.jump = null;
+  }
+
+  /** Looks for other words, from the first place on. */
+  write(words: string): void {
+    this.words = words;
+    this.#at = 0;
+    this.steps += 1;
+  }
+
+  /** Goes to the next place, or to the one before; after the last comes the first. */
+  step(by: number): void {
+    const count = this.matches.length;
+    if (count === 0) return;
+    this.#at = (this.place - 1 + by + count) % count;
+    this.steps += 1;
+  }
+
+  start(): void {
+    this.open = true;
+    this.jump = null;
+    this.steps += 1;
+  }
+
+  close(): void {
+    this.open = false;
+    this.jump = null;
+  }
+
+  /** Shows these words in a message of the open chat. */
+  show(message: string, words: readonly string[]): void {
+    const entry = entries(this.#messages).find((one) =>
+      one.kind === 'question' ? one.message.id === message : one.rows.some(({ id }) => id === message),
+    );
+    this.open = false;
+    this.jump = entry && words.length > 0 ? { row: entryKey(entry), words } : null;
+    this.steps += 1;
+  }
+
+  /** An entry's text is made once; messages are replaced when they change. */
+  #text(entry: Entry): string {
+    const last = entry.kind === 'question' ? entry.message : entry.rows.at(-1);
+    if (!last) return '';
+    const known = entry.kind === 'question' || entry.rows.length === 1 ? this.#texts.get(last) : undefined;
+    if (known !== undefined) return known;
+    const text = readable(entry);
+    this.#texts.set(last, text);
+    return text;
+  }
+}

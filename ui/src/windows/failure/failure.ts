@@ -1,0 +1,8 @@
+import type { Error as HostError } from '../../bindings/Error';
+
+/** Why the app could not start. */
+export interface StartFailure {
+  error: HostError;
+  /** True if the chats cannot be opened, which the user can fix. */
+  history: boolean;
+}

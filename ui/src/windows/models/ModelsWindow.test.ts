@@ -1,0 +1,481 @@
+import { describe, expect, it, vi } from 'vitest';
+
+import type { HubModel } from '../../bindings/HubModel';
+import { all, click, host, open, pass, the, useWindow, watched, write } from '../../testing/window';
+
+useWindow();
+
+/** The row of a model in Discover. */
+function row(id: string): HTMLElement {
+  const found = all('hub-row').find((element) => element.dataset.id === id);
+  if (!found) throw new Error(`no row of ${id}`);
+  return found;
+}
+
+async function press(within: HTMLElement, name: string): Promise<void> {
+  const button = within.querySelector<HTMLElement>(`[data-testid="${name}"]`);
+  if (!button) throw new Error(`no ${name} in ${within.textContent}`);
+  button.click();
+  await pass(0);
+}
+
+async function menu(reference: string, name: string): Promise<void> {
+  const found = all('model-row').find((element) => element.dataset.reference === reference);
+  if (!found) throw new Error(`no row of ${reference}`);
+  await press(found, 'model-menu');
+  await click(name);
+  await pass(0);
+}
+
+const QWEN = 'mlx-community/Qwen3-4B-4bit';
+const GPT = 'mlx-community/gpt-oss-20b';
+
+describe('Discover', () => {
+  it('begins with good first models and asks nobody', async () => {
+    const search = vi.spyOn(host, 'searchModels');
+    const describeModel = vi.spyOn(host, 'describeModel');
+    await open('models');
+    expect(all('hub-row')).toHaveLength(3);
+    expect(the('first-note').textContent).toContain('only when you search');
+    expect(all('fit')).not.toHaveLength(0);
+    expect(search).not.toHaveBeenCalled();
+    expect(describeModel).not.toHaveBeenCalled();
+  });
+
+  it('searches when the hands rest, once', async () => {
+    const search = vi.spyOn(host, 'searchModels');
+    await open('models');
+    const field = the('model-search');
+    if (!(field instanceof HTMLInputElement)) throw new Error('no field');
+    for (const text of ['g', 'ge', 'gemma']) {
+      field.value = text;
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      await pass(50);
+    }
+    await pass(500);
+    expect(search).toHaveBeenCalledTimes(1);
+    expect(all('hub-row').map((element) => element.dataset.id)).toEqual([
+      'mlx-community/gemma-4-e4b-it-4bit',
+      'mlx-community/gemma-4-26b-a4b-it-4bit',
+    ]);
+    await click('clear-search');
+    expect(the('discover').dataset.shown).toBe('first');
+  });
+
+  it('takes an address', async () => {
+    await open('models');
+    await write('model-search', `https://huggingface.co/${QWEN}`);
+    await pass(500);
+    expect(all('hub-row')).toHaveLength(1);
+  });
+
+  it('drops the answer to an older question', async () => {
+    await open('models');
+    const slow = host.searchModels.bind(host);
+    vi.spyOn(host, 'searchModels').mockImplementationOnce(async (query) => {
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      return slow(query);
+    });
+    await write('model-search', 'gemma');
+    await pass(500);
+    await write('model-search', 'Qwen3-4B');
+    await pass(500);
+    await pass(3000);
+    expect(all('hub-row').map((element) => element.dataset.id)).toEqual([QWEN]);
+  });
+
+  it('offers what a row allows', async () => {
+    await open('models');
+    await click('browse');
+    const offers = (id: string): (string | undefined)[] =>
+      [...row(id).querySelectorAll<HTMLElement>('.act [data-testid]')].map((element) => element.dataset.testid);
+    expect(offers('mlx-community/gemma-4-e4b-it-4bit')).toEqual(['fit', 'chat-with']);
+    expect(offers(QWEN)).toEqual(['fit', 'get']);
+    expect(offers('meta-llama/Llama-3.2-3B-Instruct-4bit')).toEqual(['fit', 'how']);
+    expect(offers('mlx-community/mystery-7b')).toEqual([]);
+    expect(row('mlx-community/mystery-7b').textContent).toContain('not known to this version');
+    expect(row('mlx-community/gemma-4-26b-a4b-it-4bit').textContent).toContain('needs');
+  });
+
+  it('marks what makes embeddings, so that nobody gets it to chat with', async () => {
+    await open('models');
+    await click('browse');
+    expect(row('mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ').querySelector('h3')?.textContent).toContain(
+      'for embeddings',
+    );
+    expect(row(QWEN).querySelector('h3')?.textContent).not.toContain('for embeddings');
+  });
+
+  it('gets a model, pauses it, goes on, and it is here', async () => {
+    await open('models');
+    await click('browse');
+    await press(row(QWEN), 'get');
+    await pass(1000);
+    expect(row(QWEN).textContent).toContain('of 2.3 GB');
+    await press(row(QWEN), 'pause');
+    const about = row(QWEN).querySelector('[data-testid="about"]')?.textContent;
+    expect(about).toContain('Paused');
+    await pass(2000);
+    expect(row(QWEN).querySelector('[data-testid="about"]')?.textContent).toBe(about);
+    await press(row(QWEN), 'resume');
+    await pass(200_000);
+    await press(row(QWEN), 'chat-with');
+    expect(host.chatsWith).toEqual([QWEN]);
+  });
+
+  it('shows the sum, and the slider moves it', async () => {
+    await open('models');
+    await click('browse');
+    await press(row(QWEN), 'fit');
+    const before = the('fit-kv').textContent;
+    const slider = the('fit-context');
+    if (!(slider instanceof HTMLInputElement)) throw new Error('no slider');
+    slider.value = '0';
+    slider.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await pass(0);
+    expect(the('fit-kv').textContent).not.toBe(before);
+    expect(slider.getAttribute('aria-valuetext')).toBe('1 k tokens');
+  });
+
+  it('says how to get a gated model', async () => {
+    await open('models');
+    await click('browse');
+    await press(row('meta-llama/Llama-3.2-3B-Instruct-4bit'), 'how');
+    expect(the('gated').textContent).toContain('Accept the terms');
+    expect(the('gated-get')).toHaveProperty('disabled', true);
+    await write('token-field', 'hf_secret');
+    await click('keep-token');
+    expect(the('token-source').dataset.source).toBe('keychain');
+    expect(document.body.innerHTML).not.toContain('hf_secret');
+    await click('gated-get');
+    expect(host.queue.map((download) => download.id)).toEqual(['meta-llama/Llama-3.2-3B-Instruct-4bit']);
+  });
+
+  it('draws a card without what it would load or run', async () => {
+    await open('models');
+    await click('browse');
+    await press(row(QWEN), 'open-card');
+    await pass(50);
+    const card = the('card-text');
+    expect(card.querySelector('table')).not.toBeNull();
+    expect(card.querySelectorAll('img, script, iframe, style')).toHaveLength(0);
+    card.querySelector<HTMLElement>('a[href="https://example.org/paper"]')?.click();
+    expect(host.opened).toEqual(['https://example.org/paper']);
+    await click('card-close');
+    expect(all('card')).toEqual([]);
+  });
+
+  it('describes a model when its row comes into view', async () => {
+    host.catalog = host.catalog.map((model) => ({ ...model, described: false, fit: null }));
+    const describeModel = vi.spyOn(host, 'describeModel');
+    await open('models');
+    await click('browse');
+    expect(describeModel).not.toHaveBeenCalled();
+    const seen = watched.find(({ node }) => node === row(QWEN));
+    seen?.callback([{ isIntersecting: true } as IntersectionObserverEntry], {} as IntersectionObserver);
+    await pass(50);
+    expect(describeModel.mock.calls).toEqual([[QWEN]]);
+  });
+
+  it('asks for the next page at the end of the list', async () => {
+    host.catalog = Array.from({ length: 70 }, (_, index) => ({ ...host.catalog[0]!, id: `a/model-${index}` }));
+    await open('models');
+    await click('browse');
+    expect(all('hub-row')).toHaveLength(30);
+    for (const rows of [60, 70]) {
+      const end = watched.findLast(({ node }) => node === the('more'));
+      end?.callback([{ isIntersecting: true } as IntersectionObserverEntry], {} as IntersectionObserver);
+      await pass(50);
+      expect(all('hub-row')).toHaveLength(rows);
+    }
+    expect(all('more')).toEqual([]);
+  });
+
+  it('by size is in one order over all pages', async () => {
+    await open('models');
+    await click('browse');
+    await pass(300);
+    const named = (id: string, bytes: number | null): HubModel => ({ ...host.catalog[0]!, id, bytes });
+    vi.spyOn(host, 'searchModels')
+      .mockResolvedValueOnce({
+        models: [named('a/three', 3), named('a/nine', 9)],
+        cursor: '2',
+        cached_at: null,
+        cached_because: null,
+        left_out: 0,
+      })
+      .mockResolvedValueOnce({
+        models: [named('a/two', 2), named('a/unknown', null), named('a/five', 5)],
+        cursor: null,
+        cached_at: null,
+        cached_because: null,
+        left_out: 0,
+      });
+    await click('sort');
+    [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1)?.click();
+    await pass(300);
+    const end = the('more');
+    watched
+      .findLast(({ node }) => node === end)
+      ?.callback([{ isIntersecting: true } as IntersectionObserverEntry], {} as IntersectionObserver);
+    await pass(300);
+    expect(all('hub-row').map((row) => row.dataset.id)).toEqual(['a/two', 'a/three', 'a/five', 'a/nine', 'a/unknown']);
+  });
+
+  it('says when it shows what was kept, finds nothing, or cannot ask', async () => {
+    host.condition = 'offline';
+    await open('models');
+    await click('browse');
+    expect(the('as-of').textContent).toContain(
+      'From yesterday, because the hub gave no answer. Huggingface.co could not be reached',
+    );
+    host.condition = 'healthy';
+    await click('ask-again');
+    expect(all('as-of')).toEqual([]);
+    await host.setOffline(true);
+    await click('filter-fits');
+    expect(the('as-of').textContent).toContain('From yesterday: Ponder is offline.');
+    await host.setOffline(false);
+    await click('filter-fits');
+    host.condition = 'empty';
+    await click('filter-fits');
+    expect(the('no-results').textContent).toContain('No model passes the filters');
+    host.condition = 'failing';
+    await click('clear-filters');
+    expect(the('search-failed').textContent).toContain('no route to the host');
+    host.condition = 'healthy';
+    await click('search-again');
+    expect(all('hub-row').length).toBeGreaterThan(3);
+  });
+});
+
+describe('On this computer', () => {
+  it('makes a model the default one', async () => {
+    await open('models');
+    await click('tab-local');
+    expect(all('model-row')).toHaveLength(host.local.length);
+    await menu('mlx-community/gemma-4-e4b-it-4bit', 'make-default');
+    await pass(50);
+    expect(await host.defaultModel()).toBe('mlx-community/gemma-4-e4b-it-4bit');
+    expect(all('model-row')[1]?.textContent).toContain('Default');
+  });
+
+  it('says of a model whose vision part cannot be read that it takes text alone', async () => {
+    host.local = host.local.map((model) =>
+      model.reference === GPT ? { ...model, vision_problem: 'config.json lacks `depth`' } : model,
+    );
+    await open('models');
+    await click('tab-local');
+    expect(all('vision-problem').map((line) => line.textContent)).toEqual([
+      'Its vision part cannot be read, so it takes text alone: config.json lacks `depth`',
+    ]);
+    expect(all('chat-with')).not.toHaveLength(0);
+  });
+
+  it('says what is wrong with a model in a sentence, wherever it is listed, and leaves the names of files as they are', async () => {
+    const problems = ['the family “novel” is not known', 'config.json lacks `depth`'];
+    host.local = host.local.map((model, index) => ({ ...model, problem: problems[index - 1] ?? null }));
+    await open('models');
+    await click('tab-local');
+    expect(all('problem').map((line) => line.textContent)).toEqual([
+      'The family “novel” is not known.',
+      'config.json lacks `depth`.',
+    ]);
+    await open('chat');
+    await click('model-picker');
+    const notes = [...document.querySelectorAll('[role=option][aria-disabled=true] .note')].map(
+      (note) => note.textContent,
+    );
+    expect(notes.slice(0, 2)).toEqual(['The family “novel” is not known.', 'config.json lacks `depth`.']);
+  });
+
+  it('verifies with progress, names what is wrong, and repairs it', async () => {
+    host.damaged.add(GPT);
+    await open('models');
+    await click('tab-local');
+    await menu(GPT, 'verify');
+    await pass(700);
+    expect(the('check').textContent).toContain('Checking · ');
+    await pass(5000);
+    expect(the('check').dataset.kind).toBe('wrong');
+    expect(the('check').textContent).toContain('model.safetensors');
+    await click('repair');
+    await pass(5000);
+    expect(the('check').dataset.kind).toBe('correct');
+  });
+
+  it('says what removing frees and who uses it, and does not remove what comes with the app', async () => {
+    host.local = host.local.map((model) => (model.reference === GPT ? { ...model, last_used_at: 1 } : model));
+    await open('models');
+    await click('tab-local');
+    await menu(GPT, 'remove');
+    expect(the('frees').textContent).toContain('12.1 GB');
+    expect(the('remove-chats').textContent).toBe('“Names for a boat”, “Why the sky is blue”…');
+    await click('confirm-remove');
+    await pass(50);
+    expect(all('model-row').map((element) => element.dataset.reference)).not.toContain(GPT);
+    await press(all('model-row')[0]!, 'model-menu');
+    expect(all('remove')).toEqual([]);
+  });
+
+  it('brings a removed model back until the message about it is gone', async () => {
+    const listed = (): (string | undefined)[] => all('model-row').map((element) => element.dataset.reference);
+    const free = vi.spyOn(host, 'freeModel');
+    await open('models');
+    await click('tab-local');
+    const remove = async (): Promise<void> => {
+      await menu(GPT, 'remove');
+      await click('confirm-remove');
+      await pass(50);
+      expect(listed()).not.toContain(GPT);
+    };
+    await remove();
+    expect(the('toast').textContent).toContain('was removed');
+    await click('toast-undo');
+    await pass(50);
+    expect(listed()).toContain(GPT);
+    await pass(10_000);
+    expect(free).not.toHaveBeenCalled();
+
+    await remove();
+    window.dispatchEvent(new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, bubbles: true }));
+    await pass(50);
+    expect(listed()).toContain(GPT);
+
+    await remove();
+    expect(host.setAside.has(GPT)).toBe(true);
+    await pass(9000);
+    expect(all('toast')).toEqual([]);
+    expect(free).toHaveBeenCalledExactlyOnceWith(GPT);
+    window.dispatchEvent(new KeyboardEvent('keydown', { key: 'z', ctrlKey: true, bubbles: true }));
+    await pass(50);
+    expect(listed()).not.toContain(GPT);
+  });
+
+  it('takes a folder from the dialog of the system', async () => {
+    await open('models');
+    await click('tab-local');
+    await click('add-folder');
+    host.chosenFolder = null;
+    await click('choose-folder');
+    expect(all('own-folder')).toHaveLength(0);
+    expect(all('folder-path')).toHaveLength(1);
+    host.chosenFolder = '/home/somebody/Models';
+    await click('choose-folder');
+    await pass(50);
+    expect(the('own-folder').textContent).toContain('/home/somebody/Models');
+    expect(all('folder-path')).toHaveLength(0);
+  });
+
+  it('tells of an update with what must be fetched', async () => {
+    await open('models');
+    await click('tab-local');
+    await menu('mlx-community/gemma-4-e4b-it-4bit', 'ask-update');
+    expect(the('update').textContent).toContain('2 files differ, 1.9 GB to download');
+    await menu(GPT, 'ask-update');
+    expect(all('no-update')).toHaveLength(1);
+  });
+
+  it('adds a folder and forgets it', async () => {
+    await open('models');
+    await click('tab-local');
+    await click('add-folder');
+    await write('folder-path', 'nowhere');
+    the('folder-path').closest('form')?.requestSubmit();
+    await pass(50);
+    expect(the('toast').textContent).toContain('There is no folder nowhere');
+    await write('folder-path', 'elsewhere');
+    the('folder-path').closest('form')?.requestSubmit();
+    await pass(50);
+    expect(all('toast').map(({ textContent }) => textContent)).toEqual([
+      expect.stringContaining('There is no folder elsewhere'),
+    ]);
+    the('folder-path').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+    await pass(50);
+    expect(document.activeElement).toBe(the('add-folder'));
+    host.drop('/Volumes/Models');
+    await pass(50);
+    expect(the('own-folder').textContent).toContain('not connected');
+    await click('forget-folder');
+    await pass(50);
+    expect(all('own-folder')).toEqual([]);
+  });
+});
+
+describe('Downloads', () => {
+  it('count down to the next try', async () => {
+    host.addDownload(QWEN, 'waiting', 0.5, { code: 'network', message: 'The network is gone.' });
+    await open('models');
+    await click('tab-downloads');
+    expect(the('download-about').textContent).toContain('tries again in 24 s');
+    await pass(12_000);
+    expect(the('download-about').textContent).toContain('tries again in 12 s');
+    await pass(20_000);
+    expect(the('download-about').textContent).toContain('trying again');
+  });
+
+  it('are ordered, opened file by file, and ended only after a question', async () => {
+    host.addDownload(QWEN, 'paused', 0.5);
+    host.addDownload('mlx-community/SmolLM3-3B-4bit', 'paused', 0.1);
+    await open('models');
+    expect(the('tab-downloads').textContent).toContain('2');
+    await click('tab-downloads');
+    await press(all('download')[1]!, 'sooner');
+    expect(all('download').map((element) => element.dataset.id)).toEqual(['mlx-community/SmolLM3-3B-4bit', QWEN]);
+    await press(all('download')[1]!, 'show-files');
+    expect(the('files').querySelectorAll('li')).toHaveLength(4);
+    await press(all('download')[1]!, 'cancel');
+    expect(the('cancel-dialog').textContent).toContain('will be deleted');
+    expect(host.queue).toHaveLength(2);
+    await click('confirm-cancel');
+    expect(host.queue).toHaveLength(1);
+  });
+
+  it('say why they stand and can be tried again', async () => {
+    host.addDownload(QWEN, 'failed', 0.5, { code: 'disk_full', message: 'The disk is full.' });
+    await open('models');
+    await click('tab-downloads');
+    expect(the('download-error').textContent).toBe('The disk is full.');
+    await click('retry');
+    await pass(600);
+    expect(the('download').dataset.state).toBe('running');
+  });
+
+  it('draw only the rows that changed', async () => {
+    for (let number = 0; number < 30; number++) host.addDownload(`a/model-${number}`, 'paused', 0.2);
+    await open('models');
+    await click('tab-downloads');
+    const changed = new Set<string>();
+    const observer = new MutationObserver((records) => {
+      for (const record of records) {
+        const node = record.target instanceof Element ? record.target : record.target.parentElement;
+        const id = node?.closest<HTMLElement>('[data-testid="download"]')?.dataset.id;
+        if (id) changed.add(id);
+      }
+    });
+    observer.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
+    await host.resumeDownload('a/model-7');
+    await pass(1500);
+    observer.disconnect();
+    expect([...changed]).toEqual(['a/model-7']);
+  });
+
+  it('show in the chat window, which takes a chat with a model', async () => {
+    host.addDownload(QWEN, 'running', 0.5);
+    await open('chat');
+    await pass(300);
+    expect(the('download-glance').textContent).toContain('Qwen3 4B 4bit');
+    await host.chatWith('mlx-community/gemma-4-e4b-it-4bit');
+    await pass(50);
+    expect(the('model-picker').textContent?.trim()).toBe('Gemma 4 E4B');
+    await pass(200_000);
+    expect(all('download-glance')).toEqual([]);
+    await host.resumeDownload(QWEN);
+    await pass(500);
+    expect(the('toast').textContent).toContain('Qwen3 4B 4bit is here and ready.');
+    await click('model-picker');
+    expect([...document.querySelectorAll('[role=option]')].map((option) => option.textContent).join()).toContain(
+      'Qwen3 4B',
+    );
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+
+import { all, click, field, host, open, pass, the, useWindow, write } from '../../testing/window';
+
+useWindow();
+
+describe('Engine', () => {
+  it('shows what is in memory and frees it, unless it answers', async () => {
+    await open('settings');
+    await click('tab-engine');
+    await pass(0);
+    expect(the('loaded-model').textContent).toContain('Pebble');
+    expect(the('loaded-model').textContent).toContain('48 MB');
+    host.answering.add('pebble');
+    await click('eject');
+    expect(the('toast').textContent).toContain('The model answers.');
+    host.answering.clear();
+    await click('eject');
+    await pass(0);
+    expect(all('loaded-model')).toEqual([]);
+    expect(the('none-loaded').textContent).toContain('No model');
+  });
+
+  it('sets when idle models leave and what conversations may keep', async () => {
+    await open('settings');
+    await click('tab-engine');
+    await click('unload-after-15');
+    await write('prefix-cache', '500');
+    field('prefix-cache').dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(0);
+    expect(host.app.engine).toEqual({ unload_after: 15, prefix_cache: 500 });
+    await click('unload-after-never');
+    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500 });
+  });
+});
+
+describe('Data', () => {
+  it('shows where data lies and what it takes, and makes a backup', async () => {
+    host.addChat('A chat', Date.now());
+    await open('settings');
+    await click('tab-data');
+    await pass(0);
+    expect(the('data-folder').textContent).toContain('Ponder');
+    expect(the('history-size').textContent).toBe('1 chat · 1 MB');
+    await click('show-data-folder');
+    expect(host.revealedData).toBe(1);
+    await click('back-up');
+    await pass(0);
+    expect(all('backup')).toHaveLength(1);
+  });
+
+  it('deletes all chats only after the word was typed, and says what stays', async () => {
+    host.addChat('A chat', Date.now());
+    await host.backUpNow();
+    await open('settings');
+    await click('tab-data');
+    await pass(0);
+    await click('delete-all');
+    expect(the('backups-stay').textContent).toContain('1 backup still holds');
+    expect(the('delete-all-now')).toHaveProperty('disabled', true);
+    await write('delete-all-word', 'delet');
+    field('delete-all-word').form?.requestSubmit();
+    await pass(0);
+    expect(await host.chats()).toHaveLength(1);
+    await write('delete-all-word', ' Delete');
+    await click('delete-all-now');
+    await pass(0);
+    expect(await host.chats()).toEqual([]);
+    expect(the('toast').textContent).toContain('1 backup still holds them');
+    expect(host.backups).toHaveLength(1);
+  });
+
+  it('deletes the backups as well if that is wanted', async () => {
+    host.addChat('A chat', Date.now());
+    await host.backUpNow();
+    await open('settings');
+    await click('tab-data');
+    await pass(0);
+    await click('delete-all');
+    await click('delete-backups');
+    await write('delete-all-word', 'delete');
+    await click('delete-all-now');
+    await pass(0);
+    expect(host.backups).toEqual([]);
+    expect(the('toast').textContent).toContain('All chats were deleted.');
+  });
+
+  it('leaves a chat that was deleted, in the chat window', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    host.addTurn(chat, 'A question', { parts: [{ kind: 'text', text: 'An answer', started_at: 0, ended_at: 0 }] });
+    await open('chat', chat.summary.id);
+    expect(the('chat-title').textContent).toBe('A chat');
+    await host.deleteAllChats(false);
+    await pass(50);
+    expect(the('chat-title').textContent).toBe('New chat');
+  });
+});

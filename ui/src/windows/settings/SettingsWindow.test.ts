@@ -1,0 +1,309 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import type { Error as HostError } from '../../bindings/Error';
+import { chooseLanguage } from '../../locales/languages.svelte';
+import { png } from '../../testing/images';
+import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
+
+useWindow();
+afterEach(() => chooseLanguage(['en']));
+
+describe('Network', () => {
+  it('switches the network off, unless the environment did', async () => {
+    await open('settings');
+    await click('offline-switch');
+    expect(host.net.offline).toBe(true);
+    expect(the('offline-switch').getAttribute('aria-checked')).toBe('true');
+    host.net = { ...host.net, forced_by_env: true };
+    await open('settings');
+    expect(the('offline-switch')).toHaveProperty('disabled', true);
+  });
+
+  it('lists what left this computer', async () => {
+    await open('settings');
+    expect(all('request')).toHaveLength(4);
+    expect(all('request')[0]?.textContent).toContain('cas-bridge.xethub.hf.co');
+    expect(all('request')[3]?.textContent).toContain('Ponder is offline.');
+  });
+
+  it('takes a token away', async () => {
+    host.net = { ...host.net, token: 'keychain' };
+    await open('settings');
+    await click('remove-token');
+    expect(the('token-source').dataset.source).toBe('none');
+  });
+
+  it('says in its own language that the keychain cannot be used, why, and what takes its place', async () => {
+    const problem: HostError = {
+      code: 'keychain',
+      arguments: { reason: 'there is none', variable: 'HF_TOKEN' },
+      message: 'this computer’s keychain cannot be used',
+    };
+    host.net = { ...host.net, keychain_problem: problem };
+    await open('settings');
+    expect(all('token-field')).toEqual([]);
+    const said = (): string => (the('token-problem').textContent ?? '').replace(/[\u2068\u2069]/g, '');
+    expect(said()).toBe(
+      'This computer’s keychain cannot be used (there is none). The environment variable HF_TOKEN can take its place; set it before Ponder is started.',
+    );
+    for (const [language, word] of [
+      ['de', 'Schlüsselbund'],
+      ['ar', 'سلسلة المفاتيح'],
+    ] as const) {
+      await chooseLanguage([language]);
+      await pass(0);
+      expect(said()).toContain(word);
+      expect(said()).toContain('(there is none)');
+      expect(said()).toContain('HF_TOKEN');
+      expect(said()).not.toContain('keychain');
+    }
+  });
+});
+
+describe('A page that the system ended', () => {
+  it('comes back as it was', async () => {
+    await open('settings');
+    await click('tab-presets');
+    await open('settings');
+    expect(the('tab-presets').getAttribute('aria-selected')).toBe('true');
+  });
+});
+
+describe('Folders', () => {
+  it('adds a folder and forgets it', async () => {
+    await open('settings');
+    await click('tab-folders');
+    await click('add-folder');
+    await write('folder-path', '/Volumes/Disk');
+    await submit('folder-path');
+    expect(host.app.model_folders).toEqual(['/Volumes/Disk']);
+    expect(the('own-folder').textContent).toContain('not connected');
+    await click('forget-folder');
+    expect(all('own-folder')).toEqual([]);
+    expect(host.app.model_folders).toEqual([]);
+  });
+});
+
+describe('Pictures', () => {
+  it('tells what they take on the disk, also after some have come', async () => {
+    await open('settings');
+    await click('tab-pictures');
+    await pass(0);
+    expect(the('picture-storage').textContent?.trim()).toBe('There are no pictures.');
+    await host.addPicture(png(64, 64));
+    window.dispatchEvent(new Event('focus'));
+    await pass(0);
+    expect(the('picture-storage').textContent?.trim()).toBe('32 bytes');
+  });
+
+  it('sets how closely new chats look, and shows what is set elsewhere', async () => {
+    await open('settings');
+    await click('tab-pictures');
+    expect(field('default-detail-normal').checked).toBe(true);
+    await click('default-detail-quick');
+    expect(host.app.image_detail).toBe('quick');
+    await host.changeSettings({ image_detail: 'full' });
+    await pass(0);
+    expect(field('default-detail-full').checked).toBe(true);
+  });
+});
+
+describe('Endpoints', () => {
+  async function openEndpoints(): Promise<void> {
+    await open('settings');
+    await click('tab-endpoints');
+  }
+
+  /** The text of a part of an endpoint's row. */
+  function said(name: string, part: string): string {
+    const row = all('endpoint-row').find((element) => element.dataset.name === name);
+    return row?.querySelector(`[data-testid="${part}"]`)?.textContent?.trim() ?? '';
+  }
+
+  it('adds one, says where words go, and removes it', async () => {
+    await openEndpoints();
+    expect(the('no-endpoints').textContent).toContain('no endpoints');
+    await write('endpoint-name', 'lab');
+    await write('endpoint-url', 'https://example.org/v1');
+    expect(the('endpoint-warning').textContent).toContain('sent there');
+    await submit('endpoint-url');
+    expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
+    expect(the('endpoint-mark').textContent).toBe('What you write or show leaves this computer');
+    expect(the('endpoint-answer').textContent?.trim()).toBe('');
+    expect([field('endpoint-name').value, field('endpoint-url').value]).toEqual(['', '']);
+    expect(all('endpoint-warning')).toEqual([]);
+    await click('remove-endpoint');
+    expect(host.app.endpoints).toEqual([]);
+    expect(all('endpoint-row')).toEqual([]);
+  });
+
+  it('says why an endpoint cannot be added, and keeps what was typed', async () => {
+    await openEndpoints();
+    await write('endpoint-name', 'lab');
+    await write('endpoint-url', 'lab:1234');
+    expect(all('endpoint-warning')).toEqual([]);
+    await submit('endpoint-url');
+    expect(the('endpoint-problem').textContent).toContain('not the address of an endpoint');
+    expect(field('endpoint-url').value).toBe('lab:1234');
+  });
+
+  it('warns before and after if others can read what is sent, the key above all', async () => {
+    await openEndpoints();
+    await write('endpoint-name', 'cellar');
+    await write('endpoint-url', 'http://127.0.0.1:8000/v1');
+    expect(all('endpoint-warning')).toEqual([]);
+    await write('endpoint-url', 'http://192.168.1.20:8000/v1');
+    expect(the('endpoint-warning').textContent).toContain('can see it');
+    await write('endpoint-key', 'sk-secret');
+    expect(the('endpoint-warning').textContent).toContain('can read the key');
+    await submit('endpoint-url');
+    expect(said('cellar', 'endpoint-mark')).toContain('the key leave this computer');
+    await click('change-key');
+    await click('remove-key');
+    expect(said('cellar', 'endpoint-mark')).toContain('can see it: the address is not encrypted');
+  });
+
+  it('tests the one that is asked for, and no other', async () => {
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+    host.servers.set('desk', 'slow');
+    const asked = vi.spyOn(host, 'testEndpoint');
+    await openEndpoints();
+    // The last row, desk.
+    await click('test-endpoint');
+    expect(said('desk', 'endpoint-answer')).toBe('Asking…');
+    expect(the('test-endpoint')).toHaveProperty('disabled', true);
+    expect(all('test-endpoint')[0]).toHaveProperty('disabled', false);
+    await pass(5000);
+    expect(said('desk', 'endpoint-answer')).toBe('It answers: 1 model');
+    expect(said('lab', 'endpoint-answer')).toBe('');
+    expect(asked.mock.calls).toEqual([['desk']]);
+  });
+
+  it.each([
+    ['silent', 'https://example.org/v1', 'cannot be reached'],
+    ['empty', 'https://example.org/v1', 'It answers, but it has no models.'],
+    [{ key: 'sk-right' }, 'https://example.org/v1', 'The endpoint lab asks for a key'],
+    ['offline', 'https://example.org/v1', 'Ponder is offline'],
+    ['offline', 'http://127.0.0.1:8080/v1', 'It answers: 1 model'],
+  ] as const)('says what a server is like that is %s', async (server, url, words) => {
+    if (server === 'offline') host.net = { ...host.net, offline: true };
+    else host.servers.set('lab', server);
+    await host.addEndpoint('lab', url, null);
+    await openEndpoints();
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain(words);
+  });
+
+  it('takes a key, another one, and none again, and shows it to nobody', async () => {
+    host.servers.set('lab', { key: 'sk-right' });
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await openEndpoints();
+    expect(all('endpoint-key-source')).toEqual([]);
+    for (const [key, answer] of [
+      ['sk-wrong', 'did not accept its key'],
+      [' sk-right ', 'It answers'],
+    ] as const) {
+      await click('change-key');
+      await write('key-field', key);
+      await submit('key-field');
+      expect(all('key-editor')).toEqual([]);
+      expect(the('endpoint-key-source').textContent).toBe('Its key is in your keychain.');
+      expect(document.body.innerHTML).not.toContain(key.trim());
+      // The reply to the previous key says nothing about this one.
+      expect(the('endpoint-answer').textContent?.trim()).toBe('');
+      await click('test-endpoint');
+      expect(the('endpoint-answer').textContent).toContain(answer);
+    }
+    await click('change-key');
+    expect(field('key-field').value).toBe('');
+    await click('remove-key');
+    expect(all('endpoint-key-source')).toEqual([]);
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain('asks for a key');
+  });
+
+  it('keeps a key in its field that the keychain did not take', async () => {
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    vi.spyOn(host, 'setEndpointKey').mockRejectedValueOnce({ code: 'storage', message: 'the keychain is locked' });
+    await openEndpoints();
+    await click('change-key');
+    await write('key-field', 'sk-secret');
+    await submit('key-field');
+    expect(the('key-problem').textContent).toBe('The keychain is locked.');
+    expect(field('key-field').value).toBe('sk-secret');
+    await submit('key-field');
+    expect(all('key-editor')).toEqual([]);
+  });
+
+  it('says that a key comes from the environment, which cannot be changed here', async () => {
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    const [lab] = await host.endpoints();
+    vi.spyOn(host, 'endpoints').mockResolvedValue(lab ? [{ ...lab, key: 'environment' }] : []);
+    await openEndpoints();
+    expect(the('endpoint-key-source').textContent).toContain('PONDER_KEY');
+    expect(all('change-key')).toEqual([]);
+  });
+});
+
+describe('Thinking', () => {
+  it('sets how new chats think, and shows what is set elsewhere', async () => {
+    await open('settings');
+    await click('tab-thinking');
+    expect(field('default-thinking-auto').checked).toBe(true);
+    await click('default-thinking-off');
+    await click('default-budget-1024');
+    expect([host.app.thinking, host.app.thinking_budget]).toEqual(['off', 1024]);
+    await host.changeSettings({ thinking: 'high' });
+    await pass(0);
+    expect(field('default-thinking-high').checked).toBe(true);
+    await click('default-thinking-auto');
+    expect(host.app.thinking).toBeNull();
+  });
+
+  it('takes a number of one’s own and refuses what is none', async () => {
+    await open('settings');
+    await click('tab-thinking');
+    await write('default-budget-field', 'many');
+    await submit('default-budget-field');
+    expect(document.body.textContent).toContain('Enter a whole number from 1 to 1,000,000.');
+    expect(host.app.thinking_budget).toBeNull();
+    await write('default-budget-field', '1,500');
+    await submit('default-budget-field');
+    expect(host.app.thinking_budget).toBe(1500);
+    expect(document.querySelector(':checked')).toBe(field('default-thinking-auto'));
+  });
+
+  it('is how a new chat begins', async () => {
+    await host.changeSettings({ thinking: 'off', thinking_budget: 256 });
+    await open('chat');
+    expect(the('thinking-switch').getAttribute('aria-checked')).toBe('false');
+    // Changed while an untouched new chat is open, it holds for that one as well.
+    await host.changeSettings({ thinking: 'on' });
+    await pass(0);
+    expect(the('thinking-switch').getAttribute('aria-checked')).toBe('true');
+  });
+});
+
+it('goes from page to page with the keyboard', async () => {
+  await open('settings');
+  const key = (target: EventTarget, name: string, ctrlKey = false): void =>
+    void target.dispatchEvent(new KeyboardEvent('keydown', { key: name, ctrlKey, bubbles: true, cancelable: true }));
+  key(the('tab-network'), 'ArrowRight');
+  await pass(0);
+  expect(the('tab-appearance').getAttribute('aria-selected')).toBe('true');
+  expect(document.activeElement).toBe(the('tab-appearance'));
+  key(window, '1', true);
+  await pass(0);
+  expect(the('tab-network').getAttribute('aria-selected')).toBe('true');
+});
+
+it('is opened from the sidebar and by its shortcut', async () => {
+  const opened = vi.spyOn(host, 'openWindow').mockResolvedValue();
+  const ran = vi.spyOn(host, 'runCommand').mockResolvedValue();
+  await open('chat');
+  await click('open-settings');
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: ',', ctrlKey: true, bubbles: true, cancelable: true }));
+  await pass(0);
+  expect([opened.mock.calls, ran.mock.calls]).toEqual([[['settings']], [['settings']]]);
+});

@@ -1,0 +1,114 @@
+/** Servers whose models may be asked: listed, added, tried, given a key, removed. */
+
+import { createContext } from 'svelte';
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { EndpointAddress } from '../../bindings/EndpointAddress';
+import type { EndpointInfo } from '../../bindings/EndpointInfo';
+import type { EndpointModels } from '../../bindings/EndpointModels';
+import { asHostError, type HostError, type Platform } from '../../host';
+import type { Toasts } from '../../design/toasts.svelte';
+
+export class Endpoints {
+  /** `null` until they were listed for the first time. */
+  list = $state.raw<readonly EndpointInfo[] | null>(null);
+  /** The last reply of each endpoint. */
+  readonly #answers = new SvelteMap<string, EndpointModels>();
+  /** The tests that run, by the endpoint's name. */
+  readonly #tests = new SvelteMap<string, object>();
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+  ) {}
+
+  /** Lists them, and keeps the list right from then on. */
+  async open(): Promise<void> {
+    try {
+      await this.platform.onSettingsChanged(() => void this.#refresh());
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+    await this.#refresh();
+  }
+
+  /** The reply of an endpoint; `null` if it was not asked. */
+  answer(name: string): EndpointModels | null {
+    return this.#answers.get(name) ?? null;
+  }
+
+  /** True while its reply is awaited. */
+  isTesting(name: string): boolean {
+    return this.#tests.has(name);
+  }
+
+  /** Asks one for its models. Only a person's hand leads here, because it opens a connection. */
+  async test(name: string): Promise<void> {
+    if (this.isTesting(name)) return;
+    const test = {};
+    this.#tests.set(name, test);
+    let answer: EndpointModels | null = null;
+    try {
+      answer = await this.platform.testEndpoint(name);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+    // A change meanwhile made the reply one of another endpoint.
+    if (this.#tests.get(name) !== test) return;
+    this.#tests.delete(name);
+    if (answer) this.#answers.set(name, answer);
+  }
+
+  /** The meaning of an address being typed; `null` while it is none. */
+  async address(url: string): Promise<EndpointAddress | null> {
+    return this.platform.endpointAddress(url).catch(() => null);
+  }
+
+  /** Adds one. Says why it could not be added; `null` if it was. */
+  async add(name: string, url: string, key: string | null): Promise<HostError | null> {
+    return this.#change(name, () => this.platform.addEndpoint(name, url, key));
+  }
+
+  /** Replaces its key, or removes it. Says why it could not; `null` if it did. */
+  async setKey(name: string, key: string | null): Promise<HostError | null> {
+    return this.#change(name, () => this.platform.setEndpointKey(name, key));
+  }
+
+  async remove(name: string): Promise<void> {
+    const error = await this.#change(name, () => this.platform.removeEndpoint(name));
+    if (error) this.toasts.report(error);
+  }
+
+  async #change(name: string, call: () => Promise<void>): Promise<HostError | null> {
+    try {
+      await call();
+    } catch (reason) {
+      return asHostError(reason);
+    }
+    this.#forget(name);
+    await this.#refresh();
+    return null;
+  }
+
+  #forget(name: string): void {
+    this.#tests.delete(name);
+    this.#answers.delete(name);
+  }
+
+  async #refresh(): Promise<void> {
+    try {
+      const list = await this.platform.endpoints();
+      for (const before of this.list ?? []) {
+        const now = list.find(({ name }) => name === before.name);
+        if (now?.address.base_url !== before.address.base_url || now.key !== before.key) this.#forget(before.name);
+      }
+      this.list = list;
+      this.toasts.settle('endpoints');
+    } catch (reason) {
+      this.toasts.report(reason, 'endpoints');
+    }
+  }
+}
+
+/** The servers whose models may be asked. */
+export const [useEndpoints, provideEndpoints] = createContext<Endpoints>();

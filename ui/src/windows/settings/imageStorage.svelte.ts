@@ -1,0 +1,27 @@
+/** The disk space of the images of all chats. */
+
+import { createContext } from 'svelte';
+
+import type { Platform } from '../../host';
+import type { Toasts } from '../../design/toasts.svelte';
+
+export class ImageStorage {
+  /** In bytes; `null` until it was asked. */
+  bytes = $state<number | null>(null);
+
+  constructor(
+    private readonly platform: Pick<Platform, 'pictureStorage'>,
+    private readonly toasts: Toasts,
+  ) {}
+
+  async refresh(): Promise<void> {
+    try {
+      this.bytes = await this.platform.pictureStorage();
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+}
+
+/** The space that stored images take. */
+export const [useImageStorage, provideImageStorage] = createContext<ImageStorage>();

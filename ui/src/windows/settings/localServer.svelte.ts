@@ -1,0 +1,132 @@
+/** The server that answers other programs: switched, set up, and looked at. */
+
+import { createContext } from 'svelte';
+
+import type { ClientSetup } from '../../bindings/ClientSetup';
+import type { ServerSettings } from '../../bindings/ServerSettings';
+import type { ServerStatus } from '../../bindings/ServerStatus';
+import { asHostError, type HostError, type Platform } from '../../host';
+import type { Toasts } from '../../design/toasts.svelte';
+
+/** After this long a change is worth a word, in milliseconds. */
+const MOMENT = 150;
+
+export class LocalServer {
+  /** `null` until it was looked at. */
+  status = $state.raw<ServerStatus | null>(null);
+  /** The models that it lists, by the names that clients use. */
+  models = $state.raw<readonly string[]>([]);
+  /** How programs are told to ask for the model that was named last, without the key. */
+  setups = $state.raw<readonly ClientSetup[]>([]);
+  /** The key, while it is shown. */
+  shownKey = $state.raw<string | null>(null);
+  /** True while a change of it is awaited. */
+  changing = $state(false);
+  /** Why the key could not be made, read or removed. */
+  keyProblem = $state.raw<HostError | null>(null);
+
+  #changes = 0;
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly toasts: Toasts,
+  ) {}
+
+  /** Looks at it again. */
+  async refresh(): Promise<void> {
+    const before = this.#changes;
+    try {
+      const status = await this.platform.serverStatus();
+      // A request from before a change is older than its result.
+      if (before === this.#changes) this.status = status;
+      this.toasts.settle('server status');
+    } catch (reason) {
+      this.toasts.report(reason, 'server status');
+    }
+  }
+
+  async refreshModels(): Promise<void> {
+    try {
+      this.models = await this.platform.servedModels();
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  /** Switches it on or off, or sets it up otherwise. */
+  async set(change: Partial<Pick<ServerSettings, 'on' | 'port' | 'network'>>): Promise<void> {
+    if (!this.status) return;
+    const { on, port, network } = { ...this.status.settings, ...change };
+    const error = await this.#change(() => this.platform.setServer(on, port, network));
+    if (error) this.toasts.report(error, 'server');
+    else this.toasts.settle('server');
+  }
+
+  async makeKey(): Promise<void> {
+    this.shownKey = null;
+    this.keyProblem = await this.#change(() => this.platform.newServerKey());
+  }
+
+  async forgetKey(): Promise<void> {
+    this.shownKey = null;
+    this.keyProblem = await this.#change(() => this.platform.forgetServerKey());
+  }
+
+  /** Shows the key, or hides it. */
+  async toggleKey(): Promise<void> {
+    this.shownKey = this.shownKey === null ? await this.key() : null;
+  }
+
+  /** The key; `null` if it could not be read. */
+  async key(): Promise<string | null> {
+    this.keyProblem = null;
+    try {
+      return await this.platform.serverKey();
+    } catch (reason) {
+      this.keyProblem = asHostError(reason);
+      return null;
+    }
+  }
+
+  /** Tells how programs ask for this model. */
+  async describe(model: string): Promise<void> {
+    try {
+      this.setups = await this.platform.clientSetups(model, false);
+    } catch (reason) {
+      this.toasts.report(reason);
+    }
+  }
+
+  /** The text for a program with the key in it; `null` if that could not be read. */
+  async setup(program: string, model: string): Promise<string | null> {
+    try {
+      const setups = await this.platform.clientSetups(model, true);
+      return setups.find((setup) => setup.name === program)?.text ?? null;
+    } catch (reason) {
+      this.toasts.report(reason);
+      return null;
+    }
+  }
+
+  /** Shows what came of a change; says why it failed, `null` if it did not. */
+  async #change(call: () => Promise<ServerStatus>): Promise<HostError | null> {
+    if (this.changing) return null;
+    this.changing = true;
+    try {
+      const changed = call();
+      // A keychain may wait for a person; the server says meanwhile that it starts.
+      setTimeout(() => void (this.changing && this.refresh()), MOMENT);
+      const status = await changed;
+      this.#changes += 1;
+      this.status = status;
+      return null;
+    } catch (reason) {
+      return asHostError(reason);
+    } finally {
+      this.changing = false;
+    }
+  }
+}
+
+/** The server that answers other programs. */
+export const [useServer, provideServer] = createContext<LocalServer>();
