@@ -186,7 +186,9 @@ fn a_days_work_is_done_by_keys_alone() {
     go_to(&window, TAB, "thinking-switch");
     let before = window.attribute("thinking-switch", "aria-checked");
     window.press_key(" ");
-    window.wait_until("it is switched", || window.attribute("thinking-switch", "aria-checked") != before);
+    window.wait_until("it is switched", || {
+        window.attribute("thinking-switch", "aria-checked") != before
+    });
     if before == "false" {
         window.press_key(" ");
     }
@@ -223,7 +225,9 @@ fn a_days_work_is_done_by_keys_alone() {
 
     // A second chat, found by its words, renamed, pinned, deleted and brought back.
     window.press_chord(&format!("{CONTROL}n"));
-    window.wait_until("a new chat", || window.count("message-user") == 0 && focused(&window) == "composer");
+    window.wait_until("a new chat", || {
+        window.count("message-user") == 0 && focused(&window) == "composer"
+    });
     write(&window, "What is the capital of France?");
     window.press_key(ENTER);
     window.wait_until("it is answered", || {

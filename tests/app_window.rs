@@ -92,7 +92,10 @@ fn what_the_desktop_shows_of_the_app_speaks_the_language_that_is_set() {
     let desktop = Desktop::of(&window);
     switch(&window, "tray-switch", "Ponder");
     window.wait_until("there is an icon", || desktop.has_icon());
-    assert_eq!(desktop.entries(), ["Show Ponder", "New Chat", "Quick Entry", "Quit Ponder"]);
+    assert_eq!(
+        desktop.entries(),
+        ["Show Ponder", "New Chat", "Quick Entry", "Quit Ponder"]
+    );
 
     window.press_with_control(",");
     window.switch_to("Settings");
@@ -104,7 +107,11 @@ fn what_the_desktop_shows_of_the_app_speaks_the_language_that_is_set() {
             "\"Einstellungen\"",
             ["Ponder zeigen", "Neuer Chat", "Schnelleingabe", "Ponder beenden"],
         ),
-        ("ar", "\"الإعدادات\"", ["إظهار Ponder", "محادثة جديدة", "إدخال سريع", "إنهاء Ponder"]),
+        (
+            "ar",
+            "\"الإعدادات\"",
+            ["إظهار Ponder", "محادثة جديدة", "إدخال سريع", "إنهاء Ponder"],
+        ),
     ] {
         window.click(&format!("language-{language}"));
         window.wait_until("the icon's menu speaks it", || desktop.entries() == entries);
@@ -185,7 +192,9 @@ fn links_fill_a_draft_and_do_nothing_else() {
     assert_eq!(composer(&window), "");
     let link = "ponder:new?text=What%20is%202%20%2B%203%3F%E2%80%AE";
     assert!(window.start_again(&[link]).status.success());
-    window.wait_until("the words are in the composer", || composer(&window) == "What is 2 + 3?");
+    window.wait_until("the words are in the composer", || {
+        composer(&window) == "What is 2 + 3?"
+    });
     window.wait_until("it says where they come from", || {
         window.newest("toast").contains("came with a link")
     });
@@ -215,14 +224,19 @@ fn a_first_start_takes_what_it_was_given() {
 
 #[test]
 fn chats_of_a_file_are_imported_after_a_question_and_other_files_are_attached() {
-    let (from, home) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (from, home) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
     let file = from.path().join("A chat ü.ponderchat");
     fs::write(&file, exported_chat(from.path())).expect("written");
     let notes = home.path().join("notes.md");
     fs::write(&notes, "# Notes\n\nThe tide turns at noon.\n").expect("written");
 
     let window = Window::open(home.path());
-    let address = format!("file://{}", file.display()).replace(' ', "%20").replace('ü', "%C3%BC");
+    let address = format!("file://{}", file.display())
+        .replace(' ', "%20")
+        .replace('ü', "%C3%BC");
     assert!(window.start_again(&[&address]).status.success());
     window.wait_for("arrived-chats");
     window.picture("import-asked");
@@ -280,7 +294,9 @@ fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
     begin_long_answer(&window);
     // A computer that is busy with something else.
     let signal = |name: &str| {
-        let sent = Command::new("kill").args([name, &window.process().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([name, &window.process().to_string()])
+            .status();
         assert!(sent.expect("kill runs").success());
     };
     signal("-STOP");

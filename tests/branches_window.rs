@@ -32,8 +32,14 @@ fn turn(window: &Window, pager: &str, forwards: bool) {
 }
 
 fn place(window: &Window, pager: &str) -> String {
-    let script = "return [...document.querySelectorAll(`[data-testid=${arguments[0]}] span`)].at(-1)?.textContent ?? ''";
-    window.run(script, json!([pager])).as_str().expect("text").trim().to_owned()
+    let script =
+        "return [...document.querySelectorAll(`[data-testid=${arguments[0]}] span`)].at(-1)?.textContent ?? ''";
+    window
+        .run(script, json!([pager]))
+        .as_str()
+        .expect("text")
+        .trim()
+        .to_owned()
 }
 
 fn answered(window: &Window, contains: &str) {
@@ -91,7 +97,11 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
     set_thinking(&window, false);
-    for (question, answer) in [("What is 2 + 3?", "5"), ("What is 4 + 4?", "8"), ("What is 347 + 589?", "936")] {
+    for (question, answer) in [
+        ("What is 2 + 3?", "5"),
+        ("What is 4 + 4?", "8"),
+        ("What is 347 + 589?", "936"),
+    ] {
         window.ask(question);
         answered(&window, answer);
     }

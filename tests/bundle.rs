@@ -11,7 +11,9 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// Runs the check of layouts on a checkout; `None` if what it needs is not installed, which `./dev test` does.
 fn check_layouts(root: &Path) -> Option<Output> {
     let Some(python) = std::env::var_os("PONDER_PACKAGING_PYTHON") else {
-        println!("report: bundle and package were not laid out: skipped, because ./dev test did not install what reads them");
+        println!(
+            "report: bundle and package were not laid out: skipped, because ./dev test did not install what reads them"
+        );
         return None;
     };
     let mut command = Command::new(python);
@@ -62,7 +64,11 @@ fn bundle_and_package_hold_what_the_app_looks_for() {
         said.lines()
             .filter(|line| line.starts_with("report: "))
             .for_each(|line| println!("{line}"));
-        assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{said}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -78,7 +84,7 @@ fn faults_of_a_bundle_are_found() {
         "src-tauri/macos",
         "src-tauri/linux",
         "src-tauri/pebble/model",
-        "src-tauri/crates/hub/src/home.rs",
+        "src-tauri/crates/hub/src/local/home.rs",
     ];
     let checkout = part_of_checkout(&parts);
     let root = checkout.path();
@@ -112,12 +118,16 @@ fn faults_of_a_bundle_are_found() {
         "<dict><key>com.apple.security.cs.allow-jit</key><true/></dict>",
     );
     plant(
-        root.join("src-tauri/crates/hub/src/home.rs"),
+        root.join("src-tauri/crates/hub/src/local/home.rs"),
         "beside_program(\"mlx.metallib\", \"\")",
         "beside_program(\"mlx/kernels.metallib\", \"\")",
     );
     plant(root.join("src-tauri/linux/ponder.desktop"), "{{comment}}", "{{remark}}");
-    plant(root.join("tauri.linux.conf.json"), "libopenblas0-pthread", "libopenblas0");
+    plant(
+        root.join("tauri.linux.conf.json"),
+        "libopenblas0-pthread",
+        "libopenblas0",
+    );
     let readme = format!("made in {ROOT}/src-tauri");
     fs::write(root.join("src-tauri/pebble/model/note.txt"), readme).expect("written");
     // The picture of 16 points at two pixels a point goes missing.
@@ -129,7 +139,12 @@ fn faults_of_a_bundle_are_found() {
 
     let Some(output) = check_layouts(root) else { return };
     let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     for fault in [
         "the bundle is version 0.1.1, the workspace 0.1.0",
         "the bundle runs from macOS 13.0 on",
@@ -164,13 +179,20 @@ fn lint_workflows(files: &[PathBuf]) -> Option<Output> {
 #[test]
 fn workflows_are_clean_and_a_fault_in_one_is_found() {
     let folder = Path::new(ROOT).join(".github/workflows");
-    let files: Vec<PathBuf> = ["release.yml", "test.yml"].iter().map(|name| folder.join(name)).collect();
+    let files: Vec<PathBuf> = ["release.yml", "test.yml"]
+        .iter()
+        .map(|name| folder.join(name))
+        .collect();
     let Some(clean) = lint_workflows(&files) else { return };
     assert!(clean.status.success(), "{}", String::from_utf8_lossy(&clean.stdout));
     let copy = tempfile::tempdir().expect("a folder");
     let faulty = copy.path().join("release.yml");
     fs::copy(&files[0], &faulty).expect("copied");
-    plant(faulty.clone(), "needs: [linux, macos, install]", "needs: [linux, mac, install]");
+    plant(
+        faulty.clone(),
+        "needs: [linux, macos, install]",
+        "needs: [linux, mac, install]",
+    );
     let found = lint_workflows(&[faulty]).expect("it is installed");
     let said = String::from_utf8_lossy(&found.stdout);
     assert!(!found.status.success() && said.contains("\"mac\""), "{said}");
@@ -188,7 +210,9 @@ fn the_steps_of_a_release_do_what_they_say() {
 #[test]
 fn an_error_in_a_function_for_macs_alone_is_found() {
     let Some(cache) = std::env::var_os("PONDER_CHECK_MAC") else {
-        println!("report: the check of what is built for a Mac was not tried: skipped, because ./dev test skipped it too");
+        println!(
+            "report: the check of what is built for a Mac was not tried: skipped, because ./dev test skipped it too"
+        );
         return;
     };
     let tracked = Command::new("git")
@@ -200,7 +224,11 @@ fn an_error_in_a_function_for_macs_alone_is_found() {
     for name in String::from_utf8(tracked.stdout).expect("text").lines() {
         // Manifests of all rooms, because they are one workspace, and the sources of the one that is checked and of what cargo looks for.
         let manifest = name.ends_with("Cargo.toml") || name == "Cargo.lock" || name.ends_with("/check.sh");
-        if manifest || name.starts_with("src-tauri/crates/image-io/") || name.ends_with("/src/lib.rs") || name.ends_with("/src/main.rs") {
+        if manifest
+            || name.starts_with("src-tauri/crates/image-io/")
+            || name.ends_with("/src/lib.rs")
+            || name.ends_with("/src/main.rs")
+        {
             copy(&Path::new(ROOT).join(name), &checkout.path().join(name));
         }
     }
@@ -210,7 +238,10 @@ fn an_error_in_a_function_for_macs_alone_is_found() {
     let bindings = std::env::var_os("PONDER_MLXC").expect("./dev test names it");
     let check = || {
         let mut command = Command::new(checkout.path().join("src-tauri/macos/check.sh"));
-        command.arg(&cache).arg(&bindings).args(["--offline", "--package", "image-io"]);
+        command
+            .arg(&cache)
+            .arg(&bindings)
+            .args(["--offline", "--package", "image-io"]);
         command.output().expect("bash starts")
     };
     let clean = check();
@@ -223,7 +254,11 @@ fn an_error_in_a_function_for_macs_alone_is_found() {
             "CGColorSpace::new_device_rbg()?",
             "new_device_rbg",
         ),
-        ("drop(context);", "drop(context); if rgbx.len() == 0 { return None; }", "len_zero"),
+        (
+            "drop(context);",
+            "drop(context); if rgbx.len() == 0 { return None; }",
+            "len_zero",
+        ),
     ] {
         plant(calls.clone(), text, fault);
         let found = check();

@@ -63,7 +63,9 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     assert_eq!(window.attribute("setting-temperature", "placeholder"), "0.2");
     assert_eq!(window.attribute("setting-top_k", "placeholder"), "64");
     set(&window, "setting-max_tokens", "0");
-    window.wait_until("0 is refused", || window.newest("setting-max_tokens-refused") == "Enter 1 or more.");
+    window.wait_until("0 is refused", || {
+        window.newest("setting-max_tokens-refused") == "Enter 1 or more."
+    });
     set(&window, "setting-top_p", "1.5");
     window.wait_until("1.5 is refused", || {
         window.newest("setting-top_p-refused") == "Enter a number from 0 to 1."
@@ -105,7 +107,9 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     window.click("add-stop-text");
     window.wait_for("stop-text");
     window.run("document.querySelector('[data-testid=kv-bits-8]').click()", json!([]));
-    window.wait_until("both are taken", || window.attribute("open-chat-settings", "data-changed") == "2");
+    window.wait_until("both are taken", || {
+        window.attribute("open-chat-settings", "data-changed") == "2"
+    });
     window.picture("chat-settings");
     close_sheet(&window);
     let counted = answer_to(&window, home.path(), "Count from 1 to 120");
@@ -124,7 +128,9 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     window.wait_until("the share is of 640", || window.newest("context-share").contains("640"));
     window.close();
     let window = Window::open(home.path());
-    window.wait_until("the share is of 640 again", || window.newest("context-share").contains("640"));
+    window.wait_until("the share is of 640 again", || {
+        window.newest("context-share").contains("640")
+    });
     assert_eq!(window.attribute("open-chat-settings", "data-changed"), "3");
     window.close();
 }
@@ -136,7 +142,9 @@ fn a_preset_is_kept_and_new_chats_begin_with_it() {
     set_thinking(&window, false);
     open_sheet(&window);
     set(&window, "setting-max_tokens", "5");
-    window.wait_until("it is taken", || window.attribute("open-chat-settings", "data-changed") == "1");
+    window.wait_until("it is taken", || {
+        window.attribute("open-chat-settings", "data-changed") == "1"
+    });
     window.type_into("preset-name", "Five\u{e007}");
     window.wait_for("preset");
     window.picture("chat-presets");
@@ -170,7 +178,10 @@ fn a_preset_is_kept_and_new_chats_begin_with_it() {
 }
 
 fn inner_width(window: &Window) -> f64 {
-    window.run("return window.innerWidth", json!([])).as_f64().expect("a number")
+    window
+        .run("return window.innerWidth", json!([]))
+        .as_f64()
+        .expect("a number")
 }
 
 fn theme(window: &Window) -> Value {
@@ -194,7 +205,10 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
     window.click("tab-appearance");
     for choice in ["theme-dark", "text-size-130", "code-theme-vivid", "density-compact"] {
         window.wait_for(choice);
-        window.run("document.querySelector(`[data-testid=${arguments[0]}]`).click()", json!([choice]));
+        window.run(
+            "document.querySelector(`[data-testid=${arguments[0]}]`).click()",
+            json!([choice]),
+        );
     }
     window.wait_until("this window is dark", || theme(&window) == "dark");
     window.picture("settings-appearance-dark");
@@ -203,7 +217,9 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
     window.wait_until("the chat window is dark, too", || theme(&window) == "dark");
     // The key of the plus, twice: to 110 and to 125 %.
     window.type_into("composer", "\u{e009}=");
-    window.wait_until("everything is a tenth larger", || (inner_width(&window) - plain / 1.1).abs() < 3.0);
+    window.wait_until("everything is a tenth larger", || {
+        (inner_width(&window) - plain / 1.1).abs() < 3.0
+    });
     window.type_into("composer", "\u{e009}=");
     window.wait_until("everything is a quarter larger", || {
         (inner_width(&window) - plain / 1.25).abs() < 3.0
@@ -215,7 +231,9 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
     assert_eq!(theme(&window), "dark", "from the first page on");
     let large = window.run("return document.documentElement.style.fontSize", json!([]));
     assert_eq!(large, "130%");
-    window.wait_until("it is as large as it was", || (inner_width(&window) - plain / 1.25).abs() < 3.0);
+    window.wait_until("it is as large as it was", || {
+        (inner_width(&window) - plain / 1.25).abs() < 3.0
+    });
     window.type_into("composer", "\u{e009}0");
     window.wait_until("it is as at first", || (inner_width(&window) - plain).abs() < 3.0);
     window.close();
@@ -230,7 +248,10 @@ fn two_answers_are_written_at_once_and_become_branches() {
     window.wait_for("second-answer");
     window.picture("two-answers-ways");
     // The first way: the same with thinking.
-    window.run("document.querySelector('[data-testid=second-answer]').click()", json!([]));
+    window.run(
+        "document.querySelector('[data-testid=second-answer]').click()",
+        json!([]),
+    );
     window.wait_for("second-chip");
     window.ask("Count from 1 to 400");
     window.wait_until("both are being written", || window.count("stop-column") == 2);
@@ -246,14 +267,23 @@ fn two_answers_are_written_at_once_and_become_branches() {
     window.reload();
     window.wait_until("both are there again", || window.count("stop-column") == 2);
     // One is stopped alone.
-    window.run("document.querySelectorAll('[data-testid=stop-column]')[1].click()", json!([]));
+    window.run(
+        "document.querySelectorAll('[data-testid=stop-column]')[1].click()",
+        json!([]),
+    );
     window.wait_until("the other goes on", || window.count("stop-column") == 1);
     window.wait_until("the first ends by itself", || window.count("stop-column") == 0);
     window.picture("two-answers-ended");
-    window.run("document.querySelectorAll('[data-testid=keep-answer]')[1].click()", json!([]));
+    window.run(
+        "document.querySelectorAll('[data-testid=keep-answer]')[1].click()",
+        json!([]),
+    );
     window.wait_until("the second is a branch", || window.newest("pager").contains('2'));
     let kept = stored(home.path()).pop().expect("an answer");
-    assert_eq!((&kept["state"], &kept["settings"]["thinking"]), (&json!("stopped"), &json!("on")));
+    assert_eq!(
+        (&kept["state"], &kept["settings"]["thinking"]),
+        (&json!("stopped"), &json!("on"))
+    );
     assert_eq!(kept["siblings"].as_array().map(Vec::len), Some(2));
     window.close();
 }
@@ -284,16 +314,29 @@ fn a_model_is_ejected_a_backup_made_and_all_chats_deleted() {
     window.type_into("delete-all-word", "delete");
     window.picture("settings-delete-all");
     window.click("delete-all-now");
-    window.wait_until("nothing is left", || window.newest("history-size").starts_with("0 chats"));
+    window.wait_until("nothing is left", || {
+        window.newest("history-size").starts_with("0 chats")
+    });
     assert_eq!(window.count("backup"), 1, "the backup stays, as was said");
     window.switch_to("Ponder");
     window.wait_for("empty-state");
 
     let said = "What is 2 + 3?";
-    let holds = |path: &Path| fs::read(path).is_ok_and(|bytes| bytes.windows(said.len()).any(|window| window == said.as_bytes()));
-    assert!(!holds(&home.path().join("history.sqlite")), "the words are gone from the file");
-    let backups: Vec<_> = fs::read_dir(home.path().join("backups")).expect("a folder").flatten().collect();
-    assert!(backups.iter().any(|backup| holds(&backup.path())), "the backup still has them");
+    let holds = |path: &Path| {
+        fs::read(path).is_ok_and(|bytes| bytes.windows(said.len()).any(|window| window == said.as_bytes()))
+    };
+    assert!(
+        !holds(&home.path().join("history.sqlite")),
+        "the words are gone from the file"
+    );
+    let backups: Vec<_> = fs::read_dir(home.path().join("backups"))
+        .expect("a folder")
+        .flatten()
+        .collect();
+    assert!(
+        backups.iter().any(|backup| holds(&backup.path())),
+        "the backup still has them"
+    );
 
     // The model that was ejected comes back for the next answer.
     window.ask("What is 3 + 4?");

@@ -28,20 +28,26 @@ fn every_call_of_the_window_is_a_command_with_those_arguments() {
         let wanted = offered
             .get(name)
             .unwrap_or_else(|| panic!("the window calls {name}, which is no command"));
-        assert_eq!(arguments, wanted, "arguments of {name}: the window's beside the command's");
+        assert_eq!(
+            arguments, wanted,
+            "arguments of {name}: the window's beside the command's"
+        );
     }
     let unused: Vec<_> = offered.keys().filter(|name| !called.contains_key(*name)).collect();
     assert!(unused.is_empty(), "nobody calls {unused:?}");
 }
 
-/// The calls in `ui/src/platform/tauri.ts`.
+/// The calls in `ui/src/host/tauri.ts`.
 fn called() -> Signatures {
-    let text = read("ui/src/platform/tauri.ts");
+    let text = read("ui/src/host/tauri.ts");
     let mut calls = Signatures::new();
     for (start, _) in text.match_indices("invoke(") {
         let inside = balanced(&text[start + "invoke".len()..]);
         let parts = split(inside);
-        let Some(name) = parts.first().and_then(|name| name.strip_prefix('\'')?.strip_suffix('\'')) else {
+        let Some(name) = parts
+            .first()
+            .and_then(|name| name.strip_prefix('\'')?.strip_suffix('\''))
+        else {
             panic!("a call without a plain name: {inside}");
         };
         // What is no object is the body of the call, which has no names.
@@ -50,7 +56,10 @@ fn called() -> Signatures {
         let names = fields
             .iter()
             .map(|field| field.split(':').next().unwrap_or(field).trim().to_owned());
-        assert!(calls.insert(name.to_owned(), names.collect()).is_none(), "{name} is called twice");
+        assert!(
+            calls.insert(name.to_owned(), names.collect()).is_none(),
+            "{name} is called twice"
+        );
     }
     calls
 }
@@ -75,7 +84,10 @@ fn offered() -> Signatures {
                     .any(|own| kind.trim().starts_with(own));
                 (!own).then(|| camel(name.trim()))
             });
-            assert!(commands.insert(name.to_owned(), given.collect()).is_none(), "{name} stands twice");
+            assert!(
+                commands.insert(name.to_owned(), given.collect()).is_none(),
+                "{name} stands twice"
+            );
         }
     }
     commands

@@ -28,7 +28,9 @@ impl Outside {
     }
 
     fn nobody_came(&self) -> bool {
-        self.0.accept().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        self.0
+            .accept()
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
 }
 
@@ -63,7 +65,8 @@ fn place(window: &Window) -> String {
 
 /// Puts a link on the page, as an answer's link is: an anchor that knows nothing of Ponder.
 fn plant_link(window: &Window, address: &str) {
-    let script = "const link = Object.assign(document.createElement('a'), { href: arguments[0], textContent: 'a link' });
+    let script =
+        "const link = Object.assign(document.createElement('a'), { href: arguments[0], textContent: 'a link' });
         link.dataset.testid = 'planted';
         link.style = 'position: fixed; inset: 60px auto auto 50%; z-index: 1';
         document.body.append(link);
@@ -139,9 +142,16 @@ fn a_link_has_a_menu_of_our_own() {
     window.wait_until("the menu is gone", || window.count("context-menu") == 0);
     window.type_into("composer", "\u{e009}v");
     window.wait_until("the address was copied", || {
-        window.run("return document.querySelector('[data-testid=composer]').value", json!([])) == address.as_str()
+        window.run(
+            "return document.querySelector('[data-testid=composer]').value",
+            json!([]),
+        ) == address.as_str()
     });
-    assert_eq!(opened(&list), Vec::<String>::new(), "the second button opens nothing by itself");
+    assert_eq!(
+        opened(&list),
+        Vec::<String>::new(),
+        "the second button opens nothing by itself"
+    );
 
     window.press_button("planted", 2);
     window.click("open-link");
@@ -156,8 +166,13 @@ fn a_link_has_a_menu_of_our_own() {
     window.press_button("send", 2);
     window.press_button("new-chat", 2);
     assert_eq!(window.count("context-menu"), 0);
-    window.wait_until("all four were heard of", || window.run("return menus.length", json!([])) == 4);
-    assert_eq!(window.run("return menus.every((prevented) => prevented)", json!([])), true);
+    window.wait_until("all four were heard of", || {
+        window.run("return menus.length", json!([])) == 4
+    });
+    assert_eq!(
+        window.run("return menus.every((prevented) => prevented)", json!([])),
+        true
+    );
     assert_eq!(place(&window), here);
     assert!(outside.nobody_came(), "the window itself asked the network");
     window.close();

@@ -135,7 +135,10 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
 
 #[test]
 fn keys_are_heard_from_the_start_on_and_another_program_that_wants_them_is_refused() {
-    let (home, second) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (home, second) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
     let window = Window::open(home.path());
     open_app_page(&window);
     window.click("choose-quick-keys");
@@ -187,7 +190,10 @@ fn said(entry: &Path, key: &str) -> String {
 
 #[test]
 fn opening_at_login_is_an_entry_that_the_desktop_reads_and_that_follows_the_app() {
-    let (home, settings) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (home, settings) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
     let environment = [("XDG_CONFIG_HOME", settings.path().to_str().expect("text"))];
     let window = Window::open_with(home.path(), &environment);
     let program = fs::read_link(format!("/proc/{}/exe", window.process())).expect("the app's program");
@@ -259,7 +265,10 @@ fn the_number_of_downloads_is_on_the_apps_icon_while_they_run() {
         is_visible: true,
     };
     window.wait_until("the icon has a number", || desktop.numbers().last() == Some(&one));
-    assert!(desktop.knows_who_numbered(), "a panel would take it away with who has set it");
+    assert!(
+        desktop.knows_who_numbered(),
+        "a panel would take it away with who has set it"
+    );
     let none = IconNumber {
         count: 0,
         is_visible: false,
@@ -269,7 +278,9 @@ fn the_number_of_downloads_is_on_the_apps_icon_while_they_run() {
     window.wait_until("it has none", || desktop.numbers().last() == Some(&none));
     hub.clear_faults();
     window.click("resume");
-    window.wait_until("the download has ended", || window.attribute("download", "data-state") == "done");
+    window.wait_until("the download has ended", || {
+        window.attribute("download", "data-state") == "done"
+    });
     window.wait_until("it has none again", || desktop.numbers().last() == Some(&none));
     assert!(desktop.numbers().iter().all(|number| *number == one || *number == none));
     window.close();
@@ -285,7 +296,11 @@ fn a_header_lets_its_window_fill_the_screen_and_quick_entry_keeps_its_size() {
     let asked = || {
         let script = "const said = arguments[0]; \
                       window.__TAURI_INTERNALS__.invoke('plugin:window|internal_toggle_maximize').then(() => said('done'), (no) => said(String(no)))";
-        window.run_async(script, json!([])).as_str().expect("an answer").to_owned()
+        window
+            .run_async(script, json!([]))
+            .as_str()
+            .expect("an answer")
+            .to_owned()
     };
     let width = || window.run("return innerWidth", json!([])).as_f64().expect("a width");
     let before = width();

@@ -86,7 +86,9 @@ graph TD
 "#;
 
 fn hostile_diagrams(outside: &str) -> String {
-    let many: String = (0..148).map(|number| format!("  n{number} --> n{}\n", number * 7 % 60)).collect();
+    let many: String = (0..148)
+        .map(|number| format!("  n{number} --> n{}\n", number * 7 % 60))
+        .collect();
     let long: String = (0..400).map(|number| format!("  A->>B{number}: x\n")).collect();
     let diagrams = [
         format!("graph TD\n  A[\"<img src=http://{outside}/image onerror=ran(1)>\"] --> B\n  click A call ran(1)\n  click B href \"javascript:ran(1)\""),
@@ -97,14 +99,18 @@ fn hostile_diagrams(outside: &str) -> String {
         format!("sequenceDiagram\n{long}"),
         "gantt\n  dateFormat YYYY-MM-DD\n  tickInterval 1millisecond\n  axisFormat %L\n  section S\n  A :a1, 0001-01-01, 9999-12-31".to_owned(),
     ];
-    diagrams.iter().map(|diagram| format!("```mermaid\n{diagram}\n```\n\n")).collect()
+    diagrams
+        .iter()
+        .map(|diagram| format!("```mermaid\n{diagram}\n```\n\n"))
+        .collect()
 }
 
 /// Draws the diagrams of the open chat one after the other: whether each is a picture that can be seen, and how long it took.
 fn draw(window: &Window) -> Vec<(bool, Duration)> {
     let count = window.count("draw-diagram");
     let press = "const button = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]]; button.scrollIntoView({ block: 'center' }); button.click()";
-    let outcome = "const block = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]].closest('.code');
+    let outcome =
+        "const block = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]].closest('.code');
         const picture = block.querySelector('[data-testid=diagram]');
         if (block.querySelector('[data-testid=diagram-failed]')) return 'failed';
         return picture?.complete && picture.naturalWidth > 0 ? 'drawn' : ''";
@@ -125,7 +131,10 @@ fn draw(window: &Window) -> Vec<(bool, Duration)> {
 fn hostile_texts_run_nothing_and_ask_nobody() {
     let (home, outside) = (tempfile::tempdir().expect("a folder"), Outside::open());
     let payloads: Vec<String> = serde_json::from_str(PAYLOADS).expect("a list of texts");
-    let payloads: Vec<String> = payloads.iter().map(|text| text.replace("OUTSIDE", &outside.address)).collect();
+    let payloads: Vec<String> = payloads
+        .iter()
+        .map(|text| text.replace("OUTSIDE", &outside.address))
+        .collect();
     let chats = payloads.chunks(TURNS);
     let count = chats.len();
     for texts in chats {
@@ -147,7 +156,10 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
     for number in 0..count {
         window.run(open, json!([number]));
         sleep(Duration::from_millis(300));
-        window.run("document.querySelector('[data-testid=messages]').scrollTop = 0", json!([]));
+        window.run(
+            "document.querySelector('[data-testid=messages]').scrollTop = 0",
+            json!([]),
+        );
         window.wait_until("the end of the chat is seen", || {
             sleep(Duration::from_millis(80));
             window.run(shown, json!([])) == Value::Bool(true)
@@ -155,7 +167,11 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
         if number == 0 {
             window.picture("hostile-texts");
         }
-        assert_eq!(window.run("return window.calls", json!([])), 0, "something ran in chat {number}");
+        assert_eq!(
+            window.run("return window.calls", json!([])),
+            0,
+            "something ran in chat {number}"
+        );
     }
     sleep(Duration::from_secs(1));
     assert_eq!(outside.came(), [CONTROL]);
@@ -167,7 +183,11 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
 fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
     let (home, outside) = (tempfile::tempdir().expect("a folder"), Outside::open());
     put_chat(home.path(), "Diagrams", &[["Draw me some", "", KINDS]]);
-    put_chat(home.path(), "Traps", &[["Draw me others", "", &hostile_diagrams(&outside.address)]]);
+    put_chat(
+        home.path(),
+        "Traps",
+        &[["Draw me others", "", &hostile_diagrams(&outside.address)]],
+    );
     for (dark, environment) in [(false, &[][..]), (true, &[("GTK_THEME", "Adwaita:dark")][..])] {
         let window = Window::open_with(home.path(), environment);
         window.run(

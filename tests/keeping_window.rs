@@ -27,7 +27,9 @@ fn many_chats(home: &std::path::Path) -> std::path::PathBuf {
             .collect();
         json!({"uuid": format!("chat-{number}"), "name": format!("Imported {number}"), "created_at": "2026-01-02T10:00:00Z", "chat_messages": messages})
     };
-    let chats: Vec<Value> = (0..10).map(|number| chat(number, if number == 0 { 60 } else { 1 })).collect();
+    let chats: Vec<Value> = (0..10)
+        .map(|number| chat(number, if number == 0 { 60 } else { 1 }))
+        .collect();
     let file = home.join("conversations.json");
     std::fs::write(&file, json!(chats).to_string()).expect("written");
     file
@@ -37,7 +39,10 @@ fn many_chats(home: &std::path::Path) -> std::path::PathBuf {
 fn chats_are_imported_found_put_away_and_brought_back() {
     let home = tempfile::tempdir().expect("a folder");
     let file = many_chats(home.path());
-    let done = ponder_json(home.path(), &["history", "import", "--json", file.to_str().expect("a path")]);
+    let done = ponder_json(
+        home.path(),
+        &["history", "import", "--json", file.to_str().expect("a path")],
+    );
     assert_eq!((&done[0]["chats"], &done[0]["already_here"]), (&json!(10), &json!(0)));
 
     let window = Window::open(home.path());
@@ -49,7 +54,9 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     window.click("found-place");
     window.wait_for("message-assistant");
     let marked = "return typeof CSS.highlights === 'undefined' ? -1 : (CSS.highlights.get('found')?.size ?? 0)";
-    window.wait_until("the words are shown", || window.run(marked, json!([])).as_i64() != Some(0));
+    window.wait_until("the words are shown", || {
+        window.run(marked, json!([])).as_i64() != Some(0)
+    });
     window.picture("found-place");
 
     // All places of the long chat count, also those that are not drawn.
@@ -110,7 +117,10 @@ fn archive_of(file: &std::path::Path) -> std::path::PathBuf {
 fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
     let home = tempfile::tempdir().expect("a folder");
     let file = archive_of(&many_chats(home.path()));
-    let done = ponder_json(home.path(), &["history", "import", "--json", file.to_str().expect("a path")]);
+    let done = ponder_json(
+        home.path(),
+        &["history", "import", "--json", file.to_str().expect("a path")],
+    );
     assert_eq!(done[0]["chats"], json!(10));
 
     let window = Window::open(home.path());
@@ -187,13 +197,18 @@ fn a_damaged_history_offers_its_remedies_and_a_repaired_one_its_chats() {
     // A file with a destroyed page is repaired at the start; what is in the other pages is there.
     let home = tempfile::tempdir().expect("a folder");
     let file = many_chats(home.path());
-    assert!(ponder(home.path(), &["history", "import", file.to_str().expect("a path")])
-        .status
-        .success());
+    assert!(
+        ponder(home.path(), &["history", "import", file.to_str().expect("a path")])
+            .status
+            .success()
+    );
     let path = home.path().join("history.sqlite");
     let mut bytes = std::fs::read(&path).expect("the history");
     let questions = |page: &[u8]| page.windows(9).filter(|words| words == b"Question ").count();
-    let page = bytes.chunks_exact_mut(4096).max_by_key(|page| questions(page)).expect("a page");
+    let page = bytes
+        .chunks_exact_mut(4096)
+        .max_by_key(|page| questions(page))
+        .expect("a page");
     assert!(questions(page) > 5, "a page full of questions");
     page.fill(0xAA);
     std::fs::write(&path, bytes).expect("written");

@@ -82,7 +82,9 @@ fn a_full_context_is_summarised_and_the_summary_can_be_written_over() {
     window.click("summarise-oldest");
     wait_for_mark(&window, "");
     window.wait_until("the summary is stored", || {
-        stored(home.path()).iter().any(|message| message["memory_cut"].is_object())
+        stored(home.path())
+            .iter()
+            .any(|message| message["memory_cut"].is_object())
     });
     window.picture("summarised");
     let after = stored(home.path());
@@ -97,10 +99,22 @@ fn a_full_context_is_summarised_and_the_summary_can_be_written_over() {
     wait_for_mark(&window, written);
     answered(&window, QUESTION);
     let messages = stored(home.path());
-    assert_eq!((summary(&messages).as_str(), messages.len()), (written, before.len() + 2));
+    assert_eq!(
+        (summary(&messages).as_str(), messages.len()),
+        (written, before.len() + 2)
+    );
     assert_eq!(words(&messages)[..before.len()], words(&before)[..]);
-    let read = |messages: &[Value]| messages.last().and_then(|answer| answer["usage"]["prompt_tokens"].as_u64());
-    assert!(read(&messages) < read(&before), "{:?} {:?}", read(&messages), read(&before));
+    let read = |messages: &[Value]| {
+        messages
+            .last()
+            .and_then(|answer| answer["usage"]["prompt_tokens"].as_u64())
+    };
+    assert!(
+        read(&messages) < read(&before),
+        "{:?} {:?}",
+        read(&messages),
+        read(&before)
+    );
 
     window.reload();
     wait_for_mark(&window, written);

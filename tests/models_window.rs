@@ -20,7 +20,11 @@ pub fn open_models(home: &Path, hub: &Imitation) -> Window {
 
 fn open_with(home: &Path, hub: &Imitation, more: &[(&str, &str)]) -> Window {
     let endpoint = hub.endpoint();
-    let mut environment = vec![("HF_ENDPOINT", endpoint.as_str()), ("NO_PROXY", "127.0.0.1"), ("HF_TOKEN", "")];
+    let mut environment = vec![
+        ("HF_ENDPOINT", endpoint.as_str()),
+        ("NO_PROXY", "127.0.0.1"),
+        ("HF_TOKEN", ""),
+    ];
     environment.extend_from_slice(more);
     let window = Window::open_with(home, &environment);
     window.click("open-models");
@@ -41,12 +45,16 @@ pub fn slowly(hub: &Imitation) {
 /// Searches the hub, and waits for what it says.
 pub fn search(window: &Window, text: &str) {
     window.type_into("model-search", text);
-    window.wait_until("the search has answered", || window.attribute("discover", "data-shown") == "models");
+    window.wait_until("the search has answered", || {
+        window.attribute("discover", "data-shown") == "models"
+    });
 }
 
 /// Presses a button in the row of a model.
 pub fn press(window: &Window, row: &str, reference: &str, button: &str) {
-    let css = format!("[data-testid={row}]:is([data-id={reference:?}], [data-reference={reference:?}]) [data-testid={button}]");
+    let css = format!(
+        "[data-testid={row}]:is([data-id={reference:?}], [data-reference={reference:?}]) [data-testid={button}]"
+    );
     window.wait_until(&format!("{button} is in the row of {reference}"), || {
         window
             .run(
@@ -79,7 +87,15 @@ fn ranges(requests: &[Request]) -> (u64, Vec<u64>) {
         .filter(|request| request.sent > 0 && request.header("range").is_some() && request.sent > 1000);
     let sent = of_large.clone().map(|request| request.sent).sum();
     let from = of_large
-        .filter_map(|request| request.header("range")?.strip_prefix("bytes=")?.split('-').next()?.parse().ok())
+        .filter_map(|request| {
+            request
+                .header("range")?
+                .strip_prefix("bytes=")?
+                .split('-')
+                .next()?
+                .parse()
+                .ok()
+        })
         .collect();
     (sent, from)
 }
@@ -212,14 +228,21 @@ fn a_damaged_file_is_found_repaired_and_the_model_removed() {
     fs::write(&blob, &bytes).expect("damaged");
 
     from_menu(&window, PEBBLE, "verify");
-    window.wait_until("the check has ended", || window.attribute("check", "data-kind") == "wrong");
+    window.wait_until("the check has ended", || {
+        window.attribute("check", "data-kind") == "wrong"
+    });
     assert!(window.newest("check").contains(LARGE));
     window.picture("models-damaged");
     let before = hub.sent();
     window.click("repair");
-    window.wait_until("it is right again", || window.attribute("check", "data-kind") == "correct");
+    window.wait_until("it is right again", || {
+        window.attribute("check", "data-kind") == "correct"
+    });
     window.picture("models-repaired");
-    assert_eq!(fs::read(&file).expect("read"), repository.bytes(LARGE).expect("it has weights"));
+    assert_eq!(
+        fs::read(&file).expect("read"),
+        repository.bytes(LARGE).expect("it has weights")
+    );
     let fetched = hub.sent() - before;
     assert!(
         fetched >= bytes.len() as u64 && fetched < bytes.len() as u64 + 100_000,
@@ -295,7 +318,10 @@ fn two_hundred_models_and_thirty_downloads_move() {
         for (name, text) in [
             ("config.json", CONFIG),
             ("tokenizer.json", "{}"),
-            ("tokenizer_config.json", r#"{"chat_template": "{{ messages[0].content }}"}"#),
+            (
+                "tokenizer_config.json",
+                r#"{"chat_template": "{{ messages[0].content }}"}"#,
+            ),
         ] {
             repository.clone().file(name, text);
         }
@@ -314,7 +340,9 @@ fn two_hundred_models_and_thirty_downloads_move() {
     for number in 0..30 {
         press(&window, "hub-row", &format!("crowd/model-{number}-4bit"), "get");
     }
-    window.wait_until("30 downloads are in the line", || window.newest("tab-downloads").contains("30"));
+    window.wait_until("30 downloads are in the line", || {
+        window.newest("tab-downloads").contains("30")
+    });
     let scrolled = frames(&window, "discover");
     window.click("tab-downloads");
     wait_for_count(&window, 30);
@@ -345,7 +373,12 @@ fn frames(window: &Window, list: &str) -> (f64, f64) {
         measured = window.run("return window.ponderFrames", json!([]));
         !measured.is_null()
     });
-    let mut times: Vec<f64> = measured.as_array().expect("times").iter().filter_map(Value::as_f64).collect();
+    let mut times: Vec<f64> = measured
+        .as_array()
+        .expect("times")
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
     times.sort_by(f64::total_cmp);
     let rounded = |time: f64| (time * 10.0).round() / 10.0;
     (rounded(times[times.len() / 2]), rounded(times[times.len() - 1]))

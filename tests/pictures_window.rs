@@ -62,7 +62,9 @@ pub fn choose_model(window: &Window, name: &str) {
     window.click("model-picker");
     let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
         if (option) option.click(); return Boolean(option)";
-    window.wait_until("the model is offered", || window.run(choose, json!([name])) == Value::Bool(true));
+    window.wait_until("the model is offered", || {
+        window.run(choose, json!([name])) == Value::Bool(true)
+    });
 }
 
 /// The names of the pictures of the draft, in their order, and whether each is drawn.
@@ -117,7 +119,11 @@ fn open(home: &Path, seer: &Seer, environment: &[(&str, &str)]) -> Window {
     blind_model(&own.join("blind"));
     let window = Window::open_with(home, environment);
     invoke(&window, "add_model_folder", json!({"path": own}));
-    invoke(&window, "add_endpoint", json!({"name": "lab", "url": seer.url, "key": null}));
+    invoke(
+        &window,
+        "add_endpoint",
+        json!({"name": "lab", "url": seer.url, "key": null}),
+    );
     window.run(HANDS, json!([]));
     window
 }
@@ -171,9 +177,13 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.drag(middle(2), middle(0));
     wait_for_draft(&window, &["Picture", "harbour.png", "hill.png"]);
     let focused = "return [...document.querySelectorAll('[data-testid=attachment]')].indexOf(document.activeElement)";
-    window.wait_until("what was moved has the focus", || window.run(focused, json!([])) == json!(0));
+    window.wait_until("what was moved has the focus", || {
+        window.run(focused, json!([])) == json!(0)
+    });
     window.press_key("\u{e014}");
-    window.wait_until("the middle one has the focus", || window.run(focused, json!([])) == json!(1));
+    window.wait_until("the middle one has the focus", || {
+        window.run(focused, json!([])) == json!(1)
+    });
     window.press_key("\u{e017}");
     wait_for_draft(&window, &["Picture", "hill.png"]);
 
@@ -210,10 +220,14 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     let natural = "const image = document.querySelector('[data-testid=lightbox-picture]'); return image.complete ? [image.naturalWidth, image.naturalHeight] : null";
     window.wait_until("it is whole", || window.run(natural, json!([])) == json!([500, 500]));
     window.press_key("\u{e014}");
-    window.wait_until("its neighbour is shown", || window.run(natural, json!([])) == json!([300, 500]));
+    window.wait_until("its neighbour is shown", || {
+        window.run(natural, json!([])) == json!([300, 500])
+    });
     window.picture("pictures-lightbox");
     window.click("lightbox-copy");
-    window.wait_until("it is copied", || window.attribute("lightbox-copy", "title") == "Copied");
+    window.wait_until("it is copied", || {
+        window.attribute("lightbox-copy", "title") == "Copied"
+    });
     window.press_key("\u{e00c}");
     window.wait_until("it is closed", || window.count("lightbox") == 0);
 
@@ -227,11 +241,16 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     let window = Window::open(home.path());
     let drawn =
         "return [...document.querySelectorAll('[data-testid=message-picture] img')].filter((image) => image.naturalWidth > 0).length";
-    window.wait_until("the pictures of the question are back", || window.run(drawn, json!([])) == 2);
+    window.wait_until("the pictures of the question are back", || {
+        window.run(drawn, json!([])) == 2
+    });
 
     // No other page gets one, and no path leads anywhere.
     let load = "return Promise.all(args.map((url) => { const image = new Image(); image.src = url; return image.decode().then(() => true, () => false) }))";
-    let known = window.run("return document.querySelector('[data-testid=message-picture] img').src", json!([]));
+    let known = window.run(
+        "return document.querySelector('[data-testid=message-picture] img').src",
+        json!([]),
+    );
     let known = known.as_str().expect("an address");
     let strange = [
         known,
@@ -239,12 +258,17 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
         &known.replace("preview", "512"),
         "attachment://localhost/../history.sqlite?size=whole",
     ];
-    assert_eq!(in_page(&window, load, json!(strange)), json!([true, false, false, false]));
+    assert_eq!(
+        in_page(&window, load, json!(strange)),
+        json!([true, false, false, false])
+    );
 
     window.click("open-settings");
     window.switch_to("Settings");
     window.click("tab-pictures");
-    window.wait_until("it tells what pictures take", || window.newest("picture-storage").ends_with("kB"));
+    window.wait_until("it tells what pictures take", || {
+        window.newest("picture-storage").ends_with("kB")
+    });
     window.picture("settings-pictures");
     let load_there = in_page(&window, load, json!([known]));
     assert_eq!(load_there, json!([false]), "the settings window shows no pictures");
@@ -272,7 +296,11 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     wait_for_draft(&window, &["harbour.png"]);
     window.wait_for("cannot-see");
     assert!(window.newest("cannot-see").contains("blind cannot see pictures"));
-    assert_eq!(window.count("use-seeing-model"), seeing.min(3), "what this computer has is offered");
+    assert_eq!(
+        window.count("use-seeing-model"),
+        seeing.min(3),
+        "what this computer has is offered"
+    );
     window.type_into("composer", "What is 2 + 3?");
     window.click("send");
     assert_eq!(window.count("message-user"), 0, "nothing was sent");
@@ -281,7 +309,10 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     // The words alone go, and the pictures come back if that was not meant.
     window.click("send-without");
     window.wait_until_answer_is("complete");
-    assert_eq!((window.answer().as_str(), window.count("message-picture")), ("2 + 3 = 5", 0));
+    assert_eq!(
+        (window.answer().as_str(), window.count("message-picture")),
+        ("2 + 3 = 5", 0)
+    );
     window.click("toast-undo");
     wait_for_draft(&window, &["harbour.png"]);
 

@@ -137,7 +137,9 @@ fn it_is_switched_on_asked_and_switched_off() {
         String::from_utf8_lossy(&told).into_owned()
     });
     wait.recv().expect("it begins");
-    window.wait_until("it is in flight", || window.newest("server-figures").starts_with("1 request"));
+    window.wait_until("it is in flight", || {
+        window.newest("server-figures").starts_with("1 request")
+    });
     scroll_to(&window, "clients");
     window.picture("server-clients");
     window.click("server-switch");
@@ -204,7 +206,10 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     assert!(!window.run(page, json!([])).as_str().expect("text").contains("a-secret"));
     let url = format!("http://127.0.0.1:{port}/v1/models");
     let status = |key: &str| {
-        let asked = client().get(&url).header("authorization", format!("Bearer {key}")).call();
+        let asked = client()
+            .get(&url)
+            .header("authorization", format!("Bearer {key}"))
+            .call();
         asked.expect("it answers").status().as_u16()
     };
     assert_eq!((status("another"), status("a-secret")), (401, 200));

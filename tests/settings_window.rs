@@ -25,7 +25,10 @@ fn checked(window: &Window, test_id: &str) -> bool {
 /// Chooses a radio button, whose own box is invisible below its label.
 fn choose(window: &Window, test_id: &str) {
     window.wait_for(test_id);
-    window.run("document.querySelector(`[data-testid=${arguments[0]}]`).click()", json!([test_id]));
+    window.run(
+        "document.querySelector(`[data-testid=${arguments[0]}]`).click()",
+        json!([test_id]),
+    );
     window.wait_until(&format!("{test_id} holds"), || checked(window, test_id));
 }
 
@@ -47,7 +50,10 @@ fn what_is_set_holds_everywhere_and_stays() {
     window.picture("settings-thinking");
     window.type_into("default-budget-field", "many\u{e007}");
     window.wait_until("it is refused", || {
-        window.run("return document.body.textContent.includes('Enter a whole number')", json!([])) == true
+        window.run(
+            "return document.body.textContent.includes('Enter a whole number')",
+            json!([]),
+        ) == true
     });
     window.picture("settings-thinking-refused");
 
@@ -72,13 +78,17 @@ fn what_is_set_holds_everywhere_and_stays() {
     let listed = ponder_json(home.path(), &["models", "--json"]);
     let found = listed[0]["models"].as_array().expect("models");
     assert!(
-        found.iter().any(|model| model["path"] == models.to_str().expect("text")),
+        found
+            .iter()
+            .any(|model| model["path"] == models.to_str().expect("text")),
         "{found:?}"
     );
     let window = open_settings(home.path(), &[]);
     window.click("tab-thinking");
     window.wait_until("it is as it was set", || {
-        window.count("default-thinking-off") == 1 && checked(&window, "default-thinking-off") && checked(&window, "default-budget-1024")
+        window.count("default-thinking-off") == 1
+            && checked(&window, "default-thinking-off")
+            && checked(&window, "default-budget-1024")
     });
     window.click("tab-folders");
     window.wait_for("own-folder");
@@ -164,7 +174,12 @@ fn what_the_web_view_kept_moves_into_the_history_once() {
     let window = Window::open(home.path());
     window.run("localStorage.setItem('ponder.new-draft', 'half a quest')", json!([]));
     window.reload();
-    let draft = |window: &Window| window.run("return document.querySelector('[data-testid=composer]').value", json!([]));
+    let draft = |window: &Window| {
+        window.run(
+            "return document.querySelector('[data-testid=composer]').value",
+            json!([]),
+        )
+    };
     window.wait_until("the draft is back", || draft(&window) == "half a quest");
     assert_eq!(window.run("return localStorage.length", json!([])), 0);
     window.close();

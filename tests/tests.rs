@@ -38,7 +38,6 @@ mod state_pictures;
 mod support;
 #[cfg(target_os = "linux")]
 mod thinking_window;
-mod tidy;
 #[cfg(target_os = "linux")]
 mod two_models;
 #[cfg(target_os = "linux")]

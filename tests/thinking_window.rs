@@ -81,7 +81,8 @@ fn last_answer(home: &Path) -> Value {
 
 fn wait_for_some_thought(window: &Window, characters: usize) -> String {
     window.wait_until("some of the thought is there", || {
-        window.attribute("thought", "data-live") == "true" && window.newest("thought-text").chars().count() >= characters
+        window.attribute("thought", "data-live") == "true"
+            && window.newest("thought-text").chars().count() >= characters
     });
     window.newest("thought-text")
 }
@@ -136,7 +137,11 @@ fn a_model_that_thinks_although_it_was_switched_off_is_kept_out_of_the_answer() 
     wait_for_answers(&window, 1);
     assert_eq!(window.answer(), "347 x 58 = 20126");
     assert_eq!((window.count("thought"), window.count("notice")), (0, 1));
-    assert!(window.newest("notice").contains("thought"), "{}", window.newest("notice"));
+    assert!(
+        window.newest("notice").contains("thought"),
+        "{}",
+        window.newest("notice")
+    );
     let answer = last_answer(home.path());
     assert_eq!(thought_of(&answer), "");
     assert_eq!(text_of(&answer).trim(), "347 x 58 = **20126**");
@@ -187,7 +192,10 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
             letters(&thought).starts_with(&letters(&shown)),
             "{shown:?} was shown and is not in {thought:?}"
         );
-        assert!(!window.answer().is_empty() && text_of(&answer).trim() != "", "an answer follows");
+        assert!(
+            !window.answer().is_empty() && text_of(&answer).trim() != "",
+            "an answer follows"
+        );
         assert!(
             !text_of(&answer).contains("Smallest"),
             "the thought did not move into the answer: {answer}"
@@ -200,7 +208,10 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
         );
         assert_eq!(window.count("answer-now"), 0);
         if same {
-            late.push(unbroken.pieces_within(thought.chars().count()) - unbroken.pieces_within(shown.trim_end().chars().count()));
+            late.push(
+                unbroken.pieces_within(thought.chars().count())
+                    - unbroken.pieces_within(shown.trim_end().chars().count()),
+            );
         }
         if attempt == 1 {
             window.picture("thought-ended");
@@ -279,7 +290,9 @@ fn a_budget_holds_to_the_token() {
 
     // The chat remembers it.
     window.reload();
-    window.wait_until("the budget is back", || window.newest("thinking-menu").contains("up to 20"));
+    window.wait_until("the budget is back", || {
+        window.newest("thinking-menu").contains("up to 20")
+    });
     window.close();
 }
 
@@ -314,7 +327,9 @@ fn stop_in_thought(window: &Window, home: &Path, unbroken: &Unbroken, characters
         return false;
     }
     window.click("stop");
-    window.wait_until("it has ended", || ["stopped", "complete"].contains(&window.answer_state().as_str()));
+    window.wait_until("it has ended", || {
+        ["stopped", "complete"].contains(&window.answer_state().as_str())
+    });
     let kept = thought_of(&last_answer_of_newest_chat(home));
     let whole = unbroken.thought();
     assert!(whole.starts_with(kept.trim_end()), "another thought: {kept:?}");
@@ -368,7 +383,10 @@ fn a_thought_that_a_kill_cut_off_goes_on_to_the_same_end() {
         thought_of(&cut).len() >= 90 && unbroken.thought().starts_with(&thought_of(&cut)),
         "{cut}"
     );
-    assert!(cut["thinking_tokens"].as_u64() > Some(20), "counted while it thought: {cut}");
+    assert!(
+        cut["thinking_tokens"].as_u64() > Some(20),
+        "counted while it thought: {cut}"
+    );
     window.picture("interrupted-in-thought");
     window.click("continue");
     wait_for_answers(&window, 1);

@@ -14,7 +14,9 @@ fn new_chat(window: &Window, model: &str) {
     window.click("model-picker");
     let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
         if (option) option.click(); return Boolean(option)";
-    window.wait_until("the model is offered", || window.run(choose, json!([model])) == Value::Bool(true));
+    window.wait_until("the model is offered", || {
+        window.run(choose, json!([model])) == Value::Bool(true)
+    });
 }
 
 /// Whether the sidebar marks a chat as being answered.
@@ -27,11 +29,17 @@ fn running(window: &Window) -> bool {
 
 #[test]
 fn an_answer_that_waits_for_another_model_says_so() {
-    for (theme, picture) in [("Adwaita", "waits-for-a-model"), ("Adwaita:dark", "waits-for-a-model-dark")] {
+    for (theme, picture) in [
+        ("Adwaita", "waits-for-a-model"),
+        ("Adwaita:dark", "waits-for-a-model-dark"),
+    ] {
         let home = tempfile::tempdir().expect("a folder");
         let own = home.path().join("my-models");
         copy_pebble(&own.join("twin"));
-        let window = Window::open_with(home.path(), &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)]);
+        let window = Window::open_with(
+            home.path(),
+            &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)],
+        );
         window.type_into("composer", "\u{e009},");
         window.switch_to("Settings");
         window.click("tab-folders");

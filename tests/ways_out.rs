@@ -117,7 +117,10 @@ fn take(window: &Window, name: &str, way: &str, outside: &Outside) -> Value {
          }};
          try {{ {way} }} catch (error) {{ return String(error) }}"
     );
-    window.run(&script, json!([format!("http://{}/{name}", outside.address), outside.address]))
+    window.run(
+        &script,
+        json!([format!("http://{}/{name}", outside.address), outside.address]),
+    )
 }
 
 /// Waits until this is Ponder's own page with the chat in it: some ways load it again. What a way has put there goes.

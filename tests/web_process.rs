@@ -70,7 +70,10 @@ fn lose_the_page(window: &Window, home: &Path) {
 }
 
 fn draft(window: &Window) -> Value {
-    window.run("return document.querySelector('[data-testid=composer]').value", json!([]))
+    window.run(
+        "return document.querySelector('[data-testid=composer]').value",
+        json!([]),
+    )
 }
 
 #[test]
@@ -96,7 +99,10 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     );
     lose_the_page(&window, home.path());
     let deadline = Instant::now() + Duration::from_secs(60);
-    while stored(home.path()).last().is_none_or(|answer| answer["state"] != "complete") {
+    while stored(home.path())
+        .last()
+        .is_none_or(|answer| answer["state"] != "complete")
+    {
         assert!(Instant::now() < deadline, "the answer goes on without the page");
         sleep(Duration::from_millis(200));
     }
@@ -120,7 +126,10 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     window.wait_until("the chat is there", || window.answer() == counting);
     assert_eq!(draft(&window), "a draft that nobody sent");
     window.wait_until("it stands where it stood", || {
-        window.run(place, json!([])).as_f64().is_some_and(|now| (now - stood).abs() < 4.0)
+        window
+            .run(place, json!([]))
+            .as_f64()
+            .is_some_and(|now| (now - stood).abs() < 4.0)
     });
     window.close();
 }

@@ -64,7 +64,11 @@ fn a_question_is_answered_below_a_folded_thought() {
     window.picture("thinking");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "347 + 589 = 936");
-    assert_eq!(window.attribute("thought", "data-open"), "false", "a finished thought is folded");
+    assert_eq!(
+        window.attribute("thought", "data-open"),
+        "false",
+        "a finished thought is folded"
+    );
     window.picture("answered");
     window.click("thought-toggle");
     assert!(window.newest("thought-text").contains("carry 1"));
@@ -104,8 +108,14 @@ fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
     let kept = window.answer();
     let whole = counting(120);
     for text in &seen {
-        assert!(whole.starts_with(text.trim_end()), "{text:?} is not how the answer begins");
-        assert!(kept.starts_with(text.trim_end()), "{text:?} was shown and is gone from {kept:?}");
+        assert!(
+            whole.starts_with(text.trim_end()),
+            "{text:?} is not how the answer begins"
+        );
+        assert!(
+            kept.starts_with(text.trim_end()),
+            "{text:?} was shown and is gone from {kept:?}"
+        );
     }
     assert!(kept.len() < whole.len(), "it was stopped in the middle");
     assert_eq!(text_of(&stored(home.path())[1]).trim(), kept);
@@ -213,7 +223,10 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
     });
     assert!(lengths.len() > 3, "it was not seen growing: {lengths:?}");
     assert!(stoppable, "the window offers to stop it");
-    assert_eq!((window.answer_state(), window.answer()), ("complete".into(), counting(120)));
+    assert_eq!(
+        (window.answer_state(), window.answer()),
+        ("complete".into(), counting(120))
+    );
     assert!(other.wait().expect("it ends").success());
     window.picture("another-process");
 
@@ -253,12 +266,17 @@ fn two_chats_answer_at_the_same_time() {
     set_thinking(&window, false);
     window.ask("Count from 1 to 100");
     wait_for_some_answer(&window, 3);
-    let states: Vec<_> = last_answers(home.path()).iter().map(|answer| answer["state"].clone()).collect();
+    let states: Vec<_> = last_answers(home.path())
+        .iter()
+        .map(|answer| answer["state"].clone())
+        .collect();
     assert_eq!(states, ["streaming", "streaming"], "neither waits for the other");
     window.picture("two-chats");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), counting(100));
-    window.wait_until("the other one ends too", || last_answers(home.path())[0]["state"] == "complete");
+    window.wait_until("the other one ends too", || {
+        last_answers(home.path())[0]["state"] == "complete"
+    });
     assert_eq!(text_of(&last_answers(home.path())[0]), counting(120));
     window.close();
 }
@@ -269,7 +287,9 @@ fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     let window = Window::open(home.path());
     window.ask("Hello");
     window.wait_until_answer_is("complete");
-    window.wait_until("the chat has its title", || window.newest("chat-item").contains("Hello"));
+    window.wait_until("the chat has its title", || {
+        window.newest("chat-item").contains("Hello")
+    });
     window.click("chat-menu");
     window.click("delete-chat");
     window.wait_until("the chat is gone", || window.count("chat-item") == 0);
@@ -280,11 +300,15 @@ fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     window.click("chat-menu");
     window.click("rename-chat");
     window.type_into("rename-field", "A short greeting\u{e007}");
-    window.wait_until("the new name is shown", || window.newest("chat-item").contains("A short greeting"));
+    window.wait_until("the new name is shown", || {
+        window.newest("chat-item").contains("A short greeting")
+    });
     window.close();
 
     let window = Window::open(home.path());
-    window.wait_until("the name was kept", || window.newest("chat-item").contains("A short greeting"));
+    window.wait_until("the name was kept", || {
+        window.newest("chat-item").contains("A short greeting")
+    });
     window.close();
 }
 
@@ -297,7 +321,9 @@ fn a_long_title_leaves_send_inside_the_window() {
     window.click("chat-menu");
     window.click("rename-chat");
     window.type_into("rename-field", &format!("{}\u{e007}", "long".repeat(50)));
-    window.wait_until("the new name is shown", || window.newest("chat-item").contains("longlong"));
+    window.wait_until("the new name is shown", || {
+        window.newest("chat-item").contains("longlong")
+    });
     let inside = "const box = document.querySelector('[data-testid=send]').getBoundingClientRect(); return box.right <= innerWidth";
     assert_eq!(window.run(inside, json!([])), true);
     window.close();
@@ -321,7 +347,12 @@ pub fn ponder_json_chat(home: &Path) -> String {
     let model = home.join("broken-model");
     std::fs::create_dir_all(&model).expect("a folder");
     let pebble = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
-    for name in ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"] {
+    for name in [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+    ] {
         std::fs::copy(pebble.join(name), model.join(name)).expect("copied");
     }
     std::fs::write(model.join("model.safetensors"), b"\x08\0\0\0\0\0\0\0{}      ").expect("written");
@@ -385,10 +416,20 @@ fn a_history_that_cannot_be_read_is_explained_in_a_window() {
     std::fs::write(&file, "this is no database, but it may be somebody's").expect("written");
     let window = Window::start(home.path(), &[]);
     window.wait_for("failure");
-    assert!(window.newest("failure").contains("history.sqlite"), "{}", window.newest("failure"));
-    let reason = window.run("return document.querySelector('[data-testid=failure] p').textContent", json!([]));
+    assert!(
+        window.newest("failure").contains("history.sqlite"),
+        "{}",
+        window.newest("failure")
+    );
+    let reason = window.run(
+        "return document.querySelector('[data-testid=failure] p').textContent",
+        json!([]),
+    );
     let reason = reason.as_str().expect("text");
-    assert!(reason.starts_with(char::is_uppercase) && reason.ends_with('.'), "{reason}");
+    assert!(
+        reason.starts_with(char::is_uppercase) && reason.ends_with('.'),
+        "{reason}"
+    );
     window.picture("failed-start");
     window.close();
     assert_eq!(
@@ -448,7 +489,12 @@ fn the_first_paint_is_reported() {
 fn first_paint(home: &Path) -> Option<u64> {
     let text = log(home);
     let line = text.lines().find(|line| line.contains("first paint"))?;
-    line.split("milliseconds=").nth(1)?.split_whitespace().next()?.parse().ok()
+    line.split("milliseconds=")
+        .nth(1)?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// Proportional memory of a process and those it started, in MB.
@@ -457,7 +503,11 @@ fn memory_mb(process: u32) -> u64 {
     let mut next = 0;
     while let Some(parent) = family.get(next).copied() {
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
-        family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        family.extend(
+            children
+                .split_whitespace()
+                .filter_map(|child| child.parse::<u32>().ok()),
+        );
         next += 1;
     }
     let kilobytes = |pid: &u32| {

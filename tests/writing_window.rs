@@ -56,7 +56,9 @@ fn documents_are_told_of_read_sent_and_kept() {
     bring(&window, "paste", "table.csv", "text/csv", "name,age\nAda,36\n");
     window.wait_until("two documents", || window.count("attachment") == 2);
     // A paste that is longer than a question becomes a document that can be read and put back as words.
-    let pasted: String = (0..400).map(|line| format!("line {line} of what was pasted\n")).collect();
+    let pasted: String = (0..400)
+        .map(|line| format!("line {line} of what was pasted\n"))
+        .collect();
     paste(&window, &pasted);
     window.wait_until("three documents", || window.count("attachment") == 3);
     assert_eq!(draft(&window), "");
@@ -90,7 +92,13 @@ fn documents_are_told_of_read_sent_and_kept() {
     });
 
     // Broken and hostile files are refused by name, and the draft stays.
-    bring(&window, "drop", "broken.pdf", "application/pdf", "%PDF-1.7 and then nothing");
+    bring(
+        &window,
+        "drop",
+        "broken.pdf",
+        "application/pdf",
+        "%PDF-1.7 and then nothing",
+    );
     window.wait_until("it is said", || window.count("broken-picture") > 0);
     window.picture("document-broken");
     assert_eq!(window.count("attachment"), 2);
@@ -99,7 +107,8 @@ fn documents_are_told_of_read_sent_and_kept() {
         json!([]),
     );
     window.wait_until("it is gone, and its neighbour has the focus", || {
-        window.count("broken-picture") == 0 && window.run("return !!document.activeElement?.closest('li')", json!([])) == true
+        window.count("broken-picture") == 0
+            && window.run("return !!document.activeElement?.closest('li')", json!([])) == true
     });
 
     window.type_into("composer", "What is 2 + 3?");
@@ -151,7 +160,8 @@ fn questions_wait_come_back_and_use_snippets() {
     window.click("stop");
     // It waits for a complete answer, so a stopped one gives it back; this one may have been complete before.
     window.wait_until("the question is sent or in the composer", || {
-        window.count("queued-question") == 0 && (window.count("message-user") == 2 || draft(&window) == "What is 2 + 3?")
+        window.count("queued-question") == 0
+            && (window.count("message-user") == 2 || draft(&window) == "What is 2 + 3?")
     });
     if window.count("message-user") == 1 {
         window.click("send");

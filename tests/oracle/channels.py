@@ -1,7 +1,7 @@
 """The cases of the channel parser through the parsers of mlx-lm and vllm-mlx: where they differ, as a Markdown table.
 
 Run by hand, in an environment with channels.requirements.txt and `pip install --no-deps vllm-mlx==0.6.0`:
-    python tests/oracle/channels.py src-tauri/crates/prompt/tests/fixtures/channels.json > src-tauri/crates/prompt/CHANNELS.md
+    python tests/oracle/channels.py src-tauri/crates/prompt/tests/fixtures/channels.json > channels.md
 Every case comes character by character and then ends with a stop token, as in the servers of both.
 """
 

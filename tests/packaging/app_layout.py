@@ -157,7 +157,7 @@ def icns_findings(file):
 
 def lookup_findings(root, contents):
     """The names that the app looks for beside its program are in its source; each must be in the bundle."""
-    source = (root / "src-tauri/crates/hub/src/home.rs").read_text()
+    source = (root / "src-tauri/crates/hub/src/local/home.rs").read_text()
     wanted = re.findall(r'beside_program\("([^"]+)", "([^"]*)"\)', source)
     if len(wanted) < 2 or '"../Resources"' not in source:
         yield "home.rs no longer says what the app looks for in a way that this check reads"

@@ -21,7 +21,9 @@ fn think(stage: &Stage, on: bool) {
 pub fn begin_long_answer(stage: &Stage) {
     think(stage, false);
     stage.ask(LONG);
-    stage.window.wait_until("words come", || stage.window.answer().len() > 20);
+    stage
+        .window
+        .wait_until("words come", || stage.window.answer().len() > 20);
 }
 
 fn set_context(stage: &Stage, tokens: &str) {
@@ -123,7 +125,10 @@ fn full_context(stage: &Stage) {
         show_mark(stage);
         stage.picture("memory-begins");
         stage.press_for("edit-summary", "message-editor");
-        stage.write("message-editor", "They walked thirty miles, and there was a café at each of them.");
+        stage.write(
+            "message-editor",
+            "They walked thirty miles, and there was a café at each of them.",
+        );
         stage.press("keep-edit");
         stage.window.wait_for("memory-summary");
         show_mark(stage);
@@ -173,7 +178,10 @@ fn settings_of_the_chat(stage: &Stage) {
     });
     stage.state("chat", "model-picker", |stage| {
         stage.press("model-picker");
-        stage.page("return document.querySelectorAll('[role=option]').length > 2", json!([]));
+        stage.page(
+            "return document.querySelectorAll('[role=option]').length > 2",
+            json!([]),
+        );
     });
     stage.state("chat", "thinking-menu", |stage| {
         think(stage, true);
@@ -181,7 +189,10 @@ fn settings_of_the_chat(stage: &Stage) {
     });
     stage.state("chat", "shortcuts", |stage| {
         stage.shortcut("/", false);
-        stage.page("return document.querySelectorAll('[data-testid=shortcut]').length > 5", json!([]));
+        stage.page(
+            "return document.querySelectorAll('[data-testid=shortcut]').length > 5",
+            json!([]),
+        );
     });
     stage.state("chat", "shortcuts-end", |stage| {
         stage.shortcut("/", false);

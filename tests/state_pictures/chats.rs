@@ -62,7 +62,11 @@ pub fn put(home: &Path) {
                 CODE,
             ]],
         ),
-        chat("Mathematics", "2026-11-18", &[["What is the quadratic formula?", "", MATHEMATICS]]),
+        chat(
+            "Mathematics",
+            "2026-11-18",
+            &[["What is the quadratic formula?", "", MATHEMATICS]],
+        ),
         chat(
             "Diagrams",
             "2026-11-17",
@@ -76,11 +80,19 @@ pub fn put(home: &Path) {
         chat(
             "رحلة إلى البحر",
             "2026-11-15",
-            &[["متى يتحول المد، وأي عبّارة هي الأخيرة؟", "يسأل عن **أمرين**: المد والعبّارة.", ARABIC]],
+            &[[
+                "متى يتحول المد، وأي عبّارة هي الأخيرة؟",
+                "يسأل عن **أمرين**: المد والعبّارة.",
+                ARABIC,
+            ]],
         ),
         chat("A walk along the coast", "2026-10-02", &long),
         chat("Sourdough", "2026-10-01", &[["How long?", "", "A night."]]),
-        chat("Letter to the landlord", "2026-09-12", &[["Write it.", "", "Dear landlord, …"]]),
+        chat(
+            "Letter to the landlord",
+            "2026-09-12",
+            &[["Write it.", "", "Dear landlord, …"]],
+        ),
         chat(
             "A title that is much longer than the sidebar is wide, because somebody wrote a whole sentence into it",
             "2026-09-11",

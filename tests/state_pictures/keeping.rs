@@ -139,16 +139,26 @@ fn files(stage: &Stage) {
         let written = ponder(stage.home, &["history", "export", "--format", "json", "--all"]);
         let file = stage.home.join("Chats of last summer.ponderchat");
         fs::write(&file, &written.stdout).expect("written");
-        assert!(stage.window.start_again(&[file.to_str().expect("text")]).status.success());
+        assert!(stage
+            .window
+            .start_again(&[file.to_str().expect("text")])
+            .status
+            .success());
         stage.window.wait_for("arrived-chats");
     });
     stage.state("chat", "errors", |stage| {
         fs::write(stage.home.join("broken.ponderchat"), "{").expect("written");
         for wrong in ["broken.ponderchat", "gone.ponderchat"] {
             let path = stage.home.join(wrong);
-            assert!(stage.window.start_again(&[path.to_str().expect("text")]).status.success());
+            assert!(stage
+                .window
+                .start_again(&[path.to_str().expect("text")])
+                .status
+                .success());
         }
-        stage.window.wait_until("each is refused", || stage.window.count("toast") == 2);
+        stage
+            .window
+            .wait_until("each is refused", || stage.window.count("toast") == 2);
     });
     stage.state("chat", "link-arrived", |stage| {
         let link = "ponder:new?text=What%20is%202%20%2B%203%3F";

@@ -136,7 +136,8 @@ impl Stage<'_> {
         });
         self.press("new-chat");
         self.window.wait_until("nothing is written", || {
-            let clear = "document.querySelectorAll('[data-testid=remove-attachment]').forEach((button) => button.click());
+            let clear =
+                "document.querySelectorAll('[data-testid=remove-attachment]').forEach((button) => button.click());
                 const area = document.querySelector('[data-testid=composer]'); area.value = '';
                 area.dispatchEvent(new InputEvent('input', { bubbles: true }));
                 return document.querySelectorAll('[data-testid=message-user], [data-testid=attachment]').length";
@@ -146,7 +147,9 @@ impl Stage<'_> {
             self.open(place);
             self.window.refresh();
             self.window.wait_until("its pages are there", || {
-                self.window.run("return document.querySelectorAll('[role=tab]').length", json!([])) != 0
+                self.window
+                    .run("return document.querySelectorAll('[role=tab]').length", json!([]))
+                    != 0
             });
         }
     }
@@ -164,8 +167,9 @@ impl Stage<'_> {
         let narrow = NARROW.into_iter().find(|(name, ..)| *name == self.place.get());
         if let (true, Some((_, width, height))) = (self.variant.narrow, narrow) {
             self.window.resize(width, height);
-            self.window
-                .wait_until("it is narrow", || self.window.run("return innerWidth", json!([])) == width);
+            self.window.wait_until("it is narrow", || {
+                self.window.run("return innerWidth", json!([])) == width
+            });
         }
     }
 
@@ -251,8 +255,9 @@ impl Stage<'_> {
         let before = self.window.count("message-assistant");
         self.write("composer", question);
         self.press("send");
-        self.window
-            .wait_until("it is being answered", || self.window.count("message-assistant") > before);
+        self.window.wait_until("it is being answered", || {
+            self.window.count("message-assistant") > before
+        });
     }
 
     /// Asks a question and waits for the end of its answer.
@@ -263,8 +268,9 @@ impl Stage<'_> {
 
     /// Runs a function body in the page, which must find what it does something to: it returns whether it did.
     fn page(&self, script: &str, arguments: Value) {
-        self.window
-            .wait_until(script, || self.window.run(script, arguments.clone()) == Value::Bool(true));
+        self.window.wait_until(script, || {
+            self.window.run(script, arguments.clone()) == Value::Bool(true)
+        });
     }
 }
 
@@ -287,7 +293,11 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     let (hub, seer) = (Imitation::start(), Seer::start());
     other_windows::fill(&hub);
     let endpoint = hub.endpoint();
-    let environment = [("HF_ENDPOINT", endpoint.as_str()), ("NO_PROXY", "127.0.0.1"), ("HF_TOKEN", "")];
+    let environment = [
+        ("HF_ENDPOINT", endpoint.as_str()),
+        ("NO_PROXY", "127.0.0.1"),
+        ("HF_TOKEN", ""),
+    ];
     let open = || Stage {
         window: Window::open_with(home.path(), &environment).with_patience(Duration::from_secs(25)),
         home: home.path(),
@@ -315,8 +325,16 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     blind_model(&home.path().join("my-models/blind"));
     let stage = open();
     stage.size();
-    invoke(&stage.window, "add_model_folder", json!({"path": home.path().join("my-models")}));
-    invoke(&stage.window, "add_endpoint", json!({"name": "lab", "url": seer.url, "key": null}));
+    invoke(
+        &stage.window,
+        "add_model_folder",
+        json!({"path": home.path().join("my-models")}),
+    );
+    invoke(
+        &stage.window,
+        "add_endpoint",
+        json!({"name": "lab", "url": seer.url, "key": null}),
+    );
     reading::states(&stage);
     chat_window::states(&stage);
     writing::states(&stage);
@@ -340,7 +358,11 @@ fn every_state_is_photographed() {
         let taken = catch_unwind(AssertUnwindSafe(|| photograph(variant, &folder, &only)));
         failed.extend(taken.unwrap_or_else(|reason| vec![format!("{}: {}", variant.name, told(&*reason))]));
         let failure = catch_unwind(AssertUnwindSafe(|| other_windows::failure(variant, &folder, &only)));
-        failed.extend(failure.err().map(|reason| format!("{}/failure: {}", variant.name, told(&*reason))));
+        failed.extend(
+            failure
+                .err()
+                .map(|reason| format!("{}/failure: {}", variant.name, told(&*reason))),
+        );
     }
     assert!(failed.is_empty(), "not every state was reached:\n{}", failed.join("\n"));
 }

@@ -40,7 +40,10 @@ pub fn fill(hub: &Imitation) {
         for (name, text) in [
             ("config.json", CONFIG),
             ("tokenizer.json", "{}"),
-            ("tokenizer_config.json", r#"{"chat_template": "{{ messages[0].content }}<think>"}"#),
+            (
+                "tokenizer_config.json",
+                r#"{"chat_template": "{{ messages[0].content }}<think>"}"#,
+            ),
         ] {
             repository.clone().file(name, text);
         }
@@ -71,7 +74,9 @@ fn search(stage: &Stage, words: &str) {
 
 /// Presses a button in the row of a model, if the row is there and has it.
 fn press_in(stage: &Stage, row: &str, reference: &str, button: &str) {
-    let css = format!("[data-testid={row}]:is([data-id={reference:?}], [data-reference={reference:?}]) [data-testid={button}]");
+    let css = format!(
+        "[data-testid={row}]:is([data-id={reference:?}], [data-reference={reference:?}]) [data-testid={button}]"
+    );
     stage.page(
         "const found = document.querySelector(arguments[0]); found?.click(); return found !== null",
         json!([css]),
@@ -82,7 +87,9 @@ fn discovering(stage: &Stage) {
     stage.state("models", "models-first", |stage| stage.window.wait_for("first-note"));
     stage.pictures("models", "models-found", |stage| {
         search(stage, "pebble");
-        stage.window.wait_until("what fits is said", || stage.window.count("fit") >= 2);
+        stage
+            .window
+            .wait_until("what fits is said", || stage.window.count("fit") >= 2);
         stage.picture_all("models-found");
         stage.press_for("fit", "fit-sum");
         stage.picture("models-fit");
@@ -206,7 +213,9 @@ fn settings(stage: &Stage) {
     for page in pages {
         let name = format!("settings-{page}");
         stage.pictures("settings", &name, |stage| {
-            stage.window.wait_until("its pages are there", || !tabs(stage).is_empty());
+            stage
+                .window
+                .wait_until("its pages are there", || !tabs(stage).is_empty());
             stage.press(&format!("tab-{page}"));
             if page == "data" {
                 stage.press_for("back-up", "backup");
@@ -238,13 +247,16 @@ fn settings(stage: &Stage) {
         });
         stage.picture_all("settings-server-on");
         stage.press("server-switch");
-        stage
-            .window
-            .wait_until("it is off", || stage.window.attribute("server-state", "data-state") == "off");
+        stage.window.wait_until("it is off", || {
+            stage.window.attribute("server-state", "data-state") == "off"
+        });
     });
     stage.state("settings", "settings-licence", |stage| {
         stage.press_for("tab-about", "licence");
-        stage.page("document.querySelector('[data-testid=licence]').click(); return true", json!([]));
+        stage.page(
+            "document.querySelector('[data-testid=licence]').click(); return true",
+            json!([]),
+        );
         stage.page(
             "document.querySelector('[data-testid=licence-text]')?.scrollIntoView({ block: 'center' }); return true",
             json!([]),
@@ -274,7 +286,8 @@ fn quick(stage: &Stage) {
         stage.size();
         stage.window.type_into("quick-question", "What is 347 + 589?\u{e007}");
         stage.window.wait_until("it is answered", || {
-            stage.window.attribute("quick-answer", "data-state") == "complete" && stage.window.newest("quick-answer").contains("936")
+            stage.window.attribute("quick-answer", "data-state") == "complete"
+                && stage.window.newest("quick-answer").contains("936")
         });
         stage.picture("quick-answer");
         stage.window.type_into("quick-question", "\u{e00c}");

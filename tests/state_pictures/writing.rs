@@ -69,7 +69,9 @@ fn documents(stage: &Stage) {
         stage.window.wait_for("snippets");
     });
     stage.state("chat", "a-long-draft", |stage| {
-        let long: String = (0..40).map(|line| format!("Line {line} of a long question\n")).collect();
+        let long: String = (0..40)
+            .map(|line| format!("Line {line} of a long question\n"))
+            .collect();
         stage.write("composer", &long);
         stage.window.wait_for("draft-tokens");
     });

@@ -152,7 +152,11 @@ impl Desktop {
 
     /// The numbers that were to be shown on icons so far.
     pub fn numbers(&self) -> Vec<IconNumber> {
-        self.panel.lock().unwrap_or_else(PoisonError::into_inner).numbers.clone()
+        self.panel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .numbers
+            .clone()
     }
 
     /// Whether who told of the last of them is still on the bus.
@@ -160,7 +164,8 @@ impl Desktop {
         let sender = self.panel.lock().unwrap_or_else(PoisonError::into_inner).sender.clone();
         let name = sender.expect("somebody told of one");
         let bus = DBusProxy::new(&self.connection).expect("a bus");
-        bus.name_has_owner(name.as_str().try_into().expect("a name")).expect("an answer")
+        bus.name_has_owner(name.as_str().try_into().expect("a name"))
+            .expect("an answer")
     }
 
     /// The notifications that were shown so far.
@@ -211,11 +216,19 @@ impl Desktop {
             .last()
             .cloned()
             .expect("an icon");
-        let item = Proxy::new(&self.connection, name.clone(), "/StatusNotifierItem", "org.kde.StatusNotifierItem").expect("an icon");
+        let item = Proxy::new(
+            &self.connection,
+            name.clone(),
+            "/StatusNotifierItem",
+            "org.kde.StatusNotifierItem",
+        )
+        .expect("an icon");
         let path: zbus::zvariant::OwnedObjectPath = item.get_property("Menu").expect("it has a menu");
         let menu = Proxy::new(&self.connection, name, path, "com.canonical.dbusmenu").expect("a menu");
         type Layout = (i32, HashMap<String, OwnedValue>, Vec<OwnedValue>);
-        let (_, (_, _, entries)): (u32, Layout) = menu.call("GetLayout", &(0, -1, Vec::<&str>::new())).expect("its entries");
+        let (_, (_, _, entries)): (u32, Layout) = menu
+            .call("GetLayout", &(0, -1, Vec::<&str>::new()))
+            .expect("its entries");
         let labelled = entries.into_iter().filter_map(|entry| {
             let (id, properties, _) = Layout::try_from(entry).ok()?;
             let text = String::try_from(properties.get("label")?.try_clone().ok()?).ok()?;
@@ -243,7 +256,10 @@ fn follow_numbers(connection: &Connection, panel: &Arc<Mutex<Panel>>) {
             let mut panel = panel.lock().unwrap_or_else(PoisonError::into_inner);
             panel.numbers.push(IconNumber {
                 entry,
-                count: said.get("count").and_then(|count| i64::try_from(count).ok()).expect("a number"),
+                count: said
+                    .get("count")
+                    .and_then(|count| i64::try_from(count).ok())
+                    .expect("a number"),
                 is_visible: said
                     .get("count-visible")
                     .and_then(|shown| bool::try_from(shown).ok())

@@ -15,7 +15,9 @@ use serde_json::{json, Value};
 /// The app under test: the built one, or the installed one that `PONDER_APP` names.
 fn app() -> &'static Path {
     static APP: OnceLock<PathBuf> = OnceLock::new();
-    APP.get_or_init(|| std::env::var_os("PONDER_APP").map_or_else(|| env!("CARGO_BIN_EXE_ponder-app").into(), PathBuf::from))
+    APP.get_or_init(|| {
+        std::env::var_os("PONDER_APP").map_or_else(|| env!("CARGO_BIN_EXE_ponder-app").into(), PathBuf::from)
+    })
 }
 
 /// The key of an element's id, fixed by the protocol.
@@ -211,15 +213,15 @@ impl Window {
             actions.push(json!({"type": "pointerMove", "duration": 0, "origin": "viewport", "x": 4, "y": 4}));
         }
         actions.push(json!({"type": "pointerUp", "button": button}));
-        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        let mouse =
+            json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
         self.post("actions", json!({"actions": [mouse]}))
             .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
     }
 
     /// Presses the mouse at a place, moves it to another and lets go. Places are pixels from the window's upper left corner.
     pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
-        let there =
-            |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});
+        let there = |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});
         let actions = [
             there(from, 0),
             json!({"type": "pointerDown", "button": 0}),
@@ -227,15 +229,20 @@ impl Window {
             there(to, 100),
             json!({"type": "pointerUp", "button": 0}),
         ];
-        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        let mouse =
+            json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
         self.post("actions", json!({"actions": [mouse]})).expect("it drags");
     }
 
     /// Presses a key where the focus is.
     pub fn press_key(&self, key: &str) {
-        let actions = [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})];
+        let actions = [
+            json!({"type": "keyDown", "value": key}),
+            json!({"type": "keyUp", "value": key}),
+        ];
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
-        self.post("actions", json!({"actions": [keyboard]})).expect("it is pressed");
+        self.post("actions", json!({"actions": [keyboard]}))
+            .expect("it is pressed");
     }
 
     /// Presses keys together, where the focus is: all but the last are held.
@@ -244,13 +251,17 @@ impl Window {
         let down = keys.iter().map(|key| json!({"type": "keyDown", "value": key}));
         let up = keys.iter().rev().map(|key| json!({"type": "keyUp", "value": key}));
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": down.chain(up).collect::<Vec<_>>()});
-        self.post("actions", json!({"actions": [keyboard]})).expect("they are pressed");
+        self.post("actions", json!({"actions": [keyboard]}))
+            .expect("they are pressed");
     }
 
     /// Types into the element with this test id.
     pub fn type_into(&self, test_id: &str, text: &str) {
-        self.post(&format!("element/{}/value", self.element(test_id)), json!({"text": text}))
-            .expect("it takes text");
+        self.post(
+            &format!("element/{}/value", self.element(test_id)),
+            json!({"text": text}),
+        )
+        .expect("it takes text");
     }
 
     /// Types a question and sends it.
@@ -272,16 +283,20 @@ impl Window {
 
     /// Runs a function body in the page, two minutes at most, until it calls the function that is its last argument.
     pub fn run_async(&self, script: &str, args: Value) -> Value {
-        self.post("timeouts", json!({"script": 120_000})).expect("it takes a limit");
+        self.post("timeouts", json!({"script": 120_000}))
+            .expect("it takes a limit");
         self.post("execute/async", json!({"script": script, "args": args}))
             .unwrap_or_else(|error| panic!("a script failed: {error}"))
     }
 
     /// How many elements have this test id.
     pub fn count(&self, test_id: &str) -> u64 {
-        self.run("return document.querySelectorAll(arguments[0]).length", json!([selector(test_id)]))
-            .as_u64()
-            .expect("a number")
+        self.run(
+            "return document.querySelectorAll(arguments[0]).length",
+            json!([selector(test_id)]),
+        )
+        .as_u64()
+        .expect("a number")
     }
 
     /// The text of the newest answer, without its thought.
@@ -330,7 +345,10 @@ impl Window {
         while !holds() {
             if Instant::now() > deadline {
                 let picture = self.picture("failure");
-                panic!("it never came to this: {what}; the window looks like {}", picture.display());
+                panic!(
+                    "it never came to this: {what}; the window looks like {}",
+                    picture.display()
+                );
             }
             sleep(Duration::from_millis(20));
         }
@@ -344,7 +362,11 @@ impl Window {
 
     /// How many of the app's windows have a page.
     pub fn open_windows(&self) -> usize {
-        self.get("window/handles").expect("windows").as_array().expect("a list").len()
+        self.get("window/handles")
+            .expect("windows")
+            .as_array()
+            .expect("a list")
+            .len()
     }
 
     /// Shows another of the app's windows, by the end of its title: the chat window's begins with its chat.
@@ -371,7 +393,9 @@ impl Window {
         let entries = text
             .split(|byte| *byte == 0)
             .filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('='));
-        entries.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        entries
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 
     /// What stands above the windows of the app, as the display has it.
@@ -453,7 +477,8 @@ fn processes(home: &Path) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == app()))
         .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
+            fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
         })
         .collect()
 }

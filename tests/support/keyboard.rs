@@ -28,7 +28,8 @@ impl Keyboard {
         let manager = manager.expect("metacity is installed; ./dev test does it");
         window.wait_until("there is a window manager", || {
             let asked = command("xprop").args(["-root", "_NET_SUPPORTING_WM_CHECK"]).output();
-            String::from_utf8_lossy(&asked.expect("x11-utils is installed; ./dev test does it").stdout).contains("window id")
+            String::from_utf8_lossy(&asked.expect("x11-utils is installed; ./dev test does it").stdout)
+                .contains("window id")
         });
         Self { environment, manager }
     }
@@ -50,7 +51,11 @@ impl Keyboard {
             .envs(self.environment.iter().cloned())
             .output()
             .expect("xdotool is installed; ./dev test does it");
-        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 
     /// Another program, in front of all, which writes down the keys that it hears.
@@ -100,8 +105,15 @@ impl OtherProgram<'_> {
     /// Gives it the focus, and sees that it hears keys.
     pub fn focus(&self) {
         let (before, deadline) = (self.presses(), Instant::now() + Duration::from_secs(20));
-        self.keyboard
-            .xdotool(&["search", "--sync", "--onlyvisible", "--name", OTHER, "windowactivate", "--sync"]);
+        self.keyboard.xdotool(&[
+            "search",
+            "--sync",
+            "--onlyvisible",
+            "--name",
+            OTHER,
+            "windowactivate",
+            "--sync",
+        ]);
         while self.presses() == before {
             assert!(Instant::now() < deadline, "{OTHER} does not hear keys");
             self.keyboard.press("F5");
@@ -111,7 +123,10 @@ impl OtherProgram<'_> {
 
     /// How many keys it has heard pressed.
     pub fn presses(&self) -> usize {
-        fs::read_to_string(&self.heard).expect("text").matches("KeyPress event").count()
+        fs::read_to_string(&self.heard)
+            .expect("text")
+            .matches("KeyPress event")
+            .count()
     }
 }
 

@@ -23,7 +23,10 @@ pub fn ponder_program() -> &'static Path {
                 .args(["build", "--quiet", "--workspace", "--bin", "ponder"])
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
                 .status();
-            assert!(built.expect("cargo starts").success(), "the command line does not build");
+            assert!(
+                built.expect("cargo starts").success(),
+                "the command line does not build"
+            );
         }
         program
     })
@@ -57,7 +60,9 @@ pub fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
 /// All that the app has logged in `home`.
 pub fn log(home: &Path) -> String {
     let files = std::fs::read_dir(home.join("logs")).into_iter().flatten().flatten();
-    files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect()
+    files
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+        .collect()
 }
 
 /// Puts a chat into the history of `home` that holds these turns: a question, a thought, an answer. Empty thoughts are left out.

@@ -52,7 +52,8 @@ impl Window {
             let handles = self.get("window/handles").expect("windows");
             let mut handles = handles.as_array().expect("a list").iter();
             handles.any(|handle| {
-                self.post("window", json!({"handle": handle})).is_ok() && self.try_run(label, json!([])).is_ok_and(|found| found == name)
+                self.post("window", json!({"handle": handle})).is_ok()
+                    && self.try_run(label, json!([])).is_ok_and(|found| found == name)
             })
         });
     }

@@ -126,7 +126,9 @@ impl Flow {
         let broken = || Some(Err(std::io::ErrorKind::ConnectionReset.into()));
         let mut most = PIECE;
         match self.order.fault {
-            Some(Fault::Cut { after } | Fault::NewCommit { after } | Fault::Overwritten { after }) if self.given >= after => {
+            Some(Fault::Cut { after } | Fault::NewCommit { after } | Fault::Overwritten { after })
+                if self.given >= after =>
+            {
                 tokio::time::sleep(FLUSHED).await;
                 match self.order.fault {
                     Some(Fault::NewCommit { .. }) => self.order.repository.state().change(&self.order.path, false),

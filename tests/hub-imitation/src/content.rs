@@ -51,7 +51,9 @@ impl Content {
         }
         match self {
             Self::Memory(bytes) => bytes.slice(at as usize..end as usize),
-            Self::Generated { head, .. } if at < head.len() as u64 => head.slice(at as usize..end.min(head.len() as u64) as usize),
+            Self::Generated { head, .. } if at < head.len() as u64 => {
+                head.slice(at as usize..end.min(head.len() as u64) as usize)
+            }
             Self::Generated { stretch, .. } => {
                 let (number, within) = (at / STRETCH, at % STRETCH);
                 if within < 8 {
@@ -127,7 +129,10 @@ impl File {
             let sha256 = format!("{:x}", hash.finalize());
             let pointer = pointer(&sha256, length);
             (
-                format!("{:x}", Sha1::digest(format!("blob {}\0{pointer}", pointer.len()).as_bytes())),
+                format!(
+                    "{:x}",
+                    Sha1::digest(format!("blob {}\0{pointer}", pointer.len()).as_bytes())
+                ),
                 sha256,
             )
         })

@@ -121,7 +121,14 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Faults {
-    pub(crate) fn plan(&mut self, target: FaultTarget, repository: Option<&str>, path: Option<&str>, fault: Fault, times: Times) {
+    pub(crate) fn plan(
+        &mut self,
+        target: FaultTarget,
+        repository: Option<&str>,
+        path: Option<&str>,
+        fault: Fault,
+        times: Times,
+    ) {
         self.0.push(Planned {
             target,
             repository: repository.map(str::to_owned),
@@ -163,7 +170,9 @@ impl Faults {
 fn happens(fault: &Fault, asked: &Asked) -> bool {
     match fault {
         Fault::RangeIgnored | Fault::RangeRefused | Fault::RangeShifted { .. } => asked.range.is_some(),
-        Fault::Corrupt { at } => asked.range.map_or(*at < asked.size, |(from, end)| (from..end).contains(at)),
+        Fault::Corrupt { at } => asked
+            .range
+            .map_or(*at < asked.size, |(from, end)| (from..end).contains(at)),
         _ => true,
     }
 }

@@ -110,7 +110,14 @@ impl Shared {
         format!("http://{}", self.addresses().1)
     }
 
-    pub(crate) fn log(&self, origin: Origin, method: &Method, uri: &Uri, headers: &HeaderMap, sent: Arc<AtomicU64>) -> usize {
+    pub(crate) fn log(
+        &self,
+        origin: Origin,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        sent: Arc<AtomicU64>,
+    ) -> usize {
         let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let request = Request {
             origin,
@@ -118,7 +125,10 @@ impl Shared {
             method: method.to_string(),
             path: uri.path().to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),
-            headers: headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| (name.to_string(), text(value)))
+                .collect(),
             status: None,
             sent: 0,
         };
@@ -168,8 +178,12 @@ impl Imitation {
                 .build()
                 .expect("a runtime starts");
             runtime.block_on(async move {
-                let hub = TcpListener::bind(serve::anywhere()).await.expect("loopback gives a port");
-                let cdn = TcpListener::bind(serve::anywhere()).await.expect("loopback gives a port");
+                let hub = TcpListener::bind(serve::anywhere())
+                    .await
+                    .expect("loopback gives a port");
+                let cdn = TcpListener::bind(serve::anywhere())
+                    .await
+                    .expect("loopback gives a port");
                 let address = |listener: &TcpListener| listener.local_addr().expect("a listener has an address");
                 let _ = served.addresses.set((address(&hub), address(&cdn)));
                 let hub = line::Address::new(hub, hub_present).expect("a listener has an address");
@@ -204,17 +218,30 @@ impl Imitation {
     /// A new, empty, public repository under this name; it replaces one of the same name.
     pub fn repository(&self, id: &str) -> Repository {
         let repository = Repository::new(id);
-        self.shared.state().repositories.insert(id.to_owned(), repository.clone());
+        self.shared
+            .state()
+            .repositories
+            .insert(id.to_owned(), repository.clone());
         repository
     }
 
     /// Plans a fault for the answers that carry this file's bytes, in any repository.
     pub fn fault(&self, path: &str, fault: Fault, times: Times) {
-        self.shared.state().faults.plan(FaultTarget::Body, None, Some(path), fault, times);
+        self.shared
+            .state()
+            .faults
+            .plan(FaultTarget::Body, None, Some(path), fault, times);
     }
 
     /// Plans a fault for all answers of a kind, or for those of a repository or of a file.
-    pub fn fault_at(&self, target: FaultTarget, repository: Option<&str>, path: Option<&str>, fault: Fault, times: Times) {
+    pub fn fault_at(
+        &self,
+        target: FaultTarget,
+        repository: Option<&str>,
+        path: Option<&str>,
+        fault: Fault,
+        times: Times,
+    ) {
         self.shared.state().faults.plan(target, repository, path, fault, times);
     }
 

@@ -111,7 +111,11 @@ impl Drop for Line {
 }
 
 impl AsyncRead for Line {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.alive()?;
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if polled.is_ready() {
@@ -127,7 +131,11 @@ impl AsyncWrite for Line {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, pieces: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         self.alive()?;
         Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
     }

@@ -21,7 +21,10 @@ pub(crate) struct Query(pub(crate) Vec<(String, String)>);
 impl Query {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let named = |key: &str| key.strip_suffix("[]").unwrap_or(key) == name;
-        self.0.iter().find(|(key, _)| named(key)).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(key, _)| named(key))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The values of a name; `name[]=a`, `name=a&name=b` and `name=a,b` say the same.
@@ -106,7 +109,11 @@ fn parameters(commit: &Commit) -> Option<Value> {
             return None;
         }
         let header: Map<String, Value> = serde_json::from_slice(&file.content.read(8..8 + length)).ok()?;
-        for tensor in header.iter().filter(|(name, _)| *name != "__metadata__").map(|(_, tensor)| tensor) {
+        for tensor in header
+            .iter()
+            .filter(|(name, _)| *name != "__metadata__")
+            .map(|(_, tensor)| tensor)
+        {
             let shape = tensor["shape"].as_array()?;
             let elements: u64 = shape.iter().filter_map(Value::as_u64).product();
             let count = counts.entry(tensor["dtype"].as_str()?).or_insert(json!(0));
@@ -139,7 +146,10 @@ pub(crate) fn tree(state: &State, commit: &Commit, folder: &str, query: &Query) 
     }
     entries.extend(commit.entries.iter().cloned());
     let from = query.cursor();
-    let limit = query.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(TREE_PAGE);
+    let limit = query
+        .get("limit")
+        .and_then(|limit| limit.parse().ok())
+        .unwrap_or(TREE_PAGE);
     let next = (entries.len() > from + limit).then_some(from + limit);
     let items = entries
         .into_iter()
@@ -190,10 +200,14 @@ pub(crate) fn search<'a>(repositories: impl Iterator<Item = &'a State>, query: &
             let id = text("id").to_lowercase();
             let has_tag = |tag: &str| {
                 let tags = model.get("tags").and_then(Value::as_array);
-                tags.is_some_and(|tags| tags.iter().any(|own| own == tag)) || text("library_name") == tag || text("pipeline_tag") == tag
+                tags.is_some_and(|tags| tags.iter().any(|own| own == tag))
+                    || text("library_name") == tag
+                    || text("pipeline_tag") == tag
             };
             words.iter().all(|word| id.contains(word.as_str()))
-                && query.get("author").is_none_or(|author| text("author").eq_ignore_ascii_case(author))
+                && query
+                    .get("author")
+                    .is_none_or(|author| text("author").eq_ignore_ascii_case(author))
                 && query.get("pipeline_tag").is_none_or(|tag| text("pipeline_tag") == tag)
                 && query.all("filter").chain(query.all("library")).all(has_tag)
         })
@@ -202,7 +216,10 @@ pub(crate) fn search<'a>(repositories: impl Iterator<Item = &'a State>, query: &
     found.sort_by(|a, b| {
         let key = |model: &Map<String, Value>| {
             let value = model.get(sort).cloned().unwrap_or_default();
-            (value.as_i64().unwrap_or(0), value.as_str().unwrap_or_default().to_owned())
+            (
+                value.as_i64().unwrap_or(0),
+                value.as_str().unwrap_or_default().to_owned(),
+            )
         };
         key(b).cmp(&key(a))
     });

@@ -33,7 +33,11 @@ impl OnDisk {
             if !link {
                 found.bytes += fs::metadata(&path).map_or(0, |meta| meta.len());
             }
-            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(folder)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
             let parts: Vec<&str> = name.split('/').collect();
             match parts.as_slice() {
                 // Where huggingface_hub says what the folder is.
@@ -43,7 +47,9 @@ impl OnDisk {
                 [repository, "refs", ..] if *repository == model => {
                     let commit = fs::read_to_string(&path).unwrap_or_default();
                     if !state.commits.iter().any(|known| known.sha == commit) {
-                        found.wrong.push(format!("{name} names {commit:?}, which was never a commit"));
+                        found
+                            .wrong
+                            .push(format!("{name} names {commit:?}, which was never a commit"));
                     }
                 }
                 [repository, "snapshots", commit, rest @ ..] if *repository == model => {
@@ -54,8 +60,9 @@ impl OnDisk {
                         .filter(|known| known.sha == *commit)
                         .filter_map(|known| known.files.get(&rest))
                         .collect();
-                    let inside = fs::canonicalize(&path)
-                        .is_ok_and(|target| fs::canonicalize(folder.join(&model)).is_ok_and(|model| target.starts_with(model)));
+                    let inside = fs::canonicalize(&path).is_ok_and(|target| {
+                        fs::canonicalize(folder.join(&model)).is_ok_and(|model| target.starts_with(model))
+                    });
                     if !inside {
                         found.wrong.push(format!("{name} leads nowhere or elsewhere"));
                     } else if served.is_empty() || !served.iter().any(|file| same(&path, file)) {
@@ -71,7 +78,9 @@ impl OnDisk {
         let main = fs::read_to_string(folder.join(&model).join("refs/main")).unwrap_or_default();
         if let Some(commit) = state.commits.iter().find(|known| known.sha == main) {
             let mut all = commit.files.iter().filter(|(path, _)| wanted(path));
-            found.complete = all.clone().all(|(path, file)| same(&snapshots.join(&main).join(path), file));
+            found.complete = all
+                .clone()
+                .all(|(path, file)| same(&snapshots.join(&main).join(path), file));
             found.promised = all.any(|(path, _)| !snapshots.join(&main).join(path).exists());
         }
         found
@@ -94,15 +103,19 @@ impl OnDisk {
             format!("{:x}", hash.chain_update(&bytes).finalize())
         };
         if hash != name {
-            self.wrong
-                .push(format!("the blob {name} holds {} bytes with the hash {hash}", bytes.len()));
+            self.wrong.push(format!(
+                "the blob {name} holds {} bytes with the hash {hash}",
+                bytes.len()
+            ));
         }
     }
 }
 
 /// Whether a file on disk has the bytes that are served.
 fn same(path: &Path, file: &File) -> bool {
-    fs::read(path).is_ok_and(|bytes| bytes.len() as u64 == file.content.len() && bytes == file.content.read(0..file.content.len()))
+    fs::read(path).is_ok_and(|bytes| {
+        bytes.len() as u64 == file.content.len() && bytes == file.content.read(0..file.content.len())
+    })
 }
 
 /// Every file and link below a folder, and whether it is a link; links are not followed.

@@ -80,7 +80,9 @@ impl State {
             return;
         };
         let content = match &file.content {
-            Content::Generated { size, head, .. } => Content::generated(*size, 7_000 + self.commits.len() as u64, head.clone()),
+            Content::Generated { size, head, .. } => {
+                Content::generated(*size, 7_000 + self.commits.len() as u64, head.clone())
+            }
             Content::Memory(bytes) => {
                 // The end is another one, so that a header at the beginning still says what follows.
                 let mut bytes = bytes.to_vec();
@@ -170,8 +172,16 @@ impl Repository {
     pub fn folder(self, folder: &Path) -> Self {
         let mut repository = self;
         let entries = std::fs::read_dir(folder).expect("the folder can be read");
-        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
-            let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        for path in entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.is_file())
+        {
+            let name = path
+                .file_name()
+                .expect("a file has a name")
+                .to_string_lossy()
+                .into_owned();
             repository = repository.file(&name, std::fs::read(&path).expect("the file can be read"));
         }
         repository
@@ -189,7 +199,10 @@ impl Repository {
         self.with(|state| state.put(files.iter().cloned()))
             .field("pipeline_tag", json!("text-generation"))
             .field("library_name", json!("mlx"))
-            .field("tags", json!(["mlx", "safetensors", "text-generation", "license:apache-2.0"]))
+            .field(
+                "tags",
+                json!(["mlx", "safetensors", "text-generation", "license:apache-2.0"]),
+            )
     }
 
     /// Takes a file out of the newest commit.
@@ -229,7 +242,11 @@ impl Repository {
     /// A field of a file's entry in the listing, in place of the truth: size, oid, lfs, path.
     pub fn listed(self, path: &str, name: &str, value: Value) -> Self {
         self.with(|state| {
-            state.listed.entry(path.to_owned()).or_default().insert(name.to_owned(), value);
+            state
+                .listed
+                .entry(path.to_owned())
+                .or_default()
+                .insert(name.to_owned(), value);
         })
     }
 

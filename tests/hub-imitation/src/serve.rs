@@ -65,7 +65,12 @@ async fn answer(shared: Arc<Shared>, origin: Origin, cut: Cut, request: Request<
         origin,
         method: request.method(),
         headers: &headers,
-        parts: uri.path().split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
+        parts: uri
+            .path()
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .map(decoded)
+            .collect(),
         target: uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         query: Query(uri.query().unwrap_or_default().split('&').filter_map(pair).collect()),
         cut,
@@ -141,10 +146,13 @@ impl Call<'_> {
             (Origin::Cdn, ["large", id @ .., sha, oid]) => self.large(&id.join("/"), sha, oid).await,
             (Origin::Hub, ["api", "models"]) => self.search().await,
             (Origin::Hub, ["api", "resolve-cache", "models", owner, name, sha, path @ ..]) => {
-                self.small_elsewhere(&format!("{owner}/{name}"), sha, &path.join("/")).await
+                self.small_elsewhere(&format!("{owner}/{name}"), sha, &path.join("/"))
+                    .await
             }
             (Origin::Hub, ["api", "models", rest @ ..]) => self.api(rest).await,
-            (Origin::Hub, ["api", "whoami-v2"]) if self.let_in() => Ok(said(StatusCode::OK, &json!({"name": "tester", "type": "user"}))),
+            (Origin::Hub, ["api", "whoami-v2"]) if self.let_in() => {
+                Ok(said(StatusCode::OK, &json!({"name": "tester", "type": "user"})))
+            }
             (Origin::Hub, _) => {
                 let at = parts.iter().take(3).position(|part| matches!(*part, "resolve" | "raw"));
                 match at {
@@ -158,11 +166,16 @@ impl Call<'_> {
 
     /// The token of the request, if there is one.
     fn token(&self) -> Option<&str> {
-        self.headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+        self.headers
+            .get(header::AUTHORIZATION)?
+            .to_str()
+            .ok()?
+            .strip_prefix("Bearer ")
     }
 
     fn let_in(&self) -> bool {
-        self.token().is_some_and(|token| self.shared.state().tokens.contains(token))
+        self.token()
+            .is_some_and(|token| self.shared.state().tokens.contains(token))
     }
 
     /// The repository, if the asker may know that it is there.
@@ -180,7 +193,10 @@ impl Call<'_> {
             (state.access, state.renamed_to.clone())
         };
         if let Some(to) = renamed {
-            return Err(sent_on(&self.target.replacen(id, &to, 1), StatusCode::TEMPORARY_REDIRECT));
+            return Err(sent_on(
+                &self.target.replacen(id, &to, 1),
+                StatusCode::TEMPORARY_REDIRECT,
+            ));
         }
         if access == Access::Private && !self.let_in() {
             return Err(missing);
@@ -279,13 +295,23 @@ impl Call<'_> {
             Some(&"tree") => {
                 let page = listing::tree(&state, commit, &folder, &self.query);
                 if page.items.is_empty() && !folder.is_empty() {
-                    return Err(refusal(404, "EntryNotFound", &format!("{folder} does not exist on \"{revision}\"")));
+                    return Err(refusal(
+                        404,
+                        "EntryNotFound",
+                        &format!("{folder} does not exist on \"{revision}\""),
+                    ));
                 }
                 Ok(self.page(page))
             }
             _ => {
-                let blobs = self.query.get("blobs").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-                Ok(said(StatusCode::OK, &Value::Object(listing::description(&state, commit, blobs))))
+                let blobs = self
+                    .query
+                    .get("blobs")
+                    .is_some_and(|value| value.eq_ignore_ascii_case("true"));
+                Ok(said(
+                    StatusCode::OK,
+                    &Value::Object(listing::description(&state, commit, blobs)),
+                ))
             }
         }
     }
@@ -310,7 +336,9 @@ impl Call<'_> {
             let open = state.access != Access::Gated || self.let_in() || path == "README.md";
             if !open {
                 let status = if self.token().is_some() { 403 } else { 401 };
-                let message = format!("Access to model {id} is restricted. You must have access to it and be authenticated to access it.");
+                let message = format!(
+                    "Access to model {id} is restricted. You must have access to it and be authenticated to access it."
+                );
                 return Err(refusal(status, "GatedRepo", &message));
             }
             let missing = || {
@@ -318,7 +346,10 @@ impl Call<'_> {
                 put(&mut refusal, REPO_COMMIT, &commit.sha);
                 refusal
             };
-            (commit.files.get(&path).cloned().ok_or_else(missing)?, commit.sha.clone())
+            (
+                commit.files.get(&path).cloned().ok_or_else(missing)?,
+                commit.sha.clone(),
+            )
         };
         if word == "raw" && file.large {
             return Ok(Response::new(Body::from(file.pointer())));
@@ -355,7 +386,10 @@ impl Call<'_> {
     /// A small file where the hub keeps small files that were asked for before.
     async fn small_elsewhere(&self, id: &str, sha: &str, path: &str) -> Answer {
         let repository = self.repository(id)?;
-        let file = repository.state().commit(sha).and_then(|commit| commit.files.get(path).cloned());
+        let file = repository
+            .state()
+            .commit(sha)
+            .and_then(|commit| commit.files.get(path).cloned());
         let file = file.ok_or_else(|| refusal(404, "EntryNotFound", "Entry not found"))?;
         let etag = file.etag().to_owned();
         let mut response = self.bytes(repository, path, file, etag).await?;
@@ -368,7 +402,10 @@ impl Call<'_> {
         let path = self.query.get("path").unwrap_or_default().to_owned();
         let repository = self.shared.state().repositories.get(id).cloned();
         let repository = repository.ok_or_else(|| refusal(403, "", "AccessDenied"))?;
-        let file = repository.state().commit(sha).and_then(|commit| commit.files.get(&path).cloned());
+        let file = repository
+            .state()
+            .commit(sha)
+            .and_then(|commit| commit.files.get(&path).cloned());
         // The content may have been overwritten since the address was signed; then its name is another one, and it is still sent.
         let file = file
             .filter(|file| file.large && !oid.is_empty())
@@ -379,7 +416,10 @@ impl Call<'_> {
 
     async fn bytes(&self, repository: Repository, path: &str, file: Arc<File>, etag: String) -> Answer {
         let size = file.content.len();
-        let known = self.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+        let known = self
+            .headers
+            .get(header::IF_NONE_MATCH)
+            .and_then(|value| value.to_str().ok());
         if known.is_some_and(|known| known.trim_matches('"') == etag) {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -22,9 +22,17 @@ fn get(url: &str, headers: &[(&str, &str)]) -> Result<Answer, ErrorKind> {
     let rest = url.strip_prefix("http://").expect("a plain address");
     let (host, path) = rest.split_once('/').expect("a path");
     let mut line = TcpStream::connect(host).map_err(|error| error.kind())?;
-    line.set_read_timeout(Some(Duration::from_millis(400))).expect("a time-out");
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    write!(line, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").map_err(|error| error.kind())?;
+    line.set_read_timeout(Some(Duration::from_millis(400)))
+        .expect("a time-out");
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    write!(
+        line,
+        "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+    )
+    .map_err(|error| error.kind())?;
     let mut bytes = Vec::new();
     let mut buffer = [0; 1 << 16];
     let ended = loop {
@@ -48,7 +56,9 @@ fn get(url: &str, headers: &[(&str, &str)]) -> Result<Answer, ErrorKind> {
         .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
         .collect();
     let body = bytes.split_off(end + 4);
-    let promised = headers.get("content-length").and_then(|length| length.parse::<usize>().ok());
+    let promised = headers
+        .get("content-length")
+        .and_then(|length| length.parse::<usize>().ok());
     let broken = promised
         .is_some_and(|promised| body.len() < promised)
         .then_some(ended.unwrap_or(ErrorKind::UnexpectedEof));
@@ -61,7 +71,10 @@ fn get(url: &str, headers: &[(&str, &str)]) -> Result<Answer, ErrorKind> {
 }
 
 fn model(hub: &Imitation) -> (Repository, Vec<u8>) {
-    let model = hub.repository("o/n").generated("w.safetensors", SIZE, 1).file("config.json", "{}");
+    let model = hub
+        .repository("o/n")
+        .generated("w.safetensors", SIZE, 1)
+        .file("config.json", "{}");
     let bytes = model.bytes("w.safetensors").expect("a file has bytes");
     (model, bytes)
 }
@@ -108,10 +121,17 @@ fn a_healthy_hub_sends_what_is_asked_for() {
     .expect("an answer");
     assert!(some.status == 206 && some.body == bytes[1_000_000..2_000_000]);
     assert_eq!(some.headers["content-range"], format!("bytes 1000000-1999999/{SIZE}"));
-    let other = get(&head.headers["location"], &[("Range", "bytes=5-"), ("If-Range", "\"other\"")]).expect("an answer");
+    let other = get(
+        &head.headers["location"],
+        &[("Range", "bytes=5-"), ("If-Range", "\"other\"")],
+    )
+    .expect("an answer");
     assert!(other.status == 200 && other.body == bytes);
     let beyond = get(&head.headers["location"], &[("Range", &format!("bytes={SIZE}-"))]).expect("an answer");
-    assert_eq!((beyond.status, beyond.headers["content-range"].as_str()), (416, "bytes */3145728"));
+    assert_eq!(
+        (beyond.status, beyond.headers["content-range"].as_str()),
+        (416, "bytes */3145728")
+    );
     let pointer = get(&resolve.replace("/resolve/", "/raw/"), &[]).expect("an answer");
     assert!(String::from_utf8_lossy(&pointer.body).contains(&format!("oid sha256:{sha256}\nsize {SIZE}\n")));
     let small = format!("{}/o/n/resolve/main/config.json", hub.endpoint());
@@ -119,14 +139,22 @@ fn a_healthy_hub_sends_what_is_asked_for() {
     assert!(answer.status == 200 && answer.body == b"{}");
     let unchanged = get(&small, &[("If-None-Match", &answer.headers["etag"])]).expect("an answer");
     assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
-    assert_eq!(hub.requests().iter().filter(|request| request.origin == Origin::Cdn).count(), 4);
+    assert_eq!(
+        hub.requests()
+            .iter()
+            .filter(|request| request.origin == Origin::Cdn)
+            .count(),
+        4
+    );
 }
 
 #[test]
 fn connections_break_and_bodies_end_early() {
     let (cut, bytes) = with(Fault::Cut { after: 500_000 }, &[]);
     let cut = cut.expect("it has begun");
-    assert!(cut.broken == Some(ErrorKind::ConnectionReset) && cut.body.len() <= 500_000 && bytes.starts_with(&cut.body));
+    assert!(
+        cut.broken == Some(ErrorKind::ConnectionReset) && cut.body.len() <= 500_000 && bytes.starts_with(&cut.body)
+    );
     let (broken, bytes) = with(Fault::Broken { bytes: 700_001 }, &[]);
     let broken = broken.expect("it has begun");
     assert!(broken.broken == Some(ErrorKind::UnexpectedEof) && broken.body == bytes[..700_001]);
@@ -143,7 +171,9 @@ fn connections_break_and_bodies_end_early() {
 fn answers_lie() {
     let (corrupt, bytes) = with(Fault::Corrupt { at: 2_000_000 }, &[("Range", "bytes=1500000-")]);
     let body = corrupt.expect("an answer").body;
-    let wrong: Vec<usize> = (0..body.len()).filter(|at| body[*at] != bytes[at + 1_500_000]).collect();
+    let wrong: Vec<usize> = (0..body.len())
+        .filter(|at| body[*at] != bytes[at + 1_500_000])
+        .collect();
     assert_eq!(wrong, [500_000]);
     let (whole, bytes) = with(Fault::RangeIgnored, &[("Range", "bytes=100-")]);
     assert!(whole.is_ok_and(|whole| whole.status == 200 && whole.body == bytes));
@@ -208,10 +238,19 @@ fn faults_happen_at_their_place_and_as_often_as_they_should() {
         retry_after: None,
     };
     hub.fault_at(FaultTarget::Api, Some("o/n"), None, busy, Times::N(2));
-    let statuses: Vec<u16> = (0..3).filter_map(|_| get(&api, &[]).ok()).map(|answer| answer.status).collect();
+    let statuses: Vec<u16> = (0..3)
+        .filter_map(|_| get(&api, &[]).ok())
+        .map(|answer| answer.status)
+        .collect();
     assert_eq!(statuses, [503, 503, 200]);
     hub.fault_at(FaultTarget::Api, Some("o/other"), None, Fault::Portal, Times::Always);
-    hub.fault_at(FaultTarget::Resolve, None, Some("w.safetensors"), Fault::WrongEtag, Times::Always);
+    hub.fault_at(
+        FaultTarget::Resolve,
+        None,
+        Some("w.safetensors"),
+        Fault::WrongEtag,
+        Times::Always,
+    );
     assert!(get(&api, &[]).is_ok_and(|answer| answer.body.starts_with(b"{")));
     let resolve = format!("{}/o/n/resolve/main/w.safetensors", hub.endpoint());
     let first = get(&resolve, &[]).expect("an answer").headers["x-linked-etag"].clone();
@@ -224,7 +263,11 @@ fn faults_happen_at_their_place_and_as_often_as_they_should() {
     ));
     assert!(get(&api, &[]).is_ok());
     hub.reappear(Origin::Cdn);
-    let again = (0..200).find_map(|_| get(&place, &[]).map_err(|_| std::thread::sleep(Duration::from_millis(10))).ok());
+    let again = (0..200).find_map(|_| {
+        get(&place, &[])
+            .map_err(|_| std::thread::sleep(Duration::from_millis(10)))
+            .ok()
+    });
     assert!(again.is_some_and(|again| again.body == bytes));
     hub.fault_at(FaultTarget::Resolve, None, None, Fault::Cut { after: 0 }, Times::Once);
     assert!(get(&resolve, &[]).is_err());

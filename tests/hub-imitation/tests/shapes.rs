@@ -34,7 +34,9 @@ fn huggingface_hub_sees_what_is_there() {
     let pebble = hub.repository("ponder/pebble").pebble().field("downloads", json!(42));
     for (name, downloads) in [("a", 1), ("b", 3), ("c", 2)] {
         let id = format!("many/many-{name}");
-        hub.repository(&id).file("config.json", "{}").field("downloads", json!(downloads));
+        hub.repository(&id)
+            .file("config.json", "{}")
+            .field("downloads", json!(downloads));
     }
     let long = (0..2_500).map(|number| (format!("folder/{number}.txt"), "text"));
     hub.repository("ponder/long").file("README.md", "# Long").files(long);
@@ -53,8 +55,13 @@ fn huggingface_hub_sees_what_is_there() {
         (&info["downloads"], &info["modified"]),
         (&json!(42), &json!("2026-11-01T12:00:00+00:00"))
     );
-    assert!(info["parameters"].as_u64().is_some_and(|parameters| parameters > 1_000_000));
-    assert_eq!(info["large"]["model.safetensors"], json!(pebble.etag("model.safetensors")));
+    assert!(info["parameters"]
+        .as_u64()
+        .is_some_and(|parameters| parameters > 1_000_000));
+    assert_eq!(
+        info["large"]["model.safetensors"],
+        json!(pebble.etag("model.safetensors"))
+    );
     let mut sizes = 0;
     for path in pebble.paths() {
         let bytes = pebble.bytes(&path).expect("a file has bytes").len() as u64;
@@ -64,8 +71,14 @@ fn huggingface_hub_sees_what_is_there() {
         assert_eq!(seen["blobs"][&path], json!(pebble.etag(&path)), "{path}");
     }
     assert_eq!(info["stored"], json!(sizes));
-    assert_eq!(seen["files"]["model.safetensors"], json!(pebble.etag("model.safetensors")));
-    assert_eq!(seen["tree"]["model.safetensors"][2], json!(pebble.etag("model.safetensors")));
+    assert_eq!(
+        seen["files"]["model.safetensors"],
+        json!(pebble.etag("model.safetensors"))
+    );
+    assert_eq!(
+        seen["tree"]["model.safetensors"][2],
+        json!(pebble.etag("model.safetensors"))
+    );
     assert_eq!(seen["search"], json!(["many/many-b", "many/many-c", "many/many-a"]));
     assert_eq!(seen["search_two"], json!(["many/many-b", "many/many-c"]));
     assert_eq!(seen["mlx"], json!(["ponder/pebble"]));

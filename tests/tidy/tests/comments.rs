@@ -1,0 +1,59 @@
+//! The openings of comments: the noun or the verb, then why.
+
+use tidy::{read, sources};
+
+const BANNED: [&str; 6] = ["What ", "Who ", "Whether ", "Where ", "So many ", "So long "];
+const MARKS: [&str; 9] = ["///", "//!", "//", "/**", "/*", "*", "<!--", "--", "#"];
+
+/// Places that are still to be edited. This list may only shrink.
+const LATER: [&str; 11] = [
+    "icons/",
+    "src-tauri/bundle.py",
+    "src-tauri/crates/api/",
+    "src-tauri/crates/cli/",
+    "src-tauri/crates/hub/",
+    "src-tauri/crates/protocol/",
+    "src-tauri/dependencies.py",
+    "src-tauri/macos/",
+    "src-tauri/src/commands/",
+    "tests/",
+    "ui/src/",
+];
+
+/// The text of a line that is a comment and nothing else.
+fn comment<'a>(path: &str, line: &'a str) -> Option<&'a str> {
+    let line = line.trim_start();
+    let mark = MARKS.iter().find(|mark| line.starts_with(**mark))?;
+    let fits = match *mark {
+        "#" => path.ends_with(".py") || path.ends_with(".sh"),
+        "--" => path.ends_with(".sql"),
+        "<!--" => path.ends_with(".svelte"),
+        _ => !path.ends_with(".py") && !path.ends_with(".sh") && !path.ends_with(".sql"),
+    };
+    fits.then(|| line[mark.len()..].trim())
+}
+
+#[test]
+fn comments_begin_with_the_noun_or_the_verb() {
+    let mut wrong = Vec::new();
+    for path in sources() {
+        // A migration that was released never changes.
+        if LATER.iter().any(|place| path.starts_with(place)) || path.contains("/migrations/") {
+            continue;
+        }
+        let text = read(&path);
+        let mut begins = true;
+        for (number, line) in text.lines().enumerate() {
+            let Some(said) = comment(&path, line) else {
+                begins = true;
+                continue;
+            };
+            if begins && BANNED.iter().any(|opening| said.starts_with(opening)) {
+                wrong.push(format!("{path}:{}: {said}", number + 1));
+            }
+            // A blank line of a comment begins a paragraph.
+            begins = said.is_empty();
+        }
+    }
+    assert!(wrong.is_empty(), "{} comments:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -1,0 +1,183 @@
+//! The arrows between rooms, and what only one room may do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+use tidy::{output, read, sources};
+
+#[test]
+fn arrows_between_rooms_point_one_way() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("protocol", &[] as &[&str]),
+        ("api", &["protocol"]),
+        ("openai-wire", &["protocol"]),
+        ("documents", &["protocol"]),
+        ("files", &[]),
+        ("prompt", &["checkpoint", "protocol"]),
+        ("checkpoint", &["protocol"]),
+        ("constraint", &["protocol"]),
+        ("engine", &["checkpoint", "constraint", "media", "prompt", "protocol"]),
+        ("engine-socket", &["protocol"]),
+        ("history", &["api", "files", "protocol"]),
+        ("chat", &["api", "documents", "history", "media", "protocol"]),
+        ("hub", &["api", "checkpoint", "files", "net", "prompt", "protocol"]),
+        ("hub-imitation", &[]),
+        ("one-build", &[]),
+        ("tidy", &[]),
+        ("image-io", &[]),
+        ("media", &["checkpoint", "image-io", "protocol"]),
+        ("net", &["api", "files", "protocol"]),
+        ("power", &["api"]),
+        ("remote", &["api", "media", "net", "prompt", "protocol"]),
+        ("random-models", &["protocol"]),
+        ("server", &["api", "constraint", "media", "openai-wire", "protocol"]),
+        (
+            "cli",
+            &[
+                "api",
+                "chat",
+                "checkpoint",
+                "documents",
+                "engine",
+                "engine-socket",
+                "hub",
+                "media",
+                "net",
+                "openai-wire",
+                "prompt",
+                "protocol",
+                "random-models",
+                "remote",
+                "server",
+            ],
+        ),
+        (
+            "ponder-app",
+            &[
+                "api",
+                "chat",
+                "engine",
+                "engine-socket",
+                "files",
+                "hub",
+                "net",
+                "power",
+                "protocol",
+                "remote",
+                "server",
+            ],
+        ),
+    ]);
+    let only_room: BTreeMap<&str, &str> = BTreeMap::from([
+        ("mlx-rs", "engine"),
+        ("mlx-sys", "engine"),
+        ("reqwest", "net"),
+        ("keyring", "net"),
+        ("sqlx", "history"),
+        ("tauri", "ponder-app"),
+        ("tokenizers", "prompt"),
+        ("image", "media"),
+        ("hyper", "server"),
+    ]);
+
+    let metadata: Value = serde_json::from_str(&output(Command::new("cargo").args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+    ])))
+    .expect("cargo metadata prints JSON");
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let rooms: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    assert_eq!(
+        rooms,
+        allowed.keys().copied().collect(),
+        "a room came or went: say in ARCHITECTURE.md which arrows it has"
+    );
+
+    for package in packages {
+        let room = package["name"].as_str().expect("a package has a name");
+        for dependency in package["dependencies"].as_array().expect("a list") {
+            // What only tests use draws no arrow.
+            if dependency["kind"] == "dev" {
+                continue;
+            }
+            let name = dependency["name"].as_str().expect("a dependency has a name");
+            if rooms.contains(name) {
+                assert!(allowed[room].contains(&name), "{room} must not lean on {name}");
+            }
+            if let Some(only) = only_room.get(name) {
+                assert_eq!(&room, only, "only {only} knows {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_file_of_the_window_knows_tauri() {
+    let knowing: Vec<String> = sources()
+        .into_iter()
+        .filter(|path| path.starts_with("ui/src/") && read(path).contains("@tauri-apps/"))
+        .collect();
+    assert_eq!(knowing, ["ui/src/host/tauri.ts"]);
+}
+
+#[test]
+fn unsafe_code_lives_in_the_engine_and_where_macos_is_called() {
+    let may = [
+        "src-tauri/crates/engine/",
+        "src-tauri/crates/image-io/",
+        "src-tauri/crates/power/",
+    ];
+    for path in sources()
+        .into_iter()
+        .filter(|path| path.ends_with(".rs") && !path.starts_with("tests/tidy/"))
+    {
+        if !may.iter().any(|room| path.starts_with(room)) {
+            let text = read(&path);
+            assert!(
+                !text.contains("unsafe {") && !text.contains("unsafe fn"),
+                "{path} has unsafe code"
+            );
+        }
+    }
+}
+
+/// Features of third-party crates, by cargo's own account, if some rooms are left out.
+fn features(left_out: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["tree", "--workspace", "--offline", "--edges", "normal,build,dev"]);
+    cargo.args(["--prefix", "none", "--format", "{p}|{f}"]);
+    for room in left_out {
+        cargo.args(["--exclude", room]);
+    }
+    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+    for line in output(&mut cargo).lines() {
+        let Some((package, features)) = line.split_once('|') else {
+            continue;
+        };
+        if !package.contains('/') {
+            found
+                .entry(package.to_owned())
+                .or_default()
+                .insert(features.replace(" (*)", ""));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_fast_tests_share_what_is_built_for_all() {
+    let all = features(&[]);
+    let twice: Vec<String> = features(&["engine", "cli", "ponder-app", "bench"])
+        .iter()
+        .filter(|(package, chosen)| !chosen.is_subset(&all[*package]))
+        .map(|(package, chosen)| format!("{package}: {chosen:?} here, {:?} there", all[package]))
+        .collect();
+    assert!(
+        twice.is_empty(),
+        "the crate one-build is to give these their features:\n{}",
+        twice.join("\n")
+    );
+}
