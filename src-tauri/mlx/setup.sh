@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Makes MLX linkable on Linux with the stock crates: the library from its PyPI wheel, mlx-c from the source inside the
-# mlx-sys crate, the bindings by bindgen; then writes .cargo/local.toml, which tells cargo to use them instead of mlx-sys'
-# build script (Cargo's documented build script override). On macOS mlx-sys builds MLX with Metal and nothing is needed.
+# mlx-sys crate, the bindings from bindings.rs; then writes .cargo/local.toml, which tells cargo to use them instead of
+# mlx-sys' build script (Cargo's documented build script override). On macOS mlx-sys builds MLX with Metal and nothing is
+# needed.
 #
-# usage: setup.sh CACHE_DIR       does nothing where CACHE_DIR already holds this version
+# usage: setup.sh CACHE_DIR              does nothing if CACHE_DIR already holds this version
+#        setup.sh CACHE_DIR --bindings   writes bindings.rs anew, after an update of mlx-sys; needs Debian's libclang-dev
 set -euo pipefail
 
 version=0.32.2
@@ -45,29 +47,50 @@ packages = json.load(sys.stdin)["packages"]
 print(os.path.join(os.path.dirname(next(p["manifest_path"] for p in packages if p["name"] == "mlx-sys")), "src", "mlx-c"))'
 }
 
+# Identifies the headers of mlx-c that bindings describe.
+hash_of_headers() { (cd "$1" && cat mlx/c/*.h "$here/shim.h") | sha256sum | cut -c1-16; }
+
+# bindgen is a compiler's work of its own and a package of 200 MB, so its output is part of the repository, as libsqlite3-sys
+# does it for SQLite.
+write_bindings() {
+  local mlx_c header headers
+  mlx_c=$(source_of_mlx_c)
+  # The version whose bindings were checked against mlx-rs.
+  [ -x "$tools/bin/bindgen" ] || cargo install --quiet --locked --root "$tools" bindgen-cli --version 0.72.1
+  headers=$(mktemp --suffix=.h)
+  for header in "$mlx_c"/mlx/c/*.h; do echo "#include \"$header\""; done >"$headers"
+  "$tools/bin/bindgen" "$headers" --rust-target 1.73 --no-layout-tests --allowlist-item '_?mlx_.*|MLX_.*' --blocklist-type float16_t \
+    --raw-line "// The headers are $(hash_of_headers "$mlx_c")." \
+    --raw-line '#[repr(transparent)] #[derive(Debug, Default, Copy, Clone, PartialEq)] pub struct float16_t(pub u16);' \
+    -o "$here/bindings.rs" -- -I "$mlx_c" -include "$here/shim.h"
+  rm "$headers"
+}
+
 build_mlx_c() {
   rm -rf "$out"
   mkdir -p "$out"
-  # The version whose bindings were checked against mlx-rs.
-  [ -x "$tools/bin/bindgen" ] || cargo install --quiet --locked --root "$tools" bindgen-cli --version 0.72.1
-  local mlx_c header
+  local mlx_c
   mlx_c=$(source_of_mlx_c)
+  grep -q "^// The headers are $(hash_of_headers "$mlx_c")\.$" "$here/bindings.rs" ||
+    { echo "setup: bindings.rs is of another mlx-sys; write it anew: src-tauri/mlx/setup.sh $cache --bindings" >&2; exit 1; }
+  # In two units, one a core: nearly all of the time is MLX's headers, which every source includes.
   PATH="$tools/bin:$PATH" cmake -S "$mlx_c" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMLX_C_USE_SYSTEM_MLX=ON \
-    -DMLX_C_BUILD_EXAMPLES=OFF -DCMAKE_PREFIX_PATH="$mlx/mlx" -DCMAKE_CXX_FLAGS="-include $here/shim.h -ffile-prefix-map=$mlx_c=mlx-c" >"$out/cmake.log" 2>&1 ||
+    -DMLX_C_BUILD_EXAMPLES=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=13 -DCMAKE_PREFIX_PATH="$mlx/mlx" -DCMAKE_CXX_FLAGS="-include $here/shim.h -ffile-prefix-map=$mlx_c=mlx-c" >"$out/cmake.log" 2>&1 ||
     { tail -30 "$out/cmake.log" >&2; exit 1; }
   PATH="$tools/bin:$PATH" cmake --build "$out/build" >>"$out/cmake.log" 2>&1 || { tail -30 "$out/cmake.log" >&2; exit 1; }
   cp "$out/build/libmlxc.a" "$out/"
-  for header in "$mlx_c"/mlx/c/*.h; do echo "#include \"$header\""; done >"$out/all.h"
-  "$tools/bin/bindgen" "$out/all.h" --rust-target 1.73 --blocklist-function malloc --blocklist-function realloc \
-    --blocklist-type float16_t \
-    --raw-line '#[repr(transparent)] #[derive(Debug, Default, Copy, Clone, PartialEq)] pub struct float16_t(pub u16);' \
-    -o "$out/bindings.rs" -- -I "$mlx_c" -include "$here/shim.h"
+  cp "$here/bindings.rs" "$out/"
 }
 
+if [ "${2:-}" = --bindings ]; then
+  write_bindings
+  exit
+fi
+
 # Everything that links it is built anew after it, so only what it is made of counts.
-stamp=$({ cat "$here/shim.h"; declare -f build_mlx_c; } | sha256sum | cut -c1-16)
+stamp=$({ cat "$here/shim.h" "$here/bindings.rs"; declare -f build_mlx_c; } | sha256sum | cut -c1-16)
 if [ "$(cat "$out/.complete" 2>/dev/null || true)" != "$stamp" ]; then
-  echo "setup: building mlx-c and its bindings"
+  echo "setup: building mlx-c"
   build_mlx_c
   echo "$stamp" >"$out/.complete"
 fi
