@@ -5,6 +5,7 @@
 mod common;
 
 mod estimate;
+mod packed_weights;
 mod several_models;
 
 /// Held by the test that has a model.
