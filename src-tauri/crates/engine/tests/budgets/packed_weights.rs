@@ -1,7 +1,7 @@
 //! The memory of weights that stay quantized.
 
 use engine::MlxEngine;
-use protocol::{Engine, Thinking};
+use protocol::{Engine, LocalEngine, Thinking};
 
 use crate::common::{hear, question};
 

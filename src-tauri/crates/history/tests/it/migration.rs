@@ -4,6 +4,10 @@
 //! `protocol::fake`: branches, an edited question, thoughts, a tool call, notices, drafts, every setting, a stopped, a
 //! failed, an interrupted and a killed answer, a pinned chat and one in the trash. `fixtures/version_2.json` is what
 //! the same commit's `History::export_json` said of each chat, with its tokens, and the order of the list.
+//!
+//! `fixtures/version_10.sqlite` and `fixtures/version_10.json` are the same of version 10, through [`History`] itself:
+//! branches, a fork, an edited answer, compacted places, drafts with an image, a project with a file, one in the trash,
+//! an archived chat, one in the trash, a stopped and a running answer, every setting.
 
 use api::{AnswerState, StoredMessage};
 use history::ExportedPictures;
@@ -14,6 +18,8 @@ use crate::OWNER;
 
 const VERSION_2: &[u8] = include_bytes!("../fixtures/version_2.sqlite");
 const EXPECTED: &str = include_str!("../fixtures/version_2.json");
+const VERSION_10: &[u8] = include_bytes!("../fixtures/version_10.sqlite");
+const EXPECTED_10: &str = include_str!("../fixtures/version_10.json");
 
 async fn open(bytes: &[u8]) -> (tempfile::TempDir, History) {
     let folder = tempfile::tempdir().unwrap();
@@ -145,4 +151,33 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
         (answer.state, answer.text().as_str()),
         (AnswerState::Streaming, "One, two")
     );
+}
+
+#[tokio::test]
+async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() {
+    let (_folder, history) = open(VERSION_10).await;
+    let expected: Value = serde_json::from_str(EXPECTED_10).unwrap();
+    let summaries = history.chats().await.unwrap();
+    let chats = expected["chats"].as_array().unwrap();
+    assert_eq!(summaries.len(), chats.len());
+    for (summary, old) in summaries.iter().zip(chats) {
+        let id = &summary.id;
+        let now = history.export_json(id, &ExportedPictures::new()).await.unwrap();
+        assert_eq!(now, old["export"], "{}", summary.title);
+        assert_eq!(json!(history.chat(id).await.unwrap()), old["view"], "{}", summary.title);
+        for (message, tokens) in old["tokens"].as_object().unwrap() {
+            assert_eq!(json!(history.tokens(message).await.unwrap()), *tokens);
+        }
+        let attachments = history.attachments_of(id).await.unwrap();
+        let attachments: Vec<_> = attachments.into_iter().map(|kept| kept.sha256).collect();
+        assert_eq!(json!(attachments), old["attachments"]);
+    }
+    assert_eq!(json!(history.projects().await.unwrap()), expected["projects"]);
+    assert_eq!(json!(history.settings().await.unwrap()), expected["settings"]);
+    assert_eq!(json!(history.chat_window().await.unwrap()), expected["window"]);
+    let trash = history.trashed_chats().await.unwrap();
+    let trash: Vec<_> = trash.into_iter().map(|(chat, _)| chat).collect();
+    assert_eq!(json!(trash), expected["trash"]);
+    let query = serde_json::from_value(json!({"text": "framework"})).unwrap();
+    assert_eq!(json!(history.search(&query).await.unwrap().hits.len()), expected["hits"]);
 }
