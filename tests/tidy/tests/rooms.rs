@@ -17,7 +17,20 @@ fn arrows_between_rooms_point_one_way() {
         ("prompt", &["checkpoint", "protocol"]),
         ("checkpoint", &["protocol"]),
         ("constraint", &["protocol"]),
-        ("engine", &["checkpoint", "constraint", "media", "prompt", "protocol"]),
+        ("mlx", &[]),
+        ("mlx-kernels", &["mlx"]),
+        (
+            "engine",
+            &[
+                "checkpoint",
+                "constraint",
+                "media",
+                "mlx",
+                "mlx-kernels",
+                "prompt",
+                "protocol",
+            ],
+        ),
         ("engine-socket", &["protocol"]),
         ("history", &["api", "files", "protocol"]),
         ("chat", &["api", "documents", "history", "media", "protocol"]),
@@ -70,8 +83,9 @@ fn arrows_between_rooms_point_one_way() {
         ),
     ]);
     let only_room: BTreeMap<&str, &str> = BTreeMap::from([
-        ("mlx-rs", "engine"),
-        ("mlx-sys", "engine"),
+        ("mlx-rs", "mlx"),
+        ("mlx-sys", "mlx"),
+        ("libloading", "mlx-kernels"),
         ("reqwest", "net"),
         ("keyring", "net"),
         ("sqlx", "history"),
@@ -124,10 +138,11 @@ fn one_file_of_the_window_knows_tauri() {
 }
 
 #[test]
-fn unsafe_code_lives_in_the_engine_and_where_macos_is_called() {
+fn unsafe_code_lives_where_mlx_and_macos_are_called() {
     let may = [
-        "src-tauri/crates/engine/",
         "src-tauri/crates/image-io/",
+        "src-tauri/crates/mlx/",
+        "src-tauri/crates/mlx-kernels/",
         "src-tauri/crates/power/",
     ];
     for path in sources()
@@ -170,7 +185,7 @@ fn features(left_out: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn the_fast_tests_share_what_is_built_for_all() {
     let all = features(&[]);
-    let twice: Vec<String> = features(&["engine", "cli", "ponder-app", "bench"])
+    let twice: Vec<String> = features(&["engine", "mlx", "mlx-kernels", "cli", "ponder-app", "bench"])
         .iter()
         .filter(|(package, chosen)| !chosen.is_subset(&all[*package]))
         .map(|(package, chosen)| format!("{package}: {chosen:?} here, {:?} there", all[package]))

@@ -241,8 +241,11 @@ impl From<Error> for protocol::Error {
     }
 }
 
-impl From<mlx_rs::error::Exception> for Error {
-    fn from(error: mlx_rs::error::Exception) -> Self {
-        Self::Mlx(error.what().to_owned())
+impl From<mlx::Error> for Error {
+    fn from(error: mlx::Error) -> Self {
+        match error {
+            mlx::Error::Failed(reason) => Self::Mlx(reason),
+            mlx::Error::Unsupported(feature) => Self::Unsupported(feature),
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use mlx::compiled_kernels;
 use protocol::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineActivity,
     EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, Message, ModelInfo, ModelSource,
@@ -19,7 +20,6 @@ use crate::answer::images::{self, RequestImages};
 use crate::answer::job::JobContext;
 use crate::error::{catch_panic, Error, Result};
 use crate::loaded::vision_support;
-use crate::mlx::kernels;
 use crate::options::EngineOptions;
 use crate::schedule::command::Command;
 use crate::schedule::embeddings::{EmbeddingJob, InputReader};
@@ -50,9 +50,9 @@ impl MlxEngine {
     /// memory that was freed.
     pub fn set_environment(cache_dir: Option<&Path>) {
         if let Some(cache) = cache_dir {
-            kernels::keep_compiled(cache);
+            compiled_kernels::keep(cache);
         }
-        kernels::disable_cache_thrashing_check();
+        compiled_kernels::disable_cache_thrashing_check();
     }
 
     /// Starts the worker.

@@ -1,20 +1,21 @@
-//! Answers conversations with models on MLX. The only room that knows MLX: worker, loader, layers, models, caches,
-//! sampling.
+//! Answers conversations with models on MLX: worker, loader, layers, models, caches, sampling.
 //!
 //! One thread owns everything MLX, from load to drop; [`MlxEngine`] is the handle that any thread may hold. Messages to
 //! and from that thread carry text, numbers and events, never an array: [`mlx::tensor::Tensor`] cannot be sent.
 
 mod answer;
+mod backend;
 #[cfg(feature = "bench")]
 mod bench;
 mod cache;
 mod error;
 mod handle;
+mod kernels;
 mod layers;
 mod loaded;
-mod mlx;
 mod models;
 mod options;
+mod products;
 mod schedule;
 mod sequence;
 mod state;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use mlx::memory;
 use protocol::{EngineActivity, MemoryFigures, MemoryGuard, ModelInfo};
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Result};
-use crate::mlx::memory;
 use crate::options::{EngineOptions, PromptLookup};
 
 /// The state of the worker that other threads see.
@@ -74,7 +74,7 @@ impl EngineState {
             .options
             .metal_library
             .as_deref()
-            .map(crate::mlx::device::use_metal_library)
+            .map(mlx::device::use_metal_library)
         {
             tracing::error!(%error, "the app's Metal kernels cannot be used");
         }
@@ -176,7 +176,7 @@ impl EngineState {
         for query in queries.iter().filter_map(Weak::upgrade) {
             if let Some(sender) = query.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 // The receiver may be gone.
-                let _ = sender.send(catch_panic(memory::figures));
+                let _ = sender.send(catch_panic(memory_figures));
             }
         }
     }
@@ -185,6 +185,11 @@ impl EngineState {
         // Nothing that can panic runs under this lock, so a poisoned value is still consistent.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn memory_figures() -> Result<MemoryFigures> {
+    let memory::Figures { active, peak, cache } = memory::figures()?;
+    Ok(MemoryFigures { active, peak, cache })
 }
 
 /// Counts as one prefetch as long as it lives.

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::channel;
 
+use mlx::{blas, device, memory};
 use prompt::ChatProcessor;
 use protocol::{FolderSource, KvBits, Request};
 
@@ -11,7 +12,6 @@ use crate::bench::logits::logits;
 use crate::bench::speed::{self, BatchFigures, BenchFigures, LookupFigures};
 use crate::error::{catch_panic, Error, Result};
 use crate::handle::MlxEngine;
-use crate::mlx::{blas, device, memory};
 use crate::schedule::command::{Command, ModelAccess};
 use crate::sequence::PromptImage;
 
@@ -112,7 +112,7 @@ impl MlxEngine {
 
     /// The version of MLX. Blocks; not for async code.
     pub fn mlx_version(&self) -> protocol::Result<String> {
-        self.call(|_| device::version())
+        self.call(|_| Ok(device::version()?))
     }
 
     /// The library that multiplies matrices on a CPU, its version and its number of threads. Blocks; not for async

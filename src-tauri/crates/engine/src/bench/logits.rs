@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use mlx::ops::ids_tensor;
 use protocol::{FolderSource, KvBits};
 
 use crate::error::{Error, Result};
-use crate::mlx::ops::ids_tensor;
 use crate::schedule::command::ModelAccess;
 use crate::sequence::{PromptImage, SequenceState};
 

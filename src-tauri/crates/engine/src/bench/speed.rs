@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use checkpoint::check_folder;
+use mlx::memory;
+use mlx::memory::clear_after_chunk;
+use mlx::ops::ids_tensor;
+use mlx::tensor::{async_eval, Tensor};
 use protocol::FolderSource;
 
+use crate::backend::prefill_chunk;
 use crate::error::{Error, Result};
-use crate::mlx::device::prefill_chunk;
-use crate::mlx::memory;
-use crate::mlx::memory::clear_after_chunk;
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::tensor::{async_eval, Tensor};
 use crate::models::Model;
 use crate::schedule::command::ModelAccess;
 use crate::sequence::prompt_lookup::LENGTHS;

@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
+use mlx::ops::ids_tensor;
+use mlx::parameters::Parameters;
+use mlx::{device, quantized, tensor};
 use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 
 use crate::error;
 use crate::handle::MlxEngine;
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::{device, quantized, tensor};
 use crate::sequence::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{decode_step, next_logits, verify, PromptImage, Sequence, SequenceState};
 
@@ -77,7 +77,7 @@ impl MlxEngine {
             let available = tensors
                 .iter()
                 .map(|tensor| tensor.is_available())
-                .collect::<error::Result<Vec<_>>>()?;
+                .collect::<mlx::Result<Vec<_>>>()?;
             Ok(Inspection {
                 tensors: tensors.len(),
                 unevaluated: available.iter().filter(|available| !**available).count(),

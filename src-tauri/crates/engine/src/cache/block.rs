@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use mlx::tensor::{eval, Tensor};
+
 use crate::error::Result;
-use crate::mlx::tensor::{eval, Tensor};
 
 /// Counts the bytes of all living blocks that were created with it, each once, however many copies share it. Clones
 /// count together.

@@ -3,11 +3,12 @@
 
 use std::rc::Rc;
 
+use mlx::ops::concatenate;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::cache::{Block, ByteCounter};
-use crate::error::Result;
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 
 /// An image whose keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,8 +184,9 @@ impl Parameters for CrossCache {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::connect;
+
     use super::*;
-    use crate::mlx::device::connect;
 
     fn read(cache: &mut CrossCache, pictures: &[usize], positions: usize) {
         for at in pictures {

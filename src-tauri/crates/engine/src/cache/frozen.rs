@@ -1,5 +1,6 @@
 //! Frozen copies of caches, from which a sequence can continue.
 
+use mlx::Result;
 use std::rc::Rc;
 
 use protocol::KvBits;
@@ -7,7 +8,6 @@ use protocol::KvBits;
 use crate::cache::cross::FrozenCross;
 use crate::cache::kv_buffer::KvBlocks;
 use crate::cache::{Block, ByteCounter, Cache, PlainCache, QuantizedCache, RecurrentCache, RotatingCache};
-use crate::error::Result;
 
 /// A copy of one layer's cache that does not change.
 pub enum FrozenCache {

@@ -7,11 +7,12 @@
 
 use std::rc::Rc;
 
+use mlx::ops::concatenate;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::cache::{Block, ByteCounter};
-use crate::error::Result;
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 
 /// Positions that are added at once when the space is used up.
 const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;

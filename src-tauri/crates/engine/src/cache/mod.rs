@@ -20,12 +20,12 @@ pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
 
-use crate::error::Result;
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::Mask;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::Tensor;
+use mlx::device::{device, Device};
+use mlx::ops::Mask;
+use mlx::parameters::Parameters;
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 /// The keys and values that a query may attend to, as their cache stores them.
 #[derive(Clone)]

@@ -1,10 +1,11 @@
 //! The cache of full attention.
 
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
-use crate::error::Result;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 
 /// Keeps every position, as it was computed.
 #[derive(Default)]

@@ -4,13 +4,13 @@
 use protocol::KvBits;
 
 use checkpoint::memory::KV_GROUP_SIZES;
+use mlx::parameters::parameters;
+use mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
-use crate::error::Result;
-use crate::mlx::parameters::parameters;
-use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
-use crate::mlx::tensor::Tensor;
 
 /// The size of the groups that heads of this width are quantized in; `None` if none of MLX's divides it.
 fn group_size(width: i32) -> Option<i32> {

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::cache::{Block, ByteCounter};
-use crate::error::Result;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 
 /// The state that one recurrent layer carries from token to token.
 #[derive(Default, Clone)]

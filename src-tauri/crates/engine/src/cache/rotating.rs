@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use mlx::ops::{concatenate, Mask};
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::cache::{composes, Block, ByteCounter};
-use crate::error::Result;
-use crate::mlx::ops::{concatenate, Mask};
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 
 /// Places that are added to a ring at once.
 const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
@@ -232,8 +233,9 @@ impl Parameters for RotatingCache {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::connect;
+
     use super::*;
-    use crate::mlx::device::connect;
 
     /// Which positions are seen when these come next, each position being its own key.
     fn seen(cache: &mut RotatingCache, length: i32) -> Vec<i32> {

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use mlx::device::connect;
 use protocol::KvBits;
 
 use super::*;
-use crate::mlx::device::connect;
 
 const HEADS: i32 = 2;
 const WINDOW: u32 = 20;

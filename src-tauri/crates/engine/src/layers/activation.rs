@@ -2,12 +2,12 @@
 //! a 16 bit model.
 
 use checkpoint::config::decoder::Activation as Kind;
-use mlx_rs::Dtype;
+use mlx::fused::GateActivation;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
-use crate::mlx::kernels::{self, GateKernel};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
+use crate::kernels::kernels;
 
 /// The bound at which gpt-oss clips (`swiglu_limit`).
 const LIMIT: f32 = 7.0;
@@ -41,7 +41,7 @@ impl Gelu {
 
     /// GELU of every element times `other`, both `[length, width]`.
     pub fn times(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        match kernels::gate(GateKernel::Gelu, x, Some(other))? {
+        match kernels().gate(GateActivation::Gelu, x, Some(other))? {
             Some(product) => Ok(product),
             None => self.forward(x)?.mul(other),
         }
@@ -97,10 +97,10 @@ impl Activation {
     }
 
     /// Its name in the kernels, if they know it.
-    pub fn kernel(&self) -> Option<GateKernel> {
+    pub fn kernel(&self) -> Option<GateActivation> {
         match self {
-            Self::Silu => Some(GateKernel::Silu),
-            Self::Gelu(_) => Some(GateKernel::Gelu),
+            Self::Silu => Some(GateActivation::Silu),
+            Self::Gelu(_) => Some(GateActivation::Gelu),
             Self::SquaredRelu { .. } | Self::ClippedSilu { .. } => None,
         }
     }
@@ -108,7 +108,7 @@ impl Activation {
     /// `activation(gate) · up`, with both side by side in the last axis of `x` `[…, 2 · width]`.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
         if let Some(curve) = self.kernel() {
-            if let Some(gated) = kernels::gate(curve, x, None)? {
+            if let Some(gated) = kernels().gate(curve, x, None)? {
                 return Ok(gated);
             }
         }

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use mlx_rs::Dtype;
+use mlx::device::{device, Device};
+use mlx::ops::{concatenate, Mask};
+use mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use crate::cache::{composes, KvView};
-use crate::error::Result;
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::{concatenate, Mask};
-use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
-use crate::mlx::tensor::Tensor;
-use crate::mlx::{kernels, product_check};
+use crate::kernels::kernels;
+use crate::products::product_check;
 
 /// Queries `[1, heads, length, width]` against what they may see; the result is `[length, heads · value width]`.
 /// `sinks` `[heads]` are logits that take a share of the attention and give nothing (gpt-oss).
@@ -53,7 +53,7 @@ pub fn scaled_dot_product_attention(
         return shares.matmul(values)?.reshape(&[1, heads * value_width]);
     }
     if length == 1 && sinks.is_none() && matches!(mask, Mask::None) {
-        if let Some(attended) = kernels::attend(queries, keys, values, scale)? {
+        if let Some(attended) = kernels().attend(queries, keys, values, scale)? {
             return Ok(attended);
         }
     }
@@ -202,14 +202,14 @@ fn attend_packed(
 
 #[cfg(test)]
 mod tests {
-    use mlx_rs::Dtype;
+    use mlx::device::{connect, pretend_gpu};
+    use mlx::ops::Mask;
+    use mlx::quantized::{inject_fault, QuantizationFormat, QuantizedTensor};
+    use mlx::Dtype;
 
     use super::scaled_dot_product_attention;
     use crate::cache::KvView;
-    use crate::mlx::device::{connect, pretend_gpu};
-    use crate::mlx::ops::Mask;
-    use crate::mlx::product_check::{activations, relative};
-    use crate::mlx::quantized::{inject_fault, QuantizationFormat, QuantizedTensor};
+    use crate::products::product_check::{activations, relative};
 
     #[test]
     fn wrong_products_with_packed_keys_are_made_of_numbers() {

@@ -1,12 +1,12 @@
 //! Layers over the caches that they keep.
 #![allow(clippy::unwrap_used)]
 
+use mlx::device::{connect, pretend_gpu};
+use mlx::tensor::Tensor;
 use protocol::KvBits;
 
 use crate::cache::{ByteCounter, Cache, KvView, PlainCache, RecurrentCache};
 use crate::layers::{scaled_dot_product_attention, ShortConv};
-use crate::mlx::device::{connect, pretend_gpu};
-use crate::mlx::tensor::Tensor;
 
 const HEADS: i32 = 2;
 

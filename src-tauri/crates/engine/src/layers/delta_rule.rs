@@ -9,12 +9,11 @@
 //! key[i]·key[j]`, and only the states between chunks depend on one another.
 
 use checkpoint::config::decoder::RULE_CHUNK;
-
-use crate::error::Result;
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
+use mlx::device::{device, Device};
+use mlx::ops::concatenate;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 /// Tokens of a chunk at most, a power of two.
 const CHUNK: i32 = RULE_CHUNK as i32;

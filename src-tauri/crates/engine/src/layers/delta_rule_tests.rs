@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+use mlx::device::{connect, pretend_gpu};
+
 use super::*;
-use crate::mlx::device::{connect, pretend_gpu};
 
 const KEY_HEADS: usize = 2;
 const SHARED: usize = 2;

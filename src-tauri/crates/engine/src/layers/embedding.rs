@@ -1,12 +1,13 @@
 //! Tables of token vectors.
 
 use checkpoint::memory::MAX_DEQUANTIZED_EMBEDDING;
+use mlx::parameters::Parameters;
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::Linear;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::Tensor;
 use crate::weights::{Matrix, Weights};
 
 /// A table with one row per token.
@@ -19,7 +20,7 @@ pub enum Embedding {
 
 impl Embedding {
     /// Loads `path.weight` `[tokens, width]`.
-    pub fn load(weights: &mut Weights<'_>, path: &str, tokens: i32, width: i32) -> Result<Self> {
+    pub fn load(weights: &mut Weights<'_>, path: &str, tokens: i32, width: i32) -> error::Result<Self> {
         let embedding = match weights.take_matrix(path, tokens, width, MAX_DEQUANTIZED_EMBEDDING)? {
             Matrix::Plain(rows) => Self::Plain(rows),
             Matrix::Quantized(rows) => Self::Quantized(rows),
@@ -51,9 +52,9 @@ impl Embedding {
     }
 
     /// The projection back to the vocabulary.
-    pub fn as_linear(&self, weights: &mut Weights<'_>) -> Result<Linear> {
+    pub fn as_linear(&self, weights: &mut Weights<'_>) -> error::Result<Linear> {
         match self {
-            Self::Plain(rows) => Linear::from_rows(rows),
+            Self::Plain(rows) => Ok(Linear::from_rows(rows)?),
             Self::Quantized(quantized) => Linear::from_quantized(quantized.clone(), weights),
         }
     }

@@ -2,16 +2,16 @@
 //! and how much each counts, is the router's matter.
 
 use checkpoint::memory::{dequantises_experts, MAX_DEQUANTIZED_EXPERTS};
-use mlx_rs::Dtype;
+use mlx::device::{device, on_cpu, Device};
+use mlx::ops::{concatenate, join};
+use mlx::parameters::{parameters, Parameters};
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::{eval, Tensor};
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::Activation;
-use crate::mlx::device::{device, on_cpu, Device};
-use crate::mlx::ops::{concatenate, join};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::product_check::Layout;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::{eval, Tensor};
+use crate::products::product_check::Layout;
 use crate::weights::{join_quantized, ExpertShape, Matrix, Storage, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of
@@ -58,7 +58,7 @@ impl Experts {
         shape: ExpertShape,
         chosen: i32,
         activation: Activation,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
         let gate_up_proj = SwitchLinear {
             product: ExpertsWeight::join(matrices.gate_up)?.checked(weights)?,
@@ -126,7 +126,7 @@ impl SwitchLinear {
 
 impl ExpertsWeight {
     /// The same weights, as numbers if this device multiplies them wrongly as they are.
-    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+    fn checked(self, weights: &mut Weights<'_>) -> error::Result<Self> {
         match self {
             Self::Plain(stack) => Ok(Self::Plain(stack)),
             Self::Quantized(stack) => match weights.replacement(&stack, Layout::Experts)? {
@@ -137,7 +137,7 @@ impl ExpertsWeight {
                 parts
                     .into_iter()
                     .map(|part| part.checked(weights))
-                    .collect::<Result<_>>()?,
+                    .collect::<error::Result<_>>()?,
             )),
         }
     }

@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
+use mlx::device::{connect, pretend_gpu};
+use mlx::ops::{random_key, random_uniform};
+
 use super::*;
 use crate::layers::Gelu;
-use crate::mlx::device::{connect, pretend_gpu};
-use crate::mlx::ops::{random_key, random_uniform};
 
 const EXPERTS: i32 = 5;
 const HIDDEN: i32 = 6;
@@ -99,7 +100,7 @@ fn projections_in_different_formats_stand_side_by_side() {
         weight: words,
         scales: Tensor::from_i32(&[127; 2], &[1, 2, 1]).astype(Dtype::Uint8).unwrap(),
         biases: None,
-        format: crate::mlx::quantized::QuantizationFormat {
+        format: mlx::quantized::QuantizationFormat {
             group_size: 32,
             bits: 4,
             mode: c"mxfp4",
@@ -118,7 +119,7 @@ fn many_sorted_rows_are_multiplied_with_dequantised_experts_on_cuda() {
     connect().unwrap();
     let stack = QuantizedTensor::quantize(
         &random(4, &[3, 32, 64]),
-        crate::mlx::quantized::QuantizationFormat {
+        mlx::quantized::QuantizationFormat {
             group_size: 64,
             bits: 8,
             mode: c"affine",

@@ -1,9 +1,11 @@
 //! From a joint projection to the heads of queries, keys and values, in one kernel if there is one.
 
-use crate::error::Result;
+use mlx::fused::{HeadShape, Split};
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::kernels::kernels;
 use crate::layers::{RmsNorm, Rope, Rotation};
-use crate::mlx::kernels::{self, HeadShape, Split};
-use crate::mlx::tensor::Tensor;
 
 /// How many heads there are.
 pub struct Heads {
@@ -40,5 +42,5 @@ pub fn split_heads(
         rotated,
         traditional,
     };
-    kernels::heads(shape, all, factors.map(|(factors, _)| factors), periods, place)
+    kernels().heads(shape, all, factors.map(|(factors, _)| factors), periods, place)
 }

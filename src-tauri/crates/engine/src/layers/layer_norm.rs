@@ -1,8 +1,10 @@
 //! Norms by mean and variance.
 
-use crate::error::Result;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::error;
 use crate::weights::Weights;
 
 /// `(x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
@@ -14,7 +16,7 @@ pub struct LayerNorm {
 
 impl LayerNorm {
     /// Loads `path.weight` and `path.bias` `[width]`.
-    pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> Result<Self> {
+    pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> error::Result<Self> {
         let norm = Self {
             weight: weights.take(&format!("{path}.weight"), &[width])?,
             bias: weights.take(&format!("{path}.bias"), &[width])?,

@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use mlx::device::{device, Device};
+use mlx::fused::{Epilogue, GateActivation};
+use mlx::ops::{concatenate, join};
+use mlx::parameters::{parameters, Parameters};
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::error;
+use crate::kernels::kernels;
 use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
-use crate::mlx::device::{device, Device};
-use crate::mlx::kernels::{self, Epilogue, GateKernel};
-use crate::mlx::ops::{concatenate, join};
-use crate::mlx::packed_product::packed_product;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::product_check::Layout;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::Tensor;
+use crate::products::packed_product::packed_product;
+use crate::products::product_check::Layout;
 use crate::weights::{join_quantized, Matrix, Storage, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
@@ -62,7 +65,7 @@ impl Projection {
         self
     }
 
-    fn matrix(&self, weights: &mut Weights<'_>, inputs: i32) -> Result<Matrix> {
+    fn matrix(&self, weights: &mut Weights<'_>, inputs: i32) -> error::Result<Matrix> {
         let matrix = weights.take_matrix(&self.path, self.outputs, inputs, u64::MAX)?;
         let Some(order) = self.order() else { return Ok(matrix) };
         Ok(match matrix {
@@ -76,12 +79,12 @@ impl Projection {
         })
     }
 
-    fn bias(&self, weights: &mut Weights<'_>) -> Result<Tensor> {
+    fn bias(&self, weights: &mut Weights<'_>) -> error::Result<Tensor> {
         let bias = weights.take(&self.bias_name(), &[self.outputs])?;
-        match self.order() {
-            Some(order) => bias.take(&order, 0),
-            None => Ok(bias),
-        }
+        Ok(match self.order() {
+            Some(order) => bias.take(&order, 0)?,
+            None => bias,
+        })
     }
 
     fn bias_name(&self) -> String {
@@ -105,12 +108,12 @@ enum LinearWeight {
 
 impl Linear {
     /// Loads `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` if there is one.
-    pub fn load(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> Result<Self> {
+    pub fn load(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> error::Result<Self> {
         Self::load_joined(weights, &[(path.to_owned(), outputs)], inputs)
     }
 
     /// Loads projections of one input and joins them, so that a step launches one product instead of several.
-    pub fn load_joined(weights: &mut Weights<'_>, parts: &[(String, i32)], inputs: i32) -> Result<Self> {
+    pub fn load_joined(weights: &mut Weights<'_>, parts: &[(String, i32)], inputs: i32) -> error::Result<Self> {
         let parts: Vec<Projection> = parts
             .iter()
             .map(|(path, outputs)| Projection::new(path, *outputs))
@@ -119,11 +122,11 @@ impl Linear {
     }
 
     /// The same for projections whose rows have to be put in order.
-    pub fn load_rows(weights: &mut Weights<'_>, parts: &[Projection], inputs: i32) -> Result<Self> {
+    pub fn load_rows(weights: &mut Weights<'_>, parts: &[Projection], inputs: i32) -> error::Result<Self> {
         let matrices = parts
             .iter()
             .map(|part| part.matrix(weights, inputs))
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<error::Result<Vec<_>>>()?;
         let linear = Self {
             bias: load_bias(weights, parts)?,
             weight: LinearWeight::join(matrices)?.checked(weights)?,
@@ -149,7 +152,7 @@ impl Linear {
     }
 
     /// The projection that is a tied quantized embedding read the other way round.
-    pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> Result<Self> {
+    pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> error::Result<Self> {
         let linear = Self {
             weight: LinearWeight::Quantized(rows).checked(weights)?,
             bias: None,
@@ -164,7 +167,7 @@ impl Linear {
         let LinearWeight::Plain(weight) = &self.weight else {
             return Ok(None);
         };
-        if weight.dtype() != mlx_rs::Dtype::Float32 {
+        if weight.dtype() != mlx::Dtype::Float32 {
             return Ok(None);
         }
         let factors = Tensor::from_f32(factors, &[1, factors.len() as i32]);
@@ -188,7 +191,7 @@ impl Linear {
     /// The projection of the normed stream.
     pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         if let (Some(quantized), None) = (self.weight.quantized(), &self.bias) {
-            if let Some(read) = stream.fuse(norm, |row| kernels::norm_linear(row, quantized, Epilogue::Plain))? {
+            if let Some(read) = stream.fuse(norm, |row| kernels().norm_linear(row, quantized, Epilogue::Plain))? {
                 return Ok(read);
             }
         }
@@ -203,7 +206,9 @@ impl Linear {
         activation: &Activation,
     ) -> Result<Tensor> {
         if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
-            if let Some(read) = stream.fuse(norm, |row| kernels::norm_linear(row, quantized, Epilogue::Gated(curve)))? {
+            if let Some(read) = stream.fuse(norm, |row| {
+                kernels().norm_linear(row, quantized, Epilogue::Gated(curve))
+            })? {
                 return Ok(read);
             }
         }
@@ -214,7 +219,7 @@ impl Linear {
     pub fn gelu_times(&self, stream: &mut ResidualStream<'_>, gelu: &Gelu, other: &Tensor) -> Result<Tensor> {
         if let (Some(quantized), None) = (self.weight.quantized(), &self.bias) {
             if let Some(read) = stream.fuse(None, |row| {
-                kernels::norm_linear(row, quantized, Epilogue::Times(GateKernel::Gelu, other))
+                kernels().norm_linear(row, quantized, Epilogue::Times(GateActivation::Gelu, other))
             })? {
                 return Ok(read);
             }
@@ -225,7 +230,7 @@ impl Linear {
     /// `activation(gate) · up` of an input, if this projection gives both side by side.
     pub fn gated(&self, x: &Tensor, activation: &Activation) -> Result<Tensor> {
         if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
-            if let Some(gated) = kernels::linear(x, quantized, Some(curve))? {
+            if let Some(gated) = kernels().linear(x, quantized, Some(curve))? {
                 return Ok(gated);
             }
         }
@@ -253,18 +258,18 @@ impl LinearWeight {
     }
 
     /// The same weights, as numbers if this device multiplies them wrongly as they are.
-    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+    fn checked(self, weights: &mut Weights<'_>) -> error::Result<Self> {
         match self {
             Self::Plain(weight) => Ok(Self::Plain(weight)),
             Self::Quantized(quantized) => match weights.replacement(&quantized, Layout::Rows)? {
-                Some(rows) => Self::from_rows(&rows),
+                Some(rows) => Ok(Self::from_rows(&rows)?),
                 None => Ok(Self::Quantized(quantized)),
             },
             Self::Split(parts) => Ok(Self::Split(
                 parts
                     .into_iter()
                     .map(|part| part.checked(weights))
-                    .collect::<Result<_>>()?,
+                    .collect::<error::Result<_>>()?,
             )),
         }
     }
@@ -295,7 +300,7 @@ impl LinearWeight {
 }
 
 /// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.
-fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> Result<Option<Tensor>> {
+fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> error::Result<Option<Tensor>> {
     let Some(first) = parts.iter().find(|part| weights.has(&part.bias_name())) else {
         return Ok(None);
     };
@@ -303,11 +308,11 @@ fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> Result<Option<T
     let biases = parts
         .iter()
         .map(|part| match weights.has(&part.bias_name()) {
-            true => part.bias(weights)?.reshape(&[1, part.outputs]),
-            false => Tensor::zeros(&[1, part.outputs], dtype),
+            true => Ok(part.bias(weights)?.reshape(&[1, part.outputs])?),
+            false => Ok(Tensor::zeros(&[1, part.outputs], dtype)?),
         })
-        .collect::<Result<Vec<_>>>()?;
-    join(&biases, 1).map(Some)
+        .collect::<error::Result<Vec<_>>>()?;
+    Ok(Some(join(&biases, 1)?))
 }
 
 impl Parameters for LinearWeight {

@@ -1,12 +1,12 @@
 //! Root mean square norms.
 
 use checkpoint::config::decoder::NormConfig;
-use mlx_rs::Dtype;
+use mlx::device::{device, Device};
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
-use crate::mlx::device::{device, Device};
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
+use crate::error;
 use crate::weights::Weights;
 
 /// `x / sqrt(mean(x²) + eps) · weight` over the last axis.
@@ -32,7 +32,7 @@ pub enum RmsNorm {
 
 impl RmsNorm {
     /// Loads `path.weight` `[width]`.
-    pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> Result<Self> {
+    pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> error::Result<Self> {
         let weight = weights.take(&format!("{path}.weight"), &[width])?;
         let norm = Self::new(weight, eps)?;
         weights.materialize(norm.tensors())?;
@@ -47,7 +47,7 @@ impl RmsNorm {
         width: i32,
         config: NormConfig,
         dtype: Dtype,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let factors = match config.bare {
             true => ones(width, dtype)?,
             false => norm_weight(weights, path, width, config)?,
@@ -126,10 +126,10 @@ impl RmsNorm {
 }
 
 /// Takes the factors `path.weight` `[width]` of a norm, stored as their difference from 1 if `config` says so.
-pub fn norm_weight(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> Result<Tensor> {
+pub fn norm_weight(weights: &mut Weights<'_>, path: &str, width: i32, config: NormConfig) -> error::Result<Tensor> {
     let factors = weights.take(&format!("{path}.weight"), &[width])?;
     if config.offset {
-        return factors.add(&Tensor::scalar(1.0, factors.dtype())?);
+        return Ok(factors.add(&Tensor::scalar(1.0, factors.dtype())?)?);
     }
     Ok(factors)
 }

@@ -1,12 +1,11 @@
 //! Activation functions of encoders and vision encoders, which gate nothing or gate by a projection of its own.
 
 use checkpoint::config::encoder::EncoderActivation;
-use mlx_rs::Dtype;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
 use crate::layers::Gelu;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 
 /// The slope of the quick approximation of GELU.
 const QUICK_SLOPE: f32 = 1.702;

@@ -1,9 +1,11 @@
 //! The residual stream: what each part of a layer gives is added to it, and the next part reads it normed.
 
-use crate::error::Result;
+use mlx::fused::{Norm, ResidualInput};
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::kernels::kernels;
 use crate::layers::RmsNorm;
-use crate::mlx::kernels::{self, Norm, ResidualInput};
-use crate::mlx::tensor::Tensor;
 
 /// The stream `[length, width]`, and a part that is still to be added to it: a kernel that reads the stream next can do
 /// that on the way.
@@ -95,7 +97,14 @@ fn add_norm(
 ) -> Result<(Tensor, Tensor)> {
     if let (Some(by_inner), Some(by_outer)) = (applied(inner), applied(outer)) {
         if inner.is_some() || factor.is_some() || outer.is_some() {
-            if let Some((sum, normed)) = kernels::add_norm(h, x, by_inner, factor, by_outer)? {
+            let row = ResidualInput {
+                h,
+                x,
+                inner: by_inner,
+                factor,
+                outer: by_outer,
+            };
+            if let Some((sum, normed)) = kernels().add_norm(row)? {
                 let normed = normed.unwrap_or_else(|| sum.clone());
                 return Ok((sum, normed));
             }

@@ -1,13 +1,13 @@
 //! Rotary positions: pairs of numbers of a head turn against each other by angles that grow with the position.
 
 use checkpoint::config::rope::{RopeConfig, SectionOrder};
-use mlx_rs::Dtype;
+use mlx::device::{device, Device};
+use mlx::ops::{concatenate, stack};
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
-use crate::mlx::device::{device, has_kernels, Device};
-use crate::mlx::ops::{concatenate, stack};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
+use crate::kernels::kernels;
 
 /// The turning of one kind of layer.
 pub struct Rope {
@@ -144,7 +144,9 @@ impl Rope {
             return Rotation::Kernel {
                 offset: offset as i32,
                 base: base.map(|base| base as f32),
-                place: has_kernels().then(|| Tensor::from_i32(&[offset as i32], &[1])),
+                place: kernels()
+                    .are_available()
+                    .then(|| Tensor::from_i32(&[offset as i32], &[1])),
             };
         }
         Rotation::Matrix(Tensor::from_f32(&self.matrix(offset, base), &[self.width, self.width]))

@@ -1,9 +1,10 @@
 //! The rows of a forward pass, split by the sequences they belong to.
 
+use mlx::ops::join;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::cache::Cache;
-use crate::error::Result;
-use crate::mlx::ops::join;
-use crate::mlx::tensor::Tensor;
 
 /// The rows of one sequence: all of them if it is alone, else one.
 #[derive(Debug, Clone, Copy)]

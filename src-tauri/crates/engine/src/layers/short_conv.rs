@@ -1,12 +1,12 @@
 //! Short causal convolutions over time, one small filter per channel.
 
-use mlx_rs::Dtype;
+use mlx::device::{device, Device};
+use mlx::ops::concatenate;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
+use crate::error;
 use crate::weights::Weights;
 
 /// A depthwise causal convolution: every channel of a token becomes a weighted sum of that channel in the last tokens.
@@ -25,7 +25,7 @@ impl ShortConv {
         channels: i32,
         kernel: i32,
         dtype: Option<Dtype>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let (name, bias) = (format!("{path}.weight"), format!("{path}.bias"));
         let unturned = weights.any(|other, shape| other == name && shape == [channels, 1, kernel]);
         let shape = if unturned {
@@ -87,8 +87,9 @@ parameters!(ShortConv { rows, bias });
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::{connect, pretend_gpu};
+
     use super::*;
-    use crate::mlx::device::{connect, pretend_gpu};
 
     const KERNEL: usize = 4;
     const CHANNELS: usize = 6;

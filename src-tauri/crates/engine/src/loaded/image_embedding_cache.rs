@@ -51,11 +51,11 @@ impl ImageEmbeddingCache {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use mlx_rs::Dtype;
+    use mlx::device::connect;
+    use mlx::tensor::Tensor;
+    use mlx::Dtype;
 
     use super::*;
-    use crate::mlx::device::connect;
-    use crate::mlx::tensor::Tensor;
 
     #[test]
     fn the_least_recently_used_goes_first() {

@@ -10,20 +10,22 @@ use std::time::Instant;
 
 use checkpoint::weight_files;
 use constraint::Vocabulary;
+use mlx::device::{device, on_cpu, Device};
+use mlx::memory;
+use mlx::ops::ids_tensor;
+use mlx::tensor::eval;
 use prompt::ChatProcessor;
 use protocol::{ModelInfo, ThinkingControl};
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
+use crate::kernels::kernels;
 use crate::loaded::model_files::{vision_support, ModelFiles};
 use crate::loaded::{ImageEmbeddingCache, PrefixCache};
-use crate::mlx::device::{device, on_cpu, Device};
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::tensor::eval;
-use crate::mlx::{kernels, memory, product_check};
 use crate::models::vision::{ImageEmbeddings, LayerHook, VisionTower};
 use crate::models::{EmbeddingHead, Input, Model};
+use crate::products::product_check;
 use crate::sequence::{PromptImage, PromptImages, SequenceState};
 use crate::weights::{LoadProgress, LoadStep, Weights};
 
@@ -88,7 +90,7 @@ impl LoadedModel {
         let wrong_products = product_check::drain_failed_kinds();
         if device() != Device::Cpu && head.is_none() {
             let resident = memory::figures()?.active.saturating_sub(before);
-            let step = match kernels::are_missing() {
+            let step = match kernels().are_missing() {
                 true => LoadStep::Kernels,
                 false => LoadStep::Weights {
                     done: resident,
@@ -196,7 +198,8 @@ fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> 
         state.prefill(model, &vec![0; *tokens])?;
     }
     let step = |ids: &[u32], caches: &mut [&mut [Cache]]| {
-        eval([&model.logits(&model.forward(&Input::text(&ids_tensor(ids)), caches)?)?])
+        let states = model.forward(&Input::text(&ids_tensor(ids)), caches)?;
+        Ok::<_, Error>(eval([&model.logits(&states)?])?)
     };
     for count in batches {
         report()?;

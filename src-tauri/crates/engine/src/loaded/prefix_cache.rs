@@ -20,12 +20,12 @@
 //! end, and read again when a prompt's ids give that name. Eviction would then write instead of drop, under a second
 //! budget.
 
+use mlx::memory;
 use protocol::KvBits;
 
 use crate::cache::kv_buffer::BLOCK;
 use crate::cache::{Block, ByteCounter, Cache, FrozenCache};
 use crate::error::Result;
-use crate::mlx::memory;
 use crate::sequence::prefix::{common_prefix, ImageKey, Prefix};
 
 /// Overrides the budget in bytes.
@@ -152,7 +152,7 @@ impl PrefixCache {
             .layers
             .iter()
             .map(|layer| layer.thaw(positions))
-            .collect::<Result<_>>()?;
+            .collect::<mlx::Result<_>>()?;
         Ok(Some((positions, caches)))
     }
 
@@ -180,7 +180,7 @@ impl PrefixCache {
         let layers = caches
             .iter_mut()
             .map(|cache| cache.freeze(&self.counter))
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<mlx::Result<Vec<_>>>()?;
         Block::materialize(layers.iter().flat_map(FrozenCache::blocks))?;
         let mut new = Entry {
             tokens: tokens.to_vec(),

@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
+use mlx::device::connect;
+use mlx::tensor::Tensor;
+
 use super::*;
 use crate::cache::{PlainCache, RotatingCache};
-use crate::mlx::device::connect;
-use crate::mlx::tensor::Tensor;
 
 /// A model of one layer with full attention and, if `slides`, one with a window of 16.
 fn model(slides: bool) -> Vec<Cache> {

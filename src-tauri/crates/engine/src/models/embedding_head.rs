@@ -4,13 +4,13 @@ use std::path::Path;
 
 use checkpoint::embedding::{DenseConfig, EmbeddingStep, Pooling, MODULES};
 use checkpoint::EmbeddingConfig;
-use mlx_rs::Dtype;
+use mlx::ops::join;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::Linear;
-use crate::mlx::ops::join;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::models::spans;
 use crate::weights::Weights;
 
@@ -35,7 +35,11 @@ pub struct Pooled {
 impl EmbeddingHead {
     /// Loads what the config describes: each projection from its own folder, or as `dense.N` of the model's own
     /// weights, where converters put them.
-    pub fn load(config: EmbeddingConfig, dir: &Path, weights: &mut Weights<'_>) -> Result<(Self, Vec<DenseConfig>)> {
+    pub fn load(
+        config: EmbeddingConfig,
+        dir: &Path,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<(Self, Vec<DenseConfig>)> {
         if config.steps.is_empty() && weights.has("dense.0.weight") {
             // Somebody converted it and left out the file that says what the projections are for.
             return Err(checkpoint::Error::MissingFile(MODULES).into());
@@ -56,7 +60,7 @@ impl EmbeddingHead {
     }
 
     /// Loads the projections that have folders of their own, after the model.
-    pub fn load_apart(&mut self, apart: &[DenseConfig], dir: &Path) -> Result<()> {
+    pub fn load_apart(&mut self, apart: &[DenseConfig], dir: &Path) -> error::Result<()> {
         for dense in apart {
             let mut progress = |_| Ok(());
             let mut weights = Weights::open(&dir.join(&dense.folder), false, &mut progress)?;
@@ -89,7 +93,7 @@ impl EmbeddingHead {
     }
 
     /// The vectors of what was pooled, each cut to `dimensions` numbers.
-    pub fn vectors(&self, pooled: &Tensor, dimensions: Option<u32>) -> Result<Vec<Vec<f32>>> {
+    pub fn vectors(&self, pooled: &Tensor, dimensions: Option<u32>) -> error::Result<Vec<Vec<f32>>> {
         let (mut x, mut projections) = (pooled.clone(), self.projections.iter());
         for step in &self.config.steps {
             x = match step {
@@ -137,7 +141,7 @@ fn dense_steps(config: &EmbeddingConfig) -> impl Iterator<Item = &DenseConfig> {
     })
 }
 
-fn load_dense(dense: &DenseConfig, path: &str, weights: &mut Weights<'_>) -> Result<Linear> {
+fn load_dense(dense: &DenseConfig, path: &str, weights: &mut Weights<'_>) -> error::Result<Linear> {
     if dense.bias {
         weights.require(&format!("{path}.bias"))?;
     }
@@ -215,8 +219,9 @@ parameters!(EmbeddingHead { config: _, projections });
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::connect;
+
     use super::*;
-    use crate::mlx::device::connect;
 
     #[test]
     fn chunks_pool_like_the_whole() {

@@ -2,14 +2,14 @@
 //! say so in [`EncoderConfig::renames`].
 
 use checkpoint::config::encoder::{EncoderConfig, Positions};
-use mlx_rs::Dtype;
+use mlx::device::{device, Device};
+use mlx::ops::{ids_tensor, join, Mask};
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, Rope};
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::{ids_tensor, join, Mask};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::pass::{mask, spans, Pass};
 use crate::weights::Weights;
 
@@ -56,7 +56,7 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn load(config: &EncoderConfig, path: &str, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &EncoderConfig, path: &str, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Self> {
         let (hidden, width) = (config.hidden_size as i32, config.width as i32);
         let up = (format!("{path}.up_proj"), width);
         let parts = match config.gated {
@@ -93,7 +93,7 @@ impl Mlp {
 }
 
 impl Layer {
-    fn load(config: &EncoderConfig, layer: usize, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &EncoderConfig, layer: usize, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Self> {
         let (hidden, path) = (config.hidden_size as i32, format!("layers.{layer}"));
         let attention = |name: &str| format!("{path}.self_attn.{name}");
         let joined = attention("qkv_proj");
@@ -166,7 +166,7 @@ impl Layer {
 
 impl Encoder {
     /// Builds the model; every tensor of it is computed when this returns.
-    pub fn load(config: &EncoderConfig, weights: &mut Weights<'_>) -> Result<Self> {
+    pub fn load(config: &EncoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
         config.renames.iter().for_each(|table| weights.rename(table));
         let hidden = config.hidden_size as i32;
         let norm = LayerNorm::load(weights, "embeddings.LayerNorm", hidden, config.norm_eps)?;
@@ -196,7 +196,7 @@ impl Encoder {
             positions,
             token_type,
             norm,
-            layers: layers.collect::<Result<_>>()?,
+            layers: layers.collect::<error::Result<_>>()?,
         };
         weights.materialize(model.tensors())?;
         Ok(model)

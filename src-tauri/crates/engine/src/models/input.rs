@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use mlx::ops::concatenate;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use crate::layers::Position;
-use crate::mlx::ops::concatenate;
-use crate::mlx::tensor::Tensor;
 use crate::models::vision::ImageEmbeddings;
 
 /// The tokens of a pass. Those of images stand in chunks of one sequence alone; steps of several sequences read text.

@@ -9,12 +9,12 @@ mod pass;
 pub mod vision;
 
 use checkpoint::{Family, ModelConfig};
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::layers::MultimodalRope;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 pub use embedding_head::EmbeddingHead;
 pub use input::{ChunkImage, Input};
@@ -54,8 +54,8 @@ impl Model {
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         debug_assert!(sequences.len() == 1 || sequences.len() == input.ids.size());
         match self {
-            Self::Gemma4(model) => model.forward(input, sequences),
-            Self::Decoder(model) => model.forward(input, sequences),
+            Self::Gemma4(model) => Ok(model.forward(input, sequences)?),
+            Self::Decoder(model) => Ok(model.forward(input, sequences)?),
             Self::Encoder(_) => Err(Error::NotForChat),
         }
     }
@@ -63,7 +63,7 @@ impl Model {
     /// The logits `[length, vocabulary]` of states.
     pub fn logits(&self, states: &Tensor) -> Result<Tensor> {
         match self {
-            Self::Gemma4(model) => model.logits(states),
+            Self::Gemma4(model) => Ok(model.logits(states)?),
             Self::Decoder(model) => model.logits(states),
             Self::Encoder(_) => Err(Error::NotForChat),
         }
@@ -145,8 +145,8 @@ impl Model {
     pub fn begin_pass(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
         match self {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),
-            Self::Decoder(model) => model.begin(ids, lengths),
-            Self::Encoder(model) => model.begin(ids, lengths),
+            Self::Decoder(model) => Ok(model.begin(ids, lengths)?),
+            Self::Encoder(model) => Ok(model.begin(ids, lengths)?),
         }
     }
 
@@ -154,8 +154,8 @@ impl Model {
     pub fn advance_pass(&self, pass: &mut Pass, count: usize) -> Result<()> {
         match self {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),
-            Self::Decoder(model) => model.advance(pass, count),
-            Self::Encoder(model) => model.advance(pass, count),
+            Self::Decoder(model) => Ok(model.advance(pass, count)?),
+            Self::Encoder(model) => Ok(model.advance(pass, count)?),
         }
     }
 
@@ -163,7 +163,7 @@ impl Model {
     pub fn last_hidden_states(&self, states: &Tensor) -> Result<Tensor> {
         match self {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),
-            Self::Decoder(model) => model.normed(states),
+            Self::Decoder(model) => Ok(model.normed(states)?),
             Self::Encoder(_) => Ok(states.clone()),
         }
     }

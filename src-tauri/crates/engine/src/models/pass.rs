@@ -1,8 +1,8 @@
 //! Texts that are read at once, one after another in the rows of one pass, so that nothing is padded; layer by layer,
 //! so that a long text does not hold up who waits.
 
-use crate::mlx::ops::Mask;
-use crate::mlx::tensor::Tensor;
+use mlx::ops::Mask;
+use mlx::tensor::Tensor;
 
 /// A pass that has gone through some of a model's layers.
 pub struct Pass {

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use checkpoint::check_folder;
 use checkpoint::memory::Workload;
+use mlx::device::{device, Device};
+use mlx::memory;
 use protocol::{ErrorCode, FolderSource, Priority};
 
+use crate::backend::backend;
 use crate::error::{catch_panic, Error, Result};
 use crate::loaded::LoadedModel;
-use crate::mlx::device::{backend, device, Device};
-use crate::mlx::memory;
 use crate::schedule::limits::RETRY;
 use crate::schedule::pace::ChatShare;
 use crate::schedule::scheduler::{OtherModels, PreemptionCandidate, PreemptionOrder, Scheduler};
@@ -182,7 +183,7 @@ impl LoadedModels {
             return true;
         };
         let growth: u64 = self.schedulers.iter().map(Scheduler::cache_growth).sum();
-        let held = catch_panic(memory::figures).map_or(0, |figures| figures.active);
+        let held = catch_panic(|| Ok(memory::figures()?)).map_or(0, |figures| figures.active);
         let all = more.saturating_add(growth).saturating_sub(freed);
         guard.before_chunk(all, device().name(), held).is_ok()
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::mlx::device::prefill_chunk;
+use crate::backend::prefill_chunk;
 
 /// Tokens of the first chunk, before the model's speed is known.
 const FIRST_CHUNK: usize = 16;
@@ -191,8 +191,9 @@ impl ChatShare {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::connect;
+
     use super::*;
-    use crate::mlx::device::connect;
 
     const GAP: Duration = Duration::from_millis(50);
 

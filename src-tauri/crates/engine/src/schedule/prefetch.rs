@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use mlx::memory;
+use mlx::memory::clear_after_chunk;
 use prompt::NextPrompt;
 use protocol::{KvBits, Request};
 
@@ -12,8 +14,6 @@ use crate::answer::images::RequestImages;
 use crate::answer::request::render_request;
 use crate::error::{catch_panic, Result};
 use crate::loaded::LoadedModel;
-use crate::mlx::memory;
-use crate::mlx::memory::clear_after_chunk;
 use crate::schedule::limits::IMAGE_POLL;
 use crate::schedule::loaded_models::LoadedModels;
 use crate::schedule::pace::PrefetchPace;

@@ -1,7 +1,8 @@
 //! One decode step of a batch.
 
+use mlx::tensor::Tensor;
+
 use crate::error::{Error, Result};
-use crate::mlx::tensor::Tensor;
 use crate::sequence::DecodedStep;
 
 /// A step whose tokens are being computed.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use checkpoint::VisionConfig;
 use media::ViewPixels;
+use mlx::tensor::Tensor;
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 use crate::layers::Position;
-use crate::mlx::tensor::Tensor;
 use crate::models::vision::ImageEmbeddings;
 use crate::models::{ChunkImage, Input, Model};
 use crate::sequence::positions::ImagePositions;

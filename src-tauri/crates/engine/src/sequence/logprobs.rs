@@ -1,13 +1,13 @@
 //! Log probabilities of chosen tokens and of the likeliest alternatives, as mlx-lm reports them: of the logits after
 //! bias and penalties, before temperature and what cuts the distribution.
 
-use mlx_rs::Dtype;
+use mlx::ops::concatenate;
+use mlx::tensor::Tensor;
+use mlx::Dtype;
 use prompt::ChatProcessor;
 use protocol::{TokenLogprobs, TopLogprob};
 
 use crate::error::{Error, Result};
-use crate::mlx::ops::concatenate;
-use crate::mlx::tensor::Tensor;
 
 /// As many of the likeliest tokens as may be asked for.
 pub const MOST: u8 = 20;

@@ -11,16 +11,16 @@ mod verify;
 
 use std::rc::Rc;
 
+use mlx::ops::ids_tensor;
+use mlx::parameters::Parameters;
+use mlx::tensor::{eval, Tensor};
 use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::join_sequences;
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::packed_product::clear_dequantized_cache;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::{eval, Tensor};
 use crate::models::{Input, Model};
+use crate::products::packed_product::clear_dequantized_cache;
 use crate::sequence::logprobs::Logprobs;
 use crate::sequence::sampler::{Mask, Sampler};
 pub use images::{Chunk, PromptImages};
@@ -157,7 +157,7 @@ impl Sequence {
 
     /// Takes note of tokens that were read and not chosen by the sampler.
     pub fn observe(&mut self, tokens: &[u32]) -> Result<()> {
-        self.sampler.observe(tokens)
+        Ok(self.sampler.observe(tokens)?)
     }
 }
 

@@ -2,12 +2,12 @@
 //! penalties act on logits; then either the likeliest token, or top-p, min-p, XTC and top-k act on log-probabilities at
 //! temperature 1 and the draw is made at the asked temperature.
 
-use mlx_rs::Dtype;
+use mlx::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
+use mlx::tensor::{eval, Tensor};
+use mlx::{Dtype, Result};
 use protocol::Sampling;
 
-use crate::error::{Error, Result};
-use crate::mlx::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
-use crate::mlx::tensor::{eval, Tensor};
+use crate::error::{self, Error};
 
 /// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did
 /// not carry log-probabilities out of the range of 16 bit floats.
@@ -35,7 +35,7 @@ pub struct SamplerConfig {
 
 impl SamplerConfig {
     /// The requested values, else the model's own defaults, else values that change nothing; errors name the value.
-    pub fn new(asked: &Sampling, defaults: &Sampling, vocabulary: u32) -> Result<Self> {
+    pub fn new(asked: &Sampling, defaults: &Sampling, vocabulary: u32) -> error::Result<Self> {
         let all = asked.or(defaults).or(&Sampling::neutral());
         all.check().map_err(|error| Error::BadRequest(error.message))?;
         let config = Self {
@@ -56,7 +56,7 @@ impl SamplerConfig {
         Ok(config)
     }
 
-    fn check_biases(&self, vocabulary: u32) -> Result<()> {
+    fn check_biases(&self, vocabulary: u32) -> error::Result<()> {
         match self
             .logit_bias
             .iter()

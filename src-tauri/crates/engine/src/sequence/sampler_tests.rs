@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+use mlx::device::connect;
+
 use super::*;
-use crate::mlx::device::connect;
 
 const ASKED: [f32; 4] = [0.4, 0.3, 0.15, 0.15];
 

@@ -1,9 +1,10 @@
 //! The step of speculative decoding: one pass over the last token and a draft of those that may follow.
 
+use mlx::ops::ids_tensor;
+
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::join_sequences;
-use crate::mlx::ops::ids_tensor;
 use crate::models::Model;
 use crate::sequence::sampler::SamplerState;
 use crate::sequence::Sequence;
@@ -78,10 +79,10 @@ impl Verified {
         }
         let Some(before) = self.before else {
             state.offset -= read - count;
-            return state
+            return Ok(state
                 .caches
                 .iter_mut()
-                .try_for_each(|cache| cache.drop_last(read - count));
+                .try_for_each(|cache| cache.drop_last(read - count))?);
         };
         state.offset -= read;
         for (cache, before) in state.caches.iter_mut().zip(before) {

@@ -1,11 +1,11 @@
 //! The weights of a layer's experts, in every form that checkpoints have them in.
 
-use mlx_rs::Dtype;
+use mlx::ops::stack;
+use mlx::tensor::Tensor;
+use mlx::Dtype;
 
 use super::{wrong_shape, Matrix, StoredMatrix, Weights};
 use crate::error::{Error, Result};
-use crate::mlx::ops::stack;
-use crate::mlx::tensor::Tensor;
 
 /// The paths of a layer's experts below its feed-forward: MLX's own files (`switch_mlp`, Gemma 4's `switch_glu`) and
 /// transformers' and gpt-oss' `experts`.
@@ -208,7 +208,7 @@ impl Weights<'_> {
             return Ok(None);
         };
         let up = self.take(&format!("{up}.bias"), &each)?;
-        Ok(Some(crate::mlx::ops::concatenate(&[&gate, &up], 1)?))
+        Ok(Some(mlx::ops::concatenate(&[&gate, &up], 1)?))
     }
 }
 
@@ -217,15 +217,16 @@ fn by_turns_to_halves(x: Tensor) -> Result<Tensor> {
     let shape = x.shape().to_vec();
     let mut pairs = vec![shape[0], shape[1] / 2, 2];
     pairs.extend(&shape[2..]);
-    x.reshape(&pairs)?.swapaxes(1, 2)?.reshape(&shape)
+    Ok(x.reshape(&pairs)?.swapaxes(1, 2)?.reshape(&shape)?)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::{connect, pretend_gpu};
+    use mlx::ops::concatenate;
+
     use super::*;
-    use crate::mlx::device::{connect, pretend_gpu};
-    use crate::mlx::ops::concatenate;
 
     const SHAPE: ExpertShape = ExpertShape {
         experts: 3,

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use checkpoint::{is_unused_tensor, tower_tensor, without_wrappers};
 use checkpoint::{weight_files, Header};
-use mlx_rs::{Array, Dtype};
+use mlx::device::{self, device, Device};
+use mlx::ops::join;
+use mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use mlx::tensor::{eval, load_safetensors, Tensor};
+use mlx::Dtype;
 
 use crate::error::{Error, Result};
-use crate::mlx::device::{self, device, Device};
-use crate::mlx::ops::join;
-use crate::mlx::product_check::{self, Layout};
-use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
-use crate::mlx::tensor::{eval, Tensor};
+use crate::products::product_check::{self, Layout};
 
 pub use experts::ExpertShape;
 
@@ -74,7 +74,7 @@ impl<'a> Storage<'a> {
 }
 
 /// Matrices of one quantized format, of which there is at least one, as one along `axis`.
-pub fn join_quantized(parts: &[&QuantizedTensor], axis: i32) -> Result<QuantizedTensor> {
+pub fn join_quantized(parts: &[&QuantizedTensor], axis: i32) -> mlx::Result<QuantizedTensor> {
     let field = |of: fn(&QuantizedTensor) -> &Tensor| join(parts.iter().map(|part| of(part)), axis);
     let biases: Vec<&Tensor> = parts.iter().filter_map(|part| part.biases.as_ref()).collect();
     Ok(QuantizedTensor {
@@ -124,8 +124,7 @@ impl<'a> Weights<'a> {
         }
         let (mut tensors, mut tower, mut total) = (HashMap::new(), HashMap::new(), 0);
         for (path, header) in files {
-            for (name, array) in Array::load_safetensors(&path).map_err(|error| Error::Mlx(error.to_string()))? {
-                let tensor = Tensor::new(array);
+            for (name, tensor) in load_safetensors(&path)? {
                 let bytes = header.bytes(&name).unwrap_or_default();
                 if let Some(short) = tower_tensor(&name) {
                     if sees {
@@ -338,7 +337,7 @@ impl<'a> Weights<'a> {
         drop(self.tensors);
         let total = self.total;
         (self.progress)(LoadStep::Weights { done: total, total })?;
-        device::synchronize()
+        Ok(device::synchronize()?)
     }
 
     fn take_raw(&mut self, name: &str) -> Result<Tensor> {
@@ -396,7 +395,7 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Quanti
 
 /// The numbers of a quantized matrix as 32 bit floats. Scales and biases are converted first: the product is then
 /// exact, which rounding it to the scales' 16 bits would undo.
-fn dequantize_to_f32(quantized: QuantizedTensor) -> Result<Tensor> {
+fn dequantize_to_f32(quantized: QuantizedTensor) -> mlx::Result<Tensor> {
     let QuantizedTensor {
         weight,
         scales,
@@ -429,7 +428,7 @@ fn to_compute_dtype(name: &str, tensor: Tensor) -> Result<Tensor> {
         )));
     }
     if device() == Device::Cpu && tensor.dtype().is_float() {
-        return tensor.astype(Dtype::Float32);
+        return Ok(tensor.astype(Dtype::Float32)?);
     }
     Ok(tensor)
 }

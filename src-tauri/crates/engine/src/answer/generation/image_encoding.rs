@@ -3,14 +3,15 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use mlx::device::device;
+use mlx::memory;
 use protocol::{EngineEvent, ImageDetail, Stage};
 
 use super::Generation;
 use crate::answer::job::JobContext;
+use crate::backend::backend;
 use crate::error::{Error, Result};
 use crate::loaded::LoadedModel;
-use crate::mlx::device::{backend, device};
-use crate::mlx::memory;
 use crate::models::vision::LayerHook;
 use crate::sequence::prefix::Prefix;
 use crate::sequence::{PromptImage, PromptImages};

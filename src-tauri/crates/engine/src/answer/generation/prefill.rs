@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use checkpoint::memory::Workload;
+use mlx::device::device;
+use mlx::memory;
 
 use super::{Generation, ImageEncoding};
 use crate::answer::request::stops_for_copies;
+use crate::backend::backend;
 use crate::error::{Error, Result};
-use crate::mlx::device::{backend, device};
-use crate::mlx::memory;
 use crate::sequence::sampler::Sampler;
 use crate::sequence::{Sequence, SequenceState};
 

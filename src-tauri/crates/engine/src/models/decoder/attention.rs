@@ -1,17 +1,18 @@
 //! Softmax attention of the parametric decoder.
 
 use checkpoint::config::decoder::{AttentionConfig, QkNorm};
+use mlx::device::{device, Device};
+use mlx::ops::concatenate;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::{Cache, PlainCache, RotatingCache};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{
     each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection,
     ResidualStream, RmsNorm,
 };
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::{QueryScale, Step};
 
@@ -56,7 +57,7 @@ enum HeadNorms {
 impl Attention {
     /// Loads what stands below `path`: `q_proj`, `k_proj`, `v_proj` or all in one `qkv_proj` (Phi 3), `o_proj` and
     /// norms.
-    pub fn load(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
         let hidden = loading.config.hidden_size as i32;
         let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
@@ -234,7 +235,7 @@ impl Attention {
     }
 }
 
-fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Linear> {
+fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Linear> {
     let width = config.head_dim as i32;
     let (queries, keys) = (config.heads as i32 * width, config.key_heads as i32 * width);
     let (joined, part) = (format!("{path}.qkv_proj"), |name: &str| format!("{path}.{name}"));
@@ -272,7 +273,7 @@ fn head_norms(
     path: &str,
     factor: f32,
     loading: &mut LoadContext<'_, '_>,
-) -> Result<HeadNorms> {
+) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
     let mut take = |name: &str, width: i32, factor: f32| {
@@ -280,10 +281,10 @@ fn head_norms(
             true => ones(width, loading.dtype)?,
             false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm)?,
         };
-        match factor {
-            1.0 => Ok(factors),
-            factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?),
-        }
+        Ok::<_, error::Error>(match factor {
+            1.0 => factors,
+            factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?)?,
+        })
     };
     Ok(match config.qk_norm {
         QkNorm::None => HeadNorms::None,

@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use checkpoint::config::decoder::CrossAttentionConfig;
 use checkpoint::memory::MAX_VISION_SCORES;
+use mlx::ops::{join, Mask};
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::{Cache, CrossCache, KvView};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{scaled_dot_product_attention, Linear, RmsNorm};
-use crate::mlx::ops::{join, Mask};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::ChunkImage;
 
@@ -45,7 +46,7 @@ pub struct CrossAttentionStates {
 
 impl CrossAttention {
     /// Loads what stands below `path`: `cross_attn` and the gates.
-    pub fn load(config: &CrossAttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &CrossAttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
         let (hidden, eps) = (loading.config.hidden_size as i32, loading.config.norm.eps);
         let weights = &mut *loading.weights;

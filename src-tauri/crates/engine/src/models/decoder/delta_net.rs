@@ -2,13 +2,13 @@
 //! tokens, and the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
 
 use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
-use mlx_rs::Dtype;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use crate::cache::Cache;
-use crate::error::Result;
+use crate::error;
 use crate::layers::{each_sequence, DeltaRule, DeltaRuleInputs, Linear, Projection, RmsNorm, ShortConv};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 
 /// Added to the squares of queries and keys before they become unit vectors; no config tells it.
@@ -38,7 +38,7 @@ pub struct DeltaNet {
 
 impl DeltaNet {
     /// Loads what stands below `path`: `in_proj_*`, `conv1d`, `A_log`, `dt_bias`, `norm` and `out_proj`.
-    pub fn load(config: &DeltaNetConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &DeltaNetConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (key_heads, value_heads) = (config.key_heads as i32, config.value_heads as i32);
         let (key_width, value_width) = (config.key_width as i32, config.value_width as i32);
         let hidden = loading.config.hidden_size as i32;
@@ -53,7 +53,8 @@ impl DeltaNet {
             config.kernel as i32,
             Some(Dtype::Float32),
         )?;
-        let mut per_head = |name: &str| weights.take(&format!("{path}.{name}"), &[value_heads])?.to_f32();
+        let mut per_head =
+            |name: &str| Ok::<_, error::Error>(weights.take(&format!("{path}.{name}"), &[value_heads])?.to_f32()?);
         let (a_log, dt_bias) = (per_head("A_log")?, per_head("dt_bias")?);
         // Limited so that no decay becomes infinite times zero.
         let minus_speeds: Vec<f32> = a_log.iter().map(|a| -a.exp().min(1e30)).collect();

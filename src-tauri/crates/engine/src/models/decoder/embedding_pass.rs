@@ -1,12 +1,12 @@
 //! Reading complete texts with a decoder that makes embeddings: no caches stay, and several texts may share a pass.
 
 use checkpoint::config::decoder::{DecoderConfig, Mixer as MixerConfig};
+use mlx::ops::ids_tensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::Cache;
-use crate::error::Result;
 use crate::layers::ResidualStream;
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::mixer::Mixer;
 use crate::models::decoder::step::Step;
 use crate::models::decoder::Decoder;

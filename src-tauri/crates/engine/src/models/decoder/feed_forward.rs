@@ -1,11 +1,12 @@
 //! The part of a layer that treats each position by itself.
 
 use checkpoint::config::decoder;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
 use crate::models::decoder::sparse_moe::SparseMoe;
@@ -17,7 +18,11 @@ pub(super) enum FeedForward {
 }
 
 impl FeedForward {
-    pub(super) fn load(config: &decoder::FeedForward, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &decoder::FeedForward,
+        layer: usize,
+        loading: &mut LoadContext<'_, '_>,
+    ) -> error::Result<Self> {
         let path = format!("layers.{layer}.mlp");
         match config {
             decoder::FeedForward::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),

@@ -2,12 +2,13 @@
 //! the input.
 
 use checkpoint::config::decoder::GatedConvConfig;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::Cache;
-use crate::error::Result;
+use crate::error;
 use crate::layers::{each_sequence, Linear, ShortConv};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 
 /// A gated short convolution over the full width of the stream.
@@ -21,7 +22,7 @@ pub struct GatedConv {
 
 impl GatedConv {
     /// Loads what stands below `path`: `in_proj`, `conv` and `out_proj`.
-    pub fn load(config: &GatedConvConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &GatedConvConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let width = loading.config.hidden_size as i32;
         let weights = &mut *loading.weights;
         if config.bias {

@@ -1,11 +1,12 @@
 //! One layer of the parametric decoder.
 
 use checkpoint::config::decoder::{LayerConfig, NormPlacement};
+use mlx::parameters::parameters;
+use mlx::Result;
 
 use crate::cache::Cache;
-use crate::error::Result;
+use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::mlx::parameters::parameters;
 use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::feed_forward::FeedForward;
 use crate::models::decoder::load_context::LoadContext;
@@ -24,7 +25,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    pub(super) fn load(config: &LayerConfig, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub(super) fn load(config: &LayerConfig, layer: usize, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let names = match config.norms {
             NormPlacement::Pre => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
             NormPlacement::Post => [

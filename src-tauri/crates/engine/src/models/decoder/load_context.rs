@@ -1,7 +1,7 @@
 //! The context in which the parts of a layer are loaded.
 
 use checkpoint::config::decoder::DecoderConfig;
-use mlx_rs::Dtype;
+use mlx::Dtype;
 
 use crate::layers::Rope;
 use crate::weights::Weights;

@@ -1,12 +1,13 @@
 //! The part of a layer that mixes positions.
 
 use checkpoint::config::decoder;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::{Cache, CrossCache, RecurrentCache};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::attention::Attention;
 use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::delta_net::DeltaNet;
@@ -25,7 +26,11 @@ pub(super) enum Mixer {
 }
 
 impl Mixer {
-    pub(super) fn load(config: &decoder::Mixer, layer: usize, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &decoder::Mixer,
+        layer: usize,
+        loading: &mut LoadContext<'_, '_>,
+    ) -> error::Result<Self> {
         let path = format!("layers.{layer}");
         match config {
             decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(

@@ -2,17 +2,18 @@
 //! short vector that keys and values of all heads are made from, and the rotary part of the key, which all heads share.
 
 use checkpoint::config::mla::MlaConfig;
+use mlx::ops::concatenate;
+use mlx::parameters::{parameters, Parameters};
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::{Cache, KvView, PlainCache};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::product_check::Layout;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::Step;
+use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
 
 /// The attention of one layer.
@@ -52,7 +53,7 @@ enum HeadProjection {
 
 impl Mla {
     /// Loads what stands below `path`, with `kv_b_proj`, or, as MLX's own files have it, `embed_q` and `unembed_out`.
-    pub fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let name = |part: &str| format!("{path}.{part}");
         let hidden = loading.config.hidden_size as i32;
         let [heads, rank, nope_dim, rope_dim, value_dim] = [
@@ -192,7 +193,7 @@ fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
 
 impl HeadProjection {
     /// The matrices of keys and of values.
-    fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<(Self, Self)> {
+    fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<(Self, Self)> {
         let [heads, rank, nope, value] = [
             config.heads,
             config.kv_lora_rank,
@@ -206,7 +207,7 @@ impl HeadProjection {
             let own = nope + value;
             let part =
                 |rows: &Tensor, from: i32, to: i32| rows.reshape(&[heads, own, -1])?.slice(1, from, to)?.contiguous();
-            let parts = |from: i32, to: i32, matrix: &Matrix| -> Result<Self> {
+            let parts = |from: i32, to: i32, matrix: &Matrix| -> error::Result<Self> {
                 Ok(match matrix {
                     Matrix::Plain(rows) => Self::Plain(part(rows, from, to)?),
                     Matrix::Quantized(quantized) => Self::QuantizedByHead(QuantizedTensor {
@@ -240,7 +241,7 @@ impl HeadProjection {
     }
 
     /// The same matrices, as numbers if this device multiplies them wrongly as they are.
-    fn checked(self, weights: &mut Weights<'_>) -> Result<Self> {
+    fn checked(self, weights: &mut Weights<'_>) -> error::Result<Self> {
         let (Self::QuantizedByHead(quantized) | Self::QuantizedByRank(quantized)) = &self else {
             return Ok(self);
         };

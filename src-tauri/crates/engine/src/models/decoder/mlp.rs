@@ -1,11 +1,12 @@
 //! The gated network of the parametric decoder.
 
 use checkpoint::config::decoder::DenseConfig;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Activation, Linear, Projection, ResidualStream, RmsNorm};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 
 /// `down(activation(gate(x)) · up(x))`.
@@ -19,7 +20,7 @@ pub struct Mlp {
 impl Mlp {
     /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row
     /// by row in turn in `gate_up_pairs` (Falcon-OCR), and `down_proj`.
-    pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let at = |name: &str| format!("{path}.{name}");
         let has = |name: &str| loading.weights.has(&format!("{path}.{name}.weight"));

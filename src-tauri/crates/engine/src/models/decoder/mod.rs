@@ -20,13 +20,13 @@ mod sparse_moe;
 mod step;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LmHead, QueryScaling};
-use mlx_rs::Dtype;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer, Cache};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{norm_weight, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::Input;
 use crate::weights::Weights;
 use layer::Layer;
@@ -60,7 +60,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// Builds the model; every tensor of it is computed when this returns.
-    pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> Result<Self> {
+    pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
         weights.rename(config.renames);
         let config = &as_stored(config, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
@@ -93,7 +93,7 @@ impl Decoder {
         let layers: Vec<Layer> = numbers
             .zip(&config.layers)
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
-            .collect::<Result<_>>()?;
+            .collect::<error::Result<_>>()?;
         let model = Self {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
@@ -210,16 +210,16 @@ impl Decoder {
     }
 
     /// Logits `[length, vocabulary]` of states.
-    pub fn logits(&self, states: &Tensor) -> Result<Tensor> {
+    pub fn logits(&self, states: &Tensor) -> error::Result<Tensor> {
         let lm_head = self.lm_head.as_ref().ok_or(Error::NotForChat)?;
         let mut logits = lm_head.forward(&self.norm.forward(states)?)?;
         if let Some(factor) = &self.logits_factor {
             logits = logits.mul(factor)?;
         }
-        match &self.softcap {
-            Some(cap) => logits.div(cap)?.tanh()?.mul(cap),
-            None => Ok(logits),
-        }
+        Ok(match &self.softcap {
+            Some(cap) => logits.div(cap)?.tanh()?.mul(cap)?,
+            None => logits,
+        })
     }
 }
 
@@ -237,7 +237,7 @@ fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
 }
 
 /// The ropes for the heads of the layers that use them.
-fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Vec<Rope>> {
+fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Rope>> {
     let heads = config.layers.iter().find_map(|layer| match &layer.mixer {
         decoder::Mixer::Attention(attention) => Some(attention.heads as i32),
         decoder::Mixer::Mla(_)

@@ -1,12 +1,11 @@
 //! How the parts of a layer join the residual stream.
 
 use checkpoint::config::decoder::DecoderConfig;
-use mlx_rs::Dtype;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
 use crate::layers::{ResidualStream, RmsNorm};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 
 /// How the parts of a layer are added to the residual stream.
 #[derive(Default)]

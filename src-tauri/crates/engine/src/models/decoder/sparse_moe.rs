@@ -2,12 +2,12 @@
 
 use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
-use mlx_rs::Dtype;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::{top_k_indices, Activation, Experts, Linear};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
 use crate::weights::ExpertShape;
@@ -25,7 +25,7 @@ pub struct SparseMoe {
 
 impl SparseMoe {
     /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
-    pub fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
         let mut gates = vec![(format!("{path}.gate"), count)];
         if config.shared.is_some_and(|shared| shared.gated) {
@@ -93,7 +93,7 @@ struct Router {
 }
 
 impl Router {
-    fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let router = config.router;
         // Sigmoid scores are computed and stored in 32 bits, as the reference does: their small differences decide.
         let dtype = if router.scoring == Scoring::Sigmoid {
@@ -209,8 +209,9 @@ parameters!(SparseMoe {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mlx::device::connect;
+
     use super::*;
-    use crate::mlx::device::connect;
 
     /// The chosen experts of one token in rising order, each with its share.
     fn choose(config: RouterConfig, correction: Option<[f32; 6]>, logits: [f32; 6]) -> Vec<(u32, f32)> {

@@ -1,10 +1,10 @@
 //! One step of the decoder: what its layers share.
 
 use checkpoint::config::decoder::QueryScaling;
+use mlx::ops::Mask;
+use mlx::tensor::Tensor;
 
 use crate::layers::{Rope, Rotation};
-use crate::mlx::ops::Mask;
-use crate::mlx::tensor::Tensor;
 use crate::models::ChunkImage;
 
 /// Everything that all layers share in one step.

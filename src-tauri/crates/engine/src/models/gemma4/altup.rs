@@ -3,16 +3,16 @@
 //! Reference: transformers' `modeling_gemma3n.py`.
 
 use checkpoint::config::gemma4::{AltUpConfig, Gemma4Config};
-use mlx_rs::Dtype;
+use mlx::ops::stack;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::attention::{Attention, Step};
 use super::inputs::InputGate;
 use crate::cache::{Cache, KvView};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Gelu, Linear, ResidualStream, RmsNorm};
-use crate::mlx::ops::stack;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The least mean square that a stream is divided by the root of.
@@ -33,9 +33,9 @@ impl AltUpLayers {
         altup: &AltUpConfig,
         gelu: &Gelu,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let hidden = config.hidden_size as i32;
-        let projections = |name: &str, weights: &mut Weights<'_>| -> Result<Vec<Linear>> {
+        let projections = |name: &str, weights: &mut Weights<'_>| -> error::Result<Vec<Linear>> {
             let others = 0..altup.streams as usize - 1;
             others
                 .map(|index| Linear::load(weights, &format!("{name}.{index}"), hidden, hidden))
@@ -46,7 +46,7 @@ impl AltUpLayers {
             unembed_projections: projections("altup_unembed_projections", weights)?,
             layers: (0..config.layers.len())
                 .map(|layer| Layer::load(config, altup, layer, gelu, weights))
-                .collect::<Result<_>>()?,
+                .collect::<error::Result<_>>()?,
         })
     }
 
@@ -130,7 +130,7 @@ impl Layer {
         layer: usize,
         gelu: &Gelu,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
         let path = |name: &str| format!("layers.{layer}.{name}");
         let norm = |weights: &mut Weights<'_>, name: &str| RmsNorm::load(weights, &path(name), hidden, eps);
@@ -207,7 +207,12 @@ struct Laurel {
 }
 
 impl Laurel {
-    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &Gemma4Config,
+        altup: &AltUpConfig,
+        layer: usize,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         let path = |name: &str| format!("layers.{layer}.laurel.{name}");
         let (hidden, rank) = (config.hidden_size as i32, altup.laurel_rank as i32);
         Ok(Self {
@@ -240,7 +245,7 @@ impl Mlp {
         layer: usize,
         gelu: &Gelu,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let path = |part: &str| format!("layers.{layer}.mlp.{part}");
         let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
         // The quantile of a normal distribution.
@@ -297,7 +302,12 @@ struct AltUp {
 }
 
 impl AltUp {
-    fn load(config: &Gemma4Config, altup: &AltUpConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &Gemma4Config,
+        altup: &AltUpConfig,
+        layer: usize,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         let path = |name: &str| format!("layers.{layer}.altup.{name}");
         let (hidden, streams) = (config.hidden_size as i32, altup.streams as i32);
         let factors = weights.take(&path("router_norm.weight"), &[hidden])?;

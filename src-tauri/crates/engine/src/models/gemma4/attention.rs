@@ -2,16 +2,17 @@
 //! values of their own. Layers at the end of the small models attend to the keys and values of an earlier layer.
 
 use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config};
+use mlx::ops::{concatenate, Mask};
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::{Cache, KvView};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{
     join_sequences, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream, RmsNorm,
     Rope, Rotation,
 };
-use crate::mlx::ops::{concatenate, Mask};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Queries and keys are normed, so that nothing is left to scale.
@@ -63,7 +64,7 @@ enum HeadNorms {
 }
 
 impl Attention {
-    pub(super) fn load(config: &Gemma4Config, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &Gemma4Config, layer: usize, weights: &mut Weights<'_>) -> error::Result<Self> {
         let path = |part: &str| format!("layers.{layer}.self_attn.{part}");
         let (heads, key_heads) = (config.num_attention_heads as i32, config.key_heads(layer) as i32);
         let width = config.head_width(layer) as i32;

@@ -2,11 +2,12 @@
 //! its own.
 
 use checkpoint::config::gemma4::{Gemma4Config, Gemma4MoeConfig};
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::weights::{ExpertShape, Weights};
 
 pub(super) struct FeedForward {
@@ -17,7 +18,12 @@ pub(super) struct FeedForward {
 }
 
 impl FeedForward {
-    pub(super) fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &Gemma4Config,
+        layer: usize,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         Ok(Self {
             pre_feedforward_layernorm: norm(config, layer, "pre_feedforward_layernorm", weights)?,
             mlp: Mlp::load(config, layer, gelu, weights)?,
@@ -54,7 +60,7 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> error::Result<Self> {
         let path = |part: &str| format!("layers.{layer}.mlp.{part}");
         let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
         Ok(Self {
@@ -91,7 +97,7 @@ impl SparseMoe {
         layer: usize,
         gelu: &Gelu,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let shape = ExpertShape {
             experts: of.num_experts as i32,
             hidden: config.hidden_size as i32,
@@ -134,7 +140,12 @@ struct Router {
 }
 
 impl Router {
-    fn load(config: &Gemma4Config, of: &Gemma4MoeConfig, layer: usize, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &Gemma4Config,
+        of: &Gemma4MoeConfig,
+        layer: usize,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         let path = |part: &str| format!("layers.{layer}.router.{part}");
         let (hidden, experts) = (config.hidden_size as i32, of.num_experts as i32);
         let scale = weights.take(&path("scale"), &[hidden])?;
@@ -159,7 +170,7 @@ impl Router {
     }
 }
 
-fn norm(config: &Gemma4Config, layer: usize, name: &str, weights: &mut Weights<'_>) -> Result<RmsNorm> {
+fn norm(config: &Gemma4Config, layer: usize, name: &str, weights: &mut Weights<'_>) -> error::Result<RmsNorm> {
     RmsNorm::load(
         weights,
         &format!("layers.{layer}.{name}"),

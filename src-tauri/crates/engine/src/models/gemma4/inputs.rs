@@ -2,12 +2,12 @@
 //! own for each token, from a table of the token and from a projection of its embedding.
 
 use checkpoint::config::gemma4::Gemma4Config;
-use mlx_rs::Dtype;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The inputs that every layer gets for each token in addition to the residual stream.
@@ -22,7 +22,12 @@ pub(super) struct PerLayerInputs {
 }
 
 impl PerLayerInputs {
-    pub(super) fn load(config: &Gemma4Config, width: u32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &Gemma4Config,
+        width: u32,
+        dtype: Dtype,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         let (hidden, all) = (config.hidden_size, (width * config.layers.len() as u32) as i32);
         Ok(Self {
             width: width as i32,
@@ -82,7 +87,7 @@ impl InputGate {
         width: i32,
         gelu: &Gelu,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let path = |part: &str| format!("layers.{layer}.{part}");
         let hidden = config.hidden_size as i32;
         Ok(Self {

@@ -1,15 +1,16 @@
 //! One layer of Gemma 4.
 
 use checkpoint::Gemma4Config;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use super::attention::{Attention, Step};
 use super::feed_forward::FeedForward;
 use super::inputs::InputGate;
 use crate::cache::{Cache, KvView};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Gelu, ResidualStream, RmsNorm};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 pub(super) struct Layer {
@@ -23,7 +24,12 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    pub(super) fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(
+        config: &Gemma4Config,
+        layer: usize,
+        gelu: &Gelu,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
         let norm = |weights: &mut Weights<'_>, name: &str| {
             RmsNorm::load(weights, &format!("layers.{layer}.{name}"), hidden, eps)

@@ -14,12 +14,13 @@ use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters
 use checkpoint::config::rope::RopeConfig;
 use inputs::PerLayerInputs;
 use layer::Layer;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::cache::{of_layer, Cache, PlainCache, RotatingCache};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::models::Input;
 use crate::weights::Weights;
 
@@ -47,7 +48,7 @@ pub struct Gemma4 {
 
 impl Gemma4 {
     /// Builds the model; every tensor of it is computed when this returns.
-    pub fn load(config: &Gemma4Config, weights: &mut Weights<'_>) -> Result<Self> {
+    pub fn load(config: &Gemma4Config, weights: &mut Weights<'_>) -> error::Result<Self> {
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let final_norm = weights.take("norm.weight", &[hidden])?;
         let dtype = final_norm.dtype();
@@ -75,7 +76,7 @@ impl Gemma4 {
                 None => Layers::Plain(
                     (0..config.layers.len())
                         .map(|layer| Layer::load(config, layer, &gelu, weights))
-                        .collect::<Result<_>>()?,
+                        .collect::<error::Result<_>>()?,
                 ),
             },
             norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,

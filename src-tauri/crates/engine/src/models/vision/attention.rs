@@ -1,15 +1,15 @@
 //! Attention of vision encoders: every patch sees every patch of its window, or of the full view.
 
 use checkpoint::memory::MAX_VISION_SCORES;
+use mlx::device::{device, Device};
+use mlx::ops::{concatenate, join, Mask};
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
-use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::{concatenate, join, Mask};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 
 /// The widths of heads that Metal has a kernel for.
 const KERNEL_WIDTHS: [i32; 3] = [64, 80, 128];
@@ -213,11 +213,11 @@ parameters!(Attention {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use mlx_rs::Dtype;
+    use mlx::device::connect;
+    use mlx::Dtype;
 
     use super::*;
-    use crate::mlx::device::connect;
-    use crate::mlx::product_check::{activations, relative};
+    use crate::products::product_check::{activations, relative};
 
     fn attention(heads: i32, width: i32) -> Attention {
         let hidden = heads * width;

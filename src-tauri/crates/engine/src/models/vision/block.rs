@@ -1,13 +1,14 @@
 //! A layer of a vision encoder: attention and a network, each after a norm, and before one if the vision encoder has
 //! such.
 
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
+
 use super::attention::{Attention, PatchMask};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
-use crate::error::Result;
 use crate::layers::{LayerNorm, Pointwise, RmsNorm};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 
 /// A norm of either kind.
 pub enum Norm {

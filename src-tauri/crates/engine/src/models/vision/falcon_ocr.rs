@@ -4,13 +4,13 @@
 use checkpoint::config::vision::FalconPatchesConfig;
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::parameters::parameters;
+use mlx::Dtype;
 
 use super::patches::COLOURS;
 use super::{pause, rows_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::Linear;
-use crate::mlx::parameters::parameters;
 use crate::weights::Weights;
 
 /// The projection of patches, pixel by pixel.

@@ -4,7 +4,10 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::Gemma4VisionConfig;
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::ops::ids_tensor;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::attention::{Attention, HeadNorms, PatchMask, Projections};
 use super::block::{Block, Mlp, Norm};
@@ -12,11 +15,8 @@ use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::rope::{angles, PatchRotation};
 use super::{pause, rows_of, ImageEmbeddings, LayerHook};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The vision encoder.
@@ -41,7 +41,7 @@ pub struct Gemma4Tower {
 }
 
 impl Gemma4Tower {
-    pub(super) fn load(config: &Gemma4VisionConfig, text_width: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &Gemma4VisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let (hidden, side) = (config.hidden_size as i32, config.patch_size as i32);
         let path = |name: &str| format!("vision_tower.{name}");
         let input_proj = load_patch_linear(
@@ -59,7 +59,8 @@ impl Gemma4Tower {
         weights.materialize(&positions)?;
         let standard = match config.standardized {
             true => {
-                let mut take = |name: &str| weights.take(&path(name), &[hidden])?.astype(Dtype::Float32);
+                let mut take =
+                    |name: &str| Ok::<_, Error>(weights.take(&path(name), &[hidden])?.astype(Dtype::Float32)?);
                 Some([take("std_bias")?, take("std_scale")?])
             }
             false => None,
@@ -75,7 +76,7 @@ impl Gemma4Tower {
             positions,
             layers: (0..config.layers)
                 .map(|layer| load_block(config, layer, dtype, weights))
-                .collect::<Result<_>>()?,
+                .collect::<error::Result<_>>()?,
             pool_factor: Tensor::scalar((hidden as f32).sqrt() / patches, Dtype::Float32)?,
             standard,
             pre_projection_norm: RmsNorm::new(ones(hidden, dtype)?, config.eps)?,
@@ -90,7 +91,12 @@ impl Gemma4Tower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(
+        &self,
+        pixels: &ViewPixels,
+        view: &View,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         let (rows, columns) = view.patches;
         if rows > self.rows
             || columns > self.rows
@@ -148,7 +154,12 @@ fn ones(width: i32, dtype: Dtype) -> Result<Tensor> {
     Tensor::from_f32(&vec![1.0; width as usize], &[width]).astype(dtype)
 }
 
-fn load_block(config: &Gemma4VisionConfig, layer: u32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Block> {
+fn load_block(
+    config: &Gemma4VisionConfig,
+    layer: u32,
+    dtype: Dtype,
+    weights: &mut Weights<'_>,
+) -> error::Result<Block> {
     let path = |name: &str| format!("vision_tower.encoder.layers.{layer}.{name}");
     let (hidden, width) = (config.hidden_size as i32, config.intermediate_size as i32);
     let (heads, head_dim) = (config.heads as i32, config.head_dim as i32);

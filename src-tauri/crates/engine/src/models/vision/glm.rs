@@ -5,7 +5,10 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::GlmVisionConfig;
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::ops::ids_tensor;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::block::Mlp;
 use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
@@ -13,11 +16,8 @@ use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_EPS};
 use super::{rows_of, ImageEmbeddings, LayerHook};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The base of the rotation's periods.
@@ -69,7 +69,7 @@ struct Merger {
 }
 
 impl GlmTower {
-    pub(super) fn load(config: &GlmVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &GlmVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         if config.out_hidden_size != text_width {
             return Err(Error::BadRequest(format!(
                 "config.json says that the tower makes {} numbers and the language part reads {text_width}",
@@ -105,7 +105,12 @@ impl GlmTower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(
+        &self,
+        pixels: &ViewPixels,
+        view: &View,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         let (config, (rows, columns)) = (&self.config, view.patches);
         check_blocks(view, config.merge)?;
         let inputs = COLOURS * (config.frames * config.shape.patch_size * config.shape.patch_size) as i32;
@@ -136,7 +141,7 @@ impl GlmTower {
 }
 
 impl Merger {
-    fn load(config: &GlmVisionConfig, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &GlmVisionConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Self> {
         const PATH: &str = "vision_tower.merger";
         let (outputs, width) = (config.out_hidden_size as i32, config.merger_width as i32);
         Ok(Self {

@@ -6,17 +6,17 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::HunyuanVisionConfig;
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::ops::concatenate;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, first_with, join_blocks, load_table_after, BlockNames, Stack};
 use super::{rows_of, ImageEmbeddings, LayerHook};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Layers as transformers 5 writes them.
@@ -60,7 +60,7 @@ struct Merger {
 }
 
 impl HunyuanTower {
-    pub(super) fn load(config: &HunyuanVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &HunyuanVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         const PATH: &str = "vision_tower";
         let shape = &config.shape;
         let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
@@ -89,7 +89,12 @@ impl HunyuanTower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(
+        &self,
+        pixels: &ViewPixels,
+        view: &View,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, config.merge)?;
         let rows = rows_of(pixels, view, COLOURS * side * side)?.astype(self.dtype)?;
@@ -103,7 +108,12 @@ impl HunyuanTower {
 }
 
 impl Merger {
-    fn load(config: &HunyuanVisionConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(
+        config: &HunyuanVisionConfig,
+        outputs: i32,
+        dtype: Dtype,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
         const PLACES: [&str; 2] = ["vision_tower.perceive", "vision_tower.patch_merger"];
         let path = first_with(weights, &PLACES, "before_rms.weight");
         let (hidden, eps, merge) = (config.shape.hidden_size as i32, config.shape.eps, config.merge as i32);

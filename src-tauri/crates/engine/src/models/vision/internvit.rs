@@ -5,6 +5,9 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::InternVitConfig;
 use checkpoint::View;
 use media::ViewPixels;
+use mlx::ops::concatenate;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
 
 use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
@@ -13,9 +16,6 @@ use super::stack::{check_blocks, join_blocks, load_mlp, BlockNames, Stack, TORCH
 use super::{planes_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The names of the tensors.

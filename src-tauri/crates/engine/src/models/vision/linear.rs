@@ -1,9 +1,11 @@
 //! Projections of vision encoders, of which some clip.
 
-use crate::error::Result;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::error;
 use crate::layers::Linear;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// A projection that may clip what goes in and what comes out (Gemma 4's `Gemma4ClippableLinear`).
@@ -21,13 +23,19 @@ impl From<Linear> for ClippedLinear {
 
 impl ClippedLinear {
     /// Loads `path.weight` `[outputs, inputs]`, with `path.bias` if there is one.
-    pub fn plain(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> Result<Self> {
+    pub fn plain(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32) -> error::Result<Self> {
         Ok(Linear::load(weights, path, inputs, outputs)?.into())
     }
 
     /// Loads `path.linear.weight`, and its bounds if it is `clipped`.
-    pub fn load(weights: &mut Weights<'_>, path: &str, inputs: i32, outputs: i32, clipped: bool) -> Result<Self> {
-        let mut bound = |name: &str| weights.take_any(&format!("{path}.{name}"))?.reshape(&[]);
+    pub fn load(
+        weights: &mut Weights<'_>,
+        path: &str,
+        inputs: i32,
+        outputs: i32,
+        clipped: bool,
+    ) -> error::Result<Self> {
+        let mut bound = |name: &str| Ok::<_, error::Error>(weights.take_any(&format!("{path}.{name}"))?.reshape(&[])?);
         let bounds = match clipped {
             true => Some([
                 bound("input_min")?,

@@ -6,17 +6,17 @@
 use checkpoint::config::vision::{MllamaVisionConfig, TowerShape};
 use checkpoint::ImagePlan;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::ops::{concatenate, stack};
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::attention::PatchMask;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
 use super::stack::{first_with, BlockNames, Stack};
 use super::{planes_of, ImageEmbeddings, LayerHook};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{Embedding, LayerNorm, Linear};
-use crate::mlx::ops::{concatenate, stack};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The paths at which conversions and originals keep the vision encoder.
@@ -49,7 +49,7 @@ impl ArrangementTable {
         table: &str,
         width: u32,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let rows = 1 + config.arrangements.len() as i32;
         let gate = weights.take(&format!("{path}.gate"), &[1])?.tanh()?;
         weights.materialize([&gate])?;
@@ -88,7 +88,7 @@ pub struct Mllama {
 }
 
 impl Mllama {
-    pub(super) fn load(config: &MllamaVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &MllamaVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let shape = &config.shape;
         let (hidden, pixels) = (shape.hidden_size, shape.patch_size as i32);
         let width = hidden as i32;
@@ -148,7 +148,7 @@ impl Mllama {
         tiles: &[ViewPixels],
         plan: &ImagePlan,
         hook: &mut LayerHook<'_>,
-    ) -> Result<ImageEmbeddings> {
+    ) -> error::Result<ImageEmbeddings> {
         let config = &self.config;
         let (most, width) = (config.tiles as i32, config.shape.hidden_size as i32);
         let states = config.states_of_tile() as i32;
@@ -196,7 +196,7 @@ impl Mllama {
     }
 
     /// The input of the first layer, `[most tiles, states of a tile, hidden]`: a missing tile is black.
-    fn embed(&self, tiles: &[ViewPixels], plan: &ImagePlan, arrangement: i32) -> Result<Tensor> {
+    fn embed(&self, tiles: &[ViewPixels], plan: &ImagePlan, arrangement: i32) -> error::Result<Tensor> {
         let config = &self.config;
         let (most, width, pixels) = (
             config.tiles as i32,
@@ -224,7 +224,7 @@ impl Mllama {
         let class = self.class.broadcast(&[most, 1, width])?;
         let x = concatenate(&[&class, &patches], 1)?.add(&self.positions)?;
         let x = x.add(&self.tile_positions.of(arrangement, &[most, states, width])?)?;
-        self.layernorm_pre.forward(&x)
+        Ok(self.layernorm_pre.forward(&x)?)
     }
 }
 

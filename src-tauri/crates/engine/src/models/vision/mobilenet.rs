@@ -6,18 +6,18 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::MobileNetConfig;
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::ops::concatenate;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::mobilenet_blocks::{
     Block, Convolution, FeatureMap, KernelLayout, LoadContext, UniversalInvertedResidual, STRIDE,
 };
 use super::patches::COLOURS;
 use super::{pause, ImageEmbeddings, LayerHook};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{Embedding, Linear, Pointwise, RmsNorm};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The path of the network.
@@ -49,7 +49,7 @@ pub struct MobileNet {
 }
 
 impl MobileNet {
-    pub(super) fn load(config: &MobileNetConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &MobileNetConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let first = format!("{NETWORK}.blocks.0.0.conv_exp.weight");
         let layout = match weights.shape(&first) {
             Some([.., rows, columns]) if rows == columns => KernelLayout::Oihw,
@@ -127,7 +127,12 @@ impl MobileNet {
         self.closing.is_some()
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(
+        &self,
+        pixels: &ViewPixels,
+        view: &View,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         let (height, width) = (view.height as i32, view.width as i32);
         let shape = [COLOURS as usize, view.height as usize, view.width as usize];
         if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
@@ -167,7 +172,7 @@ impl MobileNet {
     }
 
     /// One grid `[side · side, width]` of those of the last stages, of which the first is the largest.
-    fn fuse(&self, grids: &[FeatureMap]) -> Result<Tensor> {
+    fn fuse(&self, grids: &[FeatureMap]) -> error::Result<Tensor> {
         let [first, ..] = grids else {
             return Err(Error::BadRequest("this model's tower has no stages".into()));
         };
@@ -186,7 +191,7 @@ impl MobileNet {
         let squares = made.states.reshape(&[side, down, side, across, width])?;
         let share = Tensor::scalar(1.0 / (down * across) as f32, squares.dtype())?;
         let means = squares.sum(3, false)?.sum(1, false)?.mul(&share)?;
-        norm.forward(&means.reshape(&[side * side, width])?)
+        Ok(norm.forward(&means.reshape(&[side * side, width])?)?)
     }
 }
 

@@ -2,12 +2,13 @@
 //! `_efficientnet_blocks.py` and `attention2d.py`.
 
 use checkpoint::memory::MAX_VISION_SCORES;
+use mlx::ops::{concatenate, Mask};
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::Result;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{Linear, Pointwise, RmsNorm};
-use crate::mlx::ops::{concatenate, Mask};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The epsilon of the network's norms (timm's `RmsNorm2d`).
@@ -46,12 +47,12 @@ pub(super) struct LoadContext<'l, 'w> {
 
 impl LoadContext<'_, '_> {
     /// The kernel `[outputs, rows, columns, channels of a group]` of a convolution.
-    fn kernel(&mut self, path: &str) -> Result<Tensor> {
+    fn kernel(&mut self, path: &str) -> error::Result<Tensor> {
         let name = format!("{path}.weight");
         let kernel = self.weights.take_any(&name)?;
         match (kernel.shape().len(), self.layout) {
             (4, KernelLayout::Ohwi) => Ok(kernel),
-            (4, KernelLayout::Oihw) => kernel.transpose(&[0, 2, 3, 1])?.contiguous(),
+            (4, KernelLayout::Oihw) => Ok(kernel.transpose(&[0, 2, 3, 1])?.contiguous()?),
             _ => Err(Error::WrongShape {
                 name,
                 expected: "a convolution over rows and columns".into(),
@@ -61,21 +62,21 @@ impl LoadContext<'_, '_> {
     }
 
     /// A convolution of one place, which is a product with its channels.
-    fn pointwise(&mut self, path: &str) -> Result<Linear> {
+    fn pointwise(&mut self, path: &str) -> error::Result<Linear> {
         let kernel = self.kernel(path)?;
         let linear = Linear::from_rows(&kernel.reshape(&[kernel.dim(0), -1])?)?;
         self.weights.materialize(linear.tensors())?;
         Ok(linear)
     }
 
-    pub(super) fn norm(&mut self, path: &str) -> Result<RmsNorm> {
+    pub(super) fn norm(&mut self, path: &str) -> error::Result<RmsNorm> {
         let weight = self.weights.take_any(&format!("{path}.weight"))?.reshape(&[-1])?;
         let norm = RmsNorm::new(weight, EPS)?;
         self.weights.materialize(norm.tensors())?;
         Ok(norm)
     }
 
-    fn factors(&mut self, path: &str) -> Result<Option<Tensor>> {
+    fn factors(&mut self, path: &str) -> error::Result<Option<Tensor>> {
         let name = format!("{path}.layer_scale.gamma");
         if !self.weights.has(&name) {
             return Ok(None);
@@ -98,7 +99,7 @@ pub(super) struct Convolution {
 }
 
 impl Convolution {
-    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let kernel = loading.kernel(path)?;
         let name = format!("{path}.bias");
         let bias = match loading.weights.has(&name) {
@@ -147,7 +148,7 @@ struct DownsampledProjection {
 }
 
 impl DownsampledProjection {
-    fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let down = match loading.has(&format!("{path}.down_conv")) {
             true => Some((
                 Convolution::load(&format!("{path}.down_conv"), STRIDE, loading)?,
@@ -174,7 +175,7 @@ impl DownsampledProjection {
 }
 
 impl Attention {
-    fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Self {
             norm: loading.norm(&at("norm"))?,
@@ -229,7 +230,7 @@ pub(super) struct UniversalInvertedResidual {
 }
 
 impl EdgeResidual {
-    fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Self {
             expansion: Convolution::load(&at("conv_exp"), stride, loading)?,
@@ -248,10 +249,10 @@ impl EdgeResidual {
 }
 
 impl UniversalInvertedResidual {
-    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Self> {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         let has_between = loading.has(&at("dw_mid.conv"));
-        let mut depthwise = |name: &str, stride: i32| -> Result<Option<(Convolution, RmsNorm)>> {
+        let mut depthwise = |name: &str, stride: i32| -> error::Result<Option<(Convolution, RmsNorm)>> {
             let (convolution, norm) = (at(&format!("{name}.conv")), at(&format!("{name}.bn")));
             match loading.has(&convolution) {
                 true => Ok(Some((
@@ -279,7 +280,7 @@ impl UniversalInvertedResidual {
         let normed = |(convolution, norm): &(Convolution, RmsNorm), x: &FeatureMap| {
             let made = convolution.forward(x)?;
             let states = norm.forward(&made.states)?;
-            Ok::<_, Error>(made.with(states))
+            Ok::<_, mlx::Error>(made.with(states))
         };
         let started = match &self.before {
             Some(before) => normed(before, x)?,
@@ -310,7 +311,7 @@ pub(super) enum Block {
 
 impl Block {
     /// Loads what lies at `path`; `None` if nothing does.
-    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> Result<Option<Self>> {
+    pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Option<Self>> {
         let has = |name: &str| loading.has(&format!("{path}.{name}"));
         Ok(if has("conv_exp") {
             Some(Self::Edge(EdgeResidual::load(path, stride, loading)?))

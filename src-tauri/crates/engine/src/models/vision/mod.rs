@@ -24,12 +24,13 @@ mod stack;
 
 use checkpoint::{ImagePlan, View, VisionConfig};
 use media::ViewPixels;
+use mlx::device::{device, Device};
+use mlx::ops::concatenate;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::{eval, Tensor};
+use mlx::Result;
 
-use crate::error::{Error, Result};
-use crate::mlx::device::{device, Device};
-use crate::mlx::ops::concatenate;
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::{eval, Tensor};
+use crate::error::{self, Error};
 use crate::weights::Weights;
 
 /// The output of a vision encoder for one image.
@@ -79,7 +80,7 @@ parameters!(ImageEmbeddings { embeddings, deep });
 
 /// Called between two layers of a vision encoder with the states that the next one takes; an error from it ends the
 /// encoding.
-pub type LayerHook<'a> = dyn FnMut(&Tensor) -> Result<()> + 'a;
+pub type LayerHook<'a> = dyn FnMut(&Tensor) -> error::Result<()> + 'a;
 
 /// A vision encoder of any kind.
 pub enum VisionTower {
@@ -107,7 +108,7 @@ pub enum VisionTower {
 
 impl VisionTower {
     /// Builds the vision encoder and makes every tensor of it resident; `hidden` is the width of the language part.
-    pub fn load(config: &VisionConfig, hidden: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub fn load(config: &VisionConfig, hidden: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let tower = match config {
             VisionConfig::Gemma4(config) => Self::Gemma4(gemma4::Gemma4Tower::load(config, hidden, weights)?),
             VisionConfig::Qwen(config) => Self::Qwen(qwen::QwenTower::load(config, hidden, weights)?),
@@ -127,7 +128,12 @@ impl VisionTower {
     }
 
     /// Encodes the views of one image, one after another; what is returned is computed.
-    pub fn encode(&self, views: &[ViewPixels], plan: &ImagePlan, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub fn encode(
+        &self,
+        views: &[ViewPixels],
+        plan: &ImagePlan,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         if views.len() != plan.views.len() || views.is_empty() {
             return Err(Error::BadRequest(format!(
                 "a picture was prepared as {} views of {}",
@@ -189,7 +195,7 @@ impl Parameters for VisionTower {
 }
 
 /// The numbers of a view as rows of patches `[patches, numbers]`, if they are what `view` says.
-fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> Result<Tensor> {
+fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> error::Result<Tensor> {
     let patches = view.patches.0 as usize * view.patches.1 as usize;
     if pixels.shape != [patches, numbers as usize] || pixels.values.len() != patches * numbers as usize {
         return Err(Error::BadRequest(format!(
@@ -202,7 +208,7 @@ fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> Result<Tensor> {
 }
 
 /// The planes `[3, height, width]` of a view that come complete, if they are what `view` says of patches of this side.
-fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
+fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> error::Result<Tensor> {
     let shape = [
         patches::COLOURS as usize,
         view.patches.0 as usize * side as usize,
@@ -218,7 +224,7 @@ fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> Result<Tensor> {
 }
 
 /// Between two layers: on a CPU, which is slow, they are computed, so that the caller can be asked whether to go on.
-fn pause(states: &Tensor, hook: &mut LayerHook<'_>) -> Result<()> {
+fn pause(states: &Tensor, hook: &mut LayerHook<'_>) -> error::Result<()> {
     if device() == Device::Cpu {
         eval([states])?;
     }

@@ -1,10 +1,11 @@
 //! The projection of patches. Files have it as a convolution whose stride is its kernel, which is a product with each
 //! patch: the weight is brought into the order of a patch's numbers.
 
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+
 use crate::error::{Error, Result};
 use crate::layers::Linear;
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Colors of a pixel.
@@ -99,7 +100,6 @@ pub fn cut(planes: &Tensor, side: i32) -> Result<Tensor> {
     };
     let (rows, columns) = (height / side, width / side);
     let patches = planes.reshape(&[colours, rows, side, columns, side])?;
-    patches
-        .transpose(&[1, 3, 2, 4, 0])?
-        .reshape(&[rows * columns, side * side * colours])
+    let patches = patches.transpose(&[1, 3, 2, 4, 0])?;
+    Ok(patches.reshape(&[rows * columns, side * side * colours])?)
 }

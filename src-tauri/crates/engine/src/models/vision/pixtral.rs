@@ -4,7 +4,9 @@
 use checkpoint::config::vision::PixtralConfig;
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::Dtype;
 
 use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
@@ -13,8 +15,6 @@ use super::stack::{check_blocks, first_with, load_mlp, row_by_row, BlockNames, S
 use super::{planes_of, ImageEmbeddings, LayerHook};
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The paths at which conversions and originals keep the vision encoder.
@@ -133,7 +133,7 @@ impl Merger {
         let blocks = blocks
             .transpose(&[0, 2, 4, 1, 3])?
             .reshape(&[down * across, hidden * merge * merge])?;
-        self.merging_layer.forward(&blocks)
+        Ok(self.merging_layer.forward(&blocks)?)
     }
 }
 

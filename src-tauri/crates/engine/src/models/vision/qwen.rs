@@ -5,7 +5,10 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::{QwenVisionConfig, Windows};
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::ops::ids_tensor;
+use mlx::parameters::parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::attention::{Attention, Group, HeadNorms, PatchMask, Projections};
 use super::block::{Block, Mlp, Norm};
@@ -15,11 +18,8 @@ use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::load_table;
 use super::{pause, rows_of, ImageEmbeddings, LayerHook};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// Added to the variance in every norm, whatever the config says.
@@ -60,7 +60,7 @@ impl Merger {
         names: [&str; 3],
         norm_together: bool,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let hidden = config.hidden_size as i32;
         let width = hidden * (config.merge * config.merge) as i32;
         let [norm, up, down] = names.map(|name| format!("{path}.{name}"));
@@ -88,7 +88,7 @@ impl Merger {
 }
 
 impl QwenTower {
-    pub(super) fn load(config: &QwenVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &QwenVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         if config.out_hidden_size != text_width {
             return Err(Error::BadRequest(format!(
                 "config.json says that the tower makes {} numbers and the language part reads {text_width}",
@@ -108,7 +108,7 @@ impl QwenTower {
             None => None,
         };
         let blocks = (0..config.layers).map(|layer| load_block(config, layer, dtype, weights));
-        let blocks = blocks.collect::<Result<Vec<_>>>()?;
+        let blocks = blocks.collect::<error::Result<Vec<_>>>()?;
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
         // Qwen3-Omni has the newer vision encoder with the older names.
@@ -130,7 +130,7 @@ impl QwenTower {
                 weights,
             )
         });
-        let deep_mergers = deep.collect::<Result<Vec<_>>>()?;
+        let deep_mergers = deep.collect::<error::Result<Vec<_>>>()?;
         Ok(Self {
             dtype,
             patch_proj,
@@ -142,7 +142,12 @@ impl QwenTower {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(
+        &self,
+        pixels: &ViewPixels,
+        view: &View,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         let (rows, columns) = view.patches;
         let merge = self.config.merge;
         if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {
@@ -259,14 +264,14 @@ impl Windowed {
     }
 }
 
-fn load_norm(config: &QwenVisionConfig, path: &str, width: i32, weights: &mut Weights<'_>) -> Result<Norm> {
+fn load_norm(config: &QwenVisionConfig, path: &str, width: i32, weights: &mut Weights<'_>) -> error::Result<Norm> {
     Ok(match config.gated {
         true => Norm::Rms(RmsNorm::load(weights, path, width, EPS)?),
         false => Norm::Layer(LayerNorm::load(weights, path, width, EPS)?),
     })
 }
 
-fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Block> {
+fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Block> {
     let path = |name: &str| format!("vision_tower.blocks.{layer}.{name}");
     let (hidden, width, head_dim) = (
         config.hidden_size as i32,

@@ -1,8 +1,8 @@
 //! Learned positions for grids of another size than they were learned on: each axis is resampled by a small matrix that
 //! is computed on the host, so that a grid costs two products.
 
-use crate::error::Result;
-use crate::mlx::tensor::Tensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
 
 /// The interpolation between the values of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,8 @@
 //! The rotation of heads by rows and columns of patches.
 
-use mlx_rs::Dtype;
-
-use crate::error::Result;
-use crate::mlx::ops::concatenate;
-use crate::mlx::tensor::Tensor;
+use mlx::ops::concatenate;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 /// The angles of a view's patches, computed on the host, once for all layers.
 pub struct PatchRotation {

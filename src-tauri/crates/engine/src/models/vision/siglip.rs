@@ -6,7 +6,9 @@ use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::{SiglipConfig, SiglipProjector};
 use checkpoint::View;
 use media::ViewPixels;
-use mlx_rs::Dtype;
+use mlx::parameters::{parameters, Parameters};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::block::Mlp;
 use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
@@ -16,10 +18,8 @@ use super::stack::{
     check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS,
 };
 use super::{planes_of, rows_of, ImageEmbeddings, LayerHook};
-use crate::error::Result;
+use crate::error;
 use crate::layers::{LayerNorm, Linear, RmsNorm};
-use crate::mlx::parameters::{parameters, Parameters};
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The paths at which conversions and originals keep the vision encoder.
@@ -51,7 +51,7 @@ enum Projector {
 }
 
 impl Siglip {
-    pub(super) fn load(config: &SiglipConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
+    pub(super) fn load(config: &SiglipConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let shape = &config.shape;
         let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
         let path = first_with(weights, &PLACES, "embeddings.patch_embedding.weight");
@@ -90,7 +90,12 @@ impl Siglip {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(
+        &self,
+        pixels: &ViewPixels,
+        view: &View,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
         check_blocks(view, block(config, view))?;
         let rows = match config.rows {
@@ -135,7 +140,7 @@ fn block(config: &SiglipConfig, view: &View) -> u32 {
 }
 
 impl Projector {
-    fn load(config: &SiglipConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
+    fn load(config: &SiglipConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Self> {
         const PATH: &str = "multi_modal_projector";
         const NETWORK: [&str; 2] = ["linear_1", "linear_2"];
         let hidden = config.shape.hidden_size as i32;

@@ -3,17 +3,17 @@
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::config::vision::TowerShape;
 use checkpoint::View;
-use mlx_rs::Dtype;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
 use super::attention::{Attention, HeadNorms, PatchMask, Projections};
 use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::rope::PatchRotation;
 use super::{pause, LayerHook};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, RmsNorm};
-use crate::mlx::parameters::Parameters;
-use crate::mlx::tensor::Tensor;
 use crate::weights::Weights;
 
 /// The epsilon of norms for which transformers leaves it to torch.
@@ -68,14 +68,19 @@ impl Stack {
         shape: &TowerShape,
         dtype: Dtype,
         weights: &mut Weights<'_>,
-    ) -> Result<Self> {
+    ) -> error::Result<Self> {
         let blocks =
             (0..shape.layers).map(|layer| load_block(&format!("{path}.{layer}"), names, shape, dtype, weights));
-        Ok(Self(blocks.collect::<Result<_>>()?))
+        Ok(Self(blocks.collect::<error::Result<_>>()?))
     }
 
     /// Takes the patches of one view `[patches, hidden]` through all layers.
-    pub fn forward(&self, x: Tensor, rotation: Option<&PatchRotation>, hook: &mut LayerHook<'_>) -> Result<Tensor> {
+    pub fn forward(
+        &self,
+        x: Tensor,
+        rotation: Option<&PatchRotation>,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<Tensor> {
         let whole = [(1, x.dim(0))];
         self.forward_masked(x, rotation, &PatchMask::Windows(&whole), |_, _| Ok(()), hook)
     }
@@ -86,9 +91,9 @@ impl Stack {
         x: Tensor,
         rotation: Option<&PatchRotation>,
         mask: &PatchMask<'_>,
-        mut on_the_way: impl FnMut(usize, &Tensor) -> Result<()>,
+        mut on_the_way: impl FnMut(usize, &Tensor) -> error::Result<()>,
         hook: &mut LayerHook<'_>,
-    ) -> Result<Tensor> {
+    ) -> error::Result<Tensor> {
         let mut x = x;
         for (layer, block) in self.0.iter().enumerate() {
             on_the_way(layer, &x)?;
@@ -105,7 +110,7 @@ fn load_block(
     shape: &TowerShape,
     dtype: Dtype,
     weights: &mut Weights<'_>,
-) -> Result<Block> {
+) -> error::Result<Block> {
     let at = |name: &str| format!("{path}.{name}");
     let (hidden, width, head_dim) = (
         shape.hidden_size as i32,
@@ -117,10 +122,7 @@ fn load_block(
         (Some(scales), _) => weights
             .take(&at(scales[half]), &[hidden])
             .map(|factors| Some(Norm::Scale(factors))),
-        (None, Some(gates)) => weights
-            .take(&at(gates[half]), &[1])?
-            .tanh()
-            .map(|factor| Some(Norm::Scale(factor))),
+        (None, Some(gates)) => Ok(Some(Norm::Scale(weights.take(&at(gates[half]), &[1])?.tanh()?))),
         (None, None) => Ok(None),
     };
     let parts: Vec<_> = names
@@ -169,7 +171,7 @@ fn load_block(
 }
 
 /// Loads a norm.
-pub fn load_norm(rms: bool, path: &str, width: i32, eps: f32, weights: &mut Weights<'_>) -> Result<Norm> {
+pub fn load_norm(rms: bool, path: &str, width: i32, eps: f32, weights: &mut Weights<'_>) -> error::Result<Norm> {
     Ok(match rms {
         true => Norm::Rms(RmsNorm::load(weights, path, width, eps)?),
         false => Norm::Layer(LayerNorm::load(weights, path, width, eps)?),
@@ -184,7 +186,7 @@ pub fn load_mlp(
     (inputs, width, outputs): (i32, i32, i32),
     (activation, dtype): (EncoderActivation, Dtype),
     weights: &mut Weights<'_>,
-) -> Result<Mlp> {
+) -> error::Result<Mlp> {
     let mut linear = |name: &str, inputs: i32, outputs: i32| {
         ClippedLinear::plain(weights, &format!("{path}.{name}"), inputs, outputs)
     };
@@ -206,12 +208,18 @@ pub fn first_with(weights: &Weights<'_>, paths: &[&str], name: &str) -> String {
 }
 
 /// Loads learned positions `path` as numbers `[side, side, width]`.
-pub fn load_table(path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> Result<Tensor> {
+pub fn load_table(path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> error::Result<Tensor> {
     load_table_after(0, path, side, width, weights)
 }
 
 /// The same of a table that has `before` rows of something else before them.
-pub fn load_table_after(before: i32, path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> Result<Tensor> {
+pub fn load_table_after(
+    before: i32,
+    path: &str,
+    side: u32,
+    width: i32,
+    weights: &mut Weights<'_>,
+) -> error::Result<Tensor> {
     let side = side as i32;
     let rows = match Embedding::load(weights, path, before + side * side, width)? {
         Embedding::Plain(rows) => rows,
@@ -225,7 +233,7 @@ pub fn load_table_after(before: i32, path: &str, side: u32, width: i32, weights:
 }
 
 /// Refuses a view whose patches are not complete blocks of `merge` × `merge`.
-pub fn check_blocks(view: &View, merge: u32) -> Result<()> {
+pub fn check_blocks(view: &View, merge: u32) -> error::Result<()> {
     let (rows, columns) = view.patches;
     if rows.is_multiple_of(merge) && columns.is_multiple_of(merge) && rows * columns > 0 {
         return Ok(());

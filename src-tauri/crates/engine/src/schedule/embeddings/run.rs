@@ -5,15 +5,16 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use checkpoint::memory::Workload;
+use mlx::device::device;
+use mlx::memory;
+use mlx::memory::clear_after_chunk;
+use mlx::ops::ids_tensor;
+use mlx::tensor::eval;
 use protocol::{Embeddings, Priority};
 
+use crate::backend::{backend, prefill_chunk};
 use crate::error::{Error, Result};
 use crate::loaded::LoadedModel;
-use crate::mlx::device::{backend, device, prefill_chunk};
-use crate::mlx::memory;
-use crate::mlx::memory::clear_after_chunk;
-use crate::mlx::ops::ids_tensor;
-use crate::mlx::tensor::eval;
 use crate::models::embedding_head::Pooled;
 use crate::models::{EmbeddingHead, Input, Pass};
 use crate::schedule::embeddings::{EmbeddingJob, PreparedTexts};
@@ -185,7 +186,7 @@ impl EmbeddingRun {
         Ok(read)
     }
 
-    fn keep(&mut self, head: &EmbeddingHead, pooled: &crate::mlx::tensor::Tensor) -> Result<()> {
+    fn keep(&mut self, head: &EmbeddingHead, pooled: &mlx::tensor::Tensor) -> Result<()> {
         self.vectors.extend(head.vectors(pooled, self.dimensions)?);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Steps with answers that follow a schema: what may be chosen depends on the token before.
 
+use mlx::tensor::async_eval;
+
 use crate::error::Result;
-use crate::mlx::tensor::async_eval;
 use crate::schedule::scheduler::Scheduler;
 use crate::schedule::step::{Choice, Step};
 use crate::sequence::{choose_rows, Sequence};

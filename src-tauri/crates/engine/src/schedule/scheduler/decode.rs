@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
+use mlx::memory;
+use mlx::ops::{ids_tensor, join};
+use mlx::tensor::{async_eval, Tensor};
 use protocol::Priority;
 
 use crate::error::{Error, Result};
-use crate::mlx::memory;
-use crate::mlx::ops::{ids_tensor, join};
-use crate::mlx::tensor::{async_eval, Tensor};
 use crate::schedule::scheduler::{Running, Scheduler};
 use crate::schedule::step::{Choice, Step};
 use crate::sequence::{decode_logits, decode_step, Sequence};
@@ -141,18 +141,18 @@ impl Scheduler {
         let parts = members
             .iter()
             .map(|(id, row)| match (row, previous) {
-                (Some(row), Some(step)) => step.made()?.tokens.slice(0, *row as i32, *row as i32 + 1),
+                (Some(row), Some(step)) => Ok(step.made()?.tokens.slice(0, *row as i32, *row as i32 + 1)?),
                 _ => {
                     let ids = ids_tensor(known(*id).as_slice());
                     if members.len() == 1 {
                         Ok(ids)
                     } else {
-                        ids.astype(mlx_rs::Dtype::Uint32)
+                        Ok(ids.astype(mlx::Dtype::Uint32)?)
                     }
                 }
             })
             .collect::<Result<Vec<_>>>()?;
-        join(&parts, 0)
+        Ok(join(&parts, 0)?)
     }
 
     /// Waits for the tokens of a step, once for all, and hands them out. A row of the step after it is dropped if its

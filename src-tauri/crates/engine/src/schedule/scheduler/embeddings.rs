@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use mlx::memory;
 use protocol::Priority;
 
 use crate::error::{catch_panic, Error};
-use crate::mlx::memory;
 use crate::schedule::embeddings::EmbeddingRun;
 use crate::schedule::scheduler::embedding_queue::EmbeddingQueue;
 use crate::schedule::scheduler::{OtherModels, Scheduler, GAPS};

@@ -12,13 +12,13 @@ mod speculation;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use mlx::memory;
 use protocol::{EngineEvent, Priority};
 
 use crate::answer::generation::Generation;
 use crate::answer::job::JobContext;
 use crate::error::{catch_panic, Error, Result};
 use crate::loaded::LoadedModel;
-use crate::mlx::memory;
 use crate::options::PromptLookup;
 use crate::schedule::pace::Pace;
 use crate::schedule::step::Step;
@@ -235,7 +235,7 @@ impl Scheduler {
 /// Tells the memory guard what the model took at most. With several models loaded it is unknown which of them took it.
 fn record_peak(loaded: &LoadedModel, job: &JobContext) {
     if let Some(guard) = job.shared.memory_guard().filter(|_| job.shared.loaded().len() == 1) {
-        if let Ok(figures) = catch_panic(memory::figures) {
+        if let Ok(figures) = catch_panic(|| Ok(memory::figures()?)) {
             guard.record_peak(&loaded.files.source, figures.peak);
         }
     }

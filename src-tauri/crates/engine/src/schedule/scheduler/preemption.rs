@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use mlx::memory;
 use protocol::Priority;
 
 use crate::answer::generation::Generation;
 use crate::error::{catch_panic, Error};
-use crate::mlx::memory;
 use crate::schedule::scheduler::{Running, Scheduler};
 
 /// By which preempted answers are compared: the class, then the moment of admission, then the number.
@@ -105,7 +105,7 @@ impl Scheduler {
         };
         running.generation.drop_caches();
         self.preemptions.dropped += 1;
-        if let Err(error) = catch_panic(memory::clear_cache) {
+        if let Err(error) = catch_panic(|| Ok(memory::clear_cache()?)) {
             tracing::warn!(%error, "memory was not given back");
         }
     }

@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use mlx::memory::clear_after_chunk;
+use mlx::tensor::{eval, Tensor};
 use protocol::Priority;
 
 use super::{Running, Scheduler};
 use crate::answer::generation::{Chunk, ImageEncoding};
 use crate::cache::max_composed;
 use crate::error::{catch_panic, Result};
-use crate::mlx::memory::clear_after_chunk;
-use crate::mlx::tensor::{eval, Tensor};
 use crate::schedule::pace::PLANNED;
 use crate::sequence::prefix::common_prefix;
 use crate::sequence::LoopEnd;

@@ -1,8 +1,9 @@
 //! Embedding jobs on their way to the model's scheduler.
 
+use mlx::memory;
+
 use super::{Listener, Worker};
 use crate::error::{catch_panic, Error};
-use crate::mlx::memory;
 use crate::schedule::embeddings::{EmbeddingJob, EmbeddingRun, PreparedTexts};
 
 impl Worker {

@@ -13,15 +13,17 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mlx::device::{device, Device};
+use mlx::{blas, device, memory};
 use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
 
 use crate::answer::generation::{planned_workload, Generation};
 use crate::answer::job::JobContext;
 use crate::answer::request::{self, PreparedPrompt};
 use crate::error::{catch_panic, Error, Result};
+use crate::kernels::kernels;
 use crate::loaded::{LoadedModel, ModelFiles};
-use crate::mlx::device::{device, Device};
-use crate::mlx::{blas, device, kernels, memory, product_check};
+use crate::products::product_check;
 use crate::schedule::command::Command;
 use crate::schedule::loaded_models::{LoadPlan, LoadedModels};
 use crate::schedule::prefetch::Prefetches;
@@ -77,7 +79,7 @@ impl Worker {
         worker.models.end_cancelled();
         worker.unload_all();
         drop(worker);
-        kernels::clear();
+        kernels().clear();
         device::disconnect();
     }
 

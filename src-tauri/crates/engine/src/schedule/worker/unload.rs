@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use mlx::memory;
+
 use crate::error::Result;
-use crate::mlx::memory;
 use crate::schedule::queue::QueuedCommand;
 use crate::schedule::worker::Worker;
 

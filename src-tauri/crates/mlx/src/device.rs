@@ -5,11 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_void, CStr};
 use std::sync::Once;
 
-use checkpoint::memory::Backend;
 use mlx_sys::mlx_stream;
 
+use crate::blas;
 use crate::error::{Error, Result};
-use crate::mlx::blas;
 
 /// A kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +36,8 @@ impl Device {
 struct Connection {
     stream: mlx_stream,
     device: Device,
-    /// True if kernels of our own can be launched.
-    kernels: bool,
-    /// True if the processor computes, also if a test chooses the operations that GPUs get.
-    on_cpu: bool,
+    /// The device that computes, also if a test chooses the operations of another one.
+    computes: Device,
 }
 
 thread_local! {
@@ -61,7 +58,7 @@ extern "C" fn keep_error(message: *const c_char, _data: *mut c_void) {
 #[cfg(target_os = "macos")]
 pub fn use_metal_library(path: &std::path::Path) -> Result<()> {
     let unnameable = || {
-        Error::Mlx(format!(
+        Error::Failed(format!(
             "{} cannot be named to MLX, because it is not UTF-8",
             path.display()
         ))
@@ -95,12 +92,10 @@ pub fn connect() -> Result<Device> {
             _ if metal => Device::Metal,
             _ => Device::Cuda,
         };
-        let kernels = device == Device::Cuda && std::env::var_os("PONDER_KERNELS").is_none_or(|wanted| wanted != "0");
         Connection {
             stream,
             device,
-            kernels,
-            on_cpu: device == Device::Cpu,
+            computes: device,
         }
     };
     CONNECTION.set(Some(connection));
@@ -127,9 +122,7 @@ pub fn synchronize() -> Result<()> {
 }
 
 fn connection() -> Connection {
-    CONNECTION
-        .get()
-        .expect("only the engine's worker, which connects first, computes")
+    CONNECTION.get().expect("only a thread that has connected computes")
 }
 
 /// The version of MLX that this program was linked with.
@@ -191,40 +184,26 @@ pub fn pretend_gpu() {
     }));
 }
 
-/// True if kernels of our own can be launched on this thread; `PONDER_KERNELS=0` turns them off.
-pub fn has_kernels() -> bool {
-    connection().kernels
+/// True if MLX's kernels for the processor compute, also if a test pretends to have a GPU.
+pub fn on_cpu() -> bool {
+    connection().computes == Device::Cpu
 }
 
-/// True if MLX's kernels for the processor compute.
-pub(crate) fn on_cpu() -> bool {
-    connection().on_cpu
+/// True if kernels for CUDA can be launched on this thread.
+pub fn on_cuda() -> bool {
+    connection().computes == Device::Cuda
 }
 
 /// The stream of this thread, for calls into MLX.
-pub(crate) fn stream() -> mlx_stream {
+pub fn stream() -> mlx_stream {
     connection().stream
 }
 
 /// Turns a status of MLX into a result with MLX's message.
-pub(crate) fn check(status: i32) -> Result<()> {
+pub fn check(status: i32) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
     let message = LAST_ERROR.take().unwrap_or_else(|| format!("status {status}"));
-    Err(Error::Mlx(message))
-}
-
-/// Prompt tokens that are read at once, between two checks of the cancel flag.
-pub fn prefill_chunk() -> usize {
-    backend().prefill_chunk() as usize
-}
-
-/// The device that computes on this thread, as far as memory depends on it.
-pub fn backend() -> Backend {
-    match device() {
-        Device::Cpu => Backend::Cpu,
-        Device::Metal => Backend::Metal,
-        Device::Cuda => Backend::Cuda,
-    }
+    Err(Error::Failed(message))
 }

@@ -1,6 +1,6 @@
 //! The tensors that a part of a model or of a cache holds.
 
-use crate::mlx::tensor::Tensor;
+use crate::tensor::Tensor;
 
 /// Something that holds tensors. What is held must be visited: loading computes what is visited, and a test checks it.
 pub trait Parameters {
@@ -16,24 +16,26 @@ pub trait Parameters {
     }
 }
 
-/// Implements [`Parameters`] of a struct: its fields are visited in this order. All of them are named, those that hold
-/// no tensor as `field: _`, so that a new one cannot be forgotten.
-macro_rules! parameters {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __parameters {
     ($of:ident { $($field:ident $(: $none:tt)?),* $(,)? }) => {
-        impl $crate::mlx::parameters::Parameters for $of {
-            fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a $crate::mlx::tensor::Tensor)) {
+        impl $crate::parameters::Parameters for $of {
+            fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a $crate::tensor::Tensor)) {
                 let Self { $($field $(: $none)?),* } = self;
-                $($crate::mlx::parameters::parameters!(@visit visitor $field $($none)?);)*
+                $($crate::parameters::parameters!(@visit visitor $field $($none)?);)*
             }
         }
     };
     (@visit $visitor:ident $field:ident) => {
-        $crate::mlx::parameters::Parameters::visit($field, $visitor)
+        $crate::parameters::Parameters::visit($field, $visitor)
     };
     (@visit $visitor:ident $field:ident _) => {};
 }
 
-pub(crate) use parameters;
+/// Implements [`Parameters`] of a struct: its fields are visited in this order. All of them are named, those that hold
+/// no tensor as `field: _`, so that a new one cannot be forgotten.
+pub use __parameters as parameters;
 
 impl Parameters for Tensor {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {

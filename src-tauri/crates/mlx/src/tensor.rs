@@ -6,12 +6,13 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::path::Path;
 
 use mlx_rs::{Array, Dtype};
 use mlx_sys::mlx_array;
 
+use crate::device::check;
 use crate::error::{Error, Result};
-use crate::mlx::device::check;
 
 thread_local! {
     static LIVING: Cell<i64> = const { Cell::new(0) };
@@ -38,7 +39,7 @@ pub struct Tensor {
 
 impl Tensor {
     /// Takes an array that was created on this thread.
-    pub fn new(array: Array) -> Self {
+    fn new(array: Array) -> Self {
         LIVING.set(LIVING.get() + 1);
         Self {
             array,
@@ -47,7 +48,7 @@ impl Tensor {
     }
 
     /// Runs an operation of MLX's C interface that writes one array.
-    pub(crate) fn make(operation: impl FnOnce(*mut mlx_array) -> i32) -> Result<Self> {
+    pub fn make(operation: impl FnOnce(*mut mlx_array) -> i32) -> Result<Self> {
         // SAFETY: an empty handle is valid to write into and valid to free.
         let mut handle = unsafe { mlx_sys::mlx_array_new() };
         let status = operation(&mut handle);
@@ -59,7 +60,7 @@ impl Tensor {
     }
 
     /// Runs an operation of MLX's C interface that writes a list of `count` arrays.
-    pub(crate) fn make_several(
+    pub fn make_several(
         count: usize,
         operation: impl FnOnce(*mut mlx_sys::mlx_vector_array) -> i32,
     ) -> Result<Vec<Self>> {
@@ -88,7 +89,7 @@ impl Tensor {
     }
 
     /// The handle, for calls into MLX.
-    pub(crate) fn raw(&self) -> mlx_array {
+    pub fn raw(&self) -> mlx_array {
         self.array.as_ptr()
     }
 
@@ -132,7 +133,7 @@ impl Tensor {
         let slice = self
             .array
             .try_as_slice::<u32>()
-            .map_err(|error| Error::Mlx(error.to_string()))?;
+            .map_err(|error| Error::Failed(error.to_string()))?;
         Ok(slice.to_vec())
     }
 
@@ -143,7 +144,7 @@ impl Tensor {
         let slice = plain
             .array
             .try_as_slice::<f32>()
-            .map_err(|error| Error::Mlx(error.to_string()))?;
+            .map_err(|error| Error::Failed(error.to_string()))?;
         Ok(slice.to_vec())
     }
 }
@@ -167,10 +168,11 @@ impl std::fmt::Debug for Tensor {
 }
 
 /// A list of handles as MLX's C interface takes it.
-pub(crate) struct Handles(pub(crate) mlx_sys::mlx_vector_array);
+pub struct Handles(pub mlx_sys::mlx_vector_array);
 
 impl Handles {
-    pub(crate) fn new<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Self {
+    /// The list of these tensors' handles.
+    pub fn new<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Self {
         let handles: Vec<mlx_array> = tensors.into_iter().map(Tensor::raw).collect();
         // SAFETY: MLX copies the handles, which live during the call.
         Self(unsafe { mlx_sys::mlx_vector_array_new_data(handles.as_ptr(), handles.len()) })
@@ -196,4 +198,16 @@ pub fn async_eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<(
     let handles = Handles::new(tensors);
     // SAFETY: the handles live during the call.
     check(unsafe { mlx_sys::mlx_async_eval(handles.0) })
+}
+
+/// The tensors of a safetensors file by name, unread until they are computed.
+///
+/// # Errors
+/// If the file cannot be opened or its header is broken.
+pub fn load_safetensors(path: &Path) -> Result<Vec<(String, Tensor)>> {
+    let arrays = Array::load_safetensors(path).map_err(|error| Error::Failed(error.to_string()))?;
+    Ok(arrays
+        .into_iter()
+        .map(|(name, array)| (name, Tensor::new(array)))
+        .collect())
 }

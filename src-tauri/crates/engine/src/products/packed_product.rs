@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 
 use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
+use mlx::device::{device, Device};
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::{async_eval, eval, Tensor};
+use mlx::Result;
 
-use crate::error::Result;
-use crate::mlx::device::{device, Device};
-use crate::mlx::kernels;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::{async_eval, eval, Tensor};
+use crate::kernels::kernels;
 
 /// `x` `[rows, inputs]` times the rows of a quantized matrix `[outputs, inputs]`: `[rows, outputs]`.
 pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
-    match kernels::linear(x, matrix, None)? {
+    match kernels().linear(x, matrix, None)? {
         Some(product) => Ok(product),
         None if device() == Device::Cuda && dequantises_rows(x.dim(0) as u64) => dequantized_product(x, matrix),
         None => x.quantized_matmul(matrix, true),

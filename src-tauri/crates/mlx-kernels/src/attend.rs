@@ -1,11 +1,12 @@
 //! Attention of one query, for heads that are wider than those of MLX's own kernel.
 
-use mlx_rs::Dtype;
+use mlx::ops::Mask;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use super::{difference, find, noise, Kernel, Key, Program};
-use crate::error::Result;
-use crate::mlx::ops::Mask;
-use crate::mlx::tensor::Tensor;
+use crate::compare::{difference, noise};
+use crate::kernel::{find, Kernel, Key};
+use crate::program::Program;
 
 /// Keys per block if there are more than [`ALONE`].
 const PART: i32 = 512;

@@ -3,60 +3,19 @@
 //! a file of a name that it makes of the source. So ours are compiled by the same library (NVRTC, which MLX has loaded)
 //! and put there under those names. They need no header, which is most of the time that MLX takes. If it looked for
 //! another name it would compile them, as it does without the folder.
-//!
-//! Reason for unsafe code: NVRTC is a C library that only computers with an NVIDIA card have, so it is looked up at run
-//! time.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use mlx_rs::Dtype;
+use mlx::{compiled_kernels, device, Dtype, Error, Result};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
-use crate::mlx::device;
-
-/// The variable that names MLX's folder of compiled kernels; MLX reads it once, before it computes for the first time.
-const VARIABLE: &str = "MLX_PTX_CACHE_DIR";
+use crate::nvrtc;
 
 /// The function of a module that is launched.
 const FUNCTION: &str = "ponder_kernel";
-
-/// Keeps kernels that are compiled for an NVIDIA card in `cache_dir`, where MLX's default is a temporary folder: each
-/// of MLX's takes 10 to 30 seconds. MLX finds them by their name alone, so those of another MLX or card have another
-/// folder. A folder named in the environment stays. Called before MLX computes for the first time.
-pub fn keep_compiled(cache_dir: &Path) {
-    if cfg!(target_os = "linux") && std::env::var_os(VARIABLE).is_none() {
-        std::env::set_var(VARIABLE, cache_dir.join("cuda-kernels").join(platform()));
-    }
-}
-
-/// MLX's version and the cards of this computer, as the name of a folder.
-fn platform() -> String {
-    let mut cards: Vec<String> = fs::read_dir("/proc/driver/nvidia/gpus")
-        .into_iter()
-        .flatten()
-        .filter_map(|card| fs::read_to_string(card.ok()?.path().join("information")).ok())
-        .filter_map(|text| {
-            Some(
-                text.lines()
-                    .find_map(|line| line.strip_prefix("Model:"))?
-                    .trim()
-                    .to_lowercase(),
-            )
-        })
-        .collect();
-    cards.sort();
-    cards.dedup();
-    let parts = std::iter::once(format!("mlx {}", device::version().unwrap_or_default())).chain(cards);
-    let letter = |letter: char| match letter.is_ascii_alphanumeric() || letter == '.' {
-        true => letter,
-        false => '-',
-    };
-    parts.collect::<Vec<_>>().join(" ").chars().map(letter).collect()
-}
 
 /// How a program is entered.
 #[derive(Clone, Copy)]
@@ -231,8 +190,7 @@ impl Module {
 }
 
 fn folder() -> Result<PathBuf> {
-    let folder = std::env::var_os(VARIABLE).map(PathBuf::from);
-    folder.ok_or_else(|| Error::Unsupported("kernels without a folder to keep them in".into()))
+    compiled_kernels::folder().ok_or_else(|| Error::Unsupported("kernels without a folder to keep them in".into()))
 }
 
 fn include(file: &Path) -> String {
@@ -251,7 +209,7 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn cannot_keep(file: &Path, error: &std::io::Error) -> Error {
-    Error::Mlx(format!(
+    Error::Failed(format!(
         "a compiled kernel cannot be kept as {}: {error}",
         file.display()
     ))
@@ -280,115 +238,10 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
     mix(mix(hash).wrapping_mul(MULTIPLIER))
 }
 
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-mod nvrtc {
-    use std::ffi::{c_char, c_int, c_void, CString};
-    use std::ptr;
-
-    use libloading::os::unix::{Library, Symbol};
-
-    use crate::error::{Error, Result};
-
-    type Program = *mut c_void;
-    type Create = unsafe extern "C" fn(
-        *mut Program,
-        *const c_char,
-        *const c_char,
-        c_int,
-        *const *const c_char,
-        *const *const c_char,
-    ) -> c_int;
-    type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int;
-    type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
-    type Bytes = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
-    type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
-
-    /// Versions of CUDA that MLX is built for.
-    const LIBRARIES: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
-
-    /// The binary of a source for an architecture such as `sm_90`.
-    pub fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
-        let text = |text: String| CString::new(text).map_err(|error| Error::Mlx(error.to_string()));
-        let (name, source) = (text(format!("{name}.cu"))?, text(source.to_owned())?);
-        let option = text(format!("--gpu-architecture={architecture}"))?;
-        let library = LIBRARIES.iter().find_map(|name| {
-            // SAFETY: only a library that is in the process already is opened, so no code of it runs here.
-            unsafe { Library::open(Some(name), libc::RTLD_NOW | libc::RTLD_NOLOAD) }.ok()
-        });
-        let library = library.ok_or_else(|| Error::Unsupported("kernels without CUDA's compiler".into()))?;
-        // SAFETY: names and types are those of nvrtc.h; all pointers live during their calls, and the program is
-        // destroyed once, after its last use.
-        unsafe {
-            let create = symbol::<Create>(&library, "nvrtcCreateProgram")?;
-            let destroy = symbol::<Destroy>(&library, "nvrtcDestroyProgram")?;
-            let mut program = ptr::null_mut();
-            if create(
-                &mut program,
-                source.as_ptr(),
-                name.as_ptr(),
-                0,
-                ptr::null(),
-                ptr::null(),
-            ) != 0
-            {
-                return Err(Error::Mlx("NVRTC refused the source of a kernel".into()));
-            }
-            let compiled = binary(&library, program, option.as_ptr());
-            destroy(&mut program);
-            compiled
-        }
-    }
-
-    /// # Safety
-    /// `program` must be one of this library's, and `option` a terminated string.
-    unsafe fn binary(library: &Library, program: Program, option: *const c_char) -> Result<Vec<u8>> {
-        let compile = symbol::<Compile>(library, "nvrtcCompileProgram")?;
-        if compile(program, 1, &option) != 0 {
-            let log = bytes(library, program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?;
-            return Err(Error::Mlx(format!(
-                "a kernel cannot be compiled: {}",
-                String::from_utf8_lossy(&log)
-            )));
-        }
-        bytes(library, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
-    }
-
-    /// # Safety
-    /// As of [`binary`]; the names must be those of a function that returns a size and of one that writes that many
-    /// bytes.
-    unsafe fn bytes(library: &Library, program: Program, size: &str, get: &str) -> Result<Vec<u8>> {
-        let (size, get) = (symbol::<Size>(library, size)?, symbol::<Bytes>(library, get)?);
-        let mut length = 0;
-        let told = size(program, &mut length);
-        let mut bytes = vec![0u8; length];
-        if told != 0 || get(program, bytes.as_mut_ptr().cast()) != 0 {
-            return Err(Error::Mlx("NVRTC did not tell what it made of a kernel".into()));
-        }
-        Ok(bytes)
-    }
-
-    /// # Safety
-    /// `T` must be the type of the function.
-    unsafe fn symbol<T>(library: &Library, name: &str) -> Result<Symbol<T>> {
-        library
-            .get(name.as_bytes())
-            .map_err(|error| Error::Mlx(error.to_string()))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod nvrtc {
-    use crate::error::{Error, Result};
-
-    pub fn compile(_name: &str, _source: &str, _architecture: &str) -> Result<Vec<u8>> {
-        Err(Error::Unsupported("CUDA on this system".into()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use mlx_rs::Dtype;
+
+    use mlx::Dtype;
 
     use super::{hash_bytes, Entry};
 

@@ -1,12 +1,14 @@
 //! A few rows times a quantized matrix, as in decoding, which MLX's kernels for CUDA are slowest at.
 
-use mlx_rs::Dtype;
+use mlx::fused::GateActivation;
+use mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use super::gate::GateKernel;
-use super::{difference, find, noise, Kernel, Key, Program};
-use crate::error::Result;
-use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
-use crate::mlx::tensor::Tensor;
+use crate::compare::{difference, noise};
+use crate::gate::{compose, number};
+use crate::kernel::{find, Kernel, Key};
+use crate::program::Program;
 
 const THREADS: i32 = 256;
 /// From more rows on, MLX's own products are faster.
@@ -16,7 +18,7 @@ const MANY: i32 = 12_288;
 
 /// `x` `[rows, inputs]` times the transpose of the matrix, `[rows, outputs]`; with `gated`, the curve of the first half
 /// of that times the second half. `None` if no kernel can be used.
-pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -> Result<Option<Tensor>> {
+pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
     let (&[length, inputs], Some(biases)) = (x.shape(), &matrix.biases) else {
         return Ok(None);
     };
@@ -27,11 +29,7 @@ pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -
         return Ok(None);
     };
     let bits = matrix.format.bits;
-    let key = Key::new(
-        Program::One,
-        x.dtype(),
-        [0, variant, gated.map_or(0, GateKernel::number)],
-    );
+    let key = Key::new(Program::One, x.dtype(), [0, variant, gated.map_or(0, number)]);
     match find(key, |kernel| compare(kernel, rows, x.dtype(), bits, gated)) {
         Some(kernel) => launch(&kernel, rows, x, matrix, biases, gated.is_some()).map(Some),
         None => Ok(None),
@@ -39,7 +37,7 @@ pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateKernel>) -
 }
 
 /// The number of the variant for a matrix, and how many rows a warp takes at once; `None` if there is none.
-pub(super) fn variant(matrix: &QuantizedTensor, inputs: i32, gated: bool, dtype: Dtype) -> Option<(i32, i32)> {
+pub fn variant(matrix: &QuantizedTensor, inputs: i32, gated: bool, dtype: Dtype) -> Option<(i32, i32)> {
     let QuantizationFormat { group_size, bits, mode } = matrix.format;
     let outputs = matrix.scales.dim(0);
     let fits = mode == c"affine" && matrix.scales.dtype() == dtype && matrix.scales.shape().len() == 2;
@@ -78,7 +76,7 @@ fn launch(
     Ok(out)
 }
 
-fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<GateKernel>) -> Result<f32> {
+fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<GateActivation>) -> Result<f32> {
     let mut apart: f32 = 0.0;
     // More and fewer inputs than a warp takes at once, and outputs that leave a block unfilled.
     for (inputs, outputs, group_size) in [(192, 44, 32), (1280, 140, 64), (2560, 32, 128)] {
@@ -97,9 +95,7 @@ fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<Ga
         let mut wanted = x.astype(Dtype::Float32)?.matmul(&wide.swapaxes(0, 1)?)?;
         if let Some(curve) = gated {
             let half = outputs / 2;
-            wanted = curve
-                .compose(&wanted.slice(1, 0, half)?)?
-                .mul(&wanted.slice(1, half, outputs)?)?;
+            wanted = compose(curve, &wanted.slice(1, 0, half)?)?.mul(&wanted.slice(1, half, outputs)?)?;
         }
         apart = apart.max(difference(&made, &wanted)?);
     }

@@ -1,33 +1,14 @@
 //! The steps between the projection of queries, keys and values and their attention: norms of heads, rotary positions,
 //! and another order.
 
-use mlx_rs::Dtype;
+use mlx::fused::{HeadShape, Split};
+use mlx::ops::concatenate;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use super::{difference, find, noise, Kernel, Key, Program};
-use crate::error::Result;
-use crate::mlx::tensor::Tensor;
-
-/// Queries, and keys with values if the layer has its own, `[1, heads, length, width]`.
-pub type Split = (Tensor, Option<(Tensor, Tensor)>);
-
-/// How the heads of a layer lie and what is done to them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HeadShape {
-    /// Query heads.
-    pub heads: i32,
-    /// Key heads, and as many value heads; 0 if the layer has only queries.
-    pub key_heads: i32,
-    /// Width of a head.
-    pub width: i32,
-    /// How many heads, from the first query head, are normed.
-    pub normed: i32,
-    /// Bits of the epsilon of the norms.
-    pub eps: u32,
-    /// How many elements of a head turn.
-    pub rotated: i32,
-    /// True if neighbors rotate against each other, instead of halves.
-    pub traditional: bool,
-}
+use crate::compare::{difference, noise};
+use crate::kernel::{find, Kernel, Key};
+use crate::program::Program;
 
 /// Queries, keys and values `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
 /// `[normed, width]`; `periods` `[rotated / 2]` and `offset` `[1]` as 32 bit floats and integers.
@@ -51,17 +32,17 @@ pub fn heads(
     let HeadShape {
         width, normed, rotated, ..
     } = shape;
-    let (neighbours, eps) = (i32::from(shape.traditional), shape.eps as i32);
+    let (neighbors, eps) = (i32::from(shape.traditional), shape.eps as i32);
     let key = match shape.key_heads {
         0 => Key::new(
             Program::One,
             dtype,
-            [3, shape.heads, width, normed, rotated, neighbours, eps],
+            [3, shape.heads, width, normed, rotated, neighbors, eps],
         ),
         key_heads => Key::new(
             Program::Three,
             dtype,
-            [shape.heads, key_heads, width, normed, rotated, neighbours, eps],
+            [shape.heads, key_heads, width, normed, rotated, neighbors, eps],
         ),
     };
     match find(key, |kernel| compare(kernel, shape, dtype)) {
@@ -122,7 +103,7 @@ fn compare(kernel: &Kernel, shape: HeadShape, dtype: Dtype) -> Result<f32> {
             .slice(1, 0, shape.normed)?
             .fast_rms_norm(None, f32::from_bits(shape.eps))?
             .mul(factors)?;
-        heads = crate::mlx::ops::concatenate(&[&normed, &heads.slice(1, shape.normed, rows)?], 1)?;
+        heads = concatenate(&[&normed, &heads.slice(1, shape.normed, rows)?], 1)?;
     }
     let heads = heads.reshape(&[1, LENGTH, rows, shape.width])?.swapaxes(1, 2)?;
     let turned = shape.heads + shape.key_heads;

@@ -7,11 +7,11 @@ use std::ffi::CStr;
 
 use mlx_rs::Dtype;
 
+use crate::device::stream;
 use crate::error::{Error, Result};
-use crate::mlx::device::stream;
-use crate::mlx::ops::{maybe, op, some, AUTOMATIC};
-use crate::mlx::parameters::parameters;
-use crate::mlx::tensor::Tensor;
+use crate::ops::{maybe, op, some, AUTOMATIC};
+use crate::parameters::parameters;
+use crate::tensor::Tensor;
 
 #[cfg(feature = "test-support")]
 thread_local! {
@@ -93,7 +93,7 @@ impl QuantizedTensor {
                 biases,
                 format,
             }),
-            _ => Err(Error::Mlx("a quantisation gave no result".into())),
+            _ => Err(Error::Failed("a quantization gave no result".into())),
         }
     }
 

@@ -1,35 +1,27 @@
 //! The residual stream between two parts of a layer: a norm of what comes, its sum with the stream, a factor, and the
 //! norm of what reads it next.
 
-use super::{difference, find, noise, Kernel, Key, Program};
-use crate::error::Result;
-use crate::mlx::tensor::Tensor;
+use mlx::fused::{Norm, ResidualInput};
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::compare::{difference, noise};
+use crate::kernel::{find, Kernel, Key};
+use crate::program::Program;
 
 /// The widest row: each thread keeps 16 elements in registers.
 const WIDEST: i32 = 8192;
 
-/// A norm by its factors `[width]` and epsilon.
-pub type Norm<'a> = (&'a Tensor, f32);
-
-/// The summands and their norms.
-#[derive(Clone, Copy)]
-struct Sum<'a> {
-    h: &'a Tensor,
-    x: &'a Tensor,
-    inner: Option<Norm<'a>>,
-    factor: Option<&'a Tensor>,
-    outer: Option<Norm<'a>>,
-}
-
 /// `(h + norm(x)) · factor` of rows `[length, width]`, and that normed once more if `outer` is given. `None` if no
 /// kernel can be used.
-pub fn add_norm(
-    h: &Tensor,
-    x: &Tensor,
-    inner: Option<Norm<'_>>,
-    factor: Option<&Tensor>,
-    outer: Option<Norm<'_>>,
-) -> Result<Option<(Tensor, Option<Tensor>)>> {
+pub fn add_norm(row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
+    let ResidualInput {
+        h,
+        x,
+        inner,
+        factor,
+        outer,
+    } = row;
     let (dtype, width) = (h.dtype(), h.dim(-1));
     let alike = [Some(x), inner.map(|norm| norm.0), factor, outer.map(|norm| norm.0)];
     let eps = |norm: Option<Norm<'_>>| norm.map(|(_, eps)| eps.to_bits() as i32);
@@ -44,27 +36,20 @@ pub fn add_norm(
         None => Key::new(Program::One, dtype, [2, width, one_eps, has_inner, has_factor]),
         Some(_) => Key::new(Program::Two, dtype, [width, one_eps, has_inner, has_factor]),
     };
-    let sum = Sum {
-        h,
-        x,
-        inner,
-        factor,
-        outer,
-    };
-    match find(key, |kernel| compare(kernel, sum)) {
-        Some(kernel) => launch(&kernel, sum).map(Some),
+    match find(key, |kernel| compare(kernel, row)) {
+        Some(kernel) => launch(&kernel, row).map(Some),
         None => Ok(None),
     }
 }
 
-fn launch(kernel: &Kernel, sum: Sum<'_>) -> Result<(Tensor, Option<Tensor>)> {
-    let Sum {
+fn launch(kernel: &Kernel, row: ResidualInput<'_>) -> Result<(Tensor, Option<Tensor>)> {
+    let ResidualInput {
         h,
         x,
         inner,
         factor,
         outer,
-    } = sum;
+    } = row;
     let width = h.dim(-1);
     let (inner, factor) = (inner.map_or(h, |norm| norm.0), factor.unwrap_or(h));
     let output = (h.shape(), h.dtype());
@@ -81,7 +66,7 @@ fn launch(kernel: &Kernel, sum: Sum<'_>) -> Result<(Tensor, Option<Tensor>)> {
 }
 
 /// Compares on random numbers in the place of these.
-fn compare(kernel: &Kernel, like: Sum<'_>) -> Result<f32> {
+fn compare(kernel: &Kernel, like: ResidualInput<'_>) -> Result<f32> {
     let (dtype, width) = (like.h.dtype(), like.h.dim(-1));
     let (h, x) = (noise(&[2, width], dtype, 1)?, noise(&[2, width], dtype, 2)?);
     let (inner, factor, outer) = (
@@ -89,24 +74,24 @@ fn compare(kernel: &Kernel, like: Sum<'_>) -> Result<f32> {
         noise(&[1], dtype, 4)?,
         noise(&[width], dtype, 5)?,
     );
-    let sum = Sum {
+    let row = ResidualInput {
         h: &h,
         x: &x,
         inner: like.inner.map(|(_, eps)| (&inner, eps)),
         factor: like.factor.map(|_| &factor),
         outer: like.outer.map(|(_, eps)| (&outer, eps)),
     };
-    let (made, normed) = launch(kernel, sum)?;
-    let added = match sum.inner {
+    let (sum, normed) = launch(kernel, row)?;
+    let added = match row.inner {
         Some((weight, eps)) => x.fast_rms_norm(Some(weight), eps)?,
         None => x.clone(),
     };
     let mut wanted = h.add(&added)?;
-    if let Some(factor) = sum.factor {
+    if let Some(factor) = row.factor {
         wanted = wanted.mul(factor)?;
     }
-    let mut apart = difference(&made, &wanted)?;
-    if let (Some((weight, eps)), Some(normed)) = (sum.outer, normed) {
+    let mut apart = difference(&sum, &wanted)?;
+    if let (Some((weight, eps)), Some(normed)) = (row.outer, normed) {
         apart = apart.max(difference(&normed, &wanted.fast_rms_norm(Some(weight), eps)?)?);
     }
     Ok(apart)

@@ -9,15 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use mlx_rs::Dtype;
+use mlx::ops::concatenate;
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::{device, memory, Dtype, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::mlx::ops::concatenate;
-use crate::mlx::packed_product::packed_product;
-use crate::mlx::quantized::QuantizedTensor;
-use crate::mlx::tensor::Tensor;
-use crate::mlx::{device, memory};
+use crate::error::{self, Error};
+use crate::products::packed_product::packed_product;
 
 /// The largest difference from the right product, relative to its greatest value, that counts as rounding: 16 bit
 /// products differ by 0.003, wrong ones by 1.
@@ -67,7 +66,7 @@ pub fn is_known(matrix: &QuantizedTensor, layout: Layout) -> bool {
 ///
 /// # Errors
 /// [`Error::WrongProducts`] if there is no memory for the numbers.
-pub fn replacement(matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
+pub fn replacement(matrix: &QuantizedTensor, layout: Layout) -> error::Result<Option<Tensor>> {
     CHECKS.with_borrow_mut(|checks| checks.replacement(matrix, layout))
 }
 
@@ -120,7 +119,7 @@ impl ProductChecks {
         }
     }
 
-    fn replacement(&mut self, matrix: &QuantizedTensor, layout: Layout) -> Result<Option<Tensor>> {
+    fn replacement(&mut self, matrix: &QuantizedTensor, layout: Layout) -> error::Result<Option<Tensor>> {
         let kind = Kind::of(matrix, layout);
         let name = kind.to_string();
         if self.is_right(&name, || kind.difference(matrix))? {
@@ -133,7 +132,7 @@ impl ProductChecks {
         if !self.wrong.contains(&name) {
             self.wrong.push(name);
         }
-        matrix.dequantize().map(Some)
+        Ok(Some(matrix.dequantize()?))
     }
 
     fn is_right(&mut self, name: &str, difference: impl FnOnce() -> Result<f32>) -> Result<bool> {
@@ -146,17 +145,16 @@ impl ProductChecks {
         let start = Instant::now();
         let difference = match difference() {
             Ok(difference) => difference,
-            Err(Error::Mlx(error)) => {
+            Err(error) => {
                 tracing::warn!(
                     kind = name,
-                    error,
+                    %error,
                     "MLX cannot compute these packed products here; they are dequantised"
                 );
                 self.refused.insert(name.to_owned());
                 memory::clear_cache()?;
                 return Ok(false);
             }
-            Err(error) => return Err(error),
         };
         memory::clear_cache()?;
         // A number that is none is greater than nothing.
@@ -384,11 +382,11 @@ fn platform() -> String {
 
 #[cfg(test)]
 mod tests {
-    use mlx_rs::Dtype;
+    use mlx::device::connect;
+    use mlx::quantized::{inject_fault, QuantizationFormat, QuantizedTensor};
+    use mlx::Dtype;
 
     use super::{activations, Kind, Layout, ProductChecks, TOLERANCE};
-    use crate::mlx::device::connect;
-    use crate::mlx::quantized::{inject_fault, QuantizationFormat, QuantizedTensor};
 
     fn packed(shape: &[i32], bits: i32, group_size: i32) -> QuantizedTensor {
         let mode = c"affine";

@@ -7,9 +7,9 @@ use std::ffi::CStr;
 use mlx_rs::Dtype;
 use mlx_sys::{mlx_array, mlx_optional_dtype, mlx_optional_float, mlx_optional_int};
 
+use crate::device::stream;
 use crate::error::Result;
-use crate::mlx::device::stream;
-use crate::mlx::tensor::{Handles, Tensor};
+use crate::tensor::{Handles, Tensor};
 
 /// Calls one function of MLX that writes an array and takes the stream last.
 macro_rules! op {
@@ -19,7 +19,7 @@ macro_rules! op {
         Tensor::make(|result| unsafe { mlx_sys::$function(result, $($argument,)* stream()) })
     };
 }
-pub(super) use op;
+pub(crate) use op;
 
 /// Methods that MLX has under the same name: `name => function (tensors) (numbers)`.
 macro_rules! methods {
@@ -397,13 +397,13 @@ pub fn random_uniform(key: &Tensor, shape: &[i32]) -> Result<Tensor> {
 
 const MAX_AXES: usize = 5;
 /// Leaves the type of a result to MLX.
-pub(super) const AUTOMATIC: mlx_optional_dtype = mlx_optional_dtype {
+pub(crate) const AUTOMATIC: mlx_optional_dtype = mlx_optional_dtype {
     value: 0,
     has_value: false,
 };
 const ONES: [i32; MAX_AXES] = [1; MAX_AXES];
 
-pub(super) fn maybe(tensor: Option<&Tensor>) -> mlx_array {
+pub(crate) fn maybe(tensor: Option<&Tensor>) -> mlx_array {
     tensor.map_or(
         mlx_array {
             ctx: std::ptr::null_mut(),
@@ -412,6 +412,6 @@ pub(super) fn maybe(tensor: Option<&Tensor>) -> mlx_array {
     )
 }
 
-pub(super) fn some(value: i32) -> mlx_optional_int {
+pub(crate) fn some(value: i32) -> mlx_optional_int {
     mlx_optional_int { value, has_value: true }
 }

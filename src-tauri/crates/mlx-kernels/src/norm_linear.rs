@@ -1,42 +1,18 @@
 //! From the residual stream to a projection: the pending part is added to the stream, the sum normed and projected, all
 //! in one launch.
 
-use mlx_rs::Dtype;
+use mlx::fused::{Epilogue, Norm, ResidualInput};
+use mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
 
-use super::gate::GateKernel;
-use super::linear::variant;
-use super::{difference, find, noise, Kernel, Key, Norm, Program};
-use crate::error::Result;
-use crate::mlx::quantized::{QuantizationFormat, QuantizedTensor};
-use crate::mlx::tensor::Tensor;
+use crate::compare::{difference, noise};
+use crate::gate::{compose, number};
+use crate::kernel::{find, Kernel, Key};
+use crate::linear::variant;
+use crate::program::Program;
 
 const THREADS: i32 = 256;
-
-/// The row `(h + norm(x)) · factor`, and its norm.
-#[derive(Clone, Copy)]
-pub struct ResidualInput<'a> {
-    /// The stream, `[1, inputs]`.
-    pub h: &'a Tensor,
-    /// The summand.
-    pub x: &'a Tensor,
-    /// The norm of what is added.
-    pub inner: Option<Norm<'a>>,
-    /// The sum's factor, `[1]`.
-    pub factor: Option<&'a Tensor>,
-    /// The norm of what is read.
-    pub outer: Option<Norm<'a>>,
-}
-
-/// The treatment of the outputs.
-#[derive(Clone, Copy)]
-pub enum Epilogue<'a> {
-    /// Nothing.
-    Plain,
-    /// The curve of the first half times the second half.
-    Gated(GateKernel),
-    /// The curve of all times these, `[1, outputs]`.
-    Times(GateKernel, &'a Tensor),
-}
 
 /// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm. `None` if no kernel
 /// can be used.
@@ -83,7 +59,7 @@ pub fn norm_linear(
         is(row.factor.is_some()),
         is(outer.is_some()),
         is(other.is_some()),
-        curve.map_or(0, GateKernel::number),
+        curve.map_or(0, number),
         one_eps,
     ];
     let bits = matrix.format.bits;
@@ -184,10 +160,10 @@ fn compare(kernel: &Kernel, rows: i32, like: ResidualInput<'_>, bits: i32, after
         let half = outputs / 2;
         let wanted = match after {
             Epilogue::Plain => product,
-            Epilogue::Gated(curve) => curve
-                .compose(&product.slice(1, 0, half)?)?
-                .mul(&product.slice(1, half, outputs)?)?,
-            Epilogue::Times(curve, other) => curve.compose(&product)?.mul(&other.astype(Dtype::Float32)?)?,
+            Epilogue::Gated(curve) => {
+                compose(curve, &product.slice(1, 0, half)?)?.mul(&product.slice(1, half, outputs)?)?
+            }
+            Epilogue::Times(curve, other) => compose(curve, &product)?.mul(&other.astype(Dtype::Float32)?)?,
         };
         apart = apart
             .max(difference(&made, &wanted)?)

@@ -1,13 +1,24 @@
 //! The memory that MLX holds.
 
-use protocol::MemoryFigures;
+use std::panic::catch_unwind;
 
-use crate::error::{catch_panic, Result};
-use crate::mlx::device::{device, synchronize, Device};
+use crate::device::{device, synchronize, Device};
+use crate::error::Result;
+
+/// The bytes that MLX holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    /// Of living arrays.
+    pub active: u64,
+    /// The most that living arrays had since [`reset_peak`].
+    pub peak: u64,
+    /// Of buffers that are kept for reuse.
+    pub cache: u64,
+}
 
 /// The figures of now.
-pub fn figures() -> Result<MemoryFigures> {
-    Ok(MemoryFigures {
+pub fn figures() -> Result<Figures> {
+    Ok(Figures {
         active: mlx_rs::memory::active_memory()? as u64,
         peak: mlx_rs::memory::peak_memory()? as u64,
         cache: mlx_rs::memory::cache_memory()? as u64,
@@ -41,8 +52,10 @@ pub fn limit() -> Result<u64> {
 
 /// Waits for work that an abnormal end may have left in flight, and frees its buffers.
 pub fn drain() {
-    if let Err(error) = catch_panic(|| synchronize().and_then(|()| clear_cache())) {
-        tracing::warn!(%error, "MLX reported an error of work that was given up");
+    match catch_unwind(|| synchronize().and_then(|()| clear_cache())) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "MLX reported an error of work that was given up"),
+        Err(_) => tracing::warn!("MLX could not give up work"),
     }
 }
 

@@ -1,0 +1,87 @@
+//! Kernels of our own for CUDA, each doing in one launch what takes several of MLX's: with small batches a token costs
+//! as much as it has launches. Every kernel is compared with the operations it stands for before it is used the first
+//! time; one that cannot be compiled or differs is left out, and its caller composes.
+//!
+//! Compiled programs are [kept](compiler) from process to process.
+
+mod attend;
+mod compare;
+mod compiler;
+mod gate;
+mod heads;
+mod kernel;
+mod linear;
+mod norm_linear;
+mod nvrtc;
+mod program;
+mod residual;
+
+use std::sync::OnceLock;
+
+use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Split};
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::{device, Result};
+
+/// The kernels of this thread, which has connected to MLX. There are none if its device is not NVIDIA's, or if they are
+/// turned off by `PONDER_KERNELS=0`.
+pub fn kernels() -> &'static dyn FusedKernels {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    let wanted = || std::env::var_os("PONDER_KERNELS").is_none_or(|wanted| wanted != "0");
+    match device::on_cuda() && *WANTED.get_or_init(wanted) {
+        true => &CudaKernels,
+        false => &NoKernels,
+    }
+}
+
+struct CudaKernels;
+
+impl FusedKernels for CudaKernels {
+    fn attend(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> Result<Option<Tensor>> {
+        attend::attend(queries, keys, values, scale)
+    }
+
+    fn linear(&self, x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+        linear::linear(x, matrix, gated)
+    }
+
+    fn norm_linear(
+        &self,
+        row: ResidualInput<'_>,
+        matrix: &QuantizedTensor,
+        after: Epilogue<'_>,
+    ) -> Result<Option<(Tensor, Tensor)>> {
+        norm_linear::norm_linear(row, matrix, after)
+    }
+
+    fn add_norm(&self, row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
+        residual::add_norm(row)
+    }
+
+    fn gate(&self, activation: GateActivation, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
+        gate::gate(activation, gate, up)
+    }
+
+    fn heads(
+        &self,
+        shape: HeadShape,
+        all: &Tensor,
+        factors: Option<&Tensor>,
+        periods: &Tensor,
+        offset: &Tensor,
+    ) -> Result<Option<Split>> {
+        heads::heads(shape, all, factors, periods, offset)
+    }
+
+    fn are_available(&self) -> bool {
+        true
+    }
+
+    fn are_missing(&self) -> bool {
+        kernel::are_missing()
+    }
+
+    fn clear(&self) {
+        kernel::clear();
+    }
+}

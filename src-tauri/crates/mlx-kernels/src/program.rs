@@ -1,0 +1,99 @@
+//! The programs: few, because each takes a second to compile. They differ by their number of results; sizes are no
+//! constants but come as the shape of an array of one element, which the device gets without reading memory.
+
+use std::ffi::CStr;
+
+use mlx::{Dtype, Error, Result};
+
+use crate::compiler::{Entry, Module};
+
+/// A unit of compilation: functions with the same inputs and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Program {
+    /// Projections, gates, sums, heads of queries.
+    One,
+    /// A sum and its norm.
+    Two,
+    /// Heads of queries, keys and values.
+    Three,
+    /// Attention, and joining its parts.
+    Attend,
+    /// Parts of an attention.
+    Parts,
+    /// A sum, its norm and a projection of that.
+    NormLinear,
+}
+
+impl Program {
+    /// Names of inputs and results, and the call in which all of it ends.
+    pub fn call(self) -> (&'static [&'static str], &'static [&'static str], &'static CStr) {
+        match self {
+            Self::One => (
+                &["p", "a", "b", "c", "d"],
+                &["out"],
+                c"ponder_one(p_shape, a, a_shape, a_strides, b, b_strides, c, c_shape, d, out);",
+            ),
+            Self::Two => (
+                &["p", "a", "b", "c", "d", "e"],
+                &["sum", "normed"],
+                c"ponder_two(p_shape, a, b, c, d, e, sum, normed);",
+            ),
+            Self::Three => (
+                &["p", "a", "b", "c", "d"],
+                &["queries", "keys", "values"],
+                c"ponder_three(p_shape, a, b, c, d, queries, keys, values);",
+            ),
+            Self::Attend => (
+                &["p", "a", "b", "c"],
+                &["result"],
+                c"ponder_whole(p_shape, a, b, b_shape, b_strides, c, c_strides, result);",
+            ),
+            Self::Parts => (
+                &["p", "a", "b", "c"],
+                &["partial", "weights"],
+                c"ponder_split(p_shape, a, b, b_shape, b_strides, c, c_strides, partial, weights);",
+            ),
+            Self::NormLinear => (
+                &["p", "h", "x", "inner", "factor", "outer", "weight", "scales", "biases", "other"],
+                &["y", "sum"],
+                c"ponder_reading(p_shape, h, h_shape, x, inner, factor, outer, weight, scales, scales_shape, biases, other, y, sum);",
+            ),
+        }
+    }
+
+    /// Its device functions.
+    fn functions(self) -> &'static [&'static str] {
+        const LAYERS: &str = include_str!("cuda/layers.cuh");
+        const LINEAR: &str = include_str!("cuda/linear.cuh");
+        match self {
+            Self::One => &[LAYERS, LINEAR, include_str!("cuda/one.cuh")],
+            Self::Two | Self::Three => &[LAYERS],
+            Self::Attend | Self::Parts => &[include_str!("cuda/attend.cuh")],
+            Self::NormLinear => &[LINEAR, include_str!("cuda/norm_linear.cuh")],
+        }
+    }
+
+    /// The module that is compiled for activations of this type.
+    pub fn module(self, dtype: Dtype) -> Result<Module> {
+        let element = match dtype {
+            Dtype::Bfloat16 => "BFloat16",
+            Dtype::Float16 => "Float16",
+            Dtype::Float32 => "float",
+            other => return Err(Error::Unsupported(format!("a kernel for {other:?}"))),
+        };
+        let functions = format!(
+            "{}#define T {element}\n{}{}",
+            include_str!("cuda/types.cuh"),
+            include_str!("cuda/common.cuh"),
+            self.functions().concat()
+        );
+        let (inputs, outputs, call) = self.call();
+        let call = call.to_str().map_err(|error| Error::Failed(error.to_string()))?;
+        let entry = Entry { inputs, outputs, call };
+        Ok(Module::new(
+            &format!("{self:?}_{element}").to_lowercase(),
+            entry,
+            functions,
+        ))
+    }
+}

@@ -1,0 +1,136 @@
+//! Operations that kernels may do in one launch where MLX takes several. [`FusedKernels`] is implemented by
+//! `mlx-kernels`; a caller that gets `None` computes the same with MLX's own operations.
+
+use crate::error::Result;
+use crate::quantized::QuantizedTensor;
+use crate::tensor::Tensor;
+
+/// A norm by its factors `[width]` and epsilon.
+pub type Norm<'a> = (&'a Tensor, f32);
+
+/// Queries, and keys with values if the layer has its own, `[1, heads, length, width]`.
+pub type Split = (Tensor, Option<(Tensor, Tensor)>);
+
+/// The activation of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GateActivation {
+    /// `x · sigmoid(x)`.
+    Silu,
+    /// The tanh approximation of GELU.
+    Gelu,
+}
+
+/// The row `(h + norm(x)) · factor`, and its norm.
+#[derive(Clone, Copy)]
+pub struct ResidualInput<'a> {
+    /// The stream, `[1, inputs]`.
+    pub h: &'a Tensor,
+    /// The summand.
+    pub x: &'a Tensor,
+    /// The norm of what is added.
+    pub inner: Option<Norm<'a>>,
+    /// The sum's factor, `[1]`.
+    pub factor: Option<&'a Tensor>,
+    /// The norm of what is read.
+    pub outer: Option<Norm<'a>>,
+}
+
+/// The treatment of the outputs of a projection.
+#[derive(Clone, Copy)]
+pub enum Epilogue<'a> {
+    /// Nothing.
+    Plain,
+    /// The activation of the first half times the second half.
+    Gated(GateActivation),
+    /// The activation of all times these, `[1, outputs]`.
+    Times(GateActivation, &'a Tensor),
+}
+
+/// How the heads of a layer lie and what is done to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeadShape {
+    /// Query heads.
+    pub heads: i32,
+    /// Key heads, and as many value heads; 0 if the layer has only queries.
+    pub key_heads: i32,
+    /// Width of a head.
+    pub width: i32,
+    /// How many heads, from the first query head, are normed.
+    pub normed: i32,
+    /// Bits of the epsilon of the norms.
+    pub eps: u32,
+    /// How many elements of a head turn.
+    pub rotated: i32,
+    /// True if neighbors rotate against each other, instead of halves.
+    pub traditional: bool,
+}
+
+/// Kernels that each do in one launch what takes several of MLX's: with small batches a token costs as much as it has
+/// launches. Each returns `None` for what it cannot do, and fails only if MLX does.
+#[allow(unused_variables)]
+pub trait FusedKernels {
+    /// Attention of queries `[1, heads, 1, width]` to all of the keys and values `[1, key heads, positions, width]`;
+    /// the result is `[1, heads · width]`.
+    fn attend(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// `x` `[rows, inputs]` times the transpose of the matrix, `[rows, outputs]`; with `gated`, the activation of the
+    /// first half of that times the second half.
+    fn linear(&self, x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm.
+    fn norm_linear(
+        &self,
+        row: ResidualInput<'_>,
+        matrix: &QuantizedTensor,
+        after: Epilogue<'_>,
+    ) -> Result<Option<(Tensor, Tensor)>> {
+        Ok(None)
+    }
+
+    /// `(h + inner(x)) · factor` of rows `[length, width]`, and that normed by `outer`, if it is given.
+    fn add_norm(&self, row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
+        Ok(None)
+    }
+
+    /// `activation(gate) · up` of rows. Without `up` both stand side by side in `gate` `[…, 2 · width]`; else both are
+    /// `[length, width]` and may be parts of wider rows.
+    fn gate(&self, activation: GateActivation, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// Queries, keys and values `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`.
+    /// `factors` `[normed, width]`; `periods` `[rotated / 2]` and the first position `offset` `[1]` as 32 bit floats
+    /// and integers.
+    fn heads(
+        &self,
+        shape: HeadShape,
+        all: &Tensor,
+        factors: Option<&Tensor>,
+        periods: &Tensor,
+        offset: &Tensor,
+    ) -> Result<Option<Split>> {
+        Ok(None)
+    }
+
+    /// True if there are any for the device of this thread.
+    fn are_available(&self) -> bool {
+        false
+    }
+
+    /// True if they are still to be compiled on this computer and for this card, so that a load will take longer.
+    fn are_missing(&self) -> bool {
+        false
+    }
+
+    /// Drops those of this thread.
+    fn clear(&self) {}
+}
+
+/// None: everything is computed with MLX's own operations.
+pub struct NoKernels;
+
+impl FusedKernels for NoKernels {}
