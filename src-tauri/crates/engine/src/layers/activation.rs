@@ -7,7 +7,7 @@ use mlx::parameters::{parameters, Parameters};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use crate::kernels::kernels;
+use crate::layers::fast;
 
 /// The bound at which gpt-oss clips (`swiglu_limit`).
 const LIMIT: f32 = 7.0;
@@ -41,7 +41,7 @@ impl Gelu {
 
     /// GELU of every element times `other`, both `[length, width]`.
     pub fn times(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        match kernels().gate(GateActivation::Gelu, x, Some(other))? {
+        match fast::activation::times(GateActivation::Gelu, x, other)? {
             Some(product) => Ok(product),
             None => self.forward(x)?.mul(other),
         }
@@ -96,8 +96,8 @@ impl Activation {
         }
     }
 
-    /// Its name in the kernels, if they know it.
-    pub fn kernel(&self) -> Option<GateActivation> {
+    /// Its name for operations that fuse it, if they know it.
+    pub fn fusible(&self) -> Option<GateActivation> {
         match self {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
@@ -107,10 +107,8 @@ impl Activation {
 
     /// `activation(gate) · up`, with both side by side in the last axis of `x` `[…, 2 · width]`.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
-        if let Some(curve) = self.kernel() {
-            if let Some(gated) = kernels().gate(curve, x, None)? {
-                return Ok(gated);
-            }
+        if let Some(gated) = fast::activation::gated(self.fusible(), x)? {
+            return Ok(gated);
         }
         let (axis, width) = (x.shape().len() - 1, x.dim(-1) / 2);
         let (gate, up) = (x.slice(axis, 0, width)?, x.slice(axis, width, 2 * width)?);

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use mlx::device::{device, Device};
-use mlx::fused::{Epilogue, GateActivation};
 use mlx::ops::{concatenate, join};
 use mlx::parameters::{parameters, Parameters};
 use mlx::quantized::QuantizedTensor;
@@ -11,8 +10,7 @@ use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
-use crate::kernels::kernels;
-use crate::layers::{Activation, Gelu, ResidualStream, RmsNorm};
+use crate::layers::{fast, Activation, Gelu, ResidualStream, RmsNorm};
 use crate::products::packed_product::packed_product;
 use crate::products::product_check::Layout;
 use crate::weights::{join_quantized, Matrix, Storage, Weights};
@@ -190,12 +188,10 @@ impl Linear {
 impl Linear {
     /// The projection of the normed stream.
     pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        if let (Some(quantized), None) = (self.weight.quantized(), &self.bias) {
-            if let Some(read) = stream.fuse(norm, |row| kernels().norm_linear(row, quantized, Epilogue::Plain))? {
-                return Ok(read);
-            }
+        match fast::linear::forward_normed(self.quantized(), stream, norm)? {
+            Some(read) => Ok(read),
+            None => self.forward(&stream.normed(norm)?),
         }
-        self.forward(&stream.normed(norm)?)
     }
 
     /// `activation(gate) · up` of the normed stream, if this projection gives both side by side.
@@ -205,48 +201,38 @@ impl Linear {
         norm: Option<&RmsNorm>,
         activation: &Activation,
     ) -> Result<Tensor> {
-        if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
-            if let Some(read) = stream.fuse(norm, |row| {
-                kernels().norm_linear(row, quantized, Epilogue::Gated(curve))
-            })? {
-                return Ok(read);
-            }
+        match fast::linear::gated_normed(self.quantized(), stream, norm, activation)? {
+            Some(read) => Ok(read),
+            None => self.gated(&stream.normed(norm)?, activation),
         }
-        self.gated(&stream.normed(norm)?, activation)
     }
 
     /// GELU of the stream's projection times `other` `[length, outputs]`.
     pub fn gelu_times(&self, stream: &mut ResidualStream<'_>, gelu: &Gelu, other: &Tensor) -> Result<Tensor> {
-        if let (Some(quantized), None) = (self.weight.quantized(), &self.bias) {
-            if let Some(read) = stream.fuse(None, |row| {
-                kernels().norm_linear(row, quantized, Epilogue::Times(GateActivation::Gelu, other))
-            })? {
-                return Ok(read);
-            }
+        match fast::linear::gelu_times(self.quantized(), stream, other)? {
+            Some(read) => Ok(read),
+            None => gelu.times(&self.forward(stream.sum()?)?, other),
         }
-        gelu.times(&self.forward(stream.sum()?)?, other)
     }
 
     /// `activation(gate) · up` of an input, if this projection gives both side by side.
     pub fn gated(&self, x: &Tensor, activation: &Activation) -> Result<Tensor> {
-        if let (Some(quantized), None, Some(curve)) = (self.weight.quantized(), &self.bias, activation.kernel()) {
-            if let Some(gated) = kernels().linear(x, quantized, Some(curve))? {
-                return Ok(gated);
-            }
+        match fast::linear::gated(self.quantized(), x, activation)? {
+            Some(gated) => Ok(gated),
+            None => activation.gated(&self.forward(x)?),
         }
-        activation.gated(&self.forward(x)?)
+    }
+
+    /// The matrix, if it is quantized and all there is to the projection.
+    fn quantized(&self) -> Option<&QuantizedTensor> {
+        match (&self.weight, &self.bias) {
+            (LinearWeight::Quantized(quantized), None) => Some(quantized),
+            _ => None,
+        }
     }
 }
 
 impl LinearWeight {
-    /// The matrix of a projection that may be quantized.
-    fn quantized(&self) -> Option<&QuantizedTensor> {
-        match self {
-            Self::Quantized(quantized) => Some(quantized),
-            _ => None,
-        }
-    }
-
     fn from_rows(rows: &Tensor) -> Result<Self> {
         let turned = rows.swapaxes(0, 1)?;
         // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.

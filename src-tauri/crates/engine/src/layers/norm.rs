@@ -7,12 +7,13 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
+use crate::layers::fast::norm::FoldedNorm;
 use crate::weights::Weights;
 
 /// `x / sqrt(mean(x²) + eps) · weight` over the last axis.
 pub enum RmsNorm {
-    /// One kernel.
-    Fast {
+    /// MLX's own operation.
+    Plain {
         /// Factors of the last axis.
         weight: Option<Tensor>,
         /// Factors of the last two axes, if heads differ; applied after the kernel.
@@ -20,14 +21,8 @@ pub enum RmsNorm {
         /// Added to the mean.
         eps: f32,
     },
-    /// For the CPU, which has no such kernel and would run eight operations: with the mean's divisor moved into the
-    /// factor, four or five are enough.
-    Composed {
-        /// Factors times `sqrt(width)`.
-        weight: Tensor,
-        /// `width · eps`, `[1, 1]`.
-        floor: Tensor,
-    },
+    /// The same for the CPU.
+    Folded(FoldedNorm),
 }
 
 impl RmsNorm {
@@ -60,20 +55,15 @@ impl RmsNorm {
     /// A norm with these factors, `[width]` or `[heads, width]`.
     pub fn new(weight: Tensor, eps: f32) -> Result<Self> {
         if device() == Device::Cpu {
-            let width = weight.dim(-1) as f32;
-            let floor = Tensor::from_f32(&[width * eps], &[1, 1]);
-            return Ok(Self::Composed {
-                weight: weight.mul(&Tensor::scalar(width.sqrt(), Dtype::Float32)?)?,
-                floor,
-            });
+            return FoldedNorm::new(&weight, eps).map(Self::Folded);
         }
         Ok(match weight.shape() {
-            [_] => Self::Fast {
+            [_] => Self::Plain {
                 weight: Some(weight),
                 heads: None,
                 eps,
             },
-            _ => Self::Fast {
+            _ => Self::Plain {
                 weight: None,
                 heads: Some(weight),
                 eps,
@@ -84,7 +74,7 @@ impl RmsNorm {
     /// Factors `[width]` and epsilon, if a kernel applies them.
     pub fn weight(&self) -> Option<(&Tensor, f32)> {
         match self {
-            Self::Fast {
+            Self::Plain {
                 weight,
                 heads: None,
                 eps,
@@ -96,7 +86,7 @@ impl RmsNorm {
     /// Factors `[heads, width]` and epsilon, if heads differ and a kernel norms them.
     pub fn head_weights(&self) -> Option<(&Tensor, f32)> {
         match self {
-            Self::Fast {
+            Self::Plain {
                 weight: None,
                 heads,
                 eps,
@@ -108,19 +98,11 @@ impl RmsNorm {
     /// Same shape as `x`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match self {
-            Self::Fast { weight, heads, eps } => {
+            Self::Plain { weight, heads, eps } => {
                 let normed = x.fast_rms_norm(weight.as_ref(), *eps)?;
                 heads.as_ref().map_or(Ok(normed.clone()), |heads| normed.mul(heads))
             }
-            Self::Composed { weight, floor } => {
-                let width = x.dim(-1);
-                let squares = if x.size() == width as usize {
-                    x.addmm(&x.reshape(&[width, 1])?, floor)?
-                } else {
-                    x.square()?.sum(-1, true)?.add(floor)?
-                };
-                x.mul(&squares.rsqrt()?)?.mul(weight)
-            }
+            Self::Folded(folded) => folded.forward(x),
         }
     }
 }
@@ -142,14 +124,11 @@ pub fn ones(width: i32, dtype: Dtype) -> Result<Tensor> {
 impl Parameters for RmsNorm {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
         match self {
-            Self::Fast { weight, heads, eps: _ } => {
+            Self::Plain { weight, heads, eps: _ } => {
                 weight.visit(visitor);
                 heads.visit(visitor);
             }
-            Self::Composed { weight, floor } => {
-                visitor(weight);
-                visitor(floor);
-            }
+            Self::Folded(folded) => folded.visit(visitor),
         }
     }
 }

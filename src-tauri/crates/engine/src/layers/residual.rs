@@ -1,11 +1,11 @@
 //! The residual stream: what each part of a layer gives is added to it, and the next part reads it normed.
 
-use mlx::fused::{Norm, ResidualInput};
+use mlx::fused::ResidualInput;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::kernels::kernels;
-use crate::layers::RmsNorm;
+use crate::layers::fast::residual::residual_input;
+use crate::layers::{fast, RmsNorm};
 
 /// The stream `[length, width]`, and a part that is still to be added to it: a kernel that reads the stream next can do
 /// that on the way.
@@ -60,30 +60,14 @@ impl<'a> ResidualStream<'a> {
         launch: impl FnOnce(ResidualInput<'_>) -> Result<Option<(Tensor, Tensor)>>,
     ) -> Result<Option<Tensor>> {
         let Some(pending) = &self.pending else { return Ok(None) };
-        let (Some(inner), Some(outer)) = (applied(pending.norm), applied(norm)) else {
-            return Ok(None);
-        };
-        let row = ResidualInput {
-            h: &self.h,
-            x: &pending.x,
-            inner,
-            factor: pending.factor,
-            outer,
-        };
+        let row = residual_input(&self.h, &pending.x, pending.norm, pending.factor, norm);
+        let Some(row) = row else { return Ok(None) };
         let Some((made, sum)) = launch(row)? else {
             return Ok(None);
         };
         self.h = sum;
         self.pending = None;
         Ok(Some(made))
-    }
-}
-
-/// The norm as kernels take it, if any; `None` if there is one that they do not apply.
-fn applied(norm: Option<&RmsNorm>) -> Option<Option<Norm<'_>>> {
-    match norm {
-        Some(norm) => norm.weight().map(Some),
-        None => Some(None),
     }
 }
 
@@ -95,20 +79,8 @@ fn add_norm(
     factor: Option<&Tensor>,
     outer: Option<&RmsNorm>,
 ) -> Result<(Tensor, Tensor)> {
-    if let (Some(by_inner), Some(by_outer)) = (applied(inner), applied(outer)) {
-        if inner.is_some() || factor.is_some() || outer.is_some() {
-            let row = ResidualInput {
-                h,
-                x,
-                inner: by_inner,
-                factor,
-                outer: by_outer,
-            };
-            if let Some((sum, normed)) = kernels().add_norm(row)? {
-                let normed = normed.unwrap_or_else(|| sum.clone());
-                return Ok((sum, normed));
-            }
-        }
+    if let Some(both) = fast::residual::add_norm(h, x, inner, factor, outer)? {
+        return Ok(both);
     }
     let mut sum = match inner {
         Some(norm) => h.add(&norm.forward(x)?)?,

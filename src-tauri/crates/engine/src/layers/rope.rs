@@ -1,23 +1,20 @@
 //! Rotary positions: pairs of numbers of a head turn against each other by angles that grow with the position.
 
 use checkpoint::config::rope::{RopeConfig, SectionOrder};
-use mlx::device::{device, Device};
 use mlx::ops::{concatenate, stack};
 use mlx::parameters::parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use crate::kernels::kernels;
-
 /// The turning of one kind of layer.
 pub struct Rope {
     /// Width of a head.
-    width: i32,
-    config: RopeConfig,
+    pub(super) width: i32,
+    pub(super) config: RopeConfig,
     /// As MLX's kernel takes them.
-    periods: Tensor,
+    pub(super) periods: Tensor,
     /// Factors of a head's numbers before they turn, `[width]`, if only a part of the head is amplified.
-    amplitude: Option<Tensor>,
+    pub(super) amplitude: Option<Tensor>,
     /// How far pairs turn per row and per column of an image, `[heads, pairs, 2]`, if each head has directions of its
     /// own.
     directions: Vec<f32>,
@@ -109,7 +106,7 @@ impl Rope {
     }
 
     /// The base that replaces the periods once `positions` are more than the model was trained for.
-    fn base(&self, positions: usize) -> Option<f64> {
+    pub(super) fn base(&self, positions: usize) -> Option<f64> {
         let dynamic = self
             .config
             .dynamic
@@ -122,34 +119,27 @@ impl Rope {
         if let [offset] = offsets {
             return self.at(*offset, 1);
         }
-        let count = offsets.len() as i32;
-        if device() == Device::Cpu {
-            let matrices: Vec<f32> = offsets
-                .iter()
-                .flat_map(|offset| self.matrix(*offset, self.base(offset + 1)))
-                .collect();
-            return Rotation::Matrices(Tensor::from_f32(&matrices, &[count, self.width, self.width]));
+        if let Some(folded) = self.folded_each(offsets) {
+            return folded;
         }
         if offsets.iter().any(|offset| self.base(offset + 1).is_some()) {
             return Rotation::Each(offsets.iter().map(|offset| self.at(*offset, 1)).collect());
         }
         let positions: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();
-        Rotation::Positions(Tensor::from_i32(&positions, &[count]))
+        Rotation::Positions(Tensor::from_i32(&positions, &[offsets.len() as i32]))
     }
 
     /// The turning of `length` positions of one sequence from `offset` on.
     pub fn at(&self, offset: usize, length: usize) -> Rotation {
         let base = self.base(offset + length);
-        if device() != Device::Cpu || length > 1 {
-            return Rotation::Kernel {
-                offset: offset as i32,
-                base: base.map(|base| base as f32),
-                place: kernels()
-                    .are_available()
-                    .then(|| Tensor::from_i32(&[offset as i32], &[1])),
-            };
+        if let Some(folded) = self.folded(offset, length, base) {
+            return folded;
         }
-        Rotation::Matrix(Tensor::from_f32(&self.matrix(offset, base), &[self.width, self.width]))
+        Rotation::Kernel {
+            offset: offset as i32,
+            base: base.map(|base| base as f32),
+            place: self.first_position(offset),
+        }
     }
 
     /// By what tokens of images turn, if by more than the number of tokens before them.
@@ -238,49 +228,6 @@ impl Rope {
             return Ok(turned);
         }
         concatenate(&[&turned, &x.slice(3, dims, width)?], 3)
-    }
-
-    /// The rotation of one position, `[width, width]`.
-    fn matrix(&self, offset: usize, base: Option<f64>) -> Vec<f32> {
-        let (width, dims) = (self.width as usize, self.config.dims as usize);
-        let amplitude = if self.amplitude.is_some() {
-            self.config.amplitude
-        } else {
-            1.0
-        };
-        let mut matrix = vec![0.0; width * width];
-        for still in dims..width {
-            matrix[still * width + still] = 1.0;
-        }
-        for (pair, period) in self.config.periods.iter().enumerate() {
-            let period = base.map_or(*period, |base| base.powf(2.0 * pair as f64 / dims as f64) as f32);
-            let (sin, cos) = (offset as f32 / period).sin_cos();
-            let (one, other) = if self.config.traditional {
-                (2 * pair, 2 * pair + 1)
-            } else {
-                (pair, pair + dims / 2)
-            };
-            matrix[one * width + one] = amplitude * cos;
-            matrix[one * width + other] = amplitude * sin;
-            matrix[other * width + one] = -amplitude * sin;
-            matrix[other * width + other] = amplitude * cos;
-        }
-        matrix
-    }
-
-    /// The inputs of our own kernel that rotates heads the same way: how many elements, whether neighbors rotate
-    /// against each other, periods, and the first position `[1]`. `None` if it cannot.
-    pub fn turning<'a>(&'a self, rotation: &'a Rotation) -> Option<(i32, bool, &'a Tensor, &'a Tensor)> {
-        match rotation {
-            Rotation::Kernel {
-                base: None,
-                place: Some(place),
-                ..
-            } if self.amplitude.is_none() => {
-                Some((self.config.dims as i32, self.config.traditional, &self.periods, place))
-            }
-            _ => None,
-        }
     }
 
     /// Turns heads `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`.

@@ -54,3 +54,14 @@ pub fn each_sequence(
             .collect::<Result<_>>()?,
     )
 }
+
+/// The heads `[1, heads, length, width]` of one sequence side by side: `[length, heads · width]`.
+pub fn merge_heads(heads: &Tensor) -> Result<Tensor> {
+    let &[_, count, length, width] = heads.shape() else {
+        unreachable!("heads have four axes")
+    };
+    if length == 1 {
+        return heads.reshape(&[1, count * width]);
+    }
+    heads.transpose(&[0, 2, 1, 3])?.reshape(&[length, count * width])
+}

@@ -162,36 +162,8 @@ impl Attention {
         }
     }
 
-    /// Queries, keys and values `[1, heads, length, width]` of one sequence, normed before they turn and turned by one
-    /// kernel; `None` if there is none.
-    fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
-        let norm = match &self.norms {
-            HeadNorms::None | HeadNorms::Turned { .. } => None,
-            HeadNorms::PerHead(norm) => Some(norm),
-            HeadNorms::Whole { .. } => return Ok(None),
-        };
-        let Some(rope) = self.rope else { return Ok(None) };
-        if step.sequences > 1 {
-            return Ok(None);
-        }
-        if self.output_gate && all.dim(0) > 1 {
-            // Rows that the gate's part was cut from are not contiguous.
-            return Ok(None);
-        }
-        let heads = Heads {
-            queries: self.heads,
-            keys: self.key_heads,
-            width: self.width,
-        };
-        Ok(
-            match split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
-                Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
-                _ => None,
-            },
-        )
-    }
-
-    /// The same by separate operations.
+    /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`,
+    /// normed and turned.
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         Ok(match &self.norms {
@@ -232,6 +204,34 @@ impl Attention {
             Some(rope) => step.ropes[rope].forward(heads, &step.rotations[rope]),
             None => Ok(heads.clone()),
         }
+    }
+
+    /// The same of one sequence in one launch, normed before they turn; `None` if no kernel does it.
+    fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
+        let norm = match &self.norms {
+            HeadNorms::None | HeadNorms::Turned { .. } => None,
+            HeadNorms::PerHead(norm) => Some(norm),
+            HeadNorms::Whole { .. } => return Ok(None),
+        };
+        let Some(rope) = self.rope else { return Ok(None) };
+        if step.sequences > 1 {
+            return Ok(None);
+        }
+        if self.output_gate && all.dim(0) > 1 {
+            // Rows that the gate's part was cut from are not contiguous.
+            return Ok(None);
+        }
+        let heads = Heads {
+            queries: self.heads,
+            keys: self.key_heads,
+            width: self.width,
+        };
+        Ok(
+            match split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
+                Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
+                _ => None,
+            },
+        )
     }
 }
 

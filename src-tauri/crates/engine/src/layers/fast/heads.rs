@@ -1,4 +1,4 @@
-//! From a joint projection to the heads of queries, keys and values, in one kernel if there is one.
+//! From a joint projection to the heads of queries, keys and values, in one launch.
 
 use mlx::fused::{HeadShape, Split};
 use mlx::tensor::Tensor;
