@@ -189,9 +189,11 @@ pub fn on_cpu() -> bool {
     connection().computes == Device::Cpu
 }
 
-/// True if kernels for CUDA can be launched on this thread.
+/// True if kernels for CUDA can be launched on this thread: never if it could not connect.
 pub fn on_cuda() -> bool {
-    connection().computes == Device::Cuda
+    CONNECTION
+        .get()
+        .is_some_and(|connection| connection.computes == Device::Cuda)
 }
 
 /// The stream of this thread, for calls into MLX.

@@ -66,7 +66,8 @@ pub struct HeadShape {
 }
 
 /// Kernels that each do in one launch what takes several of MLX's: with small batches a token costs as much as it has
-/// launches. Each returns `None` for what it cannot do, and fails only if MLX does.
+/// launches. Each returns `None` for what it cannot do, as those that are not implemented do for everything, and fails
+/// only if MLX does.
 #[allow(unused_variables)]
 pub trait FusedKernels {
     /// Attention of queries `[1, heads, 1, width]` to all of the keys and values `[1, key heads, positions, width]`;
