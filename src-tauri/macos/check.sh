@@ -106,4 +106,4 @@ clippy() {
 }
 clippy --all-targets "$@"
 # A product is built without the features that tests switch on, and may miss what only they have.
-[ -z "$all" ] || clippy --workspace --bins
+[ -z "$all" ] || clippy --workspace --exclude bench --bins

@@ -1,4 +1,4 @@
-"""`ponder bench` for Pebble and the six small shapes, as one table in Markdown: ours, mlx-lm as it is installed and, where
+"""`ponder-bench speed` for Pebble and the six small shapes, as one table in Markdown: ours, mlx-lm as it is installed and, where
 PONDER_ORACLE_PRELOAD names a library, mlx-lm with that."""
 import argparse
 import json
@@ -29,7 +29,7 @@ COLUMNS = [
 
 
 def measure(args, model, prompt, generate, repeat):
-    command = [args.ponder, "bench", "--json", "--peer", str(HERE / "bench.py"), "--shapes", args.shapes, *model]
+    command = [args.bench, "speed", "--json", "--peer", str(HERE / "bench.py"), "--shapes", args.shapes, *model]
     command += ["--prompt-tokens", str(prompt), "--generate", str(generate), "--repeat", str(args.repeat or repeat)]
     ran = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return json.loads(ran.stdout)
@@ -37,7 +37,7 @@ def measure(args, model, prompt, generate, repeat):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ponder", required=True, help="the program to measure")
+    parser.add_argument("--bench", required=True, help="the program ponder-bench")
     parser.add_argument("--shapes", required=True, help="where random models are written and found again")
     parser.add_argument("--repeat", type=int, help="how often each is measured")
     parser.add_argument("--only", nargs="+", help="names of models")

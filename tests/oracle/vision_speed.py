@@ -1,4 +1,4 @@
-"""Speed of mlx-vlm on the prompts and pictures of `ponder bench --vision`: from a picture's file to the first token, without its cache of
+"""Speed of mlx-vlm on the prompts and pictures of `ponder-bench vision`: from a picture's file to the first token, without its cache of
 features and prefixes. In 32 bit floats on a CPU, on a GPU as the model is. Needs mlx, mlx-vlm with what it imports, numpy and Pillow.
 
     python vision_speed.py --model FOLDER --chats chats.json

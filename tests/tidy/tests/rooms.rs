@@ -50,7 +50,6 @@ fn arrows_between_rooms_point_one_way() {
             &[
                 "api",
                 "chat",
-                "checkpoint",
                 "documents",
                 "engine",
                 "engine-socket",
@@ -58,11 +57,22 @@ fn arrows_between_rooms_point_one_way() {
                 "media",
                 "net",
                 "openai-wire",
+                "protocol",
+                "remote",
+                "server",
+            ],
+        ),
+        (
+            "bench",
+            &[
+                "checkpoint",
+                "cli",
+                "engine",
+                "hub",
+                "media",
                 "prompt",
                 "protocol",
                 "random-models",
-                "remote",
-                "server",
             ],
         ),
         (
@@ -159,10 +169,10 @@ fn unsafe_code_lives_where_mlx_and_macos_are_called() {
     }
 }
 
-/// Features of third-party crates, by cargo's own account, if some rooms are left out.
-fn features(left_out: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+/// Features of crates, by cargo's own account, if some rooms are left out. `edges` are kinds of dependencies.
+fn features_of_all(edges: &str, left_out: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["tree", "--workspace", "--offline", "--edges", "normal,build,dev"]);
+    cargo.args(["tree", "--workspace", "--offline", "--edges", edges]);
     cargo.args(["--prefix", "none", "--format", "{p}|{f}"]);
     for room in left_out {
         cargo.args(["--exclude", room]);
@@ -172,14 +182,37 @@ fn features(left_out: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
         let Some((package, features)) = line.split_once('|') else {
             continue;
         };
-        if !package.contains('/') {
-            found
-                .entry(package.to_owned())
-                .or_default()
-                .insert(features.replace(" (*)", ""));
-        }
+        found
+            .entry(package.to_owned())
+            .or_default()
+            .insert(features.replace(" (*)", ""));
     }
     found
+}
+
+/// Features of third-party crates in tests.
+fn features(left_out: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found = features_of_all("normal,build,dev", left_out);
+    // The name of a room is followed by its folder.
+    found.retain(|package, _| !package.contains('/'));
+    found
+}
+
+#[test]
+fn the_installed_programs_have_no_benches() {
+    let releases: Vec<String> = read("dev")
+        .lines()
+        .filter(|line| line.trim_start().starts_with("build_release ") && !line.contains("ponder-bench"))
+        .map(str::to_owned)
+        .collect();
+    assert!(!releases.is_empty());
+    assert!(releases.iter().all(|line| line.contains("--exclude bench")), "{releases:?}");
+    let engine: Vec<_> = features_of_all("normal,build", &["bench"])
+        .into_iter()
+        .filter(|(package, _)| package.starts_with("engine v"))
+        .collect();
+    assert_eq!(engine.len(), 1, "{engine:?}");
+    assert_eq!(engine[0].1, BTreeSet::from([String::new()]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The app, put together for one command.
+//! The rooms, put together for one command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use tokio::runtime::Handle;
 /// The history file in the folder of data.
 const HISTORY: &str = "history.sqlite";
 
-/// What most commands need.
+/// Chats, models and engines, with the same data as the window.
 pub struct App {
-    /// Chats and settings, the same as the window's.
+    /// Chats and settings.
     pub chat: Chat,
     /// The models on this computer.
     pub models: ModelFolder,
     /// The models on this computer and behind endpoints.
     pub shelf: Arc<dyn ModelShelf>,
-    /// What answers with models behind endpoints.
+    /// The engine of models behind endpoints.
     pub remote: RemoteEngine,
-    /// Both, for any model.
+    /// The engine of any model.
     pub router: EngineRouter,
 }
 
 impl App {
-    /// Opens the same data as the window.
+    /// Opens the history and the engines.
     ///
     /// # Errors
     /// When the history cannot be opened.
     pub async fn open() -> Result<Self> {
         let data = hub::data_dir()?;
         let models = ModelFolder::open();
-        // What is set, endpoints and folders among it, stands in the history, which is opened with the engine.
+        // The settings, endpoints and folders among them, are in the history, which is opened with the engine.
         let remote = RemoteEngine::new(
             Net::open(net::Settings::of_this_computer(&data)),
             Handle::current(),
@@ -72,11 +72,8 @@ impl App {
         Ok(self.shelf.resolve(&reference)?)
     }
 
-    /// [`App::model`] for what only a model of this computer can do.
-    ///
-    /// # Errors
-    /// When it is not on this computer.
-    pub async fn folder(&self, reference: Option<&str>) -> Result<FolderSource> {
+    /// [`App::model`], if it is on this computer.
+    async fn folder(&self, reference: Option<&str>) -> Result<FolderSource> {
         let model = self.model(reference).await?;
         let folder = model.folder().cloned();
         Ok(folder.ok_or_else(|| {
@@ -96,7 +93,7 @@ pub async fn models() -> ModelFolder {
     models
 }
 
-/// What is set, for commands that leave the history alone.
+/// The settings, for commands that leave the history alone.
 pub async fn settings() -> Settings {
     match hub::data_dir() {
         Ok(data) => chat::stored_settings(&data.join(HISTORY)).await,
@@ -111,7 +108,7 @@ fn take_folders(models: &ModelFolder, settings: &Settings) {
 /// The models here and on the hub, with the same settings as the window.
 ///
 /// # Errors
-/// When this computer names no place for its data.
+/// When this computer names no place for Ponder's data.
 pub async fn hub() -> Result<Hub> {
     hub_of(models().await)
 }
@@ -129,8 +126,8 @@ pub fn hub_of(models: ModelFolder) -> Result<Hub> {
     ))
 }
 
-/// The model of this computer of this reference, or the default model, for commands that keep nothing: the history, which knows
-/// the default, is left alone if a model is named.
+/// The model on this computer of this reference, or the default model. A named one needs no history, so commands that
+/// keep nothing work without.
 ///
 /// # Errors
 /// When it is not on this computer, or the history cannot be opened.
@@ -141,10 +138,10 @@ pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
     }
 }
 
-/// The engine, with a memory guard so that it ends an answer before the system ends the program.
+/// An engine of this process, with a memory guard so that it ends an answer before the system ends the program.
 ///
 /// # Errors
-/// When this computer names no place for its data.
+/// When this computer names no place for Ponder's data.
 pub fn engine() -> Result<MlxEngine> {
     Ok(engine_of(&hub::data_dir()?))
 }
@@ -158,7 +155,7 @@ fn engine_of(data_dir: &Path) -> MlxEngine {
     })
 }
 
-/// The engine of a running Ponder, if there is one; else one of this process, which is made when it is first asked.
+/// The engine of a running Ponder, if there is one; else one of this process, made at the first request.
 ///
 /// # Errors
 /// As [`engine`].
@@ -172,8 +169,8 @@ pub fn shared_engine() -> Result<SharedEngine> {
     ))
 }
 
-/// What answers, and the model of this reference or the default model. The history, which knows the endpoints too, is left alone if
-/// a model of this computer is named.
+/// An engine and the model of this reference, or the default model. The history, which has the endpoints too, is left
+/// alone if a model of this computer is named.
 ///
 /// # Errors
 /// When there is no such model, or the history cannot be opened.
@@ -188,13 +185,4 @@ pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine
             Ok((Arc::new(app.router), model))
         }
     }
-}
-
-/// An engine of this process, and [`model`]; for what looks into it.
-///
-/// # Errors
-/// As [`model`].
-pub async fn local_engine_and_model(reference: Option<&str>) -> Result<(MlxEngine, FolderSource)> {
-    let model = model(reference).await?;
-    Ok((engine()?, model))
 }

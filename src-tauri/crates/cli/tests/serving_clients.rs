@@ -1,15 +1,21 @@
-//! `ponder serve` with Pebble, asked by the programs that people use and by scripts (tests/clients): recorded requests, every surface in every
-//! situation, cases of other servers' tests, load and attack. Each prints a table of its cells, all of them right.
+//! `ponder serve` with Pebble, asked by the programs that people use and by scripts (tests/clients): recorded requests,
+//! every surface in every situation, cases of other servers' tests, load and attack. Each prints a table of its cells,
+//! all of them right. A program of its own, because `./dev test --full serving_clients` runs it for an hour.
 #![allow(clippy::unwrap_used)]
 
-mod ponder;
+#[path = "it/support/mod.rs"]
+mod support;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ponder::serving::{assert_right, cells, import_embedder, scripts, Serving};
 use serde_json::Value;
+use support::pebble::pebble;
+use support::serving::{assert_right, cells, import_embedder, scripts, Serving};
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ponder");
 
 /// A program that a variable names; `./dev test` provides it.
 fn provided(variable: &str) -> Option<PathBuf> {
@@ -188,7 +194,7 @@ fn pages_of_strangers_get_nothing_in_a_real_browser() {
     let cells = cells(
         &python,
         "browser.py",
-        &[env!("CARGO_BIN_EXE_ponder"), home.path().to_str().unwrap(), seconds],
+        &[PROGRAM, home.path().to_str().unwrap(), seconds],
     );
     print_notes(&cells);
     assert_right(&cells, 4);
@@ -201,7 +207,6 @@ fn agents_talk_with_pebble_and_with_models_of_a_long_context() {
     }
     let Some(python) = python() else { return };
     let home = tempfile::tempdir().unwrap();
-    let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
     let call = |tool: &str, argument: &str| {
         format!(
             r#"{{"question": ["<|tool_call>", "call:{tool}{{{argument}:", "<|\"|>pwd<|\"|>}}", "<tool_call|>"], "result": ["The result is here."]}}"#
@@ -226,7 +231,7 @@ fn agents_talk_with_pebble_and_with_models_of_a_long_context() {
         let written = writing
             .arg(scripts().join("scripted_model.py"))
             .arg(folder)
-            .arg(&pebble)
+            .arg(pebble())
             .arg(script);
         assert!(written.status().unwrap().success());
     }

@@ -1,4 +1,4 @@
-//! Models of real sizes with random weights, so that speed can be measured without a download: for `ponder bench
+//! Models of real sizes with random weights, so that speed can be measured without a download: for `ponder-bench
 //! --shape` and for tests. A shape is a `config.json` and the tensors that it asks for, named as in the published
 //! checkpoints.
 

@@ -1,0 +1,65 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use cli::input::{check_sees, kv_bits, read_messages, ImageArgs, Images, ModelArg};
+use cli::output;
+use protocol::{KvBits, Request};
+use serde_json::json;
+
+use crate::subject;
+
+/// `ponder-bench logits`.
+#[derive(Args)]
+pub struct LogitsArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// Token ids, separated by commas
+    #[arg(long, value_delimiter = ',', required_unless_present_any = ["messages", "images"], conflicts_with_all = ["messages", "images"])]
+    tokens: Vec<u32>,
+    /// A conversation instead, as a JSON list in the OpenAI chat form, as the model would be given it
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    #[command(flatten)]
+    images: ImageArgs,
+    /// One list per position instead of the last alone
+    #[arg(long)]
+    all: bool,
+    /// Read the tokens in chunks of this many
+    #[arg(long, value_name = "N")]
+    chunk: Option<usize>,
+    /// Keep keys and values of full attention in 4 or 8 bits
+    #[arg(long, value_name = "4|8", value_parser = kv_bits)]
+    kv_bits: Option<KvBits>,
+}
+
+/// Prints logits.
+///
+/// # Errors
+/// When a token id is outside the vocabulary, or the model cannot be loaded.
+pub async fn run(args: LogitsArgs) -> Result<()> {
+    let mut images = Images::default();
+    let conversation = match &args.messages {
+        Some(path) => read_messages(path, Some(&mut images))?,
+        None => Vec::new(),
+    };
+    let (engine, model) = subject::open(&args.model).await?;
+    let mut rows = if args.tokens.is_empty() {
+        let mut request = Request::new(model, conversation);
+        args.images.put_into(&mut request.messages, &mut images)?;
+        request.image_detail = args.images.detail().await;
+        request.images = images.0;
+        request.kv_bits = args.kv_bits;
+        check_sees(&engine, &request).await?;
+        engine.prompt_logits(request, args.all, args.chunk)?
+    } else {
+        engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?
+    };
+    let value = if args.all {
+        json!({"logits": rows})
+    } else {
+        json!({"logits": rows.pop().unwrap_or_default()})
+    };
+    output::line(&value)?;
+    Ok(())
+}

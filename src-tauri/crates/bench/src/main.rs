@@ -1,0 +1,85 @@
+//! `ponder-bench`: measures models, beside other engines if they are there, and shows what a model is given and makes
+//! of it. For developers: it is part of no package.
+
+mod image_plans;
+mod inspection;
+mod measurements;
+mod subject;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use inspection::{logits, render, split, stops};
+use measurements::{batch, gaps, lookup, speed, turns, vision};
+
+#[derive(Parser)]
+#[command(
+    name = "ponder-bench",
+    version,
+    about = "Measure and inspect language models",
+    max_term_width = 100
+)]
+struct PonderBench {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure reading a prompt, the first token, decoding, loading and memory
+    Speed(speed::SpeedArgs),
+    /// Measure 1, 2, 4, 8 and 16 sequences that decode together
+    Batch(batch::BatchArgs),
+    /// Measure the wait for a chat's next token, alone and beside four programs' prompts
+    Gaps(gaps::GapsArgs),
+    /// Measure the drafts of prompt lookup: the cost of a pass over one, and the gain if it is right
+    Lookup(lookup::LookupArgs),
+    /// Measure a chat of twelve turns: the tokens that each reads, and its first token
+    Turns(turns::TurnsArgs),
+    /// Measure a question about a picture, and the next one about it
+    Vision(vision::VisionArgs),
+    /// Print what the model is given, rendered by its chat template
+    Render(render::RenderArgs),
+    /// Set reasoning, answer and tool calls apart in what a model wrote, from standard input
+    Split(split::SplitArgs),
+    /// Print the stop tokens and where each comes from
+    Stops(stops::StopsArgs),
+    /// Print the logits after the last of some tokens
+    Logits(logits::LogitsArgs),
+}
+
+impl PonderBench {
+    fn json(&self) -> bool {
+        match &self.command {
+            Command::Speed(args) => args.json,
+            Command::Batch(args) => args.json,
+            Command::Gaps(args) => args.json,
+            Command::Lookup(args) => args.json,
+            Command::Turns(args) => args.json,
+            Command::Vision(args) => args.json,
+            Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
+            Command::Render(_) => false,
+        }
+    }
+
+    async fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Speed(args) => speed::run(args).await,
+            Command::Batch(args) => batch::run(args).await,
+            Command::Gaps(args) => gaps::run(args).await,
+            Command::Lookup(args) => lookup::run(args).await,
+            Command::Turns(args) => turns::run(args).await,
+            Command::Vision(args) => vision::run(args).await,
+            Command::Render(args) => render::run(args).await,
+            Command::Split(args) => split::run(args).await,
+            Command::Stops(args) => stops::run(args).await,
+            Command::Logits(args) => logits::run(args).await,
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn main() -> ExitCode {
+    cli::program::run(PonderBench::json, PonderBench::run)
+}

@@ -1,0 +1,72 @@
+//! The engine and the model of a command.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
+use clap::Args;
+use cli::app;
+use cli::input::ModelArg;
+use engine::MlxEngine;
+use protocol::{FolderSource, LoadEvent, LocalEngine};
+
+/// The model to measure.
+#[derive(Args)]
+pub struct SubjectArgs {
+    #[command(flatten)]
+    model: ModelArg,
+    /// A model of random weights with the sizes of a real one, instead of a model on this computer
+    #[arg(long, value_name = "NAME", conflicts_with = "model", value_parser = PossibleValuesParser::new(random_models::NAMES))]
+    shape: Option<String>,
+    /// The folder where shapes are written and found again; some have 20 GB
+    #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir().join("ponder-shapes"))]
+    shapes: PathBuf,
+}
+
+impl SubjectArgs {
+    /// An engine of this process, and the model.
+    ///
+    /// # Errors
+    /// When the model is not on this computer, or a shape cannot be written.
+    pub async fn open(&self) -> Result<(MlxEngine, FolderSource)> {
+        match &self.shape {
+            Some(shape) => {
+                let model = random_models::prepare(shape, &self.shapes).map_err(protocol::Error::from)?;
+                Ok((MlxEngine::start(), model))
+            }
+            None => open(&self.model).await,
+        }
+    }
+}
+
+/// An engine of this process, and a model of this computer.
+///
+/// # Errors
+/// When the model is not on this computer.
+pub async fn open(model: &ModelArg) -> Result<(MlxEngine, FolderSource)> {
+    let model = app::model(model.model.as_deref()).await?;
+    Ok((app::engine()?, model))
+}
+
+/// Loads a model.
+///
+/// # Errors
+/// When it cannot be loaded.
+pub async fn load(engine: &MlxEngine, model: &FolderSource) -> Result<()> {
+    let mut events = engine.load(model.clone());
+    while let Some(event) = events.recv().await {
+        if let LoadEvent::Failed(error) = event {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// The versions of Ponder, MLX and the BLAS.
+///
+/// # Errors
+/// When the engine does not answer.
+pub fn versions(engine: &MlxEngine) -> Result<String> {
+    let (ponder, mlx, blas) = (env!("CARGO_PKG_VERSION"), engine.mlx_version()?, engine.blas()?);
+    Ok(format!("ponder {ponder}, mlx {mlx}, {blas}"))
+}

@@ -1,0 +1,104 @@
+//! The commands of `ponder`, a file each.
+
+mod ask;
+mod chat;
+mod endpoints;
+mod fit;
+mod history;
+mod manual;
+mod models;
+mod serve;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// The arguments of `ponder`.
+#[derive(Parser)]
+#[command(
+    name = "ponder",
+    version,
+    about = "Talk to language models on this computer",
+    max_term_width = 100
+)]
+pub struct Ponder {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Ask one question (or continue a conversation from a file) and print the answer
+    Ask(ask::AskArgs),
+    /// Talk in the terminal, in the same history as the window
+    Chat(chat::ChatArgs),
+    /// List the models on this computer
+    Models(models::ListArgs),
+    /// Fetch a model from the hub
+    Pull(models::PullArgs),
+    /// Read all files of a model again and compare them with what the hub has
+    Verify(models::VerifyArgs),
+    /// Fetch those files of a model again that are wrong or missing
+    Repair(models::VerifyArgs),
+    /// Remove a model from this computer
+    Remove(models::RemoveArgs),
+    /// Copy a folder with a model into Ponder's own
+    Import(models::ImportArgs),
+    /// Say whether a model fits this computer's memory
+    Fit(fit::FitArgs),
+    /// Add, list and remove endpoints: servers of models, on this computer or another
+    Endpoints(endpoints::EndpointsArgs),
+    /// List, search and export chats
+    History(history::HistoryArgs),
+    /// Answer other programs over HTTP, as OpenAI's and Anthropic's servers do
+    Serve(serve::ServeArgs),
+    /// Print completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Write the manual's pages; packages do
+    #[command(hide = true)]
+    Manual(manual::ManualArgs),
+}
+
+impl Ponder {
+    /// True if the command prints JSON.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            Command::Ask(args) => args.json,
+            Command::Models(args) => args.json,
+            Command::Pull(args) => args.json,
+            Command::Verify(args) | Command::Repair(args) => args.json,
+            Command::Remove(args) => args.json,
+            Command::Import(args) => args.json,
+            Command::Fit(args) => args.json,
+            Command::Endpoints(args) => args.json(),
+            Command::History(args) => args.json,
+            Command::Serve(args) => args.json,
+            Command::Chat(_) | Command::Completions(_) | Command::Manual(_) => false,
+        }
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When the command fails.
+    pub async fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Ask(args) => return ask::run(args).await,
+            Command::Chat(args) => chat::run(args).await,
+            Command::Models(args) => models::list(args).await,
+            Command::Pull(args) => models::pull(args).await,
+            Command::Verify(args) => models::verify(args).await,
+            Command::Repair(args) => models::repair(args).await,
+            Command::Remove(args) => models::remove(args).await,
+            Command::Import(args) => models::import(args).await,
+            Command::Fit(args) => fit::run(args).await,
+            Command::Endpoints(args) => endpoints::run(args).await,
+            Command::History(args) => history::run(args).await,
+            Command::Serve(args) => serve::run(args).await,
+            Command::Completions(args) => manual::completions(&args, &Self::command()),
+            Command::Manual(args) => manual::pages(&args, &Self::command()),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

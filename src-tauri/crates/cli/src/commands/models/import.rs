@@ -1,0 +1,42 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::{until_stopped, FileProgress};
+use crate::{app, output};
+
+/// `ponder import`.
+#[derive(Args)]
+pub struct ImportArgs {
+    /// A folder with config.json, tokenizer.json and safetensors files
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Print JSON lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Copies a folder with a model into Ponder's own.
+///
+/// # Errors
+/// When it is no model that runs here; nothing is copied then.
+pub async fn import(args: ImportArgs) -> Result<()> {
+    let (hub, stop) = (app::hub().await?, CancellationToken::new());
+    let progress = FileProgress::new(args.json);
+    let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), progress.tell())).await;
+    progress.clear();
+    let model = imported.map_err(protocol::Error::from)?;
+    if args.json {
+        output::line(&json!({"type": "imported", "model": model.reference, "path": model.path.display().to_string()}))?;
+    } else {
+        output::text(&format!(
+            "{} is ready: --model {:?}\n",
+            args.folder.display(),
+            model.reference
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::Result;
+use api::Removal;
+use clap::Args;
+use protocol::ErrorCode;
+use serde_json::json;
+
+use super::reference::absolute;
+use super::size::size;
+use crate::app::App;
+use crate::{app, output};
+
+/// `ponder remove`.
+#[derive(Args)]
+pub struct RemoveArgs {
+    /// A hub id (all commits of it), a hub id with `@` and a commit (that one), or a folder
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Delete the model's files in a folder of your own too, instead of only taking it off the list
+    #[arg(long)]
+    own_files_too: bool,
+    /// Print JSON lines; needs --yes
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Removes a model, after asking.
+///
+/// # Errors
+/// When it stays.
+pub async fn remove(args: RemoveArgs) -> Result<()> {
+    let app = App::open().await?;
+    let hub = app::hub_of(app.models.clone())?;
+    let reference = absolute(&args.reference);
+    let told = hub.plan_removal(&reference, app.chat.models()).await?;
+    if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
+        return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
+    }
+    if !args.yes {
+        let asked = !args.json && std::io::stdin().is_terminal();
+        if !asked {
+            let message = format!(
+                "removing {reference} frees {}; say --yes to do it",
+                size(told.bytes_freed)
+            );
+            return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
+        }
+        if !confirmed(&question(&told))? {
+            return Err(protocol::Error::new(ErrorCode::Stopped, "nothing was removed").into());
+        }
+    }
+    let done = hub
+        .remove_model(&reference, args.own_files_too, app.chat.models())
+        .await?;
+    if args.json {
+        output::line(
+            &json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes,
+            "chats": told.chats, "chat_titles": told.chat_titles}),
+        )?;
+    } else {
+        let chats = users(&told).map_or(String::new(), |chats| {
+            format!("; it answered last in {chats}, which stay readable")
+        });
+        output::text(&format!(
+            "{reference} is removed; {} are free again{chats}\n",
+            size(done.bytes_freed)
+        ))?;
+    }
+    Ok(())
+}
+
+fn question(told: &Removal) -> String {
+    let shared = match told.shared_bytes {
+        0 => String::new(),
+        bytes => format!(" ({} stay, because other versions use them)", size(bytes)),
+    };
+    let chats = users(told).map_or_else(
+        || "No chat was last answered by it.".to_owned(),
+        |chats| format!("It answered last in {chats}, which stay readable."),
+    );
+    format!(
+        "Remove {}? That frees {}{shared}. {chats} [y/N] ",
+        told.reference,
+        size(told.bytes_freed)
+    )
+}
+
+/// The chats whose last answer is this model's, such as `2 chats (“Boats”, “Names”)`; `None` without any.
+fn users(told: &Removal) -> Option<String> {
+    const NAMED: usize = 5;
+    if told.chats == 0 {
+        return None;
+    }
+    let named = told.chat_titles.iter().filter(|title| !title.is_empty()).take(NAMED);
+    let mut titles: Vec<String> = named
+        .map(|title| format!("“{}”", title.replace(char::is_control, " ")))
+        .collect();
+    let more = (told.chats as usize).saturating_sub(titles.len());
+    if more > 0 && !titles.is_empty() {
+        titles.push(format!("{more} more"));
+    }
+    let count = if told.chats == 1 {
+        "1 chat".to_owned()
+    } else {
+        format!("{} chats", told.chats)
+    };
+    Some(match titles.is_empty() {
+        true => count,
+        false => format!("{count} ({})", titles.join(", ")),
+    })
+}
+
+fn confirmed(question: &str) -> Result<bool> {
+    eprint!("{question}");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chats_that_a_model_answered_are_named_before_it_goes() {
+        let told = |chats: u32, titles: &[&str]| Removal {
+            reference: "owner/model".into(),
+            chats,
+            chat_titles: titles.iter().map(|title| (*title).to_owned()).collect(),
+            ..Removal::default()
+        };
+        assert_eq!(users(&told(0, &[])), None);
+        assert_eq!(users(&told(1, &["A boat"])).as_deref(), Some("1 chat (“A boat”)"));
+        assert_eq!(users(&told(1, &[""])).as_deref(), Some("1 chat"));
+        let many = told(7, &["a", "b\u{1b}[2J", "c", "d", "e", "f", "g"]);
+        assert_eq!(
+            users(&many).as_deref(),
+            Some("7 chats (“a”, “b [2J”, “c”, “d”, “e”, 2 more)")
+        );
+        assert!(question(&many).contains("answered last in 7 chats"));
+        assert!(question(&told(0, &[])).contains("No chat"));
+    }
+}

@@ -1,0 +1,19 @@
+//! Arguments and files: the model, the sampling, conversations, images, documents, answers to be continued.
+
+mod answer_prefix;
+mod documents;
+mod enter_key;
+mod images;
+mod messages;
+mod model;
+mod sampling;
+
+pub(crate) use answer_prefix::read_answer_prefix;
+pub(crate) use documents::DocumentArgs;
+pub(crate) use enter_key::EnterKey;
+pub use images::{check_sees, ImageArgs, Images};
+pub(crate) use images::{read_image, DetailArgs};
+pub use messages::{read_json, read_messages, read_tools};
+pub use model::ModelArg;
+pub(crate) use sampling::SamplingArgs;
+pub use sampling::{kv_bits, ThinkingArg};
