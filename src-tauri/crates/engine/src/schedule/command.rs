@@ -67,6 +67,7 @@ pub trait ModelAccess {
     fn ensure_loaded(&mut self, source: &FolderSource) -> Result<Rc<LoadedModel>>;
 
     /// The loaded models.
+    #[cfg(feature = "test-support")]
     fn loaded(&self) -> Vec<Rc<LoadedModel>>;
 
     /// Frees every model.

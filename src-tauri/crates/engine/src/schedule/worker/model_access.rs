@@ -21,6 +21,7 @@ impl ModelAccess for Worker {
         Ok(self.load_unless_loaded(files, &Listener::Load(&events))?.0)
     }
 
+    #[cfg(feature = "test-support")]
     fn loaded(&self) -> Vec<Rc<LoadedModel>> {
         self.models.iter().cloned().collect()
     }
