@@ -57,7 +57,7 @@ def measure(window, seconds):
     focused = window.run("return document.hasFocus() && document.activeElement.dataset.testid === 'composer'")
     caret = watch(f"with the caret in the composer ({'focused' if focused else 'the window has no focus here'})", pids, seconds)
 
-    unloaded = ask_engine(home, {"unload_idle": ["pebble", {"secs": 0, "nanos": 0}]})
+    unloaded = ask_engine(home, {"unload_idle": "pebble"})
     time.sleep(5)
     sizes[f"after Pebble was unloaded ({unloaded})"] = memory(processes(window))
     print("\nmemory in MB (PSS):")

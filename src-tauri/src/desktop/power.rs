@@ -1,7 +1,6 @@
 //! Reacts to memory pressure, and keeps the computer awake during long work.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::power::{KeepAwake, MemoryPressure};
 use api::{Download, DownloadState, MemoryRelease};
@@ -77,7 +76,7 @@ async fn release(engine: &dyn LocalEngine, pressure: MemoryPressure) -> protocol
     let mut unloaded = Vec::new();
     if pressure == MemoryPressure::Critical {
         for model in engine.loaded() {
-            if engine.unload_idle(&model.reference, Duration::ZERO).await? {
+            if engine.unload_idle(&model.reference).await? {
                 unloaded.push(model.reference);
             }
         }
@@ -146,6 +145,7 @@ fn is_under_way(download: &Download) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+    use std::time::Duration;
 
     use protocol::fake::FakeEngine;
     use protocol::{FolderSource, MemoryFigures};

@@ -125,8 +125,12 @@ impl LocalEngine for Witness {
         self.engine.unload(reference)
     }
 
-    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
-        self.engine.unload_idle(reference, idle)
+    fn unload_idle(&self, reference: &str) -> BoxFuture<'static, Result<bool>> {
+        self.engine.unload_idle(reference)
+    }
+
+    fn unload_after(&self, idle: Option<Duration>) {
+        self.engine.unload_after(idle);
     }
 
     fn unload_all(&self) -> BoxFuture<'static, Result<()>> {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -35,6 +35,8 @@ pub struct SharedEngine {
     runtime: Handle,
     own: Arc<OnceLock<Arc<dyn LocalEngine>>>,
     make: Arc<MakeEngine>,
+    /// The idle time after which an engine of this process frees a model, for one that is made later.
+    unload_after: Arc<Mutex<Option<Duration>>>,
 }
 
 impl SharedEngine {
@@ -50,6 +52,7 @@ impl SharedEngine {
             runtime,
             own: Arc::default(),
             make: Arc::new(make),
+            unload_after: Arc::default(),
         }
     }
 
@@ -68,10 +71,19 @@ impl SharedEngine {
     /// The engine of this process, if it has one or needs one because none is shared.
     fn own(&self) -> Option<&dyn LocalEngine> {
         let own = match self.is_own() {
-            true => self.own.get_or_init(|| (self.make)()),
+            true => self.made(),
             false => return None,
         };
         Some(own.as_ref())
+    }
+
+    /// The engine of this process, which is made now if it was not.
+    fn made(&self) -> &Arc<dyn LocalEngine> {
+        self.own.get_or_init(|| {
+            let own = (self.make)();
+            own.unload_after(*self.unload_after.lock().unwrap_or_else(PoisonError::into_inner));
+            own
+        })
     }
 
     fn ask<T: DeserializeOwned + Send + 'static>(&self, call: SocketCall) -> BoxFuture<'static, Result<T>> {
@@ -117,7 +129,7 @@ impl Engine for SharedEngine {
                 ask_now(&self.socket, &SocketCall::Capabilities(model.clone())).unwrap_or(shared.capabilities)
             }
             (Some(_), ModelSource::Remote { .. }) => Capabilities::default(),
-            (None, _) => self.own.get_or_init(|| (self.make)()).capabilities(model),
+            (None, _) => self.made().capabilities(model),
         }
     }
 
@@ -173,11 +185,19 @@ impl LocalEngine for SharedEngine {
         self.ask(SocketCall::Unload(reference.to_owned()))
     }
 
-    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
+    fn unload_idle(&self, reference: &str) -> BoxFuture<'static, Result<bool>> {
         if let Some(own) = self.own() {
-            return own.unload_idle(reference, idle);
+            return own.unload_idle(reference);
         }
-        self.ask(SocketCall::UnloadIdle(reference.to_owned(), idle))
+        self.ask(SocketCall::UnloadIdle(reference.to_owned()))
+    }
+
+    /// Sets it for an engine of this process; another process sets its own.
+    fn unload_after(&self, idle: Option<Duration>) {
+        *self.unload_after.lock().unwrap_or_else(PoisonError::into_inner) = idle;
+        if let Some(own) = self.own.get() {
+            own.unload_after(idle);
+        }
     }
 
     fn unload_all(&self) -> BoxFuture<'static, Result<()>> {

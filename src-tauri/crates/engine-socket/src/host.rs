@@ -122,9 +122,7 @@ async fn answer(stream: UnixStream, engine: &dyn LocalEngine) -> io::Result<()> 
             Ok(())
         }
         SocketCall::Unload(reference) => wire::send(&mut to, &engine.unload(&reference).await).await,
-        SocketCall::UnloadIdle(reference, idle) => {
-            wire::send(&mut to, &engine.unload_idle(&reference, idle).await).await
-        }
+        SocketCall::UnloadIdle(reference) => wire::send(&mut to, &engine.unload_idle(&reference).await).await,
         SocketCall::UnloadAll => wire::send(&mut to, &engine.unload_all().await).await,
         SocketCall::FreeCaches => wire::send(&mut to, &engine.free_caches().await).await,
         SocketCall::Loaded => wire::send(&mut to, &engine.loaded()).await,

@@ -2,7 +2,6 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use protocol::{Capabilities, EmbeddingRequest, FolderSource, ModelSource, Request};
 use serde::de::DeserializeOwned;
@@ -34,8 +33,8 @@ pub enum SocketCall {
     Prefetch(Box<Request>),
     /// Answered by nothing, or an error.
     Unload(String),
-    /// Answered by whether it was done, or an error.
-    UnloadIdle(String, Duration),
+    /// Answered by true if it was done, or an error.
+    UnloadIdle(String),
     /// Answered by nothing, or an error.
     UnloadAll,
     /// Answered by nothing, or an error.

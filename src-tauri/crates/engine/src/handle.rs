@@ -242,8 +242,12 @@ impl LocalEngine for MlxEngine {
         self.ask(|done| Command::Unload(reference.to_owned(), done))
     }
 
-    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, protocol::Result<bool>> {
-        self.ask(|done| Command::UnloadIdle(reference.to_owned(), idle, done))
+    fn unload_idle(&self, reference: &str) -> BoxFuture<'static, protocol::Result<bool>> {
+        self.ask(|done| Command::UnloadIdle(reference.to_owned(), done))
+    }
+
+    fn unload_after(&self, idle: Option<Duration>) {
+        self.send(Command::UnloadAfter(idle.unwrap_or(Duration::MAX)));
     }
 
     fn unload_all(&self) -> BoxFuture<'static, protocol::Result<()>> {

@@ -23,6 +23,8 @@ pub struct EngineState {
     prefetches: watch::Sender<usize>,
     /// How many chunks prefetches have read so far.
     prefetched_chunks: AtomicUsize,
+    /// The number of times that the worker woke up without a command.
+    wakeups: AtomicUsize,
     /// Open queries for the memory. Each is kept alive by its command in the queue, so that it fails if the worker is
     /// gone.
     memory_queries: Mutex<Vec<Weak<MemoryQuery>>>,
@@ -147,6 +149,17 @@ impl EngineState {
     #[cfg(feature = "test-support")]
     pub fn prefetched_chunks(&self) -> usize {
         self.prefetched_chunks.load(Ordering::Acquire)
+    }
+
+    /// Counts a wake-up of the worker without a command.
+    pub fn count_wakeup(&self) {
+        self.wakeups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of times that the worker woke up without a command.
+    #[cfg(feature = "test-support")]
+    pub fn wakeups(&self) -> usize {
+        self.wakeups.load(Ordering::Relaxed)
     }
 
     /// Asks the worker to end soon.

@@ -1,5 +1,7 @@
 //! Texts as vectors: what an embedding model is asked for and what it gives.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ModelSource, Priority};
@@ -15,6 +17,9 @@ pub struct EmbeddingRequest {
     pub dimensions: Option<u32>,
     /// Who waits for it.
     pub priority: Priority,
+    /// As [`Request::keep_alive`](crate::Request::keep_alive).
+    #[serde(default)]
+    pub keep_alive: Option<Duration>,
 }
 
 /// One thing to be embedded.

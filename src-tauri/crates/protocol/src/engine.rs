@@ -140,9 +140,14 @@ pub trait LocalEngine: Engine {
     /// Frees the model of this reference and all its memory, after its running jobs have ended; changes nothing if it is not loaded.
     fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>>;
 
-    /// Frees the model of this reference if nobody waits for its answers and nothing was asked of it for so long; tells whether it
-    /// did. A model that answers stays, and so does one beside which another is being loaded; nothing is waited for.
-    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>>;
+    /// Frees the model of this reference now if no request waits for it; returns true if it did. A model that answers
+    /// stays, and so does one next to which another is being loaded.
+    fn unload_idle(&self, reference: &str) -> BoxFuture<'static, Result<bool>>;
+
+    /// Sets the time after which the engine frees a model that nothing used meanwhile, whatever
+    /// [`Request::keep_alive`] allows; `None`: models stay until another one needs the memory, as at first. A model
+    /// that answers stays, and so does one next to which another is being loaded.
+    fn unload_after(&self, idle: Option<Duration>);
 
     /// Frees every model. Running jobs end first.
     fn unload_all(&self) -> BoxFuture<'static, Result<()>>;

@@ -32,9 +32,33 @@ struct State {
     loaded: Vec<ModelInfo>,
     /// References of models that do not see, and why if their vision part is broken; all others do.
     blind: BTreeMap<String, Option<String>>,
-    /// For how long what is loaded was asked nothing; `None` while it answers.
+    /// The time since the last use of what is loaded; `None` while it answers.
     idle: Option<Duration>,
+    /// The time that requests gave each model, by reference.
+    keep_alive: BTreeMap<String, Duration>,
+    /// The time that every model has, if it was set.
+    unload_after: Option<Duration>,
     memory: MemoryFigures,
+}
+
+impl State {
+    fn keep_alive(&mut self, model: &ModelSource, time: Option<Duration>) {
+        if let Some(time) = time {
+            self.keep_alive.insert(model.reference(), time);
+            self.unload_due();
+        }
+    }
+
+    /// Frees what has been idle for its time. There is no clock: tests set the idle time.
+    fn unload_due(&mut self) {
+        let Some(idle) = self.idle else { return };
+        let (keep_alive, unload_after) = (&self.keep_alive, self.unload_after.unwrap_or(Duration::MAX));
+        self.loaded.retain(|loaded| {
+            let own = keep_alive.get(&loaded.reference).copied().unwrap_or(Duration::MAX);
+            let time = own.min(unload_after);
+            time == Duration::MAX || idle < time
+        });
+    }
 }
 
 /// The fake. Clones share one state.
@@ -69,9 +93,16 @@ impl FakeEngine {
             .insert(reference.to_owned(), Some(problem.to_owned()));
     }
 
-    /// Says for how long what is loaded was asked nothing; `None` while it answers, as at first.
+    /// Sets the time since the last use of what is loaded; `None` while it answers, as at first.
     pub fn set_idle(&self, idle: Option<Duration>) {
-        self.state().idle = idle;
+        let mut state = self.state();
+        state.idle = idle;
+        state.unload_due();
+    }
+
+    /// The time that [`LocalEngine::unload_after`] set last.
+    pub fn unloads_after(&self) -> Option<Duration> {
+        self.state().unload_after
     }
 
     /// Says what it holds: for models `active`, which go with the last of them, and for caches `cache`.
@@ -88,6 +119,7 @@ impl Engine for FakeEngine {
     fn generate(&self, request: Request) -> JobHandle {
         let (sender, events) = mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
+        self.state().keep_alive(&request.model, request.keep_alive);
         if request.messages.is_empty() && request.raw_prompt.is_none() {
             sender.send(EngineEvent::Failed(Error::new(
                 ErrorCode::BadRequest,
@@ -144,6 +176,7 @@ impl Engine for FakeEngine {
             EmbeddingInput::Text(text) => text.len(),
             EmbeddingInput::Tokens(ids) => ids.len(),
         };
+        self.state().keep_alive(&request.model, request.keep_alive);
         let counts: Vec<usize> = request.inputs.iter().map(tokens).collect();
         let width = request.dimensions.map_or(3, |dimensions| dimensions as usize);
         Box::pin(std::future::ready(Ok(Embeddings {
@@ -193,17 +226,20 @@ impl LocalEngine for FakeEngine {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn unload_idle(&self, reference: &str, idle: Duration) -> BoxFuture<'static, Result<bool>> {
+    fn unload_idle(&self, reference: &str) -> BoxFuture<'static, Result<bool>> {
         let mut state = self.state();
         let at = state.loaded.iter().position(|loaded| loaded.reference == reference);
-        // It has no clock: what it has loaded is idle for as long as a test says.
-        let unloaded = at
-            .filter(|_| state.idle.is_some_and(|since| since >= idle))
-            .map(|at| state.loaded.remove(at));
+        let unloaded = at.filter(|_| state.idle.is_some()).map(|at| state.loaded.remove(at));
         if state.loaded.is_empty() {
             state.memory.active = 0;
         }
         Box::pin(std::future::ready(Ok(unloaded.is_some())))
+    }
+
+    fn unload_after(&self, idle: Option<Duration>) {
+        let mut state = self.state();
+        state.unload_after = idle;
+        state.unload_due();
     }
 
     fn unload_all(&self) -> BoxFuture<'static, Result<()>> {

@@ -1,6 +1,7 @@
 //! What an engine is asked for.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -222,6 +223,10 @@ pub struct Request {
     pub call_required: bool,
     /// Who waits for it.
     pub priority: Priority,
+    /// The time for which the model stays loaded after its last use, from now on; [`Duration::MAX`]: until another one
+    /// needs the memory. `None` leaves it as it is. Engines without models of their own ignore it.
+    #[serde(default)]
+    pub keep_alive: Option<Duration>,
 }
 
 impl Request {
@@ -315,6 +320,7 @@ impl Request {
             schema: None,
             call_required: false,
             priority: Priority::default(),
+            keep_alive: None,
         }
     }
 }

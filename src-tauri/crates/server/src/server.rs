@@ -19,11 +19,9 @@ use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
 use crate::http::json_body::BodyLimits;
 use crate::http::port_holder;
-use crate::models::keep_alive::Unloading;
 use crate::models::served::Catalogue;
 use crate::routes;
 use crate::routes::listener;
-use crate::routes::unloading::unload_idle_models;
 use crate::state::{Clock, State};
 
 /// The maximum number of JSON schemas checked at once.
@@ -78,13 +76,12 @@ impl Server {
             },
             schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
             schema_time: limits.schema_time,
-            unloading: Unloading::new(config.keep_alive),
+            keep_alive: config.keep_alive,
             image_detail: Mutex::new(config.image_detail),
             address,
             stop,
         });
         let router = routes::router(state.clone());
-        tokio::spawn(unload_idle_models(state.clone()));
         let listening = tokio::spawn(listener::listen(listener, state.clone(), router, limits));
         Ok(Self { state, listening })
     }

@@ -13,7 +13,7 @@ use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
 use crate::http::json_body::BodyLimits;
-use crate::models::keep_alive::Unloading;
+use crate::models::keep_alive::KeepAlive;
 use crate::models::served::Catalogue;
 
 /// The intervals of keep-alives.
@@ -41,7 +41,8 @@ pub(crate) struct State {
     pub(crate) schemas: Arc<Semaphore>,
     /// The maximum time of a check.
     pub(crate) schema_time: Duration,
-    pub(crate) unloading: Unloading,
+    /// The time for which models stay loaded that a request gives no time.
+    pub(crate) keep_alive: KeepAlive,
     /// The default image detail.
     pub(crate) image_detail: Mutex<ImageDetail>,
     pub(crate) address: SocketAddr,

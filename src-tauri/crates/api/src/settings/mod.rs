@@ -4,6 +4,7 @@ mod appearance;
 mod chat_settings;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use protocol::limits::refusal;
 use protocol::{Content, Error, ErrorCode, ImageDetail, Result, Thinking};
@@ -90,6 +91,13 @@ impl EngineSettings {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The time after which a model that was not used leaves memory, if that was set.
+    #[must_use]
+    pub fn unload_after(&self) -> Option<Duration> {
+        self.unload_after
+            .map(|minutes| Duration::from_secs(60 * u64::from(minutes)))
     }
 
     /// The bytes that each loaded model may keep of conversations that it has read, if that was set.

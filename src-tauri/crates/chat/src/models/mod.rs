@@ -3,7 +3,6 @@
 mod usage;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use protocol::{Capabilities, Error, ErrorCode, Result};
 
@@ -37,7 +36,7 @@ impl Models {
         let Some(engine) = self.core.engine.local() else {
             return Ok(());
         };
-        let ejected = engine.unload_idle(reference, Duration::ZERO).await?;
+        let ejected = engine.unload_idle(reference).await?;
         if ejected || !engine.loaded().iter().any(|info| info.reference == reference) {
             return Ok(());
         }

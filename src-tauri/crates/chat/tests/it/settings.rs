@@ -220,23 +220,18 @@ async fn idle_models_leave_memory_when_that_is_set() {
     let harness = Harness::new().await;
     load(&harness, "owl").await;
     harness.engine.set_idle(Some(Duration::from_secs(90)));
-    let wait = Duration::from_secs(12);
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(
-        harness.engine.loaded().len(),
-        1,
-        "nothing is unloaded unless that is set"
-    );
-    harness
-        .chat
-        .settings()
-        .change(&values(json!({"engine": {"unload_after": 1}})))
-        .await
-        .unwrap();
-    let gone = async {
-        while !harness.engine.loaded().is_empty() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(wait, gone).await.expect("it has left");
+    for (minutes, left) in [(Some(2), 1), (None, 1), (Some(1), 0)] {
+        let set = json!({"engine": {"unload_after": minutes}});
+        harness.chat.settings().change(&values(set)).await.unwrap();
+        let wanted = minutes.map(|minutes: u64| Duration::from_secs(60 * minutes));
+        let told = async {
+            while harness.engine.unloads_after() != wanted {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(120), told)
+            .await
+            .expect("the engine is told");
+        assert_eq!(harness.engine.loaded().len(), left, "after {minutes:?} minutes");
+    }
 }

@@ -96,6 +96,11 @@ impl MlxEngine {
         self.shared().prefetched_chunks()
     }
 
+    /// The number of times that the worker woke up without a command, because a model had been idle for its time.
+    pub fn wakeups(&self) -> usize {
+        self.shared().wakeups()
+    }
+
     /// Limits the time that a token of a running answer of the loaded models waits, as far as work can be cut.
     pub fn set_gaps(&self, gap: std::time::Duration) -> protocol::Result<()> {
         self.call(move |worker| {

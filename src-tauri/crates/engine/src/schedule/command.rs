@@ -40,8 +40,10 @@ pub enum Command {
     Memory(Arc<MemoryQuery>),
     /// Free the model of this reference, when its answers have ended.
     Unload(String, oneshot::Sender<Result<()>>),
-    /// Free the model of this reference, if it has been idle for this long.
-    UnloadIdle(String, Duration, oneshot::Sender<Result<bool>>),
+    /// Free the model of this reference now, if no command needs it.
+    UnloadIdle(String, oneshot::Sender<Result<bool>>),
+    /// Free each model that was not used for this long, from now on.
+    UnloadAfter(Duration),
     /// Free the data that is kept only for speed.
     FreeCaches(oneshot::Sender<Result<()>>),
     /// Free every model, when no answer runs.

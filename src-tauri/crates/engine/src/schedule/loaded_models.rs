@@ -37,6 +37,8 @@ pub struct LoadedModels {
     chat_share: ChatShare,
     /// The time at which preempted answers are tried again.
     retry: Instant,
+    /// The time after which a model that was not used is freed; [`Duration::MAX`]: never.
+    unload_after: Duration,
     shared: Arc<EngineState>,
 }
 
@@ -47,6 +49,7 @@ impl LoadedModels {
             schedulers: Vec::new(),
             chat_share: ChatShare::new(),
             retry: Instant::now(),
+            unload_after: Duration::MAX,
             shared,
         }
     }
@@ -95,14 +98,32 @@ impl LoadedModels {
         named.any(|scheduler| !scheduler.is_empty())
     }
 
-    /// True if a model of this reference is loaded, does not answer and was not used for this long.
-    pub fn is_idle(&self, reference: &str, idle: Duration) -> bool {
-        let mut named = self
-            .schedulers
-            .iter()
-            .filter(|scheduler| scheduler.loaded().info.reference == reference)
-            .peekable();
-        named.peek().is_some() && named.all(|scheduler| scheduler.is_empty() && scheduler.last_used.elapsed() >= idle)
+    /// True if a model of this reference is loaded and does not answer.
+    pub fn is_idle(&self, reference: &str) -> bool {
+        self.iter().any(|loaded| loaded.info.reference == reference) && !self.answers(reference)
+    }
+
+    /// Sets the time after which each model that was not used is freed; [`Duration::MAX`]: never.
+    pub fn unload_after(&mut self, idle: Duration) {
+        self.unload_after = idle;
+    }
+
+    /// Sets the time for which a model stays after its last use, if there is one to be set.
+    pub fn keep_alive(&mut self, source: &FolderSource, time: Option<Duration>) {
+        let Some(time) = time else { return };
+        if let Some(scheduler) = self.touch(source) {
+            scheduler.keep_alive = time;
+        }
+    }
+
+    /// The models that do not answer, each with the time at which it will have been idle for its time.
+    pub fn unload_times(&self) -> impl Iterator<Item = (&FolderSource, Instant)> {
+        self.schedulers.iter().filter_map(|scheduler| {
+            Some((
+                &scheduler.loaded().files.source,
+                scheduler.unload_at(self.unload_after)?,
+            ))
+        })
     }
 
     /// The models that answer.

@@ -73,6 +73,7 @@ fn asked(folder: &Path, inputs: impl IntoIterator<Item = EmbeddingInput>) -> Emb
         inputs: inputs.into_iter().collect(),
         dimensions: None,
         priority: Priority::Api,
+        keep_alive: None,
     }
 }
 

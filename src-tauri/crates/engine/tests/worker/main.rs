@@ -10,6 +10,7 @@ mod continuation;
 mod exam;
 mod fairness;
 mod invariants;
+mod keep_alive;
 mod loading;
 mod pausing;
 mod prompt_lookup;

@@ -1,16 +1,12 @@
 //! How long a model stays loaded after its last answer, as `keep_alive` of a request or the server's own says.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use tokio::sync::Notify;
-use tokio::time::Instant;
 
 /// How long a model stays loaded after its last answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +60,14 @@ impl std::str::FromStr for KeepAlive {
 }
 
 impl KeepAlive {
+    /// The time as an engine takes it ([`protocol::Request::keep_alive`]).
+    pub(crate) fn time(self) -> Duration {
+        match self {
+            Self::UntilReplaced => Duration::MAX,
+            Self::For(time) => time,
+        }
+    }
+
     fn of_seconds(seconds: f64) -> Option<Self> {
         if seconds < 0.0 {
             return Some(Self::UntilReplaced);
@@ -97,68 +101,6 @@ impl JsonSchema for KeepAlive {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": ["string", "number"]})
-    }
-}
-
-/// The models that this server used, and their keep-alive times.
-#[derive(Debug)]
-pub(crate) struct Unloading {
-    default: KeepAlive,
-    served: Mutex<HashMap<String, Served>>,
-    pub(crate) asked: Notify,
-}
-
-/// The keep-alive time of a model, and its last use.
-#[derive(Debug, Clone, Copy)]
-struct Served {
-    keep: KeepAlive,
-    at: Instant,
-}
-
-impl Unloading {
-    pub(crate) fn new(default: KeepAlive) -> Self {
-        Self {
-            default,
-            served: Mutex::default(),
-            asked: Notify::new(),
-        }
-    }
-
-    /// Records the use of a model; called after the engine received the request, so that the model cannot be unloaded
-    /// in between.
-    pub(crate) fn asked(&self, reference: &str, keep_alive: Option<KeepAlive>) {
-        let keep = keep_alive.unwrap_or(self.default);
-        let served = Served {
-            keep,
-            at: Instant::now(),
-        };
-        let before = self.served().insert(reference.to_owned(), served);
-        if before.is_none_or(|before| before.keep != keep) {
-            self.asked.notify_one();
-        }
-    }
-
-    fn served(&self) -> MutexGuard<'_, HashMap<String, Served>> {
-        // Each step leaves it right, so a poisoned one is too.
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The models with a keep-alive time.
-    pub(crate) fn leaving(&self) -> Vec<(String, Duration)> {
-        let served = self.served();
-        let leaving = served.iter().filter_map(|(reference, served)| match served.keep {
-            KeepAlive::For(time) => Some((reference.clone(), time)),
-            KeepAlive::UntilReplaced => None,
-        });
-        leaving.collect()
-    }
-
-    /// Removes a model that is not in memory, unless it was used since.
-    pub(crate) fn forget(&self, reference: &str, since: Instant) {
-        let mut served = self.served();
-        if served.get(reference).is_some_and(|served| served.at < since) {
-            served.remove(reference);
-        }
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall
             inputs,
             dimensions: body.dimensions.map(|dimensions| dimensions.0 as u32),
             priority: Priority::Api,
+            keep_alive: None,
         },
         encoding: body.encoding_format.unwrap_or_default(),
         list,

@@ -1,6 +1,7 @@
 //! The steps of a request that all routes share: body, model, translation, answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
@@ -157,9 +158,12 @@ impl Call {
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;
         }
+        let keep_alive = self.keep_alive(keep_alive);
+        ask.requests
+            .iter_mut()
+            .for_each(|request| request.keep_alive = Some(keep_alive));
         self.state.catalogue.used(model).await;
         let exchange = Exchange::start(&self.state, ask, &self.request_id, &self.client)?;
-        self.state.unloading.asked(&model.source.reference(), keep_alive);
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
         }
@@ -171,6 +175,11 @@ impl Call {
             (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         ];
         Ok((headers, Body::from_stream(exchange.stream().await?)).into_response())
+    }
+
+    /// The time for which the model of a request stays loaded, which may be given by the request.
+    pub(crate) fn keep_alive(&self, asked: Option<KeepAlive>) -> Duration {
+        asked.unwrap_or(self.state.keep_alive).time()
     }
 
     /// Refuses an image at this path for a model without vision.

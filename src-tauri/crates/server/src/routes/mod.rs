@@ -180,14 +180,13 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> 
         let body = call.json(body).await?;
         let fields = Fields::of(&body, "")?;
         let model = call.embedding_model(&fields).await?;
-        let asked = vectors::ask(&fields, &model.source)?;
+        let mut asked = vectors::ask(&fields, &model.source)?;
         let KeepAliveField { keep_alive } = fields.read()?;
+        asked.request.keep_alive = Some(call.keep_alive(keep_alive));
         call.state.catalogue.used(&model).await;
         let in_flight = InFlight::new(&call.state, 1)?;
         // Dropped with this request if the client disconnects, which cancels the job.
-        let embedding = call.state.engine.embed(asked.request.clone());
-        call.state.unloading.asked(&model.source.reference(), keep_alive);
-        let made = embedding.await;
+        let made = call.state.engine.embed(asked.request.clone()).await;
         let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
         in_flight.finish(tokens, &call.client);
         let made = made.map_err(|error| asked.refusal(error))?;

@@ -1,6 +1,6 @@
 //! Models leave memory after a while, or by request.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::{FolderSource, LocalEngine};
 use serde_json::{json, Value};
@@ -40,27 +40,20 @@ fn loaded(house: &House) -> bool {
     !house.engine.loaded().is_empty()
 }
 
-/// True if the model is unloaded within this time.
-async fn leaves(house: &House, time: Duration) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < time {
-        if !loaded(house) {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    false
-}
-
 #[tokio::test]
 async fn a_model_leaves_when_nobody_asked_it_for_so_long() {
     let house = house(KeepAlive::For(Duration::from_secs(600))).await;
     house.engine.set_idle(Some(Duration::from_secs(599)));
     assert_eq!(asked(&house, json!({})).await, 200);
-    assert!(!leaves(&house, Duration::from_millis(700)).await);
+    assert!(loaded(&house));
+    house.engine.set_idle(Some(Duration::from_secs(600)));
+    assert!(!loaded(&house));
+
+    let house = self::house(KeepAlive::For(Duration::from_secs(600))).await;
+    house.engine.set_idle(Some(Duration::from_secs(599)));
     // The time of a request counts from then on.
     assert_eq!(asked(&house, json!({"keep_alive": "2s"})).await, 200);
-    assert!(leaves(&house, Duration::from_secs(10)).await);
+    assert!(!loaded(&house));
 }
 
 #[tokio::test]
@@ -69,16 +62,16 @@ async fn a_model_stays_while_it_answers_and_if_it_is_told_to() {
     // It answers somebody else, such as the chat window.
     house.engine.set_idle(None);
     assert_eq!(asked(&house, json!({})).await, 200);
-    assert!(!leaves(&house, Duration::from_millis(700)).await);
+    assert!(loaded(&house));
     let (status, body) = unload(&house, "pebble").await;
     assert_eq!(status, 503, "{body}");
     house.engine.set_idle(Some(Duration::ZERO));
-    assert!(leaves(&house, Duration::from_secs(5)).await);
+    assert!(!loaded(&house));
 
     let forever = self::house(KeepAlive::For(Duration::ZERO)).await;
     forever.engine.set_idle(Some(Duration::MAX));
     assert_eq!(asked(&forever, json!({"keep_alive": -1})).await, 200);
-    assert!(!leaves(&forever, Duration::from_millis(700)).await);
+    assert!(loaded(&forever));
     assert_eq!(asked(&forever, json!({"keep_alive": "soon"})).await, 400);
 }
 
@@ -86,7 +79,33 @@ async fn a_model_stays_while_it_answers_and_if_it_is_told_to() {
 async fn a_model_that_the_server_was_not_asked_for_stays() {
     let house = house(KeepAlive::For(Duration::ZERO)).await;
     house.engine.set_idle(Some(Duration::MAX));
-    assert!(!leaves(&house, Duration::from_millis(700)).await);
+    assert!(loaded(&house));
+}
+
+#[tokio::test]
+async fn the_server_s_own_time_counts_again_for_a_request_without_one() {
+    let house = house(KeepAlive::default()).await;
+    assert_eq!(asked(&house, json!({"keep_alive": "2s"})).await, 200);
+    assert_eq!(asked(&house, json!({})).await, 200);
+    house.engine.set_idle(Some(Duration::MAX));
+    assert!(loaded(&house));
+}
+
+#[tokio::test]
+async fn a_model_of_embeddings_leaves_too() {
+    let house = house(KeepAlive::For(Duration::from_secs(600))).await;
+    let model = FolderSource {
+        reference: "org/embedder".into(),
+        path: "/models".into(),
+        revision: None,
+    };
+    drop(house.engine.load(model));
+    house.engine.set_idle(Some(Duration::from_secs(2)));
+    let body = |keep_alive: &str| json!({"model": "org/embedder", "input": "text", "keep_alive": keep_alive});
+    for (keep_alive, stays) in [("3s", true), ("2s", false)] {
+        let response = post(house.address, "/v1/embeddings", &body(keep_alive)).await;
+        assert_eq!((response.head.status, loaded(&house)), (200, stays), "{keep_alive}");
+    }
 }
 
 async fn unload(house: &House, model: &str) -> (u16, Value) {

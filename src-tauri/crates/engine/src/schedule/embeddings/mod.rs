@@ -3,6 +3,7 @@
 mod run;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use checkpoint::{check_folder, EmbeddingConfig};
 use prompt::TextEncoder;
@@ -27,6 +28,8 @@ pub struct PreparedTexts {
     pub dimensions: Option<u32>,
     /// The class in which it is served.
     pub priority: Priority,
+    /// The time for which the model stays loaded after its last use, if that is to change.
+    pub keep_alive: Option<Duration>,
 }
 
 /// A job as the worker's thread sees it. If it is dropped, its caller learns that the engine is gone.
@@ -98,6 +101,7 @@ impl InputReader {
             inputs,
             dimensions,
             priority,
+            keep_alive,
         } = request;
         let model = model
             .folder()
@@ -142,6 +146,7 @@ impl InputReader {
             texts,
             dimensions,
             priority,
+            keep_alive,
         })
     }
 

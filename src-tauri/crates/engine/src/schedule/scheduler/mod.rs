@@ -60,6 +60,8 @@ pub struct Scheduler {
     last_step: Option<Instant>,
     /// When the model last had something to do.
     pub last_used: Instant,
+    /// The time for which the model stays after that; [`Duration::MAX`]: until another one needs the memory.
+    pub keep_alive: Duration,
     last_id: u64,
     /// Mean seconds from admission to end.
     mean_seconds: f64,
@@ -88,6 +90,7 @@ impl Scheduler {
             steps: 0,
             last_step: None,
             last_used: Instant::now(),
+            keep_alive: Duration::MAX,
             last_id: 0,
             mean_seconds: 5.0,
             preemptions: Preemptions::default(),
@@ -136,6 +139,12 @@ impl Scheduler {
     /// True if none is.
     pub fn is_empty(&self) -> bool {
         self.running.is_empty() && self.embeddings.is_empty()
+    }
+
+    /// The time at which the model is freed if nothing uses it before, at the latest this long after its last use.
+    pub fn unload_at(&self, unload_after: Duration) -> Option<Instant> {
+        let idle = self.is_empty().then(|| self.keep_alive.min(unload_after))?;
+        self.last_used.checked_add(idle)
     }
 
     /// Mean seconds of an answer, from admission to end.

@@ -13,6 +13,7 @@ impl Worker {
         let begun = catch_panic(|| {
             let files = self.model_files(&source)?;
             let (loaded, _) = self.load_unless_loaded(files, &Listener::Embedding(&job))?;
+            self.models.keep_alive(&source, texts.keep_alive);
             EmbeddingRun::check(&loaded, &texts)?;
             Ok(loaded)
         });

@@ -9,7 +9,7 @@ mod unload;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,7 @@ impl Worker {
             } else if worker.queue.is_empty() {
                 worker.prefetches.advance(&worker.models);
             }
+            worker.unload_due();
         }
         worker.models.end_cancelled();
         worker.unload_all();
@@ -83,7 +84,8 @@ impl Worker {
         device::disconnect();
     }
 
-    /// Takes the commands that have come, or waits for one if there is nothing to do; returns whether more may come.
+    /// Takes the commands that have come, or waits for one if there is nothing to do, at most until a model has been
+    /// idle for its time; returns false if no more may come.
     fn take_commands(&mut self) -> bool {
         let busy = self.loading || self.models.running() > 0 || !self.queue.is_empty();
         self.shared.set_busy(busy);
@@ -91,7 +93,10 @@ impl Worker {
         loop {
             let command = match self.commands.try_recv() {
                 Err(TryRecvError::Empty) if !idle => return true,
-                Err(TryRecvError::Empty) => self.commands.recv().ok(),
+                Err(TryRecvError::Empty) => match self.wait() {
+                    Err(RecvTimeoutError::Timeout) => return true,
+                    command => command.ok(),
+                },
                 command => command.ok(),
             };
             idle = false;
@@ -101,6 +106,19 @@ impl Worker {
                 self.take(command);
             }
         }
+    }
+
+    /// Waits for a command, or until a model has been idle for its time.
+    fn wait(&self) -> std::result::Result<Command, RecvTimeoutError> {
+        let Some(due) = self.next_unload() else {
+            return self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected);
+        };
+        let left = due.saturating_duration_since(Instant::now());
+        let command = self.commands.recv_timeout(left);
+        if matches!(command, Err(RecvTimeoutError::Timeout)) {
+            self.shared.count_wakeup();
+        }
+        command
     }
 
     fn take(&mut self, command: Command) {
@@ -134,9 +152,13 @@ impl Worker {
             }
             Command::Load { source, events } => Job::Load(source, events),
             Command::Unload(reference, done) => Job::Unload(reference, done),
-            Command::UnloadIdle(reference, idle, done) => {
+            Command::UnloadIdle(reference, done) => {
                 // The receiver may be gone.
-                let _ = done.send(Ok(self.unload_idle(&reference, idle)));
+                let _ = done.send(Ok(self.unload_idle(&reference)));
+                return;
+            }
+            Command::UnloadAfter(idle) => {
+                self.models.unload_after(idle);
                 return;
             }
             Command::FreeCaches(done) => {
@@ -335,6 +357,7 @@ impl Worker {
         let files = self.model_files(request::folder(request)?)?;
         let prepared = request::prepare(&files, request, &job.images)?;
         let (loaded, load_ms) = self.load_unless_loaded(files, &Listener::Job(job))?;
+        self.models.keep_alive(&loaded.files.source, request.keep_alive);
         job.check_cancelled()?;
         Ok((loaded, prepared, load_ms))
     }

@@ -1,39 +1,61 @@
 //! Giving memory back: models that are not needed now, and data kept only for speed.
 
-use std::time::Duration;
+use std::time::Instant;
+
+use protocol::FolderSource;
 
 use mlx::memory;
 
 use crate::error::Result;
+use crate::loaded::LoadedModel;
 use crate::schedule::queue::QueuedCommand;
 use crate::schedule::worker::Worker;
 
 impl Worker {
     /// Frees the model of this reference; called when it does not answer.
     pub(super) fn unload(&mut self, reference: &str) {
+        self.free(|loaded| loaded.info.reference == reference);
+    }
+
+    fn free(&mut self, which: impl Fn(&LoadedModel) -> bool) {
         self.prefetches.stop(&self.models);
-        self.models.unload(|loaded| loaded.info.reference == reference);
+        self.models.unload(which);
         memory::drain();
         memory::trim_heap();
     }
 
-    /// Frees the model of this reference if no command needs it and it was not used for this long; returns whether it
-    /// did.
-    pub(super) fn unload_idle(&mut self, reference: &str, idle: Duration) -> bool {
+    /// Frees the model of this reference if no command needs it; returns true if it did.
+    pub(super) fn unload_idle(&mut self, reference: &str) -> bool {
         let mut asked = self.queue.iter().filter_map(QueuedCommand::model);
-        if self.loading || asked.any(|model| model.reference == reference) || !self.models.is_idle(reference, idle) {
+        if self.loading || asked.any(|model| model.reference == reference) || !self.models.is_idle(reference) {
             return false;
         }
         self.unload(reference);
         true
     }
 
+    /// The time at which the next model will have been idle for its time, if nothing uses it before.
+    pub(super) fn next_unload(&self) -> Option<Instant> {
+        self.models.unload_times().map(|(_, at)| at).min()
+    }
+
+    /// Frees the models that have been idle for their time and that no command needs; called while none is being
+    /// loaded.
+    pub(super) fn unload_due(&mut self) {
+        let now = Instant::now();
+        let due = self.models.unload_times().filter(|(_, at)| *at <= now);
+        let unused = |source: &FolderSource| !self.queue.iter().any(|waiting| waiting.model() == Some(source));
+        let due: Vec<FolderSource> = due.map(|(source, _)| source.clone()).filter(unused).collect();
+        if due.is_empty() {
+            return;
+        }
+        tracing::info!(models = ?due, "unloaded, because nothing used them for their time");
+        self.free(|loaded| due.contains(&loaded.files.source));
+    }
+
     /// Frees every model; called when no answer runs.
     pub fn unload_all(&mut self) {
-        self.prefetches.stop(&self.models);
-        self.models.unload(|_| true);
-        memory::drain();
-        memory::trim_heap();
+        self.free(|_| true);
     }
 
     /// Limits the prefix cache of each loaded model to this many bytes.
