@@ -121,10 +121,13 @@ impl EngineState {
         self.activity.send_modify(|activity| activity.loaded = loaded);
     }
 
-    /// Sets the flag that tells whether a request waits for the worker.
-    pub fn set_busy(&self, busy: bool) {
-        self.activity
-            .send_if_modified(|activity| std::mem::replace(&mut activity.busy, busy) != busy);
+    /// Sets whether a request waits for the worker, and the number of answers of programs that run at the same time.
+    pub fn set_activity(&self, busy: bool, slots: usize) {
+        self.activity.send_if_modified(|activity| {
+            let before = (activity.busy, activity.slots);
+            (activity.busy, activity.slots) = (busy, slots);
+            before != (busy, slots)
+        });
     }
 
     /// The activity of the engine, and each change of it.

@@ -124,6 +124,8 @@ pub struct EngineActivity {
     pub busy: bool,
     /// The references of the loaded models, the one used last at the end.
     pub loaded: Vec<String>,
+    /// The number of answers of programs that run at the same time; 0: unknown.
+    pub slots: usize,
 }
 
 /// An engine that loads models from folders into this computer's memory.

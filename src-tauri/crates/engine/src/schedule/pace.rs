@@ -1,8 +1,9 @@
-//! The length of the chunks that are read between two decode steps, so that running answers do not wait.
+//! The length of the chunks that are read between two decode steps, so that running answers do not wait, and of those
+//! that are prefetched, so that a request does not.
 
 use std::time::{Duration, Instant};
 
-use crate::backend::prefill_chunk;
+use crate::schedule::limits::CHAT_SHARE;
 
 /// Tokens of the first chunk, before the model's speed is known.
 const FIRST_CHUNK: usize = 16;
@@ -12,9 +13,6 @@ const MIN_CHUNK: usize = 8;
 
 /// The share of a gap that is planned for: what a chunk takes is known from the one before it alone.
 pub const PLANNED: f64 = 0.7;
-
-/// The share of its rate alone that a chat answer keeps while others decode.
-const CHAT_SHARE: f64 = 0.8;
 
 /// The number of steps with others after which the chat steps alone once, to measure its rate alone.
 const PROBE_EVERY: usize = 64;
@@ -29,8 +27,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Tokens to read now. `gap` is the longest time between two tokens of the answers that decode; `None`: no answer
-    /// does.
+    /// Tokens to read now. `gap` is the longest time that anything waits for them, such as the next token of the answers
+    /// that decode; `None`: nothing does.
     pub fn chunk(&self, gap: Option<Duration>) -> usize {
         let most = prefill_chunk();
         let Some(gap) = gap else { return most };
@@ -75,35 +73,6 @@ impl Pace {
 
     fn step(&self) -> f64 {
         self.steps.iter().flatten().fold(0.0, |most: f64, step| most.max(*step))
-    }
-}
-
-/// How long a chunk of a prefetch should take, in seconds: a request that arrives meanwhile waits at most this long.
-const PREFETCH_SECONDS: f64 = 0.05;
-
-/// The length of a prefetch's chunks. Nothing decodes meanwhile, so there is no step to make room for.
-#[derive(Debug)]
-pub struct PrefetchPace {
-    chunk: usize,
-}
-
-impl Default for PrefetchPace {
-    fn default() -> Self {
-        Self { chunk: FIRST_CHUNK }
-    }
-}
-
-impl PrefetchPace {
-    /// Tokens to read now.
-    pub fn chunk(&self) -> usize {
-        self.chunk
-    }
-
-    /// Takes note of a chunk.
-    pub fn record_chunk(&mut self, tokens: usize, took: Duration) {
-        let fitting = tokens as f64 * PREFETCH_SECONDS / took.as_secs_f64().max(1e-6);
-        // A GPU's first chunk compiles kernels, so one measurement changes the length by a factor of two at most.
-        self.chunk = (fitting as usize).clamp((self.chunk / 2).max(1), (self.chunk * 2).min(prefill_chunk()));
     }
 }
 

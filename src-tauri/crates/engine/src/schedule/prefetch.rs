@@ -14,9 +14,9 @@ use crate::answer::images::RequestImages;
 use crate::answer::request::render_request;
 use crate::error::{catch_panic, Result};
 use crate::loaded::LoadedModel;
-use crate::schedule::limits::IMAGE_POLL;
+use crate::schedule::limits::{POLL, PREFETCH_GAP};
 use crate::schedule::loaded_models::LoadedModels;
-use crate::schedule::pace::PrefetchPace;
+use crate::schedule::pace::Pace;
 use crate::sequence::prefix::{ImageKey, Prefix};
 use crate::sequence::{PromptImages, SequenceState};
 use crate::state::{EngineState, PendingPrefetch};
@@ -30,7 +30,7 @@ struct Prefetch {
     ahead: Vec<PromptImages>,
     kv_bits: Option<KvBits>,
     state: SequenceState,
-    pace: PrefetchPace,
+    pace: Pace,
 }
 
 impl Prefetch {
@@ -73,7 +73,7 @@ impl Prefetch {
             ahead,
             kv_bits: request.kv_bits,
             state,
-            pace: PrefetchPace::default(),
+            pace: Pace::default(),
         }))
     }
 
@@ -90,7 +90,7 @@ impl Prefetch {
             .copied()
             .find(|boundary| *boundary > from)
             .unwrap_or(ids.len());
-        let to = (from + self.pace.chunk()).min(pause).min(ids.len());
+        let to = (from + self.pace.chunk(Some(PREFETCH_GAP))).min(pause).min(ids.len());
         let to = match &self.images {
             Some((images, _)) => {
                 let to = images.chunk_end(from, to).min(ids.len());
@@ -146,7 +146,7 @@ fn prefix<'a>(tokens: &'a [u32], images: &'a Option<(Rc<PromptImages>, Vec<Image
 fn encode_image(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Result<bool> {
     let encoded = loaded.encode_image(images, index, &mut |_| Ok(()))?;
     if !encoded {
-        std::thread::sleep(IMAGE_POLL);
+        std::thread::sleep(POLL);
     }
     Ok(encoded)
 }

@@ -1,7 +1,7 @@
 //! The queue of the worker's thread.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
 use tokio::sync::oneshot;
@@ -11,10 +11,7 @@ use crate::error::Result;
 #[cfg(feature = "bench")]
 use crate::schedule::command::Call;
 use crate::schedule::embeddings::{EmbeddingJob, PreparedTexts};
-use crate::schedule::limits::RETRY;
-
-/// Starvation guard. After this long a request is promoted one class, and the batch that blocks it admits nothing new.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::schedule::limits::{QUEUE_PATIENCE, RETRY};
 
 /// A command that waits for its turn.
 pub struct QueuedCommand {
@@ -79,7 +76,7 @@ impl QueuedCommand {
     pub fn class(&self) -> Priority {
         match &self.job {
             Job::Generate(request, _)
-                if request.priority == Priority::Background && self.since.elapsed() > PATIENCE =>
+                if request.priority == Priority::Background && self.since.elapsed() > QUEUE_PATIENCE =>
             {
                 Priority::Api
             }
@@ -122,7 +119,7 @@ impl QueuedCommand {
 
     /// The models whose batches admit nothing new, because this has waited too long for them to end.
     pub fn draining(&self) -> &[FolderSource] {
-        if self.since.elapsed() > PATIENCE {
+        if self.since.elapsed() > QUEUE_PATIENCE {
             &self.in_the_way
         } else {
             &[]

@@ -18,6 +18,21 @@ fn api(request: Request) -> Request {
     }
 }
 
+#[tokio::test]
+async fn the_slots_are_told_and_follow_what_is_set() {
+    let engine = MlxEngine::start();
+    let mut activity = engine.follow();
+    assert!(activity
+        .wait_for(|activity| activity.slots > 1)
+        .await
+        .unwrap()
+        .loaded
+        .is_empty());
+    engine.set_max_sequences(3);
+    hear(engine.generate(story(1))).await.done();
+    assert_eq!(activity.wait_for(|activity| !activity.busy).await.unwrap().slots, 3);
+}
+
 /// A question after `words` words that are all different.
 fn long(words: usize, salt: usize) -> Request {
     let words: Vec<String> = (0..words)

@@ -26,9 +26,6 @@ use crate::state::State;
 /// The time that a stream waits for an immediate engine error, which then gets a status of its own.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// The approximate number of answers that an engine generates at once.
-const AT_ONCE: f64 = 4.0;
-
 /// One answer of the engine. Dropping it cancels the job.
 struct Job {
     engine: Arc<dyn Engine>,
@@ -112,7 +109,8 @@ impl InFlight {
                 finished: false,
             });
         };
-        let seconds = state.metrics.mean_answer().as_secs_f64() * now as f64 / AT_ONCE;
+        let slots = state.engine.local().map_or(0, |engine| engine.follow().borrow().slots);
+        let seconds = state.metrics.mean_answer().as_secs_f64() * now as f64 / slots.max(1) as f64;
         let error = Error::new(
             ErrorCode::Busy,
             format!("{now} answers are being made or waited for already; try again later"),

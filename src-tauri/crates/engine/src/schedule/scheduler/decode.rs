@@ -8,12 +8,10 @@ use mlx::tensor::{async_eval, Tensor};
 use protocol::Priority;
 
 use crate::error::{Error, Result};
+use crate::schedule::limits::MAX_BATCH;
 use crate::schedule::scheduler::{Running, Scheduler};
 use crate::schedule::step::{Choice, Step};
 use crate::sequence::{decode_logits, decode_step, Sequence};
-
-/// Sequences that decode together at most.
-const MAX_BATCH: usize = 16;
 
 /// Steps after which buffers that were kept for reuse are given back.
 const CLEAR_EVERY: usize = 256;

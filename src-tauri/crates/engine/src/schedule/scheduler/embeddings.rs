@@ -7,12 +7,13 @@ use protocol::Priority;
 
 use crate::error::{catch_panic, Error};
 use crate::schedule::embeddings::EmbeddingRun;
+use crate::schedule::limits::{CHAT_SHARE, GAPS};
 use crate::schedule::scheduler::embedding_queue::EmbeddingQueue;
-use crate::schedule::scheduler::{OtherModels, Scheduler, GAPS};
+use crate::schedule::scheduler::{OtherModels, Scheduler};
 
-/// How many times as long as a piece took nothing is read while a chat answer decodes: it keeps four fifths of its
-/// rate.
-const REST: u32 = 4;
+/// The time for which nothing is read while a chat answer decodes, by the time of the last piece: that answer keeps its
+/// share.
+const REST: f64 = CHAT_SHARE / (1.0 - CHAT_SHARE);
 
 impl Scheduler {
     /// Admits a job.
@@ -27,7 +28,7 @@ impl Scheduler {
             .map(|priority| GAPS[usize::from(priority != Priority::Chat)]);
         let EmbeddingQueue { runs, pace, last } = &mut self.embeddings;
         let Some(mut run) = runs.pop_front() else { return };
-        let rests = last.is_some_and(|(ended, took)| ended.elapsed() < took * REST);
+        let rests = last.is_some_and(|(ended, took)| ended.elapsed() < took.mul_f64(REST));
         if rests && others.decoding == Some(Priority::Chat) {
             run.pass_over();
             return runs.push_front(run);

@@ -20,6 +20,7 @@ use crate::answer::job::JobContext;
 use crate::error::{catch_panic, Error, Result};
 use crate::loaded::LoadedModel;
 use crate::options::PromptLookup;
+use crate::schedule::limits::{GAPS, POLL};
 use crate::schedule::pace::Pace;
 use crate::schedule::step::Step;
 use crate::sequence::prompt_lookup::Tuner;
@@ -27,12 +28,6 @@ use crate::sequence::LoopEnd;
 
 use embedding_queue::EmbeddingQueue;
 pub use preemption::{PreemptionCandidate, PreemptionOrder, Preemptions};
-
-/// How long nothing is done if all wait for their grammars.
-const AWAIT_GRAMMAR: Duration = Duration::from_millis(1);
-
-/// The longest time that a token of a running answer waits while others read: of a chat answer, and of others.
-const GAPS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
 
 /// The demands of other models' answers on the same device.
 pub struct OtherModels {
@@ -182,7 +177,7 @@ impl Scheduler {
             && self.stepping.is_empty()
             && self.running.iter().any(|running| running.generation.awaits_grammar())
         {
-            std::thread::sleep(AWAIT_GRAMMAR);
+            std::thread::sleep(POLL);
         }
         if others.may_read && !self.embeddings.is_empty() {
             self.embed(others);

@@ -11,12 +11,10 @@ use super::{Running, Scheduler};
 use crate::answer::generation::{Chunk, ImageEncoding};
 use crate::cache::max_composed;
 use crate::error::{catch_panic, Result};
+use crate::schedule::limits::PREFILL_PATIENCE;
 use crate::schedule::pace::PLANNED;
 use crate::sequence::prefix::common_prefix;
 use crate::sequence::LoopEnd;
-
-/// A prompt that has read nothing for this long comes first, whatever its class.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A prompt waits for another one that is being read if that saves reading this many tokens.
 const MIN_SHARED: usize = 64;
@@ -41,7 +39,7 @@ impl Scheduler {
             return Some(running.id);
         }
         let late = readers.iter().min_by_key(|running| running.generation.last_chunk());
-        let late = late.filter(|running| running.generation.last_chunk().elapsed() > PATIENCE);
+        let late = late.filter(|running| running.generation.last_chunk().elapsed() > PREFILL_PATIENCE);
         let next = late.or(readers.first())?;
         let (id, generation) = (next.id, &next.generation);
         if generation.read().is_some() {

@@ -23,17 +23,14 @@ use crate::answer::request::{self, PreparedPrompt};
 use crate::error::{catch_panic, Error, Result};
 use crate::kernels::kernels;
 use crate::loaded::{LoadedModel, ModelFiles};
-use crate::products::product_check;
 use crate::schedule::command::Command;
+use crate::schedule::limits::{self, MAX_WAITING};
 use crate::schedule::loaded_models::{LoadPlan, LoadedModels};
 use crate::schedule::prefetch::Prefetches;
 use crate::schedule::queue::{Job, QueuedCommand};
 use crate::state::EngineState;
 use crate::weights::LoadStep;
 use listener::Listener;
-
-/// Requests of programs that wait at most; more are refused.
-const MAX_WAITING: usize = 32;
 
 /// The state of the worker's thread. It holds tensors and therefore cannot leave.
 pub struct Worker {
@@ -45,6 +42,8 @@ pub struct Worker {
     loading: bool,
     /// The prompts that are read while there is nothing else to do.
     prefetches: Prefetches,
+    /// The slots that suit the device.
+    device_slots: usize,
     shared: Arc<EngineState>,
 }
 
@@ -52,13 +51,15 @@ impl Worker {
     /// Takes commands until every sender is gone.
     pub fn run(commands: Receiver<Command>, shared: Arc<EngineState>) {
         shared.use_metal_library();
-        // Were MLX unusable, every job would say so.
-        match catch_panic(|| Ok((device::connect()?, device::version()?))) {
+        let connected = catch_panic(|| Ok((device::connect()?, device::version()?)));
+        match &connected {
             Ok((device, mlx)) => {
                 tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started")
             }
             Err(error) => tracing::error!(%error, "MLX cannot be used"),
         }
+        // Were MLX unusable, every job would say so.
+        let device = connected.map_or(Device::Cpu, |(device, _)| device);
         product_check::open(shared.cache_dir());
         let mut worker = Self {
             models: LoadedModels::new(shared.clone()),
@@ -66,6 +67,7 @@ impl Worker {
             queue: VecDeque::new(),
             loading: false,
             prefetches: Prefetches::new(shared.clone()),
+            device_slots: limits::slots(device),
             shared,
         };
         while worker.take_commands() {
@@ -88,7 +90,7 @@ impl Worker {
     /// idle for its time; returns false if no more may come.
     fn take_commands(&mut self) -> bool {
         let busy = self.loading || self.models.running() > 0 || !self.queue.is_empty();
-        self.shared.set_busy(busy);
+        self.shared.set_activity(busy, self.slots());
         let mut idle = !busy && !self.prefetches.has_work(&self.models);
         loop {
             let command = match self.commands.try_recv() {
@@ -176,10 +178,7 @@ impl Worker {
 
     /// The number of answers of programs that run at the same time; those of chats come on top.
     fn slots(&self) -> usize {
-        self.shared.max_sequences().unwrap_or_else(|| match device() {
-            Device::Cpu => 4,
-            Device::Metal | Device::Cuda => 8,
-        })
+        self.shared.max_sequences().unwrap_or(self.device_slots)
     }
 
     /// Refuses a program's request if too many wait.

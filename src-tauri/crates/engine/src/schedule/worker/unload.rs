@@ -49,7 +49,12 @@ impl Worker {
         if due.is_empty() {
             return;
         }
-        tracing::info!(models = ?due, "unloaded, because nothing used them for their time");
+        for model in &due {
+            tracing::info!(
+                model = model.reference,
+                "unloaded, because nothing used it for its time"
+            );
+        }
         self.free(|loaded| due.contains(&loaded.files.source));
     }
 
