@@ -67,7 +67,7 @@ fn request() -> Request {
 }
 
 async fn job(fake: &FakeEngine) -> FakeJob {
-    for _ in 0..1000 {
+    for _ in 0..24_000 {
         if let Some(job) = fake.take_job() {
             return job;
         }

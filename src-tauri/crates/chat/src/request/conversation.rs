@@ -244,17 +244,16 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_results_are_read_in_one_pass() {
-        let results = (0..100_000).map(|_| stored(Role::Tool, AnswerState::Complete, vec![Content::text("4 degrees")]));
+    fn two_hundred_thousand_results_are_read_in_one_pass() {
+        let results = (0..200_000).map(|_| stored(Role::Tool, AnswerState::Complete, vec![Content::text("4 degrees")]));
         let mut branch: Vec<StoredMessage> = results.collect();
         branch.insert(0, question("a"));
         let begun = std::time::Instant::now();
-        assert_eq!(conversation("", &branch).len(), 100_001);
-        assert!(
-            begun.elapsed() < std::time::Duration::from_secs(2),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert_eq!(conversation("", &branch).len(), 200_001);
+        let took = begun.elapsed();
+        println!("report: 200 000 results were read in {took:?}");
+        // A pass for each would take many minutes.
+        assert!(took < std::time::Duration::from_secs(120), "{took:?}");
     }
 
     #[test]

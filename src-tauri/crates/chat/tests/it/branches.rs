@@ -119,7 +119,7 @@ async fn what_another_process_does_to_a_chat_is_told_with_a_new_revision() {
         // Within two looks at the file.
         let mut now = before;
         while now == before {
-            timeout(Duration::from_secs(30), changes.changed())
+            timeout(Duration::from_secs(120), changes.changed())
                 .await
                 .expect("it is told")
                 .unwrap();

@@ -30,6 +30,8 @@ pub struct Inspection {
     pub encoded_images: usize,
     /// How many decode steps were taken between the layers of vision encoders.
     pub steps_between_layers: usize,
+    /// How many texts the loaded models have embedded.
+    pub embedded_texts: usize,
     /// The number of preemptions in the loaded models, and how many of them dropped caches.
     pub preemptions: (usize, usize),
 }
@@ -86,6 +88,7 @@ impl MlxEngine {
                 living: tensor::live_tensors(),
                 encoded_images: models.iter().map(|loaded| loaded.encoded_images.get()).sum(),
                 steps_between_layers: models.iter().map(|loaded| loaded.steps_between_layers.get()).sum(),
+                embedded_texts: models.iter().map(|loaded| loaded.embedded_texts.get()).sum(),
                 preemptions: worker.preemptions(),
             })
         })

@@ -44,6 +44,8 @@ pub struct LoadedModel {
     pub encoded_images: Cell<usize>,
     /// How many decode steps were taken between the layers of the vision encoder.
     pub steps_between_layers: Cell<usize>,
+    /// How many texts it has embedded.
+    pub embedded_texts: Cell<usize>,
     /// The embeddings of the images that it has encoded.
     pub features: RefCell<ImageEmbeddingCache>,
     /// The head that turns its states into vectors, if it is an embedding model.
@@ -132,6 +134,7 @@ impl LoadedModel {
             tower,
             encoded_images: Cell::new(0),
             steps_between_layers: Cell::new(0),
+            embedded_texts: Cell::new(0),
             features: RefCell::default(),
             head,
             prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),

@@ -274,10 +274,11 @@ async fn a_chat_keeps_most_of_its_rate_beside_another_models_batch() {
             ..setting.story(1, 400)
         })
     };
-    // This computer does other things at the same time, so one of several has to show it.
-    let mut best: f64 = 0.0;
+    // The share of the chat's steps in which the others step too. How often they may is measured, and this computer
+    // does other things at the same time, so one of several has to show it.
+    let mut least: f64 = 1.0;
     for _ in 0..8 {
-        if best > 0.7 {
+        if least < 0.5 {
             break;
         }
         let alone = rate(&hear(setting.ask(setting.story(0, 100))).await);
@@ -286,15 +287,24 @@ async fn a_chat_keeps_most_of_its_rate_beside_another_models_batch() {
             first_token(other).await;
         }
         let beside = rate(&hear(setting.ask(setting.story(0, 100))).await);
-        println!("report: a chat beside another model's batch: {beside:.0} of {alone:.0} tok/s");
-        best = best.max(beside / alone);
+        let mut tokens = 0;
+        let count = others.len();
         for other in others {
             other.cancel.cancel();
-            hear(other).await.done();
+            let heard = hear(other).await;
+            heard.done();
+            tokens += heard.tokens.len();
         }
+        let joined = tokens as f64 / (100 * count) as f64;
+        println!(
+            "report: a chat beside another model's batch: {beside:.0} of {alone:.0} tok/s, \
+             which joins {joined:.2} of its steps"
+        );
+        assert!(tokens > 0, "the others go on");
+        least = least.min(joined);
     }
-    // Without the rule it would be less than half.
-    assert!(best > 0.6, "{best}");
+    // Without the rule they would take part in every step.
+    assert!(least < 0.7, "{least}");
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ impl House {
 
     /// The next job; waits for it.
     pub async fn job(&self) -> FakeJob {
-        for _ in 0..2000 {
+        for _ in 0..24_000 {
             if let Some(job) = self.engine.take_job() {
                 return job;
             }

@@ -187,7 +187,10 @@ impl EmbeddingRun {
     }
 
     fn keep(&mut self, head: &EmbeddingHead, pooled: &mlx::tensor::Tensor) -> Result<()> {
-        self.vectors.extend(head.vectors(pooled, self.dimensions)?);
+        let vectors = head.vectors(pooled, self.dimensions)?;
+        let embedded = &self.loaded.embedded_texts;
+        embedded.set(embedded.get() + vectors.len());
+        self.vectors.extend(vectors);
         Ok(())
     }
 
