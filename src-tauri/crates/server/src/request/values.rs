@@ -22,7 +22,10 @@ pub(crate) type Positive = Integer<1, { i64::MAX }>;
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Integer<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wrong = || D::Error::custom("this is not a whole number");
-        let number = serde_json::Number::deserialize(deserializer).map_err(|_| wrong())?;
+        // An error of the deserializer itself says that the field is missing.
+        let Value::Number(number) = Value::deserialize(deserializer)? else {
+            return Err(wrong());
+        };
         let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
         let float = || number.as_f64().filter(is_whole).map(|number| number as i64);
         match number.as_i64().or_else(float) {
