@@ -359,8 +359,8 @@ fn forward_app_update(app: AppHandle) {
 fn forward_downloads(app: AppHandle) {
     tauri::async_runtime::spawn(async move {
         let hub = app.state::<App>().hub.clone();
-        let mut downloads = hub.downloads();
-        hub.free_left_behind().await;
+        let mut downloads = hub.downloads().watch();
+        hub.removals().free_all().await;
         tauri::async_runtime::spawn(resume_pending(hub));
         let mut ready = BTreeSet::new();
         while downloads.changed().await.is_ok() {
@@ -383,7 +383,7 @@ async fn resume_pending(hub: hub::Hub) {
     const TIMES: usize = 12;
     const PAUSE: Duration = Duration::from_secs(5);
     for _ in 0..TIMES {
-        match hub.resume_pending().await {
+        match hub.downloads().resume_pending().await {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => tracing::warn!("the downloads of the last time were not resumed: {error}"),

@@ -186,7 +186,8 @@ impl App {
         };
         if let Err(error) = self
             .hub
-            .remember_measured(&loaded.reference, Some(&loaded.revision), memory.peak)
+            .memory()
+            .record_peak(&loaded.reference, Some(&loaded.revision), memory.peak)
         {
             tracing::warn!("what the model took is not kept: {error}");
         }
@@ -231,9 +232,12 @@ impl App {
     /// process that ends while MLX computes may crash on exit.
     pub async fn shut_down(&self) {
         self.stop.cancel();
-        let (suspended, ()) = tokio::join!(timeout(DOWNLOADS_SUSPEND, self.hub.suspend()), self.server.stop());
+        let (suspended, ()) = tokio::join!(
+            timeout(DOWNLOADS_SUSPEND, self.hub.downloads().suspend()),
+            self.server.stop()
+        );
         // Files that are not deleted in time are deleted at the next start.
-        let _ = timeout(DOWNLOADS_SUSPEND, self.hub.free_left_behind()).await;
+        let _ = timeout(DOWNLOADS_SUSPEND, self.hub.removals().free_all()).await;
         if suspended.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }

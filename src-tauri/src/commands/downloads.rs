@@ -12,33 +12,37 @@ const MAIN: &str = "main";
 
 #[tauri::command]
 pub async fn download(app: State<'_, App>, id: String, revision: Option<String>) -> Result<()> {
-    Ok(app.hub.download(&id, revision.as_deref().unwrap_or(MAIN)).await?)
+    Ok(app
+        .hub
+        .downloads()
+        .start(&id, revision.as_deref().unwrap_or(MAIN))
+        .await?)
 }
 
 #[tauri::command]
 pub async fn pause_download(app: State<'_, App>, id: String) -> Result<()> {
-    Ok(app.hub.pause(&id).await?)
+    Ok(app.hub.downloads().pause(&id).await?)
 }
 
 #[tauri::command]
 pub async fn resume_download(app: State<'_, App>, id: String) -> Result<()> {
-    Ok(app.hub.resume(&id).await?)
+    Ok(app.hub.downloads().resume(&id).await?)
 }
 
 #[tauri::command]
 pub async fn cancel_download(app: State<'_, App>, id: String) -> Result<()> {
-    Ok(app.hub.cancel(&id).await?)
+    Ok(app.hub.downloads().cancel(&id).await?)
 }
 
 #[tauri::command]
 pub async fn move_download(app: State<'_, App>, id: String, place: usize) -> Result<()> {
-    Ok(app.hub.reorder(&id, place).await?)
+    Ok(app.hub.downloads().reorder(&id, place).await?)
 }
 
 /// Sends all downloads, then all of them again whenever one changed.
 #[tauri::command]
 pub async fn watch_downloads(app: State<'_, App>, on_change: Channel<Vec<Download>>) -> Result<()> {
-    let mut downloads = app.hub.downloads();
+    let mut downloads = app.hub.downloads().watch();
     tauri::async_runtime::spawn(async move {
         loop {
             let list = downloads.borrow_and_update().clone();

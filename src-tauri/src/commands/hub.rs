@@ -9,23 +9,23 @@ use crate::app::state::App;
 
 #[tauri::command]
 pub async fn search_models(app: State<'_, App>, query: SearchQuery) -> Result<SearchPage> {
-    Ok(app.hub.search(&query).await?)
+    Ok(app.hub.search().page(&query).await?)
 }
 
 #[tauri::command]
 pub async fn describe_model(app: State<'_, App>, id: String) -> Result<HubModel> {
-    Ok(app.hub.describe(&id).await?)
+    Ok(app.hub.catalog().describe(&id).await?)
 }
 
 #[tauri::command]
 pub async fn model_card(app: State<'_, App>, id: String) -> Result<String> {
-    Ok(app.hub.card(&id).await?)
+    Ok(app.hub.catalog().card(&id).await?)
 }
 
 #[tauri::command]
 pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
     let memory = Memory::now(Question::new().backend, app.engine_bytes().await)?;
-    Ok(app.hub.first_models(&memory))
+    Ok(app.hub.catalog().recommended(&memory))
 }
 
 #[tauri::command]
@@ -36,7 +36,8 @@ pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>
     };
     Ok(app
         .hub
-        .memory_fit(&reference, &question, app.engine_bytes().await)
+        .memory()
+        .fit(&reference, &question, app.engine_bytes().await)
         .await?)
 }
 

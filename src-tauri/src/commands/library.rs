@@ -20,7 +20,7 @@ pub async fn verify_model(
     on_progress: Channel<VerifyProgress>,
 ) -> Result<Verification> {
     let stop = app.stop.child_token();
-    Ok(app.hub.verify(&reference, stop, tell(on_progress)).await?)
+    Ok(app.hub.upkeep().verify(&reference, stop, tell(on_progress)).await?)
 }
 
 #[tauri::command]
@@ -30,7 +30,7 @@ pub async fn repair_model(
     on_progress: Channel<VerifyProgress>,
 ) -> Result<Verification> {
     let stop = app.stop.child_token();
-    app.hub.repair(&reference, stop, tell(on_progress)).await
+    app.hub.upkeep().repair(&reference, stop, tell(on_progress)).await
 }
 
 /// Tells a window how far a check is. One that was closed sees nothing of it; the check goes on.
@@ -40,13 +40,13 @@ fn tell(on_progress: Channel<VerifyProgress>) -> impl FnMut(VerifyProgress) + Se
 
 #[tauri::command]
 pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Removal> {
-    app.hub.plan_removal(&reference, app.chat.models()).await
+    app.hub.removals().plan(&reference, app.chat.models()).await
 }
 
 /// Removes a model; true if it can be put back until it is freed.
 #[tauri::command]
 pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<bool> {
-    let kept = app.hub.set_model_aside(&reference, app.chat.models()).await;
+    let kept = app.hub.removals().trash(&reference, app.chat.models()).await;
     models_changed(&handle);
     kept
 }
@@ -54,7 +54,7 @@ pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: Str
 /// Brings a removed model back.
 #[tauri::command]
 pub async fn put_back_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    let back = app.hub.put_back_model(&reference, app.chat.models()).await;
+    let back = app.hub.removals().restore(&reference, app.chat.models()).await;
     models_changed(&handle);
     back
 }
@@ -62,12 +62,12 @@ pub async fn put_back_model(handle: AppHandle, app: State<'_, App>, reference: S
 /// Frees what a removed model took.
 #[tauri::command]
 pub async fn free_model(app: State<'_, App>, reference: String) -> Result<()> {
-    app.hub.free_model(&reference).await
+    app.hub.removals().free(&reference).await
 }
 
 #[tauri::command]
 pub async fn update_of(app: State<'_, App>, reference: String) -> Result<Option<Update>> {
-    Ok(app.hub.update_of(&reference).await?)
+    Ok(app.hub.upkeep().update_of(&reference).await?)
 }
 
 /// Shows the model's folder in the file manager.

@@ -16,7 +16,7 @@ pub async fn net_settings(app: State<'_, App>) -> Result<NetSettings> {
 pub async fn set_offline(handle: AppHandle, app: State<'_, App>, offline: bool) -> Result<NetSettings> {
     app.hub.net().set_offline(offline)?;
     if !offline {
-        app.hub.resume_offline();
+        app.hub.downloads().resume_offline();
     }
     Ok(changed(&handle, &app).await)
 }

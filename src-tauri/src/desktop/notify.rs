@@ -102,7 +102,7 @@ pub async fn follow_answers(app: AppHandle) {
 
 /// Watches the downloads until the app ends.
 pub async fn follow_downloads(app: AppHandle) {
-    let mut downloads = app.state::<App>().hub.downloads();
+    let mut downloads = app.state::<App>().hub.downloads().watch();
     let (mut known, mut badge) = (Downloads::default(), Badge::default());
     known.look(&downloads.borrow_and_update());
     while downloads.changed().await.is_ok() {

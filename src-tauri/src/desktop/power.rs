@@ -91,7 +91,7 @@ async fn release(engine: &dyn LocalEngine, pressure: MemoryPressure) -> protocol
 async fn keep_awake(app: AppHandle) {
     let state = app.state::<App>();
     let (mut settings, mut answers) = (state.chat.settings().follow(), state.chat.changes());
-    let (mut downloads, mut engine) = (state.hub.downloads(), state.engine.follow());
+    let (mut downloads, mut engine) = (state.hub.downloads().watch(), state.engine.follow());
     let (mut awake, mut complained) = (None, false);
     loop {
         let wanted = settings.borrow_and_update().keep_awake

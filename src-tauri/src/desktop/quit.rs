@@ -42,7 +42,7 @@ pub fn may_close(app: &AppHandle) -> bool {
 
 fn is_busy(app: &AppHandle) -> bool {
     let state = app.state::<App>();
-    !state.chat.answers().running().is_empty() || !fetching(&state.hub.downloads().borrow()).is_empty()
+    !state.chat.answers().running().is_empty() || !fetching(&state.hub.downloads().watch().borrow()).is_empty()
 }
 
 /// The models that are being downloaded now. Queued and paused downloads continue at the next start.
@@ -65,7 +65,7 @@ pub async fn unfinished(app: &AppHandle) -> Result<Unfinished> {
     let running = state.chat.answers().running();
     let mut chats = state.chat.chats().list().await?;
     chats.retain(|chat| running.iter().any(|answer| answer.chat == chat.id));
-    let downloads = fetching(&state.hub.downloads().borrow());
+    let downloads = fetching(&state.hub.downloads().watch().borrow());
     Ok(Unfinished {
         answers: chats.into_iter().map(|chat| chat.title).collect(),
         downloads,
@@ -116,7 +116,7 @@ pub fn choose(app: &AppHandle, choice: QuitChoice) {
 async fn done(app: &AppHandle) {
     let (mut changes, mut downloads) = {
         let state = app.state::<App>();
-        (state.chat.changes(), state.hub.downloads())
+        (state.chat.changes(), state.hub.downloads().watch())
     };
     while is_busy(app) {
         let more = tokio::select! {

@@ -6,7 +6,7 @@ import { de } from '../locales/de';
 import { en } from '../locales/en';
 import { hubModels } from '../host/fakeCatalog';
 import { goodFor, hubTags } from './modelText';
-import FIRST from '../../../src-tauri/crates/hub/src/huggingface/first_models.json';
+import FIRST from '../../../src-tauri/crates/hub/src/huggingface/recommended.json';
 
 afterEach(() => useCatalogue('en', en));
 

@@ -200,6 +200,19 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// True if the hub could not be reached, so that a cached response may replace its answer.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Net(error) => matches!(
+                protocol::Error::from(error.clone()).code,
+                ErrorCode::Offline | ErrorCode::Network
+            ),
+            _ => false,
+        }
+    }
+}
+
 impl From<checkpoint::Error> for Error {
     fn from(reason: checkpoint::Error) -> Self {
         Self::WillNotRun(Box::new(reason))

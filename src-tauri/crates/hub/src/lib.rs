@@ -1,7 +1,7 @@
-//! Models: which are on this computer, which are on the hub, whether they can be used and fit, and how they come and go.
+//! Models: those on this computer and those on the hub, whether they run and fit, and how they come and go.
 //!
-//! The standard Hugging Face cache is used in place, so what other programs fetched is found, and they find what is fetched here.
-//! Everything that leaves this computer goes through [`net::Net`].
+//! The standard Hugging Face cache is used in place, so models that other programs fetched are found here, and they find
+//! ours. Everything that leaves this computer goes through [`net::Net`].
 
 pub mod cache;
 mod download;
@@ -11,59 +11,55 @@ mod local;
 pub mod memory_fit;
 mod upkeep;
 
-pub use cache::model_files::model_files;
-pub use cache::{RemoteFile, RepoFiles};
-pub use download::TransferLimits;
-pub use error::Error;
-pub use local::home::{built_in_model, data_dir, hub_cache, metal_library, BUILT_IN};
-pub use local::model_folder::ModelFolder;
-pub use upkeep::set_aside::SetAside;
-pub use upkeep::verify::Verified;
+use std::path::Path;
+use std::sync::Arc;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-
-use api::ModelUsage;
-use download::Transfers;
-use huggingface::response_cache::ResponseCache;
-use huggingface::summary::HubSummary;
 use net::Net;
-use tokio::sync::Semaphore;
 
-/// How many models are looked at on the hub at a time.
-const LOOKS_AT_ONCE: usize = 4;
+pub use crate::cache::model_files::model_files;
+pub use crate::cache::{RemoteFile, RepoFiles};
+pub use crate::download::{Downloads, TransferLimits};
+pub use crate::error::Error;
+pub use crate::local::home::{built_in_model, data_dir, hub_cache, metal_library, BUILT_IN};
+pub use crate::local::model_folder::ModelFolder;
+pub use crate::upkeep::undo_removal::RemovedModel;
+pub use crate::upkeep::verify::Verified;
+pub use crate::upkeep::{Removals, Upkeep};
+
+use crate::huggingface::{Catalog, HubApi, ModelMemory, Search};
+use crate::memory_fit::Measured;
 
 /// The models here and on the hub. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Hub(Arc<Inner>);
+pub struct Hub(Arc<Parts>);
 
 #[derive(Debug)]
-struct Inner {
+struct Parts {
     net: Net,
-    folder: ModelFolder,
-    data_dir: PathBuf,
-    transfers: Transfers,
-    response_cache: ResponseCache,
-    summaries: Mutex<HashMap<String, (Instant, HubSummary)>>,
-    looks: Semaphore,
-    /// Models that were removed and can still be brought back, and who used them.
-    set_aside: Mutex<HashMap<String, (SetAside, ModelUsage)>>,
+    local: ModelFolder,
+    catalog: Arc<Catalog>,
+    search: Search,
+    memory: ModelMemory,
+    downloads: Downloads,
+    upkeep: Upkeep,
+    removals: Removals,
 }
 
 impl Hub {
-    /// The hub over a client, the models of this computer, and the folder for its cached data. It sends no request yet.
-    pub fn open(net: Net, folder: ModelFolder, data_dir: &Path) -> Self {
-        Self(Arc::new(Inner {
-            response_cache: ResponseCache::open(data_dir, net.endpoint().address()),
-            summaries: Mutex::default(),
-            looks: Semaphore::new(LOOKS_AT_ONCE),
-            set_aside: Mutex::default(),
+    /// The hub behind a client, the models of this computer, and the folder for cached data. Sends no request yet.
+    pub fn open(net: Net, local: ModelFolder, data_dir: &Path) -> Self {
+        let (api, measured) = (HubApi::new(net.clone()), Measured::in_folder(data_dir));
+        let catalog = Arc::new(Catalog::open(api.clone(), local.clone(), measured.clone(), data_dir));
+        let downloads = Downloads::new(api.clone(), local.clone(), data_dir);
+        Self(Arc::new(Parts {
+            search: Search::new(api.clone(), local.clone(), catalog.clone()),
+            memory: ModelMemory::new(local.clone(), catalog.clone(), measured),
+            upkeep: Upkeep::new(api, local.clone(), downloads.clone()),
+            removals: Removals::new(local.clone(), downloads.clone()),
             net,
-            folder,
-            data_dir: data_dir.to_owned(),
-            transfers: Transfers::default(),
+            local,
+            catalog,
+            downloads,
         }))
     }
 
@@ -73,28 +69,37 @@ impl Hub {
     }
 
     /// The models on this computer.
-    pub fn folder(&self) -> &ModelFolder {
-        &self.0.folder
+    pub fn local(&self) -> &ModelFolder {
+        &self.0.local
     }
 
-    pub(crate) fn response_cache(&self) -> &ResponseCache {
-        &self.0.response_cache
+    /// Descriptions and cards of the hub's models.
+    pub fn catalog(&self) -> &Catalog {
+        &self.0.catalog
     }
 
-    pub(crate) fn summaries(&self) -> MutexGuard<'_, HashMap<String, (Instant, HubSummary)>> {
-        self.0.summaries.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The search for models on the hub.
+    pub fn search(&self) -> &Search {
+        &self.0.search
     }
 
-    pub(crate) fn looks(&self) -> &Semaphore {
-        &self.0.looks
+    /// The memory that models need.
+    pub fn memory(&self) -> &ModelMemory {
+        &self.0.memory
     }
 
-    pub(crate) fn aside(&self) -> MutexGuard<'_, HashMap<String, (SetAside, ModelUsage)>> {
-        self.0.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The downloads of this process.
+    pub fn downloads(&self) -> &Downloads {
+        &self.0.downloads
     }
 
-    /// The app's data folder, where it stores its cached data.
-    pub(crate) fn data_dir(&self) -> &Path {
-        &self.0.data_dir
+    /// Verifying, repairing, updating and importing.
+    pub fn upkeep(&self) -> &Upkeep {
+        &self.0.upkeep
+    }
+
+    /// Removing models, and undoing that.
+    pub fn removals(&self) -> &Removals {
+        &self.0.removals
     }
 }

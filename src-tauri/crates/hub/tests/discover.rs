@@ -58,7 +58,7 @@ async fn a_search_goes_page_by_page_in_the_order_that_was_asked_for() {
     let mut seen = Vec::new();
     let mut pages = 0;
     loop {
-        let page = hub.search(&query).await.unwrap();
+        let page = hub.search().page(&query).await.unwrap();
         assert!(page.cached_at.is_none());
         pages += 1;
         seen.extend(page.models);
@@ -74,7 +74,7 @@ async fn a_search_goes_page_by_page_in_the_order_that_was_asked_for() {
         .all(|model| !model.described && model.author == "ponder" && !model.here));
 
     for (sort, first) in [(Sort::Likes, "ponder/model-0"), (Sort::Updated, "ponder/model-27")] {
-        let page = hub.search(&SearchQuery { sort, ..query.clone() }).await.unwrap();
+        let page = hub.search().page(&SearchQuery { sort, ..query.clone() }).await.unwrap();
         assert_eq!(page.models[0].id, first);
     }
     assert!(hub
@@ -93,7 +93,7 @@ async fn a_model_that_will_run_is_described_whole_and_only_once() {
         .file("README.md", CARD)
         .file("extra.gguf", "left out");
     let hub = open(&imitation, data.path(), "");
-    let model = hub.describe("ponder/pebble").await.unwrap();
+    let model = hub.catalog().describe("ponder/pebble").await.unwrap();
     assert_eq!(model.problem, None);
     assert_eq!(
         (
@@ -121,10 +121,13 @@ async fn a_model_that_will_run_is_described_whole_and_only_once() {
     );
 
     imitation.forget_requests();
-    assert_eq!(hub.describe("ponder/pebble").await.unwrap().bytes, model.bytes);
+    assert_eq!(
+        hub.catalog().describe("ponder/pebble").await.unwrap().bytes,
+        model.bytes
+    );
     assert_eq!(imitation.requests().len(), 0);
     let later = open(&imitation, data.path(), "");
-    later.describe("ponder/pebble").await.unwrap();
+    later.catalog().describe("ponder/pebble").await.unwrap();
     assert_eq!(
         imitation.requests().len(),
         1,
@@ -133,6 +136,7 @@ async fn a_model_that_will_run_is_described_whole_and_only_once() {
 
     let changed = pebble.new_commit().file("config.json", "{\"model_type\": \"novel\"}");
     let newest = open(&imitation, data.path(), "")
+        .catalog()
         .describe("ponder/pebble")
         .await
         .unwrap();
@@ -193,7 +197,7 @@ async fn what_will_not_run_says_why() {
         // A listing's hostile entry gives no other commit, and what lies at a commit is not asked for again.
         let data = tempfile::tempdir().unwrap();
         let hub = open(&imitation, data.path(), "");
-        let model = hub.describe("o/n").await.unwrap();
+        let model = hub.catalog().describe("o/n").await.unwrap();
         let problem = model.problem.unwrap_or_default();
         assert!(problem.contains(says), "{says}: {problem:?}");
         assert!(model.described && model.fit.is_none() && model.thinking.is_none());
@@ -211,14 +215,15 @@ async fn a_gated_model_says_how_to_get_in_and_a_token_opens_it() {
     imitation.repository("o/gated").pebble().gated();
     imitation.let_in("hf_mine");
     let outside = open(&imitation, data.path(), "");
-    let model = outside.describe("o/gated").await.unwrap();
+    let model = outside.catalog().describe("o/gated").await.unwrap();
     assert!(
         model.gated && model.problem.is_none() && model.fit.is_none(),
         "{model:?}"
     );
     assert!(model.bytes.is_some_and(|bytes| bytes > 10_000_000));
     let error = outside
-        .memory_fit("o/gated", &hub::memory_fit::Question::new(), 0)
+        .memory()
+        .fit("o/gated", &hub::memory_fit::Question::new(), 0)
         .await
         .unwrap_err();
     assert!(
@@ -226,6 +231,7 @@ async fn a_gated_model_says_how_to_get_in_and_a_token_opens_it() {
         "{error}"
     );
     let inside = open(&imitation, data.path(), "hf_mine")
+        .catalog()
         .describe("o/gated")
         .await
         .unwrap();
@@ -250,23 +256,24 @@ async fn an_id_or_an_address_leads_to_its_model() {
         "hf://ponder/pebble".into(),
         "old/name".into(),
     ] {
-        let page = hub.search(&query(&text)).await.unwrap();
+        let page = hub.search().page(&query(&text)).await.unwrap();
         assert_eq!(ids(&page.models), ["ponder/pebble"], "{text}");
         assert!(page.models[0].described);
     }
     let at = hub
-        .search(&query(&format!("{endpoint}/ponder/pebble/tree/{first}")))
+        .search()
+        .page(&query(&format!("{endpoint}/ponder/pebble/tree/{first}")))
         .await
         .unwrap();
     assert_eq!(
         (at.models[0].commit.as_ref(), at.models[0].revision.as_ref()),
         (Some(&first), Some(&first))
     );
-    let owners = hub.search(&query(&format!("{endpoint}/ponder"))).await.unwrap();
+    let owners = hub.search().page(&query(&format!("{endpoint}/ponder"))).await.unwrap();
     assert_eq!(owners.models.len(), 2);
 
     assert!(matches!(
-        hub.search(&query("https://huggingface.co/o/none")).await,
+        hub.search().page(&query("https://huggingface.co/o/none")).await,
         Err(Error::NotOnHub { .. })
     ));
     for hostile in [
@@ -276,11 +283,14 @@ async fn an_id_or_an_address_leads_to_its_model() {
         "hf://",
         "o/n\u{202e}",
     ] {
-        let code = protocol::Error::from(hub.search(&query(hostile)).await.unwrap_err()).code;
+        let code = protocol::Error::from(hub.search().page(&query(hostile)).await.unwrap_err()).code;
         assert_eq!(code, ErrorCode::BadRequest, "{hostile}");
     }
-    assert!(matches!(hub.describe("../etc").await, Err(Error::Name { .. })));
-    assert!(matches!(hub.card("o/n/x").await, Err(Error::Name { .. })));
+    assert!(matches!(
+        hub.catalog().describe("../etc").await,
+        Err(Error::Name { .. })
+    ));
+    assert!(matches!(hub.catalog().card("o/n/x").await, Err(Error::Name { .. })));
 }
 
 #[tokio::test]
@@ -304,7 +314,7 @@ async fn filters_look_at_each_model_and_say_how_many_they_left_out() {
     let found = |query: SearchQuery| {
         let hub = hub.clone();
         async move {
-            let page = hub.search(&query).await.unwrap();
+            let page = hub.search().page(&query).await.unwrap();
             let mut ids: Vec<String> = page.models.iter().map(|model| model.id.clone()).collect();
             ids.sort();
             (ids.join(" "), page.left_out)
@@ -334,7 +344,8 @@ async fn filters_look_at_each_model_and_say_how_many_they_left_out() {
     };
     assert_eq!(found(bits).await, ("a/huge-8bit a/pebble-8bit".into(), 0));
     let sizes = hub
-        .search(&SearchQuery {
+        .search()
+        .page(&SearchQuery {
             sort: Sort::Size,
             fits_only: true,
             ..all()
@@ -350,10 +361,13 @@ async fn what_was_seen_is_there_when_the_hub_is_not() {
     imitation.repository("ponder/pebble").pebble().file("README.md", CARD);
     imitation.repository("ponder/bare").pebble().without("README.md");
     let hub = open(&imitation, data.path(), "");
-    let page = hub.search(&query("peb")).await.unwrap();
-    let model = hub.describe("ponder/pebble").await.unwrap();
-    assert_eq!(hub.card("ponder/pebble").await.unwrap(), "# Pebble\nA small one.\n");
-    assert_eq!(hub.card("ponder/bare").await.unwrap(), "");
+    let page = hub.search().page(&query("peb")).await.unwrap();
+    let model = hub.catalog().describe("ponder/pebble").await.unwrap();
+    assert_eq!(
+        hub.catalog().card("ponder/pebble").await.unwrap(),
+        "# Pebble\nA small one.\n"
+    );
+    assert_eq!(hub.catalog().card("ponder/bare").await.unwrap(), "");
 
     hub.net().set_offline(true).unwrap();
     imitation.forget_requests();
@@ -368,23 +382,26 @@ async fn what_was_seen_is_there_when_the_hub_is_not() {
         } else {
             hub.clone()
         };
-        let cached = hub.search(&query("peb")).await.unwrap();
+        let cached = hub.search().page(&query("peb")).await.unwrap();
         assert_eq!(ids(&cached.models), ids(&page.models));
         assert!(cached.cached_at.is_some_and(|at| at > 1_700_000_000_000));
         assert_eq!(cached.cached_because.map(|error| error.code), Some(code));
         // A search that was never made finds among what was looked at.
-        let by_word = hub.search(&query("ponder pebble")).await.unwrap();
+        let by_word = hub.search().page(&query("ponder pebble")).await.unwrap();
         assert_eq!(ids(&by_word.models), ["ponder/pebble"]);
         assert!(by_word.models[0].described && by_word.models[0].cached_at.is_some());
-        let cached = hub.describe("ponder/pebble").await.unwrap();
+        let cached = hub.catalog().describe("ponder/pebble").await.unwrap();
         assert!(cached.cached_at.is_some() && cached.context == model.context && cached.fit.is_some());
-        assert_eq!(hub.card("ponder/pebble").await.unwrap(), "# Pebble\nA small one.\n");
-        let by_id = hub.search(&query("ponder/pebble")).await.unwrap();
+        assert_eq!(
+            hub.catalog().card("ponder/pebble").await.unwrap(),
+            "# Pebble\nA small one.\n"
+        );
+        let by_id = hub.search().page(&query("ponder/pebble")).await.unwrap();
         assert_eq!(ids(&by_id.models), ["ponder/pebble"]);
         for error in [
-            hub.search(&query("never seen")).await.err(),
-            hub.describe("never/seen").await.err(),
-            hub.card("never/seen").await.err(),
+            hub.search().page(&query("never seen")).await.err(),
+            hub.catalog().describe("never/seen").await.err(),
+            hub.catalog().card("never/seen").await.err(),
         ] {
             assert_eq!(protocol::Error::from(error.unwrap()).code, code);
         }
@@ -399,8 +416,8 @@ async fn a_hub_that_answers_nonsense_is_named() {
     let hub = open(&imitation, data.path(), "");
     imitation.fault_at(FaultTarget::Api, None, None, Fault::Portal, Times::Always);
     for error in [
-        hub.search(&query("x")).await.err(),
-        hub.describe("ponder/pebble").await.err(),
+        hub.search().page(&query("x")).await.err(),
+        hub.catalog().describe("ponder/pebble").await.err(),
     ] {
         let error = protocol::Error::from(error.unwrap());
         assert!(
@@ -414,7 +431,7 @@ async fn a_hub_that_answers_nonsense_is_named() {
         retry_after: Some(9),
     };
     imitation.fault_at(FaultTarget::Api, None, None, wait, Times::Always);
-    let error = hub.search(&query("x")).await.unwrap_err();
+    let error = hub.search().page(&query("x")).await.unwrap_err();
     assert!(error.to_string().contains("9 seconds"), "{error}");
 }
 
@@ -428,7 +445,7 @@ async fn many_are_described_at_once_and_few_at_a_time() {
     let tasks: Vec<_> = (0..20)
         .map(|number| {
             let hub = hub.clone();
-            tokio::spawn(async move { hub.describe(&format!("ponder/m{number}")).await })
+            tokio::spawn(async move { hub.catalog().describe(&format!("ponder/m{number}")).await })
         })
         .collect();
     for task in tasks {
@@ -441,7 +458,7 @@ async fn first_models_suit_the_computer() {
     let (imitation, data) = (Imitation::start(), tempfile::tempdir().unwrap());
     let hub = open(&imitation, data.path(), "");
     let of = |total: u64| {
-        hub.first_models(&hub::memory_fit::Memory {
+        hub.catalog().recommended(&hub::memory_fit::Memory {
             total,
             free: total,
             swap: 0,

@@ -102,7 +102,7 @@ fn hub(imitation: &Imitation, cache: &Path, data: &Path) -> Hub {
         ModelFolder::at(None, Some(cache.into())),
         data,
     );
-    hub.set_limits(TransferLimits {
+    hub.downloads().set_limits(TransferLimits {
         margin: 0,
         ..TransferLimits::default()
     });
@@ -110,15 +110,15 @@ fn hub(imitation: &Imitation, cache: &Path, data: &Path) -> Hub {
 }
 
 async fn fetch(hub: &Hub) {
-    hub.download(ID, "main").await.unwrap();
-    let mut downloads = hub.downloads();
+    hub.downloads().start(ID, "main").await.unwrap();
+    let mut downloads = hub.downloads().watch();
     let ended = downloads.wait_for(|all| {
         all.first()
             .is_some_and(|download| matches!(download.state, DownloadState::Done | DownloadState::Failed))
     });
     let ended = ended.await.unwrap()[0].clone();
     assert_eq!(ended.state, DownloadState::Done, "{ended:?}");
-    hub.cancel(ID).await.unwrap();
+    hub.downloads().cancel(ID).await.unwrap();
     drop(downloads.wait_for(Vec::is_empty).await.unwrap());
 }
 
@@ -135,8 +135,8 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
 
     // Half of it, first: nothing that would be taken for a model, and nothing to complain about.
     imitation.fault("model.safetensors", Fault::Stall { after: 3_000_000 }, Times::Always);
-    hub.download(ID, "main").await.unwrap();
-    let mut downloads = hub.downloads();
+    hub.downloads().start(ID, "main").await.unwrap();
+    let mut downloads = hub.downloads().watch();
     drop(
         downloads
             .wait_for(|all| all.first().is_some_and(|download| download.done > 1_000_000))
@@ -150,7 +150,7 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
         "{half}"
     );
     assert_eq!(half["snapshot"], "LocalEntryNotFoundError", "{half}");
-    hub.pause(ID).await.unwrap();
+    hub.downloads().pause(ID).await.unwrap();
     drop(
         downloads
             .wait_for(|all| all[0].state == DownloadState::Paused)
@@ -168,7 +168,7 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
         "{seen}"
     );
     assert_eq!(revision["refs"], serde_json::json!(["main"]));
-    let ours = hub.folder().find(ID).unwrap();
+    let ours = hub.local().find(ID).unwrap();
     assert_eq!(
         seen["snapshot"].as_str().unwrap(),
         ours.path.canonicalize().unwrap().to_str().unwrap()
@@ -200,7 +200,7 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
 
     // What it deletes is gone here as well, and the other way round.
     fetch(&hub).await;
-    hub.remove(ID, false).await.unwrap();
+    hub.removals().remove_files(ID, false).await.unwrap();
     let gone = look(&python, cache.path());
     assert_eq!(
         (&gone["warnings"], &gone["models"]),
@@ -245,15 +245,15 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     // While it runs, nothing is torn away under it.
-    assert!(matches!(hub.folder().remove(ID, false), Err(Error::InUse { .. })));
+    assert!(matches!(hub.local().remove(ID, false), Err(Error::InUse { .. })));
     child.kill().unwrap();
     child.wait().unwrap();
-    let listed = hub.folder().list();
+    let listed = hub.local().list();
     assert!(
         listed.iter().all(|model| model.incomplete && model.problem.is_some()),
         "{listed:?}"
     );
-    assert!(hub.folder().find(ID).is_err());
+    assert!(hub.local().find(ID).is_err());
 
     imitation.clear_faults();
     fetch(&hub).await;
@@ -262,32 +262,32 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
     assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
     assert_eq!(
         Path::new(seen["snapshot"].as_str().unwrap()),
-        hub.folder().find(ID).unwrap().path.canonicalize().unwrap()
+        hub.local().find(ID).unwrap().path.canonicalize().unwrap()
     );
-    hub.remove(ID, false).await.unwrap();
+    hub.removals().remove_files(ID, false).await.unwrap();
 
     let text = "from huggingface_hub import snapshot_download\nprint(json.dumps([snapshot_download(ID), snapshot_download(ID, revision='main', etag_timeout=5)]))";
     told(&python, cache.path(), &imitation.endpoint(), text);
-    let listed = hub.folder().list();
+    let listed = hub.local().list();
     assert_eq!((listed.len(), listed[0].problem.as_deref()), (1, None));
     assert_eq!(
         (listed[0].revision.clone(), listed[0].revisions[0].refs.clone()),
         (Some(served.commit()), vec!["main".to_owned()])
     );
     let verified = hub
-        .folder()
+        .local()
         .verify(ID, None, &CancellationToken::new(), &mut |_| {})
         .unwrap()
         .verification;
     assert!(verified.wrong.is_empty() && verified.unknown.is_empty(), "{verified:?}");
     assert_eq!(verified.files as usize, served.paths().len());
     // A file that its list promises and that is gone is missed without asking anybody.
-    let template = hub.folder().find(ID).unwrap().path.join("chat_template.jinja");
+    let template = hub.local().find(ID).unwrap().path.join("chat_template.jinja");
     let target = fs::read_link(&template).unwrap();
     fs::remove_file(&template).unwrap();
-    assert!(matches!(hub.folder().find(ID), Err(Error::Incomplete { .. })));
+    assert!(matches!(hub.local().find(ID), Err(Error::Incomplete { .. })));
     let found = hub
-        .folder()
+        .local()
         .verify(ID, None, &CancellationToken::new(), &mut |_| {})
         .unwrap()
         .verification;
@@ -306,7 +306,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
             .any(|request| request.path.contains("/resolve/")),
         "nothing is fetched twice"
     );
-    let freed = hub.removal(ID).await.unwrap().bytes_freed;
+    let freed = hub.removals().files(ID).await.unwrap().bytes_freed;
     assert!(freed >= verified.bytes);
 }
 

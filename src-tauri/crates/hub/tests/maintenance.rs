@@ -32,7 +32,7 @@ impl Here {
             models,
             &folder.path().join("data"),
         );
-        hub.set_limits(TransferLimits {
+        hub.downloads().set_limits(TransferLimits {
             margin: 0,
             without_network: std::time::Duration::from_millis(200),
             ..TransferLimits::default()
@@ -41,27 +41,31 @@ impl Here {
     }
 
     async fn fetch(&self) {
-        self.hub.download(ID, "main").await.unwrap();
-        let mut downloads = self.hub.downloads();
+        self.hub.downloads().start(ID, "main").await.unwrap();
+        let mut downloads = self.hub.downloads().watch();
         let done = downloads.wait_for(|all| {
             all.first()
                 .is_some_and(|download| download.state == DownloadState::Done)
         });
         drop(done.await.unwrap());
-        self.hub.cancel(ID).await.unwrap();
+        self.hub.downloads().cancel(ID).await.unwrap();
     }
 
     async fn verify(&self) -> Verification {
-        self.hub.verify(ID, CancellationToken::new(), |_| {}).await.unwrap()
+        self.hub
+            .upkeep()
+            .verify(ID, CancellationToken::new(), |_| {})
+            .await
+            .unwrap()
     }
 
     async fn repair(&self) -> protocol::Result<Verification> {
-        self.hub.repair(ID, CancellationToken::new(), |_| {}).await
+        self.hub.upkeep().repair(ID, CancellationToken::new(), |_| {}).await
     }
 
     /// The file behind a name of the snapshot.
     fn blob(&self, path: &str) -> PathBuf {
-        let model = self.hub.folder().list();
+        let model = self.hub.local().list();
         PathBuf::from(&model[0].path).join(path).canonicalize().unwrap()
     }
 }
@@ -117,7 +121,7 @@ async fn only_what_is_wrong_is_fetched_again() {
         .map(|entry| &entry.0)
         .collect();
     assert!(changed.is_empty(), "{changed:?}");
-    assert!(here.hub.downloads().borrow().is_empty() || here.repair().await.unwrap().wrong.is_empty());
+    assert!(here.hub.downloads().watch().borrow().is_empty() || here.repair().await.unwrap().wrong.is_empty());
     // A model that is right is not fetched.
     imitation.forget_requests();
     here.repair().await.unwrap();
@@ -130,11 +134,11 @@ async fn the_hub_knows_of_files_that_are_missing_altogether() {
     pebble(&imitation);
     let here = Here::new(&imitation);
     here.fetch().await;
-    let model = here.hub.folder().list();
+    let model = here.hub.local().list();
     fs::remove_file(PathBuf::from(&model[0].path).join("chat_template.jinja")).unwrap();
     assert_eq!(here.verify().await.wrong[0].path, "chat_template.jinja");
     assert!(here.repair().await.unwrap().wrong.is_empty());
-    assert!(here.hub.folder().list()[0].problem.is_none());
+    assert!(here.hub.local().list()[0].problem.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +184,7 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
     let here = Here::new(&imitation);
     here.fetch().await;
     let old = repository.commit();
-    assert_eq!(here.hub.update_of(ID).await.unwrap(), None);
+    assert_eq!(here.hub.upkeep().update_of(ID).await.unwrap(), None);
     // The weights move to another name without changing; the card changes.
     let weights = repository.bytes("model.safetensors").unwrap();
     let card = "# Another card".to_owned();
@@ -191,7 +195,7 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
         .file("model-00001-of-00001.safetensors", weights)
         .file("README.md", card.clone())
         .file("picture.png", vec![1; 1000]);
-    let update = here.hub.update_of(ID).await.unwrap().unwrap();
+    let update = here.hub.upkeep().update_of(ID).await.unwrap().unwrap();
     assert_eq!((update.current, update.newest), (old.clone(), repository.commit()));
     assert_eq!(update.files, ["README.md", "model-00001-of-00001.safetensors"]);
     assert_eq!(update.bytes, card.len() as u64);
@@ -199,18 +203,18 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
     imitation.forget_requests();
     here.fetch().await;
     assert_eq!(fetched(&imitation), ["README.md"]);
-    assert_eq!(here.hub.update_of(ID).await.unwrap(), None);
-    let listed = here.hub.folder().list();
+    assert_eq!(here.hub.upkeep().update_of(ID).await.unwrap(), None);
+    let listed = here.hub.local().list();
     assert_eq!((listed.len(), listed[0].revisions.len()), (1, 2));
     assert_eq!(listed[0].revision.as_deref(), Some(repository.commit().as_str()));
     // The old commit can go; the weights are shared and stay.
     let old = format!("{ID}@{old}");
-    let freed = here.hub.removal(&old).await.unwrap();
+    let freed = here.hub.removals().files(&old).await.unwrap();
     assert!(
         freed.bytes_freed < 100_000 && freed.shared_bytes > 10_000_000,
         "{freed:?}"
     );
-    here.hub.remove(&old, false).await.unwrap();
+    here.hub.removals().remove_files(&old, false).await.unwrap();
     assert!(here.verify().await.wrong.is_empty());
 }
 
@@ -220,20 +224,23 @@ async fn what_is_being_fetched_is_not_removed() {
     pebble(&imitation);
     let here = Here::new(&imitation);
     imitation.fault("model.safetensors", Fault::Stall { after: 2_000_000 }, Times::Always);
-    here.hub.download(ID, "main").await.unwrap();
-    let mut downloads = here.hub.downloads();
+    here.hub.downloads().start(ID, "main").await.unwrap();
+    let mut downloads = here.hub.downloads().watch();
     let runs = downloads.wait_for(|all| all.first().is_some_and(|download| download.done > 1_000_000));
     drop(runs.await.unwrap());
-    assert!(here.hub.removal(ID).await.unwrap().downloading);
-    assert!(matches!(here.hub.remove(ID, false).await, Err(Error::InUse { .. })));
+    assert!(here.hub.removals().files(ID).await.unwrap().downloading);
+    assert!(matches!(
+        here.hub.removals().remove_files(ID, false).await,
+        Err(Error::InUse { .. })
+    ));
     // Another Ponder, which knows nothing of this one's downloads, is kept away by the locks.
     let other = ModelFolder::at(None, Some(here.folder.path().join("cache")));
     assert!(matches!(other.remove(ID, false), Err(Error::InUse { .. })));
     assert!(other.list().is_empty());
-    here.hub.pause(ID).await.unwrap();
+    here.hub.downloads().pause(ID).await.unwrap();
     let paused = downloads.wait_for(|all| all[0].state == DownloadState::Paused);
     drop(paused.await.unwrap());
-    assert!(here.hub.remove(ID, false).await.is_ok());
+    assert!(here.hub.removals().remove_files(ID, false).await.is_ok());
     assert!(!here.folder.path().join("cache/models--owner--model").exists());
 }
 
@@ -242,9 +249,9 @@ async fn a_download_that_offline_stopped_goes_on_when_it_is_off() {
     let imitation = Imitation::start();
     pebble(&imitation);
     let here = Here::new(&imitation);
-    let mut downloads = here.hub.downloads();
+    let mut downloads = here.hub.downloads().watch();
     imitation.fault("model.safetensors", Fault::Stall { after: 2_000_000 }, Times::Once);
-    here.hub.download(ID, "main").await.unwrap();
+    here.hub.downloads().start(ID, "main").await.unwrap();
     let runs = downloads.wait_for(|all| all.first().is_some_and(|download| download.done > 1_000_000));
     drop(runs.await.unwrap());
     here.hub.net().set_offline(true).unwrap();
@@ -256,7 +263,7 @@ async fn a_download_that_offline_stopped_goes_on_when_it_is_off() {
     assert_eq!(paused.error.unwrap().code, ErrorCode::Offline);
 
     here.hub.net().set_offline(false).unwrap();
-    here.hub.resume_offline();
+    here.hub.downloads().resume_offline();
     let done = downloads.wait_for(|all| {
         all.first()
             .is_some_and(|download| download.state == DownloadState::Done)
@@ -265,13 +272,13 @@ async fn a_download_that_offline_stopped_goes_on_when_it_is_off() {
     assert!(here.verify().await.wrong.is_empty());
 
     // One that a person paused stays so.
-    let resting = |hub: &Hub| hub.downloads().borrow()[0].state;
-    here.hub.cancel(ID).await.unwrap();
+    let resting = |hub: &Hub| hub.downloads().watch().borrow()[0].state;
+    here.hub.downloads().cancel(ID).await.unwrap();
     imitation.repository("owner/second").pebble();
     imitation.fault("model.safetensors", Fault::Stall { after: 2_000_000 }, Times::Once);
-    here.hub.download("owner/second", "main").await.unwrap();
-    here.hub.pause("owner/second").await.unwrap();
+    here.hub.downloads().start("owner/second", "main").await.unwrap();
+    here.hub.downloads().pause("owner/second").await.unwrap();
     drop(downloads.wait_for(stopped).await.unwrap());
-    here.hub.resume_offline();
+    here.hub.downloads().resume_offline();
     assert_eq!(resting(&here.hub), DownloadState::Paused);
 }

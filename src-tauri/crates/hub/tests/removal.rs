@@ -312,14 +312,14 @@ async fn a_removed_model_leaves_memory_and_is_no_longer_the_default() {
         .unwrap();
     chat.settings().set_default_model(ID).await.unwrap();
 
-    let plan = hub.plan_removal(ID, chat.models()).await.unwrap();
+    let plan = hub.removals().plan(ID, chat.models()).await.unwrap();
     assert!(plan.loaded && !plan.downloading && plan.refused.is_none());
-    let removed = hub.remove_model(ID, false, chat.models()).await.unwrap();
+    let removed = hub.removals().remove(ID, false, chat.models()).await.unwrap();
     assert_eq!(removed.bytes_freed, plan.bytes_freed);
     assert!(engine.loaded().is_empty());
     assert_eq!(chat.settings().default_model().await.unwrap(), BUILT_IN);
     assert!(models.find(ID).is_err());
-    let missing = hub.plan_removal(ID, chat.models()).await.unwrap_err();
+    let missing = hub.removals().plan(ID, chat.models()).await.unwrap_err();
     assert_eq!(missing.code, ErrorCode::ModelNotFound);
 }
 
@@ -344,41 +344,41 @@ async fn a_removed_model_comes_back_with_what_it_was_used_for() {
         .unwrap();
     chat.settings().set_default_model(ID).await.unwrap();
 
-    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
+    assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     assert!(models.find(ID).is_err() && !stored.folder().exists());
     assert_eq!(chat.settings().default_model().await.unwrap(), BUILT_IN);
     // Neither another removal nor another process frees it meanwhile.
     let other = repository(cache.path(), "somebody/other");
     add_pebble(&other, &commit(FIRST), &[]);
     models.remove("somebody/other", false).unwrap();
-    open().free_left_behind().await;
-    hub.put_back_model(ID, chat.models()).await.unwrap();
+    open().removals().free_all().await;
+    hub.removals().restore(ID, chat.models()).await.unwrap();
     assert_eq!(all_below(&stored.folder()), before);
     assert_eq!(chat.settings().default_model().await.unwrap(), ID);
-    let gone = hub.put_back_model(ID, chat.models()).await.unwrap_err();
+    let gone = hub.removals().restore(ID, chat.models()).await.unwrap_err();
     assert_eq!(gone.code, ErrorCode::ModelNotFound);
 
     // It is freed once nobody may want it back.
     let aside = || fs::read_dir(cache.path().join(".locks")).unwrap().flatten().count();
-    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
+    assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     assert_eq!(aside(), 2, "the files and their lock");
-    hub.free_model(ID).await.unwrap();
+    hub.removals().free(ID).await.unwrap();
     assert_eq!(aside(), 0);
-    assert!(hub.put_back_model(ID, chat.models()).await.is_err());
+    assert!(hub.removals().restore(ID, chat.models()).await.is_err());
 
     // What was fetched again meanwhile stays.
     add_pebble(&stored, &commit(FIRST), &[]);
-    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
+    assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     add_pebble(&stored, &commit(SECOND), &[]);
-    let error = hub.put_back_model(ID, chat.models()).await.unwrap_err();
+    let error = hub.removals().restore(ID, chat.models()).await.unwrap_err();
     assert!(error.message.contains("here again"), "{}", error.message);
     assert_eq!(stored.commits(), [commit(SECOND)]);
 
     // A crash leaves it aside, and the next start frees it.
-    assert!(hub.set_model_aside(ID, chat.models()).await.unwrap());
+    assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     assert!(aside() >= 2);
     drop(hub);
-    open().free_left_behind().await;
+    open().removals().free_all().await;
     assert_eq!(aside(), 0);
 }
 
@@ -399,7 +399,8 @@ async fn one_commit_of_several_is_gone_at_once() {
         .await
         .unwrap();
     let kept = hub
-        .set_model_aside(&format!("{ID}@{FIRST}"), chat.models())
+        .removals()
+        .trash(&format!("{ID}@{FIRST}"), chat.models())
         .await
         .unwrap();
     assert!(!kept);

@@ -43,7 +43,7 @@ impl Here {
 
     fn at(folder: TempDir, imitation: &Imitation, limits: TransferLimits) -> Self {
         let hub = Self::another(&folder, imitation);
-        hub.set_limits(limits);
+        hub.downloads().set_limits(limits);
         Self { folder, hub }
     }
 
@@ -52,7 +52,7 @@ impl Here {
         let models = ModelFolder::at(None, Some(folder.path().join("cache")));
         let net = Net::open(Settings::of_a_test(&imitation.endpoint()));
         let hub = Hub::open(net, models, &folder.path().join("data"));
-        hub.set_limits(limits());
+        hub.downloads().set_limits(limits());
         hub
     }
 
@@ -62,7 +62,7 @@ impl Here {
 
     /// Downloads until it rests; what it says then.
     async fn fetch(&self) -> Download {
-        self.hub.download(ID, "main").await.unwrap();
+        self.hub.downloads().start(ID, "main").await.unwrap();
         until(&self.hub, ended).await
     }
 }
@@ -75,7 +75,7 @@ fn ended(download: &Download) -> bool {
 }
 
 async fn until(hub: &Hub, enough: impl Fn(&Download) -> bool) -> Download {
-    let mut downloads = hub.downloads();
+    let mut downloads = hub.downloads().watch();
     let found = downloads
         .wait_for(|all| all.first().is_some_and(&enough))
         .await
@@ -153,7 +153,7 @@ async fn a_model_arrives_whole_and_is_not_fetched_twice() {
 
     imitation.forget_requests();
     let again = Here::another(&here.folder, &imitation);
-    again.download(ID, "main").await.unwrap();
+    again.downloads().start(ID, "main").await.unwrap();
     let done = until(&again, ended).await;
     assert_eq!((done.state, imitation.sent()), (DownloadState::Done, 0));
 
@@ -164,7 +164,7 @@ async fn a_model_arrives_whole_and_is_not_fetched_twice() {
     bytes[1_000_000] ^= 1;
     fs::write(&blob, bytes).unwrap();
     let again = Here::another(&here.folder, &imitation);
-    again.download(ID, "main").await.unwrap();
+    again.downloads().start(ID, "main").await.unwrap();
     let done = until(&again, ended).await;
     assert_eq!((done.state, imitation.sent()), (DownloadState::Done, SHARD));
     assert_ready(&here, &source);
@@ -195,7 +195,7 @@ async fn a_wrong_byte_is_fetched_once_more_and_a_file_that_is_wrong_twice_is_not
         Fault::Corrupt { at: 1_500_000 },
         Times::Once,
     );
-    here.hub.resume(ID).await.unwrap();
+    here.hub.downloads().resume(ID).await.unwrap();
     let done = until(&here.hub, |download| {
         download.state == DownloadState::Done || download.error.is_some()
     })
@@ -214,16 +214,16 @@ async fn pause_keeps_resume_goes_on_and_cancel_leaves_nothing() {
         pause: Duration::from_millis(10),
     };
     imitation.fault("model-00002-of-00002.safetensors", drip.clone(), Times::Always);
-    here.hub.resume_pending().await.unwrap();
-    here.hub.download(ID, "main").await.unwrap();
+    here.hub.downloads().resume_pending().await.unwrap();
+    here.hub.downloads().start(ID, "main").await.unwrap();
     until(&here.hub, |download| download.done > SHARD + SHARD / 4).await;
-    here.hub.pause(ID).await.unwrap();
+    here.hub.downloads().pause(ID).await.unwrap();
     let paused = until(&here.hub, |download| download.state == DownloadState::Paused).await;
     assert!(paused.error.is_none() && paused.done < paused.total);
 
     imitation.clear_faults();
     imitation.forget_requests();
-    here.hub.resume(ID).await.unwrap();
+    here.hub.downloads().resume(ID).await.unwrap();
     until(&here.hub, |download| download.state == DownloadState::Done).await;
     assert_ready(&here, &source);
     assert!(
@@ -233,16 +233,19 @@ async fn pause_keeps_resume_goes_on_and_cancel_leaves_nothing() {
     );
 
     // Done and taken off the list, the model stays; cancelled in the middle, nothing does.
-    here.hub.cancel(ID).await.unwrap();
+    here.hub.downloads().cancel(ID).await.unwrap();
     assert_ready(&here, &source);
     fs::remove_dir_all(here.repository()).unwrap();
     imitation.fault("model-00002-of-00002.safetensors", drip, Times::Always);
-    here.hub.download(ID, "main").await.unwrap();
+    here.hub.downloads().start(ID, "main").await.unwrap();
     until(&here.hub, |download| download.done > SHARD).await;
-    here.hub.cancel(ID).await.unwrap();
+    here.hub.downloads().cancel(ID).await.unwrap();
     assert!(!here.repository().exists());
     assert!(!here.folder.path().join("cache/.locks/models--owner--model").exists());
-    assert_eq!(here.hub.cancel(ID).await.unwrap_err().to_string(), protocol_message(ID));
+    assert_eq!(
+        here.hub.downloads().cancel(ID).await.unwrap_err().to_string(),
+        protocol_message(ID)
+    );
 }
 
 fn protocol_message(id: &str) -> String {
@@ -263,25 +266,25 @@ async fn the_next_process_goes_on_with_what_rested_and_not_with_what_was_paused(
         Times::Always,
     );
     let here = Here::new(&imitation);
-    here.hub.resume_pending().await.unwrap();
-    here.hub.download("owner/other", "main").await.unwrap();
-    here.hub.pause("owner/other").await.unwrap();
-    here.hub.download(ID, "main").await.unwrap();
-    here.hub.reorder(ID, 0).await.unwrap();
+    here.hub.downloads().resume_pending().await.unwrap();
+    here.hub.downloads().start("owner/other", "main").await.unwrap();
+    here.hub.downloads().pause("owner/other").await.unwrap();
+    here.hub.downloads().start(ID, "main").await.unwrap();
+    here.hub.downloads().reorder(ID, 0).await.unwrap();
     until(&here.hub, |download| download.done > SHARD).await;
-    here.hub.suspend().await;
+    here.hub.downloads().suspend().await;
     let Here { folder, hub } = here;
     drop(hub);
 
     imitation.clear_faults();
     let here = Here::at(folder, &imitation, limits());
     // The list is another process's until that has ended, and a task that tells windows ends within moments.
-    while !here.hub.resume_pending().await.unwrap() {
+    while !here.hub.downloads().resume_pending().await.unwrap() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     until(&here.hub, |download| download.state == DownloadState::Done).await;
     assert_ready(&here, &source);
-    let all = here.hub.downloads().borrow().clone();
+    let all = here.hub.downloads().watch().borrow().clone();
     assert_eq!(
         all.iter().map(|download| download.id.as_str()).collect::<Vec<_>>(),
         [ID, "owner/other"]
@@ -295,8 +298,8 @@ async fn two_at_once_fetch_everything_once() {
     let source = model(&imitation);
     let here = Here::new(&imitation);
     let other = Here::another(&here.folder, &imitation);
-    here.hub.download(ID, "main").await.unwrap();
-    other.download(ID, "main").await.unwrap();
+    here.hub.downloads().start(ID, "main").await.unwrap();
+    other.downloads().start(ID, "main").await.unwrap();
     let (one, two) = tokio::join!(until(&here.hub, ended), until(&other, ended));
     assert_eq!((one.state, two.state), (DownloadState::Done, DownloadState::Done));
     assert_ready(&here, &source);
@@ -309,7 +312,7 @@ async fn a_hub_that_is_gone_is_waited_for() {
     let source = model(&imitation);
     let here = Here::new(&imitation);
     imitation.disappear(Origin::Cdn);
-    here.hub.download(ID, "main").await.unwrap();
+    here.hub.downloads().start(ID, "main").await.unwrap();
     let waiting = until(&here.hub, |download| download.state == DownloadState::Waiting).await;
     assert_eq!(waiting.error.unwrap().code, ErrorCode::Network);
     assert!(waiting.retry_at.is_some());

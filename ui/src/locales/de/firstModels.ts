@@ -1,7 +1,7 @@
 import { translation } from '../en/catalogue';
 
 /**
- * The strengths of the recommended first models, as in the host’s list of them (`hub/src/huggingface/first_models.json`), which
+ * The strengths of the recommended first models, as in the host’s list of them (`hub/src/huggingface/recommended.json`), which
  * the command line shows.
  */
 export const firstModels = translation({

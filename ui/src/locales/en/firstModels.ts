@@ -1,5 +1,5 @@
 /**
- * What the recommended first models are good for, as in the host’s list of them (`hub/src/huggingface/first_models.json`), which
+ * What the recommended first models are good for, as in the host’s list of them (`hub/src/huggingface/recommended.json`), which
  * the command line shows.
  */
 export const firstModels = {

@@ -43,7 +43,8 @@ pub async fn run(args: FitArgs) -> Result<()> {
     let of = |question: Question| {
         let (hub, reference) = (&hub, &args.reference);
         async move {
-            hub.memory_fit(reference, &question, 0)
+            hub.memory()
+                .fit(reference, &question, 0)
                 .await
                 .map_err(protocol::Error::from)
         }

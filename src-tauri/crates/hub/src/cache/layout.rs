@@ -1,4 +1,4 @@
-//! The standard Hugging Face cache as it is on disk, for reading and for writing.
+//! The layout of the standard Hugging Face cache, for reading and for writing.
 //!
 //! ```text
 //! <cache>/.locks/models--owner--name/<etag>.lock
@@ -7,22 +7,23 @@
 //!                            /snapshots/<commit>/<path>      a relative link to a blob
 //! ```
 //!
-//! Everything is written through [`Repository`]: every name is checked before it becomes part of a path, and no folder on
-//! the way may be a link, so nothing is written outside the model's own folder.
+//! Everything is written through [`Repository`]: each name is checked before it becomes part of a path, and no folder
+//! on the way may be a link, so nothing is written outside the model's own folder.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use files::{write_shared, Durability, DRAFT_PREFIX};
 
 use super::{Commit, Etag, FilePath, Lock, RepositoryId, Revision};
-use crate::Error;
+use crate::error::Error;
 
-/// Files up to this size are copied if there are no links, so that two equal ones both find their blob; larger ones are moved.
+/// Limit of files that are copied where links are missing, in bytes, so that two equal ones both find their blob;
+/// larger ones are moved.
 const COPIED: u64 = 1 << 20;
 
-/// A folder laid out as the hub's clients lay out their cache.
+/// A folder in the layout of the hub's clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
@@ -30,7 +31,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache in this folder, which need not be there yet.
+    /// The cache in this folder, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -38,7 +39,8 @@ impl Cache {
         }
     }
 
-    /// The same without symbolic links, as on a file system that has none, or if `HF_HUB_DISABLE_SYMLINKS` asks for it.
+    /// The same cache without symbolic links, for a file system that has none, or if `HF_HUB_DISABLE_SYMLINKS` asks for
+    /// it.
     #[must_use]
     pub fn without_links(mut self) -> Self {
         self.links = false;
@@ -50,7 +52,7 @@ impl Cache {
         &self.root
     }
 
-    /// The place of a repository in it.
+    /// The place of a repository in the cache.
     pub fn repository(&self, id: &RepositoryId) -> Repository {
         Repository {
             cache: self.clone(),
@@ -61,7 +63,7 @@ impl Cache {
     /// The model repositories that have a folder here, by name.
     ///
     /// # Errors
-    /// [`Error::Read`] if the folder is there and cannot be read.
+    /// [`Error::Read`] if the folder exists and cannot be read.
     pub fn repositories(&self) -> Result<Vec<Repository>, Error> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -92,12 +94,12 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Whose place it is.
+    /// The repository's id.
     pub fn id(&self) -> &RepositoryId {
         &self.id
     }
 
-    /// The cache it is in.
+    /// The cache that contains it.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
@@ -107,18 +109,18 @@ impl Repository {
         self.cache.root.join(self.id.folder())
     }
 
-    /// The content with this hash, whether it is there or not.
+    /// The path of the content with this hash, which need not exist.
     pub fn blob(&self, etag: &Etag) -> PathBuf {
         self.folder().join("blobs").join(etag.as_str())
     }
 
-    /// Where content is gathered until its hash is known to be right. huggingface_hub takes neither this nor what is called after it
-    /// for a file of its own.
+    /// The path of content whose hash is not verified yet. huggingface_hub takes neither this name nor names that begin
+    /// with it for a file of its own.
     pub fn partial(&self, etag: &Etag) -> PathBuf {
         self.folder().join("blobs").join(format!("{etag}.ponder"))
     }
 
-    /// The lock that everybody holds who writes this blob.
+    /// The path of the lock that every writer of this blob holds.
     pub fn lock_path(&self, etag: &Etag) -> PathBuf {
         self.locks().join(format!("{etag}.lock"))
     }
@@ -128,7 +130,7 @@ impl Repository {
         self.cache.root.join(".locks").join(self.id.folder())
     }
 
-    /// Takes the lock of a blob if nobody holds it; `None` if somebody does.
+    /// Takes the lock of a blob; `None` if another holds it.
     ///
     /// # Errors
     /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if a link leads elsewhere.
@@ -138,8 +140,8 @@ impl Repository {
         Lock::try_take(&self.lock_path(etag))
     }
 
-    /// Takes the lock of a download of the whole model if nobody holds it; `None` if somebody does. It is Ponder's own:
-    /// huggingface_hub locks single blobs only.
+    /// Takes the lock of a download of the whole model; `None` if another holds it. The lock is Ponder's own:
+    /// huggingface_hub locks single blobs.
     ///
     /// # Errors
     /// As [`Repository::try_lock`].
@@ -149,11 +151,11 @@ impl Repository {
         Lock::try_take(&self.locks().join("ponder.lock"))
     }
 
-    /// A folder that no program searches for models, for what is about to be removed.
+    /// The folder for models that are about to be deleted. No program searches it for models.
     ///
     /// # Errors
     /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if it is a link.
-    pub(crate) fn aside(&self) -> Result<PathBuf, Error> {
+    pub(crate) fn trash(&self) -> Result<PathBuf, Error> {
         folder_below(&self.cache.root, Path::new(".locks"))?;
         Ok(self.cache.root.join(".locks"))
     }
@@ -164,7 +166,7 @@ impl Repository {
         cache.model(self.id.to_string()).pointer_path(commit.as_str())
     }
 
-    /// Makes the folders that are written to, before a download begins.
+    /// Creates the folders of a download.
     ///
     /// # Errors
     /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if one of the folders is a link.
@@ -176,7 +178,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Gives a verified blob its name in a snapshot. What had the name before is replaced in one step.
+    /// Gives a verified blob its name in a snapshot. An older file of that name is replaced in one step.
     ///
     /// # Errors
     /// [`Error::Missing`] if the blob is not there, [`Error::Trap`] if a folder is a link, [`Error::Write`].
@@ -218,7 +220,7 @@ impl Repository {
         put(&draft, &name)
     }
 
-    /// Notes which commit a revision points at. A revision that is a commit needs no note.
+    /// Stores the commit of a revision. A revision that is a commit needs no entry.
     ///
     /// # Errors
     /// [`Error::Write`], [`Error::Trap`] if a folder is a link.
@@ -237,7 +239,7 @@ impl Repository {
             .map_err(|source| Error::Write { path, source })
     }
 
-    /// The commit that a revision pointed at when it was last fetched, or the one it is.
+    /// The commit of a revision when it was last fetched. A commit is its own.
     pub fn resolve(&self, revision: &Revision) -> Option<Commit> {
         revision
             .commit()
@@ -293,7 +295,7 @@ impl Repository {
                     .is_some_and(|folder| folder == "blobs")
             })
             .and_then(|target| Etag::new(target.file_name()?.to_str()?).ok())
-            // A link that looks like one to a blob and leads elsewhere is none.
+            // A link that only looks like one to a blob, and leads elsewhere, does not count.
             .filter(|etag| target == Some(link_to(&path, etag)) || same_place(full, &self.blob(etag)));
         SnapshotFile {
             path,
@@ -310,7 +312,7 @@ impl Repository {
         self.folder().join("refs").join(revision.as_str())
     }
 
-    /// A name in the model's folder that no reader of the cache looks at.
+    /// A name in the model's folder that readers of the cache skip.
     fn draft(&self) -> PathBuf {
         self.folder()
             .join(format!("{DRAFT_PREFIX}{}", uuid::Uuid::now_v7().simple()))
@@ -322,11 +324,11 @@ impl Repository {
 pub struct SnapshotFile {
     /// Its path in the repository.
     pub path: FilePath,
-    /// Whether it is a link; else the content is in the snapshot itself.
+    /// True for a link; else the content is in the snapshot itself.
     pub link: bool,
-    /// The blob it is a link to; `None` for content of its own and for links to elsewhere.
+    /// The blob behind the link; `None` for content of its own and for links to other places.
     pub etag: Option<Etag>,
-    /// Its size; `None` if the link leads to nothing.
+    /// Its size in bytes; `None` for a broken link.
     pub bytes: Option<u64>,
 }
 
@@ -341,7 +343,8 @@ fn same_place(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// Calls `seen` with the path relative to `folder` and the full path of every file and link below it. Links to folders are not entered.
+/// Calls `seen` with the relative and the full path of every file and link below a folder. Links to folders are not
+/// entered.
 pub(crate) fn walk(folder: &Path, deepest: usize, seen: &mut dyn FnMut(&str, &Path)) {
     fn inner(folder: &Path, prefix: &str, left: usize, seen: &mut dyn FnMut(&str, &Path)) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -366,7 +369,7 @@ fn make_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Makes `relative` below `root`, each part of it a real folder: a link would lead what is written to another place.
+/// Creates `relative` below `root`. Each part must be a real folder: a link would lead the writer to another place.
 fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
     let mut path = root.to_owned();
     for part in relative {
@@ -376,7 +379,7 @@ fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
             Ok(_) => return Err(Error::Trap { path }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::create_dir(&path) {
                 Ok(()) => {}
-                // Another process made it just then.
+                // Another process created it meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
                 Err(source) => return Err(Error::Write { path, source }),
             },
@@ -386,30 +389,7 @@ fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses what stands at `path` if it is no file: a link would lead what is written to another place.
-pub(crate) fn refuse_link(path: &Path) -> Result<(), Error> {
-    match fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        true => Err(Error::Trap { path: path.to_owned() }),
-        false => Ok(()),
-    }
-}
-
-/// Opens a file for reading and writing, and makes it if it is not there. What it holds stays; a link is refused.
-pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
-    refuse_link(path)?;
-    let opened = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path);
-    opened.map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-/// Gives a file its name in one step; what cannot be named is removed.
+/// Renames a file; a draft that cannot be renamed is removed.
 fn put(draft: &Path, name: &Path) -> Result<(), Error> {
     fs::rename(draft, name).map_err(|source| {
         if draft
@@ -442,8 +422,9 @@ fn symlink(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether a file system has no symbolic links: exFAT answers "not permitted", others "not supported".
+/// True if the error means that the file system has no symbolic links: exFAT answers "not permitted", others "not
+/// supported".
 fn no_links(error: &io::Error) -> bool {
-    // EPERM is 1 on every Unix; a folder that may not be written is EACCES, which is another matter.
+    // EPERM is 1 on every Unix; a folder without write permission gives EACCES instead.
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(1)
 }

@@ -1,13 +1,13 @@
-//! The cache's locks: one file per blob, locked with flock, as huggingface_hub's filelock does.
+//! Locks of the cache: one file per blob, locked with flock, as huggingface_hub's filelock does.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::open_file;
-use crate::Error;
+use super::open::open_file;
+use crate::error::Error;
 
-/// A lock that is held until it is dropped. It holds between processes and between two of them inside one process.
+/// A lock that is held until it is dropped. It excludes other processes and other holders in this one.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -15,10 +15,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock if nobody holds it; `None` if somebody does.
+    /// Takes the lock; `None` if another holds it.
     ///
     /// # Errors
-    /// [`Error::Write`] if the file cannot be made, [`Error::Trap`] if it is a link.
+    /// [`Error::Write`] if the file cannot be created, [`Error::Trap`] if it is a link.
     pub fn try_take(path: &Path) -> Result<Option<Self>, Error> {
         let file = open_file(path)?;
         match file.try_lock() {
@@ -33,7 +33,7 @@ impl Lock {
                 })
             }
         }
-        // The holder before may have removed the file, and a lock on a file without a name locks nobody out.
+        // The previous holder may have removed the file, and a lock on a file without a name excludes nobody.
         if !same_file(&file, path) {
             return Ok(None);
         }
@@ -43,16 +43,16 @@ impl Lock {
         }))
     }
 
-    /// Removes the lock's file and gives it up: for a repository that is removed as a whole.
+    /// Removes the lock's file and releases it, for a repository that is removed as a whole.
     pub(crate) fn remove(self) {
-        // What is left behind is an empty file.
+        // At worst an empty file is left.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file gives it up as well.
+        // Closing the file releases it as well.
         let _ = self.file.unlock();
     }
 }

@@ -1,26 +1,26 @@
-//! Names that come from the network or from another program's folder, checked before any of them becomes a path.
+//! Names from the network or from another program's folder, checked before they become a path.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::error::Error;
 
-/// Most bytes of one part of a path: what every file system in use allows.
+/// Limit of one part of a path, in bytes, on every file system in use.
 const LONGEST_PART: usize = 255;
-/// Most bytes of a path inside a repository.
+/// Limit of a path inside a repository, in bytes.
 const LONGEST_PATH: usize = 1024;
-/// Most folders a file may lie in.
+/// Limit of nested folders.
 const DEEPEST: usize = 32;
-/// Most files of a repository that is still a model.
+/// Limit of files of a repository.
 pub const MOST_FILES: usize = 10_000;
 
-/// Whether this system takes `README` and `readme` for the same file.
+/// True if this system takes `README` and `readme` for the same file.
 const CASE_IS_IGNORED: bool = cfg!(any(target_os = "macos", target_os = "windows"));
 
-/// The error for a name that is refused.
-pub(crate) fn bad(what: &'static str, name: &str, reason: &str) -> Error {
-    // A hostile name may be long and may hold line breaks; what is shown holds neither.
+/// The error for a refused name.
+pub(crate) fn refused_name(what: &'static str, name: &str, reason: &str) -> Error {
+    // A hostile name may be long and contain line breaks; the message has neither.
     let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
     let cut = if name.chars().nth(80).is_some() { "…" } else { "" };
     Error::Name {
@@ -30,13 +30,14 @@ pub(crate) fn bad(what: &'static str, name: &str, reason: &str) -> Error {
     }
 }
 
-/// Characters that make a name read as another one than it is: control characters and those that turn the writing direction.
+/// True for characters that make a name look like another: control characters and those that change the writing
+/// direction.
 fn deceives(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Why this is no path of a file inside a folder, with `/` between its parts.
+/// The reason why this is no path of a file inside a folder; `None` if it is one. Parts are separated by `/`.
 fn fault_of_path(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("it is empty");
@@ -69,7 +70,7 @@ fn fault_of_path(path: &str) -> Option<&'static str> {
     })
 }
 
-/// A checked text with a name of its own.
+/// A checked string as a type of its own.
 macro_rules! checked {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -92,7 +93,8 @@ macro_rules! checked {
 }
 
 checked! {
-    /// The path of a file inside a repository, relative, with `/` between its parts; it cannot lead out of the folder it is joined to.
+    /// The relative path of a file inside a repository, with `/` between its parts. It cannot lead out of the folder it
+    /// is joined to.
     FilePath
 }
 checked! {
@@ -108,7 +110,8 @@ checked! {
     Commit
 }
 checked! {
-    /// The name of a blob: the SHA-256 of a large file (64 hexadecimal digits) or the git blob hash of a small one (40).
+    /// The name of a blob: the SHA-256 of a large file (64 hexadecimal digits) or the git blob hash of a small one
+    /// (40).
     Etag
 }
 
@@ -119,7 +122,7 @@ impl FilePath {
     /// [`Error::Name`] with the reason.
     pub fn new(path: &str) -> Result<Self, Error> {
         match fault_of_path(path) {
-            Some(reason) => Err(bad("file", path, reason)),
+            Some(reason) => Err(refused_name("file", path, reason)),
             None => Ok(Self(path.into())),
         }
     }
@@ -134,7 +137,7 @@ impl FilePath {
         self.0.split('/').fold(folder.to_owned(), |path, part| path.join(part))
     }
 
-    /// How many folders deep it is in the repository.
+    /// The number of folders above it in the repository.
     pub fn depth(&self) -> usize {
         self.0.matches('/').count()
     }
@@ -146,7 +149,7 @@ impl RepositoryId {
     /// # Errors
     /// [`Error::Name`] with the reason.
     pub fn new(id: &str) -> Result<Self, Error> {
-        let wrong = |reason| Err(bad("repository", id, reason));
+        let wrong = |reason| Err(refused_name("repository", id, reason));
         // The hub's ids, `/` included, are at most 96 characters after the owner's name.
         if id.is_empty() || id.len() > 2 * 96 + 1 {
             return wrong("an id is owner/name, each of at most 96 characters");
@@ -179,7 +182,7 @@ impl RepositoryId {
         Ok(Self(id.into()))
     }
 
-    /// The id that a folder of the cache is named after; `None` for folders of anything but a model.
+    /// The id in the name of a folder of the cache; `None` for folders of anything but a model.
     pub fn of_folder(folder: &str) -> Option<Self> {
         let id = folder.strip_prefix("models--")?;
         let id = id
@@ -201,14 +204,14 @@ impl Revision {
     /// [`Error::Name`] with the reason.
     pub fn new(revision: &str) -> Result<Self, Error> {
         if let Some(reason) = fault_of_path(revision) {
-            return Err(bad("revision", revision, reason));
+            return Err(refused_name("revision", revision, reason));
         }
-        // What ends so is another program's half-written file, and what begins so an option of git.
+        // `.lock` is the ending of another program's unfinished file, and `-` begins an option of git.
         if revision.starts_with('-')
             || revision.ends_with(".lock")
             || revision.contains([' ', '?', '*', '[', '~', '^', ':'])
         {
-            return Err(bad("revision", revision, "no branch or tag may be called so"));
+            return Err(refused_name("revision", revision, "no branch or tag may be called so"));
         }
         Ok(Self(revision.into()))
     }
@@ -218,7 +221,7 @@ impl Revision {
         Self("main".into())
     }
 
-    /// The commit, if it names one.
+    /// The commit, if the revision is one.
     pub fn commit(&self) -> Option<Commit> {
         Commit::new(&self.0).ok()
     }
@@ -237,13 +240,13 @@ impl Commit {
         if hexadecimal(commit, 40) {
             Ok(Self(commit.into()))
         } else {
-            Err(bad("commit", commit, "a commit is 40 hexadecimal digits"))
+            Err(refused_name("commit", commit, "a commit is 40 hexadecimal digits"))
         }
     }
 }
 
 impl Etag {
-    /// Checks a blob's name; quotes and the mark of a weak tag, as in an `ETag` header, are removed.
+    /// Checks a blob's name. Quotes and the mark of a weak tag, as in an `ETag` header, are removed.
     ///
     /// # Errors
     /// [`Error::Name`] with the reason.
@@ -252,25 +255,25 @@ impl Etag {
         if hexadecimal(bare, 64) || hexadecimal(bare, 40) {
             Ok(Self(bare.into()))
         } else {
-            Err(bad("file hash", etag, "a hash is 40 or 64 hexadecimal digits"))
+            Err(refused_name("file hash", etag, "a hash is 40 or 64 hexadecimal digits"))
         }
     }
 
-    /// Whether it is the SHA-256 of the content; else it is the git blob hash.
+    /// True for the SHA-256 of the content; else it is the git blob hash.
     pub fn is_sha256(&self) -> bool {
         self.0.len() == 64
     }
 }
 
-/// Checks the file list of a repository as a whole: every name by itself, none twice, none both a file and a folder, not too many.
+/// Checks the file list of a repository: each name by itself, none twice, none both a file and a folder, not too many.
 ///
 /// # Errors
-/// [`Error::Name`] for the first that is refused, [`Error::TooManyFiles`].
+/// [`Error::Name`] for the first refused name, [`Error::TooManyFiles`].
 pub fn checked_listing<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Vec<FilePath>, Error> {
     checked_listing_where(paths, CASE_IS_IGNORED)
 }
 
-/// [`checked_listing`] on a system that tells upper from lower case or not.
+/// [`checked_listing`] with the given handling of case, for tests.
 ///
 /// # Errors
 /// As [`checked_listing`].
@@ -299,7 +302,7 @@ pub fn checked_listing_where<'a>(
             } else {
                 format!("this computer cannot distinguish it from {}", checked[other])
             };
-            return Err(bad("file", path.as_str(), &reason));
+            return Err(refused_name("file", path.as_str(), &reason));
         }
         for (end, _) in path.as_str().match_indices('/') {
             folders.insert(key(&path.as_str()[..end]));
@@ -307,7 +310,7 @@ pub fn checked_listing_where<'a>(
         checked.push(path);
     }
     match checked.iter().find(|path| folders.contains(&key(path.as_str()))) {
-        Some(both) => Err(bad("file", both.as_str(), "it is a file and a folder at once")),
+        Some(both) => Err(refused_name("file", both.as_str(), "it is a file and a folder at once")),
         None => Ok(checked),
     }
 }

@@ -23,16 +23,17 @@ use super::queue::job::DownloadJob;
 use crate::cache::model_files::model_files;
 use crate::cache::RepoFiles;
 use crate::cache::{Etag, FilePath, Lock, Repository, Revision};
+use crate::error::Error;
+use crate::huggingface::HubApi;
 use crate::local::structure::oversize;
-use crate::{Error, Hub};
 
 /// How often the file list is asked for again because the server's files do not match it.
 const MOST_LISTS: u32 = 4;
 
 /// What a download needs besides itself.
 pub struct DownloadTask {
-    /// Whom the files come from.
-    pub hub: Hub,
+    /// The calls to the hub.
+    pub api: HubApi,
     /// Where the files go.
     pub repository: Repository,
     /// The limits.
@@ -82,7 +83,7 @@ impl DownloadTask {
                     lists += 1;
                     if lists >= MOST_LISTS {
                         return Err(Halt::Failed(Error::Contradicts {
-                            host: self.hub.net().endpoint().host(),
+                            host: self.api.host(),
                             reason,
                         }));
                     }
@@ -112,7 +113,7 @@ impl DownloadTask {
         loop {
             let listed = tokio::select! {
                 () = stop.cancelled() => return Err(Halt::Stopped),
-                listed = self.hub.repo_files(&job.id, &job.revision, Purpose::FileList) => listed,
+                listed = self.api.repo_files(&job.id, &job.revision, Purpose::FileList) => listed,
             };
             let error = match listed {
                 Ok(listing) => return Ok(listing),
@@ -167,12 +168,12 @@ impl DownloadTask {
     /// Fetches all files, some at once; the first that cannot be fetched ends the others.
     async fn files(&self, context: &Arc<TransferContext>, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
         let fetched = stream::iter(items.to_vec()).map(|item| {
-            let (context, hub) = (Arc::clone(context), self.hub.clone());
+            let (context, api) = (Arc::clone(context), self.api.clone());
             async move {
                 if context.stop.is_cancelled() {
                     return Err(Halt::Stopped);
                 }
-                let outcome = fetch(&context, &hub, &item).await;
+                let outcome = fetch(&context, &api, &item).await;
                 if outcome.is_err() {
                     // Files end by themselves, so that none is still written when the next attempt begins.
                     context.stop.cancel();
@@ -220,7 +221,7 @@ fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Halt> {
     let mut blobs: BTreeMap<&Etag, (u64, Vec<FilePath>)> = BTreeMap::new();
     for file in listing.files.iter().filter(|file| wanted.contains(file.path.as_str())) {
         if let Some(reason) = oversize(file.path.as_str(), file.bytes) {
-            return Err(crate::cache::refused("file", file.path.as_str(), &format!("it {reason}")).into());
+            return Err(crate::cache::refused_name("file", file.path.as_str(), &format!("it {reason}")).into());
         }
         let (size, paths) = blobs.entry(&file.etag).or_insert((file.bytes, Vec::new()));
         if *size != file.bytes {

@@ -3,7 +3,7 @@
 use net::Endpoint;
 
 use crate::cache::{RepositoryId, Revision};
-use crate::Error;
+use crate::error::Error;
 
 /// Hosts that are the public hub.
 const HOSTS: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];

@@ -1,65 +1,28 @@
 //! A model's card: the README of its repository, as Markdown.
 //!
-//! What an author writes is shown by the window, which renders it without running anything in it and without fetching its pictures:
-//! a picture's address would show its host that somebody looks at this model.
+//! The window renders it without running anything in it and without fetching its images: the address of an image would
+//! tell its host that somebody looks at this model.
 
 use net::Purpose;
-use protocol::ErrorCode;
 
-use crate::cache::{FilePath, RepositoryId};
-use crate::huggingface::response_cache::CacheKind;
-use crate::{Error, Hub};
+use crate::cache::FilePath;
+use crate::error::Error;
+use crate::huggingface::hub_api::HubApi;
+use crate::huggingface::summary::HubSummary;
 
-/// The most of a card that is read, in bytes.
+/// Limit of a card, in bytes.
 const LARGEST_CARD: u64 = 1 << 20;
 
-impl Hub {
-    /// The card of a model, without the data at its head; empty if it has none. From the cache if the hub cannot be reached.
-    ///
-    /// # Errors
-    /// [`Error::Name`] for what is no id; whatever keeps the hub from answering, if the card was never read before.
-    pub async fn card(&self, id: &str) -> Result<String, Error> {
-        let id = RepositoryId::new(id)?;
-        match self.fetched_card(&id).await {
-            Ok(card) => {
-                self.response_cache().put(CacheKind::Card, id.as_str(), &card);
-                Ok(card)
-            }
-            Err(error) if unreachable(&error) => {
-                match self.response_cache().get::<String>(CacheKind::Card, id.as_str()) {
-                    Some((card, _)) => Ok(card),
-                    None => Err(error),
-                }
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn fetched_card(&self, id: &RepositoryId) -> Result<String, Error> {
-        let summary = self.recent_summary(id).await?;
-        let Some(commit) = summary.commit else {
-            return Ok(String::new());
-        };
-        let path = FilePath::new("README.md")?;
-        match self
-            .text(&summary.id, &commit, &path, LARGEST_CARD, Purpose::Card)
-            .await
-        {
-            Ok(text) => Ok(body(&text).to_owned()),
-            Err(Error::Net(net::Error::NotFound { .. }) | Error::NotOnHub { .. }) => Ok(String::new()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Whether a cached response may replace the hub's answer.
-pub(crate) fn unreachable(error: &Error) -> bool {
-    match error {
-        Error::Net(error) => matches!(
-            protocol::Error::from(error.clone()).code,
-            ErrorCode::Offline | ErrorCode::Network
-        ),
-        _ => false,
+/// The card of a model without its front matter; empty if it has none.
+pub(crate) async fn fetch_card(api: &HubApi, summary: &HubSummary) -> Result<String, Error> {
+    let Some(commit) = &summary.commit else {
+        return Ok(String::new());
+    };
+    let path = FilePath::new("README.md")?;
+    match api.text(&summary.id, commit, &path, LARGEST_CARD, Purpose::Card).await {
+        Ok(text) => Ok(body(&text).to_owned()),
+        Err(Error::Net(net::Error::NotFound { .. }) | Error::NotOnHub { .. }) => Ok(String::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -76,7 +39,7 @@ fn body(card: &str) -> &str {
             return rest[at..].trim_start();
         }
     }
-    // It never ends, so it is text that begins with a rule.
+    // Front matter without an end is text that begins with a rule.
     card
 }
 

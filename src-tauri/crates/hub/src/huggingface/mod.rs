@@ -1,11 +1,19 @@
-//! The models on the hub: its interface, what it says of a model, and what it said before.
+//! The models on the hub: its HTTP interface, the search, the descriptions of models, and the responses kept for when
+//! the hub cannot be reached.
 
 pub mod address;
-pub(crate) mod api;
-pub(crate) mod card;
-mod describe;
-mod first_models;
-mod fit;
+mod card;
+mod catalog;
+pub(crate) mod hub_api;
+mod hub_model;
+mod model_memory;
+mod recommended;
 pub(crate) mod response_cache;
 mod search;
-pub(crate) mod summary;
+mod summary;
+mod weight_bytes;
+
+pub use catalog::Catalog;
+pub use hub_api::HubApi;
+pub use model_memory::ModelMemory;
+pub use search::Search;

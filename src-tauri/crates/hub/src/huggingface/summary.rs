@@ -7,8 +7,8 @@ use protocol::ModelKind;
 use serde_json::Value;
 
 use crate::cache::{Commit, RepositoryId};
+use crate::error::Error;
 use crate::local::inspect::name_of;
-use crate::Error;
 
 /// Uses of a model under which it may write text; a model that says none may as well.
 const WRITERS: [&str; 4] = [

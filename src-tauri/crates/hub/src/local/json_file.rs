@@ -1,17 +1,15 @@
-//! Small JSON files of the data folder: when a model last answered, what was read of each model.
+//! Small JSON files of the data folder.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use files::{write_private, Durability};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::Error;
+use crate::error::Error;
 
-/// Reads a file; one that is missing or broken counts as empty, because all of them can be made again.
+/// Reads a file. A missing or broken one counts as empty, because the content of all of them can be made again.
 pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
     let Ok(text) = fs::read(path) else {
         return T::default();
@@ -32,14 +30,3 @@ pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
         source,
     })
 }
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// When models last answered, by reference, in milliseconds since 1970.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct LastUsed(pub BTreeMap<String, i64>);

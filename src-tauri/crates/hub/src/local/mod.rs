@@ -1,8 +1,9 @@
-//! The models on this computer: where they lie, what they are, and what is wrong with them.
+//! The models on this computer: their places, their properties, their faults.
 
 pub(crate) mod home;
 pub(crate) mod inspect;
 pub(crate) mod json_file;
+mod last_used;
 pub(crate) mod model_folder;
 pub(crate) mod scan;
 pub(crate) mod structure;

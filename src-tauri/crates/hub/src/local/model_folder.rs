@@ -1,4 +1,4 @@
-//! Finding models by name and listing all of them.
+//! The models on this computer, by reference and as a list.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,30 @@ use api::{LocalModel, ModelFolderEntry, ModelPlace, ModelShelf};
 use protocol::{FolderSource, ImageDetail, ModelSource};
 
 use crate::cache::{Cache, Repository, RepositoryId, Revision};
+use crate::error::Error;
 use crate::local::home::{self, BUILT_IN};
 use crate::local::inspect::{bytes, Inspections};
-use crate::local::json_file::{self, LastUsed};
+use crate::local::last_used::LastUsed;
 use crate::local::scan::{look_into, model_of, snapshots, FoundModel, Holds};
-use crate::Error;
 
-/// Most threads that read models for the first time.
+/// Limit of the threads that inspect models for the first time.
 const READERS: usize = 4;
 
-/// The models on this computer. Clones share what they have read.
+/// The models on this computer. Clones share the inspections.
 #[derive(Debug, Clone, Default)]
 pub struct ModelFolder {
     built_in: Option<PathBuf>,
     cache: Option<Cache>,
-    /// The folder of Ponder's own data; without one nothing is kept.
+    /// The folder of Ponder's own data; without one nothing is stored.
     data: Option<PathBuf>,
     inspections: Arc<Inspections>,
-    /// Folders that the user added, a setting that the host stores.
+    /// Folders that the user added. The host stores them as a setting.
     own: Arc<Mutex<Vec<PathBuf>>>,
-    /// One change of the kept files at a time.
-    changing: Arc<Mutex<()>>,
+    last_used: Arc<LastUsed>,
 }
 
 impl ModelFolder {
-    /// The folders this computer uses.
+    /// The folders of this computer.
     pub fn open() -> Self {
         let folder = Self {
             cache: home::hub_cache().map(|root| {
@@ -61,10 +60,11 @@ impl ModelFolder {
         }
     }
 
-    /// The same, with the list of own folders, imported models and what was read of all models in this folder of data.
+    /// The same, with imported models, inspections and times of use in this data folder.
     #[must_use]
     pub fn with_data_dir(mut self, data: PathBuf) -> Self {
         self.inspections = Arc::new(Inspections::stored_in(data.join("inspected.json")));
+        self.last_used = Arc::new(LastUsed::stored_in(data.join("last_used.json")));
         self.data = Some(data);
         self
     }
@@ -77,8 +77,8 @@ impl ModelFolder {
         self.cache.as_ref().ok_or(Error::NoHome)
     }
 
-    /// All models, the built-in one first, the others by name. Folders of the cache that hold something else (datasets,
-    /// models without a config.json) are left out; models that cannot be used say why.
+    /// All models, the built-in one first, the others by name. Folders of the cache without a config.json, such as
+    /// datasets, are left out. Models that cannot be used have the reason.
     pub fn list(&self) -> Vec<LocalModel> {
         let found = self.found();
         let models = self.inspect(&found);
@@ -86,13 +86,13 @@ impl ModelFolder {
         if let Err(error) = self.inspections.keep(&paths) {
             tracing::warn!("the next start will read all models again: {error}");
         }
-        let used = self.last_used();
+        let used = self.last_used.times();
         let mut by_reference: HashMap<String, usize> = HashMap::new();
         let mut listed: Vec<LocalModel> = Vec::new();
         for mut model in models {
-            model.last_used_at = used.0.get(&model.reference).copied();
+            model.last_used_at = used.get(&model.reference).copied();
             match by_reference.get(&model.reference) {
-                // Of the same model in two caches, the one that can be used counts.
+                // Of the same model in two caches, the usable one counts.
                 Some(&other) if listed[other].problem.is_some() && model.problem.is_none() => listed[other] = model,
                 Some(_) => {}
                 None => {
@@ -121,7 +121,7 @@ impl ModelFolder {
         }
     }
 
-    /// The same for those who only need a model's tokenizer and template; its weights may be missing.
+    /// [`ModelFolder::find`] for callers that only need a model's tokenizer and template; its weights may be missing.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -129,29 +129,32 @@ impl ModelFolder {
         Ok(self.locate(reference)?.source)
     }
 
-    /// Notes that a model answers, for the list.
-    pub fn used(&self, reference: &str) {
-        /// Answers that follow each other are one use.
-        const APART: i64 = 60_000;
-        let Some(file) = self.data_file("last_used.json") else {
-            return;
-        };
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut used, now) = (json_file::read::<LastUsed>(&file), json_file::now());
-        if used
-            .0
-            .get(reference)
-            .is_some_and(|last| (0..APART).contains(&(now - last)))
-        {
-            return;
-        }
-        used.0.insert(reference.into(), now);
-        if let Err(error) = json_file::write(&file, &used) {
-            tracing::warn!("the list will not say that {reference} was used: {error}");
-        }
+    /// True if a whole model of this reference is here.
+    pub(crate) fn has(&self, reference: &str) -> bool {
+        self.find(reference).is_ok()
     }
 
-    /// The folders in which models are looked for: the cache, where imported models go, and those that were added.
+    /// Records that a model answers now, for the list.
+    pub fn used(&self, reference: &str) {
+        self.last_used.record(reference);
+    }
+
+    /// Runs work that blocks on files, off the runtime's threads.
+    ///
+    /// # Errors
+    /// Those of the work; [`Error::Broken`] if it panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let folder = self.clone();
+        tokio::task::spawn_blocking(move || work(&folder))
+            .await
+            .map_err(|_| Error::Broken)?
+    }
+
+    /// The folders that are searched for models: the cache, the folder of imported models, and those that the user
+    /// added.
     pub fn folders(&self) -> Vec<ModelFolderEntry> {
         let cache = self.cache.iter().map(|cache| {
             let problem = cache.repositories().err().map(|error| error.to_string());
@@ -179,12 +182,12 @@ impl ModelFolder {
         }
     }
 
-    /// The folders that the user added. They are not stored here: the host keeps them among its settings.
+    /// The folders that the user added. The host stores them among its settings.
     pub fn own_folders(&self) -> Vec<PathBuf> {
         self.own().clone()
     }
 
-    /// Looks for models in these folders from now on, beside the cache.
+    /// Replaces the folders that the user added.
     pub fn set_own_folders(&self, folders: Vec<PathBuf>) {
         *self.own() = folders;
     }
@@ -192,13 +195,14 @@ impl ModelFolder {
     /// Adds a folder of the user's: a model, a folder of models, or another cache. Adding it twice changes nothing.
     ///
     /// # Errors
-    /// [`Error::Read`] if it is no folder that can be read, [`Error::NoModelFolder`] if it holds no model, as `/` and `/etc` hold none.
+    /// [`Error::Read`] if it is no folder that can be read, [`Error::NoModelFolder`] if it holds no model, as `/` and
+    /// `/etc` hold none.
     pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
         let unreadable = |source| Error::Read {
             path: path.to_owned(),
             source,
         };
-        // What a relative path means depends on where the app was started.
+        // The meaning of a relative path depends on the folder in which the app was started.
         let whole = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
         let folder = path.canonicalize().map_err(unreadable)?;
         match look_into(&folder).map_err(unreadable)? {
@@ -213,9 +217,9 @@ impl ModelFolder {
         Ok(folder)
     }
 
-    /// Takes a folder off the list; nothing in it is touched. Whether it was on it.
+    /// Removes a folder from the list and returns true if it was there. Nothing in the folder is touched.
     pub fn remove_folder(&self, path: &Path) -> bool {
-        // A folder that is gone has no canonical path and must still come off the list.
+        // A folder that no longer exists has no canonical path and must still be removable.
         let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut own = self.own();
         let before = own.len();
@@ -224,34 +228,24 @@ impl ModelFolder {
     }
 
     fn own(&self) -> MutexGuard<'_, Vec<PathBuf>> {
-        // A list is whole after every step, so one that was left in a panic is as good.
+        // The list is valid after every step, so a panic elsewhere does not invalidate it.
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where imported models are; `None` if none was imported.
+    /// The folder of imported models; `None` if none was imported.
     pub(crate) fn imports(&self) -> Option<PathBuf> {
         self.import_folder().ok().filter(|folder| folder.is_dir())
     }
 
-    /// Where imported models go.
+    /// The folder for imported models, which need not exist.
     ///
     /// # Errors
     /// [`Error::NoHome`] if this computer names no place for the app's data.
     pub(crate) fn import_folder(&self) -> Result<PathBuf, Error> {
-        self.data_file("models").ok_or(Error::NoHome)
+        self.data.as_ref().map(|data| data.join("models")).ok_or(Error::NoHome)
     }
 
-    fn data_file(&self, name: &str) -> Option<PathBuf> {
-        self.data.as_ref().map(|data| data.join(name))
-    }
-
-    fn last_used(&self) -> LastUsed {
-        self.data_file("last_used.json")
-            .map(|file| json_file::read(&file))
-            .unwrap_or_default()
-    }
-
-    /// The repository of this id in the caches, those that hold it first.
+    /// The repository of this id, in the main cache or in one that the user added.
     pub(crate) fn repository(&self, id: &RepositoryId) -> Result<Repository, Error> {
         let main = self.cache()?.repository(id);
         if main.folder().is_dir() {
@@ -276,7 +270,7 @@ impl ModelFolder {
             return self.built_in().ok_or_else(not_found);
         }
         let path = Path::new(reference);
-        // A hub id is `owner/name`; anything that is a folder here is a folder.
+        // A hub id is `owner/name`; a path of a folder is a folder.
         if path.is_dir() {
             let path = path.canonicalize().map_err(|_| not_found())?;
             let imported = self.imports().and_then(|folder| folder.canonicalize().ok());
@@ -350,7 +344,7 @@ impl ModelFolder {
             .collect()
     }
 
-    /// What a folder holds, and why it cannot be read.
+    /// The models in a folder, and the reason if it cannot be read.
     fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<FoundModel>, Option<String>) {
         match look_into(folder) {
             Ok(Holds::Cache(cache)) => (self.in_cache(&cache), None),
@@ -363,7 +357,7 @@ impl ModelFolder {
         }
     }
 
-    /// Reads what is not known yet on a few threads at once.
+    /// Inspects the models on a few threads at once.
     fn inspect(&self, found: &[FoundModel]) -> Vec<LocalModel> {
         let next = AtomicUsize::new(0);
         let models: Mutex<Vec<(usize, LocalModel)>> = Mutex::default();

@@ -1,38 +1,37 @@
-//! What models really took on this computer, kept in the data folder.
+//! The measured peak memory of models on this computer, in the data folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::error::Error;
 use crate::local::json_file;
-use crate::Error;
 
-/// The file that keeps it.
 const FILE: &str = "measured.json";
 
-/// The most that each model took. What is lost of it is measured again the next time the model answers.
+/// The peak memory of each model, in bytes. A lost value is measured again when the model next answers.
 #[derive(Debug, Clone)]
 pub struct Measured {
     path: PathBuf,
 }
 
 impl Measured {
-    /// What is kept in the app's data folder.
+    /// The values in the app's data folder.
     pub fn in_folder(data_dir: &Path) -> Self {
         Self {
             path: data_dir.join(FILE),
         }
     }
 
-    /// The most that a model of this reference and revision took, in bytes.
+    /// The peak of a model of this reference and revision, in bytes.
     pub fn of(&self, reference: &str, revision: Option<&str>) -> Option<u64> {
         self.read().get(&key(reference, revision)).copied()
     }
 
-    /// Keeps what a model took, if that is more than what is known.
+    /// Stores the peak of a model if it exceeds the known one.
     ///
     /// # Errors
     /// [`Error::Write`] if the file cannot be written.
-    pub fn remember(&self, reference: &str, revision: Option<&str>, bytes: u64) -> Result<(), Error> {
+    pub fn record(&self, reference: &str, revision: Option<&str>, bytes: u64) -> Result<(), Error> {
         let (mut all, key) = (self.read(), key(reference, revision));
         if all.get(&key).is_some_and(|known| *known >= bytes) {
             return Ok(());
@@ -41,7 +40,7 @@ impl Measured {
         json_file::write(&self.path, &all)
     }
 
-    /// Everything that is known; nothing if the file is missing or broken.
+    /// All values; none if the file is missing or broken.
     fn read(&self) -> BTreeMap<String, u64> {
         json_file::read(&self.path)
     }

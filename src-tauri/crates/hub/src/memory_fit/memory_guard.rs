@@ -1,4 +1,4 @@
-//! The guard of this computer's memory, asked while a model is loaded and while it reads.
+//! The guard of this computer's memory. The engine asks it before it loads a model and before each chunk of a prompt.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use protocol::{ErrorCode, FolderSource, MemoryGuard};
 
 use super::{check_before_load, check_beside_others, size, Measured, Memory, LOAD_ANYWAY};
 
-/// Asks the system each time, and keeps the measured peaks of models in the app's data folder.
+/// Reads the system's memory at each call, and stores measured peaks in the app's data folder.
 #[derive(Debug, Clone)]
 pub struct SystemMemoryGuard {
     data_dir: PathBuf,
 }
 
 impl SystemMemoryGuard {
-    /// A guard that keeps measured peaks in this data folder.
+    /// A guard that stores measured peaks in this data folder.
     pub fn new(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
@@ -39,26 +39,26 @@ impl MemoryGuard for SystemMemoryGuard {
     }
 
     fn record_peak(&self, model: &FolderSource, bytes: u64) {
-        // Without a data folder nothing was ever kept, and a command that keeps nothing does not make one.
+        // A command that stores nothing must not create the data folder.
         if !self.data_dir.is_dir() {
             return;
         }
-        let kept = Measured::in_folder(&self.data_dir).remember(&model.reference, model.revision.as_deref(), bytes);
+        let kept = Measured::in_folder(&self.data_dir).record(&model.reference, model.revision.as_deref(), bytes);
         if let Err(error) = kept {
-            tracing::warn!("what {} took could not be prefix_cached: {error}", model.reference);
+            tracing::warn!("the memory that {} took was not stored: {error}", model.reference);
         }
     }
 }
 
-/// The device and the memory it computes in, of which the engine gives so many bytes back; `None` if nothing is known of it. A card's own memory is the driver's to
-/// tell, which MLX asks by itself.
+/// The device and its memory, of which the engine will free `freed` bytes. `None` for a card, whose own memory the
+/// driver knows and MLX asks for, and for an unknown device.
 fn known(device: &str, freed: u64) -> Option<(Backend, Memory)> {
     let backend = Backend::named(device).filter(|backend| *backend != Backend::Cuda)?;
     Some((backend, Memory::now(backend, freed).ok()?))
 }
 
-/// Refuses if not even half of what the prediction says is to be had: it is exact to a tenth, and MLX waits for results to be
-/// given back when memory runs out.
+/// Refuses a chunk if not even half of its predicted memory is available. The prediction is exact to a tenth, but MLX
+/// waits for results to be freed when memory runs out.
 fn check_before_chunk(bytes: u64, memory: &Memory, held: u64) -> protocol::Result<()> {
     let most = memory.most_to_be_had().min(memory.total.saturating_sub(held));
     if bytes / 2 <= most || std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
@@ -94,7 +94,7 @@ mod tests {
         let error = check_before_chunk(2 * most + 2, &memory, 0).unwrap_err();
         assert_eq!(error.code, ErrorCode::MemoryShort);
         assert!(error.message.contains("nothing is lost"), "{error}");
-        // What the engine holds is no room for more, however free the system calls itself.
+        // Memory that the engine holds is not available, even if the system reports it as free.
         assert!(check_before_chunk(400_000, &memory, 900_000).is_err());
         assert_eq!(
             SystemMemoryGuard::new(Path::new("/")).before_chunk(u64::MAX, "cuda", 0),

@@ -49,7 +49,7 @@ fn the_three_words_follow_the_memory() {
         (sum.context, sum.most_context, sum.weights),
         (DEFAULT_CONTEXT, 131_072, 4_517_000_000)
     );
-    // 32 layers, 8 heads of 128 numbers of 16 bits, keys and values, kept for the next turn too.
+    // 32 layers, 8 heads of 128 values of 16 bits, keys and values, twice because of the prefix cache.
     assert_eq!(sum.kv, 2 * 32 * 8 * 128 * 2 * 2 * 16_384);
 }
 
@@ -103,9 +103,9 @@ fn what_was_measured_is_kept_by_revision_and_only_grows() {
     let folder = tempfile::tempdir().unwrap();
     let measured = Measured::in_folder(folder.path());
     assert_eq!(measured.of("a/b", Some("1")), None);
-    measured.remember("a/b", Some("1"), 100).unwrap();
-    measured.remember("a/b", Some("1"), 50).unwrap();
-    measured.remember("a/b", None, 7).unwrap();
+    measured.record("a/b", Some("1"), 100).unwrap();
+    measured.record("a/b", Some("1"), 50).unwrap();
+    measured.record("a/b", None, 7).unwrap();
     assert_eq!(
         (measured.of("a/b", Some("1")), measured.of("a/b", None)),
         (Some(100), Some(7))
@@ -113,7 +113,7 @@ fn what_was_measured_is_kept_by_revision_and_only_grows() {
     assert_eq!(measured.of("a/b", Some("2")), None);
     fs::write(folder.path().join("measured.json"), "{broken").unwrap();
     assert_eq!(measured.of("a/b", Some("1")), None);
-    measured.remember("a/b", Some("1"), 10).unwrap();
+    measured.record("a/b", Some("1"), 10).unwrap();
     assert_eq!(measured.of("a/b", Some("1")), Some(10));
     assert_eq!(
         fs::read_dir(folder.path()).unwrap().count(),
@@ -121,7 +121,7 @@ fn what_was_measured_is_kept_by_revision_and_only_grows() {
         "nothing is left beside it"
     );
     let blocked = Measured::in_folder(&folder.path().join("measured.json"));
-    assert!(matches!(blocked.remember("a", None, 1), Err(Error::Write { .. })));
+    assert!(matches!(blocked.record("a", None, 1), Err(Error::Write { .. })));
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn a_model_that_clearly_does_not_fit_is_refused_with_the_figures() {
         error.message.contains("40 MB") && error.message.contains(LOAD_ANYWAY),
         "{error}"
     );
-    // Beside others there has to be room for a long chat, and a fifth of the memory stays with other programs.
+    // Next to others there must be room for a long chat, and a fifth of the memory stays with other programs.
     let beside = |kept| check_beside_others(folder.path(), Backend::Cpu, &memory(8, 8), kept);
     assert_eq!(beside(6 * GIB), Ok(()));
     assert_eq!(beside(6 * GIB + GIB / 2).unwrap_err().code, ErrorCode::MemoryShort);
-    // What cannot be read is the loader's to explain.
+    // A file that cannot be read is left to the loader.
     fs::remove_file(folder.path().join("config.json")).unwrap();
     assert_eq!(check(small), Ok(()));
 }

@@ -10,8 +10,9 @@ use protocol::FolderSource;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{walk, FilePath, MOST_FILES};
+use crate::error::Error;
+use crate::local::model_folder::ModelFolder;
 use crate::local::structure::faults;
-use crate::{Error, ModelFolder};
 
 /// How much is copied at once, in bytes.
 const COPY: usize = 1 << 20;

@@ -1,21 +1,35 @@
-//! Maintenance of the models on this computer: verify, repair, update, remove, import.
+//! Verifying, repairing, updating and importing models.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use api::{Removal, Update, Verification, VerifyProgress};
+use api::{Update, Verification, VerifyProgress};
 use net::Purpose;
-use protocol::{ErrorCode, FolderSource};
+use protocol::FolderSource;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::model_files::model_files;
-use crate::cache::{Commit, Etag, Repository, Revision};
-use crate::cache::{RemoteFile, RepoFiles};
+use crate::cache::{Commit, Etag, RemoteFile, RepoFiles, Repository, Revision};
+use crate::download::Downloads;
+use crate::error::Error;
+use crate::huggingface::HubApi;
+use crate::local::model_folder::ModelFolder;
 use crate::upkeep::verify::{repository_of, Verified};
-use crate::{Error, Hub, ModelFolder};
 
-/// All of these run inside the Tokio runtime; what takes long runs on a thread of its own.
-impl Hub {
+/// The upkeep of the models on this computer. Its methods run inside the Tokio runtime; work that blocks runs on
+/// threads of its own.
+#[derive(Debug)]
+pub struct Upkeep {
+    api: HubApi,
+    local: ModelFolder,
+    downloads: Downloads,
+}
+
+impl Upkeep {
+    pub(crate) fn new(api: HubApi, local: ModelFolder, downloads: Downloads) -> Self {
+        Self { api, local, downloads }
+    }
+
     /// Reads all files of a model and compares them: with the hub's list if the hub can be reached and knows the commit, else with
     /// the hashes that the cache names its files by. A model that is loaded is not disturbed.
     ///
@@ -42,7 +56,8 @@ impl Hub {
         };
         let reference = reference.to_owned();
         let verified = self
-            .in_folder(move |folder| folder.verify(&reference, listed.as_deref(), &stop, &mut progress))
+            .local
+            .run(move |folder| folder.verify(&reference, listed.as_deref(), &stop, &mut progress))
             .await?;
         if let Some((repository, commit)) = &verified.repository {
             self.record_verified(repository, commit, &verified.verification);
@@ -54,7 +69,7 @@ impl Hub {
     /// name until the right one is there. The result says what is still wrong: files that no model needs are not fetched.
     ///
     /// # Errors
-    /// [`Error::NoRepair`] for models whose repository is not known; as [`Hub::verify`] and as a download.
+    /// [`Error::NoRepair`] for models whose repository is not known; as [`Upkeep::verify`] and as a download.
     pub async fn repair(
         &self,
         reference: &str,
@@ -72,15 +87,15 @@ impl Hub {
         let (repository, commit) = found
             .repository
             .ok_or_else(|| no_repair("its folder does not say where on the hub it came from"))?;
-        if repository.cache() != self.folder().cache()? {
+        if repository.cache() != self.local.cache()? {
             return Err(no_repair("it is in a cache that Ponder only reads").into());
         }
         let id = repository.id().as_str();
-        self.download(id, commit.as_str()).await?;
+        self.downloads.start(id, commit.as_str()).await?;
         tokio::select! {
-            ended = self.ended(id) => ended?,
+            ended = self.downloads.ended(id) => ended?,
             () = stop.cancelled() => {
-                self.cancel(id).await?;
+                self.downloads.cancel(id).await?;
                 return Err(Error::Stopped.into());
             }
         }
@@ -97,46 +112,16 @@ impl Hub {
             return Ok(None);
         };
         let revision = followed(&repository, &current);
-        let newest = self.commit_of(repository.id(), &revision, Purpose::Update).await?;
+        let newest = self.api.commit_of(repository.id(), &revision, Purpose::Update).await?;
         if newest == current {
             return Ok(None);
         }
         let pinned = Revision::new(newest.as_str())?;
-        let listing = self.repo_files(repository.id(), &pinned, Purpose::Update).await?;
+        let listing = self.api.repo_files(repository.id(), &pinned, Purpose::Update).await?;
         let reference = reference.to_owned();
-        self.in_folder(move |_| Ok(Some(difference(reference, &repository, &current, &listing))))
+        self.local
+            .run(move |_| Ok(Some(difference(reference, &repository, &current, &listing))))
             .await
-    }
-
-    /// What removing the model would free. Whether it is loaded and how many chats use it is for the host to add.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub async fn removal(&self, reference: &str) -> Result<Removal, Error> {
-        let (asked, downloading) = (reference.to_owned(), self.fetches(reference));
-        let removal = self.in_folder(move |folder| folder.removal(&asked)).await?;
-        Ok(Removal { downloading, ..removal })
-    }
-
-    /// Removes the model; as [`ModelFolder::remove`]. A paused download of it is taken off the list.
-    ///
-    /// # Errors
-    /// As [`ModelFolder::remove`]; [`Error::InUse`] while it is being fetched here.
-    pub async fn remove(&self, reference: &str, own_files_too: bool) -> Result<Removal, Error> {
-        if self.fetches(reference) {
-            return Err(Error::InUse {
-                reference: reference.into(),
-            });
-        }
-        let removal = self.removal(reference).await?;
-        // With the download goes what it brought, and if that was all there is, nothing is left to remove.
-        let cancelled = !reference.contains('@') && self.cancel(reference).await.is_ok();
-        let asked = reference.to_owned();
-        let removed = self.in_folder(move |folder| folder.remove(&asked, own_files_too)).await;
-        match removed {
-            Err(Error::NotFound { .. }) if cancelled => Ok(removal),
-            removed => removed,
-        }
     }
 
     /// Takes a folder with a model into Ponder's own folder; as [`ModelFolder::import`].
@@ -150,24 +135,16 @@ impl Hub {
         mut progress: impl FnMut(VerifyProgress) + Send + 'static,
     ) -> Result<FolderSource, Error> {
         let from = folder.to_owned();
-        self.in_folder(move |folder| folder.import(&from, &stop, &mut progress))
+        self.local
+            .run(move |folder| folder.import(&from, &stop, &mut progress))
             .await
-    }
-
-    pub(crate) async fn in_folder<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&ModelFolder) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let folder = self.folder().clone();
-        tokio::task::spawn_blocking(move || work(&folder))
-            .await
-            .map_err(|_| Error::Broken)?
     }
 
     /// A model's place in a cache.
     async fn place_of(&self, reference: &str) -> Result<Option<(Repository, Commit)>, Error> {
         let reference = reference.to_owned();
-        self.in_folder(move |folder| Ok(repository_of(&folder.locate(&reference)?)))
+        self.local
+            .run(move |folder| Ok(repository_of(&folder.locate(&reference)?)))
             .await
     }
 
@@ -180,7 +157,7 @@ impl Hub {
     ) -> Result<Option<Vec<RemoteFile>>, Error> {
         let revision = Revision::new(commit.as_str())?;
         let listing = tokio::select! {
-            listing = self.repo_files(repository.id(), &revision, Purpose::Verify) => listing,
+            listing = self.api.repo_files(repository.id(), &revision, Purpose::Verify) => listing,
             () = stop.cancelled() => return Err(Error::Stopped),
         };
         Ok(match listing {
@@ -195,7 +172,7 @@ impl Hub {
     /// Tells the downloads which blobs were read and found right, so that a repair does not read them again, and which were not.
     fn record_verified(&self, repository: &Repository, commit: &Commit, verification: &Verification) {
         let wrong: Vec<&str> = verification.wrong.iter().map(|file| file.path.as_str()).collect();
-        let verified = &self.0.transfers.verified;
+        let verified = self.downloads.verified();
         for file in repository.files(commit) {
             let Some(etag) = &file.etag else { continue };
             let blob = repository.blob(etag);
@@ -250,27 +227,5 @@ fn difference(reference: String, repository: &Repository, current: &Commit, newe
         newest: newest.commit.to_string(),
         files: other.iter().map(|file| file.path.to_string()).collect(),
         bytes: blobs.values().sum(),
-    }
-}
-
-impl Hub {
-    /// Waits until the download of this model ends, and takes it off the list if it is done.
-    async fn ended(&self, id: &str) -> protocol::Result<()> {
-        let mut downloads = self.downloads();
-        loop {
-            if let Some(error) = self.outcome(id) {
-                let done = error.is_ok();
-                if done {
-                    self.cancel(id).await?;
-                }
-                return error;
-            }
-            if downloads.changed().await.is_err() {
-                return Err(protocol::Error::new(
-                    ErrorCode::Stopped,
-                    "Ponder is closing; what has arrived is kept",
-                ));
-            }
-        }
     }
 }

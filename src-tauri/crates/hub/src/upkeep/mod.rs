@@ -1,9 +1,12 @@
 //! The upkeep of the models on this computer: verify, repair, update, import, remove.
 
-mod aside_folder;
+mod delete_files;
 mod import;
 mod maintenance;
-mod remove;
-mod remove_model;
-pub(crate) mod set_aside;
+mod removal;
+mod trash_folder;
+pub(crate) mod undo_removal;
 pub(crate) mod verify;
+
+pub use maintenance::Upkeep;
+pub use removal::Removals;

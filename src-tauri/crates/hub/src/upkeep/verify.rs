@@ -12,10 +12,11 @@ use crate::cache;
 use crate::cache::digest::Digest;
 use crate::cache::RemoteFile;
 use crate::cache::{Commit, Etag, Repository, RepositoryId};
+use crate::error::Error;
+use crate::local::model_folder::ModelFolder;
 use crate::local::scan::{is_model, FoundModel};
 use crate::local::structure::{self, Fault};
 use crate::local::tree;
-use crate::{Error, ModelFolder};
 
 /// How much is read at once, in bytes.
 const READ: usize = 1 << 20;

@@ -45,15 +45,19 @@ impl Ponder {
             .expect("a runtime starts");
         let folder = ModelFolder::at(None, Some(PathBuf::from(cache)));
         let hub = Hub::open(Net::open(Settings::of_a_test(endpoint)), folder, data.path());
-        hub.set_limits(limits());
+        hub.downloads().set_limits(limits());
         Self { runtime, hub, data }
     }
 
     /// Fetches a model; `Err` is what a person is told.
     pub fn fetch(&self, id: &str) -> Result<(), String> {
         self.runtime.block_on(async {
-            let mut downloads = self.hub.downloads();
-            self.hub.download(id, "main").await.map_err(|error| error.to_string())?;
+            let mut downloads = self.hub.downloads().watch();
+            self.hub
+                .downloads()
+                .start(id, "main")
+                .await
+                .map_err(|error| error.to_string())?;
             let ended = downloads.wait_for(|downloads| {
                 downloads.iter().any(|download| {
                     matches!(
@@ -78,7 +82,7 @@ impl Ponder {
     /// Why a model that was fetched will not run.
     #[allow(dead_code, reason = "only some of the tests ask")]
     pub fn problem(&self, id: &str) -> Option<String> {
-        let models = self.hub.folder().list();
+        let models = self.hub.local().list();
         let model = models.iter().find(|model| model.reference == id);
         model.map_or_else(
             || Some("it is not among the models".to_owned()),
@@ -96,6 +100,6 @@ impl Ponder {
 impl Drop for Ponder {
     fn drop(&mut self) {
         // As closing the app does: what runs comes to rest first.
-        self.runtime.block_on(self.hub.suspend());
+        self.runtime.block_on(self.hub.downloads().suspend());
     }
 }

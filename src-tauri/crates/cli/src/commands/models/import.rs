@@ -26,7 +26,7 @@ pub struct ImportArgs {
 pub async fn import(args: ImportArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let progress = FileProgress::new(args.json);
-    let imported = until_stopped(&stop, hub.import(&args.folder, stop.clone(), progress.tell())).await;
+    let imported = until_stopped(&stop, hub.upkeep().import(&args.folder, stop.clone(), progress.tell())).await;
     progress.clear();
     let model = imported.map_err(protocol::Error::from)?;
     if args.json {

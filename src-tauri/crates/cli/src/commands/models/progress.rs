@@ -64,7 +64,7 @@ impl FileProgress {
 
     /// Shows downloads until it is dropped; it never ends by itself.
     pub async fn downloads<T>(&self, hub: &Hub) -> T {
-        let mut downloads = hub.downloads();
+        let mut downloads = hub.downloads().watch();
         while downloads.changed().await.is_ok() {
             for download in downloads.borrow_and_update().iter() {
                 self.tell()(VerifyProgress {

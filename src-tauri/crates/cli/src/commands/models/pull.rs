@@ -38,20 +38,23 @@ pub struct PullArgs {
 /// When the model is not complete at the end; the fetched part is kept, and the same command goes on from there.
 pub async fn pull(args: PullArgs) -> Result<()> {
     let hub = app::hub().await?;
-    hub.set_limits(TransferLimits {
+    hub.downloads().set_limits(TransferLimits {
         without_network: WITHOUT_NETWORK,
         ..TransferLimits::default()
     });
     let (id, revision) = model(&args, hub.net().endpoint())?;
-    let mut downloads = hub.downloads();
-    hub.download(&id, &revision).await.map_err(protocol::Error::from)?;
+    let mut downloads = hub.downloads().watch();
+    hub.downloads()
+        .start(&id, &revision)
+        .await
+        .map_err(protocol::Error::from)?;
     let mut reporter = Reporter::new(args.json);
     loop {
         tokio::select! {
             changed = downloads.changed() => changed?,
             stopped = tokio::signal::ctrl_c() => {
                 stopped?;
-                hub.suspend().await;
+                hub.downloads().suspend().await;
                 reporter.clear();
                 let message = format!("stopped; what has come is kept, and `ponder pull {id}` goes on from there");
                 return Err(protocol::Error::new(ErrorCode::Stopped, message).into());
@@ -77,7 +80,7 @@ pub async fn pull(args: PullArgs) -> Result<()> {
     } else {
         format!("{id}@{revision}")
     };
-    let model = hub.folder().find(&reference).map_err(protocol::Error::from)?;
+    let model = hub.local().find(&reference).map_err(protocol::Error::from)?;
     if args.json {
         let path = model.path.display().to_string();
         output::line(&json!({"type": "done", "model": model.reference, "commit": model.revision, "path": path}))?;

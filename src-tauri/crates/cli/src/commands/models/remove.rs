@@ -36,7 +36,7 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
     let app = App::open().await?;
     let hub = app::hub_of(app.models.clone())?;
     let reference = absolute(&args.reference);
-    let told = hub.plan_removal(&reference, app.chat.models()).await?;
+    let told = hub.removals().plan(&reference, app.chat.models()).await?;
     if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
         return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
     }
@@ -54,7 +54,8 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
         }
     }
     let done = hub
-        .remove_model(&reference, args.own_files_too, app.chat.models())
+        .removals()
+        .remove(&reference, args.own_files_too, app.chat.models())
         .await?;
     if args.json {
         output::line(

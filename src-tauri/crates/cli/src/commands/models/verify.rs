@@ -30,7 +30,7 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
     let progress = FileProgress::new(args.json);
     let found = until_stopped(
         &stop,
-        hub.verify(&absolute(&args.reference), stop.clone(), progress.tell()),
+        hub.upkeep().verify(&absolute(&args.reference), stop.clone(), progress.tell()),
     )
     .await;
     progress.clear();
@@ -44,12 +44,12 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 pub async fn repair(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let progress = FileProgress::new(args.json);
-    hub.set_limits(TransferLimits {
+    hub.downloads().set_limits(TransferLimits {
         without_network: WITHOUT_NETWORK,
         ..TransferLimits::default()
     });
     let reference = absolute(&args.reference);
-    let work = hub.repair(&reference, stop.clone(), progress.tell());
+    let work = hub.upkeep().repair(&reference, stop.clone(), progress.tell());
     let found = tokio::select! {
         found = until_stopped(&stop, work) => found,
         never = progress.downloads(&hub) => never,

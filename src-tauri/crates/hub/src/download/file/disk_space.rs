@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Whether `needed` bytes can be written at `path`, with `margin` bytes left free.
 ///

@@ -17,7 +17,8 @@ use super::parts::Parts;
 use super::progress::{after, DownloadItem};
 use super::writer::{FileWriter, WriteOutcome, WAITING};
 use crate::cache::Lock;
-use crate::{Error, Hub};
+use crate::error::Error;
+use crate::huggingface::HubApi;
 
 /// How often a file is started over because the server cannot continue it.
 const MOST_NEW_BEGINNINGS: u32 = 4;
@@ -26,7 +27,7 @@ const MOST_NEW_BEGINNINGS: u32 = 4;
 ///
 /// # Errors
 /// [`Halt`]; what was fetched is kept for the next time, unless it is known to be wrong.
-pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<DownloadItem>) -> Result<(), Halt> {
+pub async fn fetch(context: &Arc<TransferContext>, api: &HubApi, item: &Arc<DownloadItem>) -> Result<(), Halt> {
     let _lock = lock(context, item).await?;
     let name = context.repository.blob(&item.etag);
     if is_there(context, item, &name).await? {
@@ -40,7 +41,7 @@ pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<Downloa
         .first()
         .ok_or_else(|| Error::Missing { path: name.clone() })?;
     let address = FileSource::new(
-        hub,
+        api,
         context.repository.id(),
         &context.commit,
         path,
@@ -70,7 +71,7 @@ pub async fn fetch(context: &Arc<TransferContext>, hub: &Hub, item: &Arc<Downloa
                 item.set_done(0);
                 return Err(Halt::Failed(Error::Damaged {
                     path: path.to_string(),
-                    host: hub.net().endpoint().host(),
+                    host: api.host(),
                 }));
             }
             Ok(WriteOutcome::Incomplete) if context.stop.is_cancelled() => return Err(Halt::Stopped),

@@ -8,13 +8,13 @@ use net::{Purpose, RequestBuilder, Response};
 use super::halt::Halt;
 use super::range_response::{evaluate, RangeRequest, ResponseHead, Verdict};
 use crate::cache::{Commit, Etag, FilePath, RepositoryId};
-use crate::huggingface::api::checked;
-use crate::{Error, Hub};
+use crate::error::Error;
+use crate::huggingface::hub_api::{checked, HubApi};
 
 /// The address of a file, and the one that the hub last redirected to.
 #[derive(Debug)]
 pub struct FileSource {
-    hub: Hub,
+    api: HubApi,
     id: RepositoryId,
     first: String,
     commit: Commit,
@@ -47,11 +47,11 @@ pub struct OpenedRange {
 
 impl FileSource {
     /// The address of a file of `size` bytes with this hash.
-    pub fn new(hub: &Hub, id: &RepositoryId, commit: &Commit, path: &FilePath, etag: &Etag, size: u64) -> Self {
+    pub fn new(api: &HubApi, id: &RepositoryId, commit: &Commit, path: &FilePath, etag: &Etag, size: u64) -> Self {
         Self {
-            hub: hub.clone(),
+            api: api.clone(),
             id: id.clone(),
-            first: hub.file_address(id, commit, path),
+            first: api.file_address(id, commit, path),
             commit: commit.clone(),
             etag: etag.clone(),
             size,
@@ -113,7 +113,7 @@ impl FileSource {
     }
 
     fn get(&self, address: &str) -> RequestBuilder {
-        self.hub.net().get(address, Purpose::Download)
+        self.api.net().get(address, Purpose::Download)
     }
 
     async fn ask(

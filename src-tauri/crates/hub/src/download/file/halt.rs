@@ -3,7 +3,7 @@
 use protocol::ErrorCode;
 
 use super::progress::DownloadItem;
-use crate::Error;
+use crate::error::Error;
 
 /// Why a download, or a file of it, does not continue.
 #[derive(Debug)]

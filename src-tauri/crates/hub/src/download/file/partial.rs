@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::byte_ranges::ByteRanges;
 use crate::cache::{open_file, refuse_link};
-use crate::Error;
+use crate::error::Error;
 
 /// How old the record may become while bytes arrive.
 const SAVE_EVERY: Duration = Duration::from_millis(200);

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::halt::Halt;
 use super::progress::DownloadItem;
 use crate::cache::digest::Digest;
-use crate::Error;
+use crate::error::Error;
 
 /// How much is read at once.
 const READ: usize = 1 << 20;

@@ -18,7 +18,7 @@ use super::partial::PartialFile;
 use super::prefix_hasher::PrefixHasher;
 use super::progress::DownloadItem;
 use crate::cache::Etag;
-use crate::Error;
+use crate::error::Error;
 
 /// Pieces that may wait for the disk; the network waits for more room, so this bounds the memory of a file.
 pub const WAITING: usize = 16;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use self::job::{DownloadJob, Intent};
 use super::file::partial::write_error;
 use crate::cache::{Lock, RepositoryId, Revision};
-use crate::Error;
+use crate::error::Error;
 
 /// The downloads in their order.
 #[derive(Debug, Default)]

@@ -4,20 +4,21 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::aside_folder::{free_left_behind, SetAsideFolder};
-use super::remove::Target;
+use super::delete_files::Target;
+use super::trash_folder::{free_left_behind, TrashFolder};
 use crate::cache::Lock;
-use crate::{Error, ModelFolder};
+use crate::error::Error;
+use crate::local::model_folder::ModelFolder;
 
 /// A model that lies aside. Dropped, it is freed later.
 #[derive(Debug)]
-pub struct SetAside(Kept);
+pub struct RemovedModel(Files);
 
 #[derive(Debug)]
-enum Kept {
-    Files {
+enum Files {
+    Moved {
         was: PathBuf,
-        aside: SetAsideFolder,
+        trash: TrashFolder,
     },
     /// A folder of the user's, which only left the list.
     Entry(PathBuf),
@@ -29,43 +30,43 @@ impl ModelFolder {
     ///
     /// # Errors
     /// As [`ModelFolder::remove`].
-    pub fn set_aside(&self, reference: &str) -> Result<Option<SetAside>, Error> {
+    pub fn trash(&self, reference: &str) -> Result<Option<RemovedModel>, Error> {
         let target = self.target(reference, false)?;
         let locks = target.locks()?;
-        let kept = match target {
+        let files = match target {
             Target::All(repository) => {
                 let was = repository.folder();
-                let aside = SetAsideFolder::take(&was, &repository.aside()?)?;
+                let trash = TrashFolder::move_in(&was, &repository.trash()?)?;
                 locks.into_iter().for_each(Lock::remove);
                 let _ = fs::remove_dir(repository.locks());
-                Kept::Files { was, aside }
+                Files::Moved { was, trash }
             }
             Target::Folder(was) => {
                 let beside = was.parent().ok_or_else(|| Error::Trap { path: was.clone() })?;
-                let aside = SetAsideFolder::take(&was, beside)?;
-                Kept::Files { was, aside }
+                let trash = TrashFolder::move_in(&was, beside)?;
+                Files::Moved { was, trash }
             }
             Target::Entry(folder) => {
                 self.remove_folder(&folder);
-                Kept::Entry(folder)
+                Files::Entry(folder)
             }
             Target::One(..) | Target::OwnFiles(_) => return Ok(None),
         };
-        Ok(Some(SetAside(kept)))
+        Ok(Some(RemovedModel(files)))
     }
 
     /// Brings a model back.
     ///
     /// # Errors
     /// [`Error::Kept`] if it was fetched again meanwhile, [`Error::Write`] if it cannot be moved; it is freed later then.
-    pub fn put_back(&self, reference: &str, kept: SetAside) -> Result<(), Error> {
-        match kept.0 {
-            Kept::Entry(folder) => self.add_folder(&folder).map(drop),
-            Kept::Files { was, .. } if fs::symlink_metadata(&was).is_ok() => Err(Error::Kept {
+    pub fn restore(&self, reference: &str, removed: RemovedModel) -> Result<(), Error> {
+        match removed.0 {
+            Files::Entry(folder) => self.add_folder(&folder).map(drop),
+            Files::Moved { was, .. } if fs::symlink_metadata(&was).is_ok() => Err(Error::Kept {
                 reference: reference.into(),
                 reason: "it is here again; what was removed before stays removed".into(),
             }),
-            Kept::Files { was, aside } => aside.put_back(&was),
+            Files::Moved { was, trash } => trash.restore(&was),
         }
     }
 
@@ -80,15 +81,15 @@ impl ModelFolder {
     }
 }
 
-impl SetAside {
+impl RemovedModel {
     /// Frees it for good.
     ///
     /// # Errors
     /// [`Error::Write`]; what is left goes with the next removal.
     pub fn free(self) -> Result<(), Error> {
         match self.0 {
-            Kept::Files { was, aside } => aside.free(&was),
-            Kept::Entry(_) => Ok(()),
+            Files::Moved { was, trash } => trash.free(&was),
+            Files::Entry(_) => Ok(()),
         }
     }
 }

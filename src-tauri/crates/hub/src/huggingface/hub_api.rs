@@ -1,26 +1,64 @@
-//! The hub's interface, as far as it is used: what a repository is, which files it has, and their text.
+//! The calls to the hub's HTTP interface: a repository, its list of files, the text of small ones.
 //!
-//! What comes back is read with a limit on every size, and every name in it is checked before anybody uses it.
+//! Every response is read with a limit on its size, and every name in it is checked before use.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
 
-use net::{Purpose, Response};
+use net::{Net, Purpose, Response};
 use serde_json::Value;
 
 use crate::cache::{
-    checked_listing, Commit, Etag, FilePath, RemoteFile, RepoFiles, RepositoryId, Revision, MOST_FILES,
+    checked_listing, refused_name, Commit, Etag, FilePath, RemoteFile, RepoFiles, RepositoryId, Revision, MOST_FILES,
 };
-use crate::{Error, Hub};
+use crate::error::Error;
 
-/// The most of a description or of a page of a list that is read, in bytes. The list of a repository of 10,000 files is 2 MB.
+/// Time for the head of a response, unless [`HubApi::set_answer_timeout`] sets another.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Limit of a description or of one page of a list, in bytes. A list of 10,000 files has 2 MB.
 const LARGEST_ANSWER: u64 = 16 << 20;
-/// A petabyte; so the sum of a list is a number, too.
+/// A petabyte, so that the sum of a list does not overflow.
 const LARGEST_FILE: u64 = 1 << 50;
-/// The hub gives 1,000 files on a page; a hub that gives fewer than a hundred is not waited for.
+/// The hub sends 1,000 files a page; this ends a list whose pages have fewer than a hundred.
 const MOST_PAGES: usize = MOST_FILES / 100;
 
-impl Hub {
-    /// What the hub says about a model at a revision, its true name included: one that was renamed is found under its old one.
+/// A client of the hub's interface. Clones share the time limit.
+#[derive(Debug, Clone)]
+pub struct HubApi {
+    net: Net,
+    /// In milliseconds.
+    answer_timeout: Arc<AtomicU64>,
+}
+
+impl HubApi {
+    pub(crate) fn new(net: Net) -> Self {
+        let api = Self {
+            net,
+            answer_timeout: Arc::default(),
+        };
+        api.set_answer_timeout(ANSWER_TIMEOUT);
+        api
+    }
+
+    pub(crate) fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// The hub's host, for messages.
+    pub(crate) fn host(&self) -> String {
+        self.net.endpoint().host()
+    }
+
+    /// Sets the time that the hub has for the head of a response.
+    pub(crate) fn set_answer_timeout(&self, timeout: Duration) {
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.answer_timeout.store(millis, Ordering::Relaxed);
+    }
+
+    /// The hub's description of a model at a revision. Its id may differ from the one that was asked for, because a
+    /// renamed model is found under its old id.
     pub(crate) async fn model_info(
         &self,
         id: &RepositoryId,
@@ -32,32 +70,32 @@ impl Hub {
         if *revision != Revision::main() {
             parts.extend(["revision", revision.as_str()]);
         }
-        let address = self.net().endpoint().at(&parts);
-        let answer = self
-            .net()
-            .get(&address, purpose)
-            .head_timeout(self.answer_timeout())
-            .send()
-            .await?;
-        Ok(checked(answer, id)?.json_capped(LARGEST_ANSWER).await?)
+        let answer = self.get(&self.net.endpoint().at(&parts), id, purpose).await?;
+        Ok(answer.json_capped(LARGEST_ANSWER).await?)
     }
 
-    /// The commit that a revision names at the moment.
+    /// The commit that a revision names now.
     ///
     /// # Errors
     /// [`Error::NotOnHub`], [`Error::Gated`], and whatever keeps the hub from answering.
-    pub async fn commit_of(&self, id: &RepositoryId, revision: &Revision, purpose: Purpose) -> Result<Commit, Error> {
+    pub(crate) async fn commit_of(
+        &self,
+        id: &RepositoryId,
+        revision: &Revision,
+        purpose: Purpose,
+    ) -> Result<Commit, Error> {
         if let Some(commit) = revision.commit() {
             return Ok(commit);
         }
-        commit_in(&self.model_info(id, revision, purpose).await?)
+        let info = self.model_info(id, revision, purpose).await?;
+        Commit::new(info["sha"].as_str().unwrap_or_default())
     }
 
     /// All files of a repository at a revision, with sizes and hashes.
     ///
     /// # Errors
-    /// [`Error::Name`] and [`Error::TooManyFiles`] for lists that no honest model has; as [`Hub::commit_of`].
-    pub async fn repo_files(
+    /// [`Error::Name`] and [`Error::TooManyFiles`] for lists that no honest model has; as [`HubApi::commit_of`].
+    pub(crate) async fn repo_files(
         &self,
         id: &RepositoryId,
         revision: &Revision,
@@ -67,18 +105,12 @@ impl Hub {
         let mut parts = vec!["api", "models"];
         parts.extend(id.as_str().split('/'));
         parts.extend(["tree", commit.as_str()]);
-        let address = self.net().endpoint().at(&parts);
+        let address = self.net.endpoint().at(&parts);
         let mut found: Vec<(String, u64, Etag)> = Vec::new();
         let mut cursors = HashSet::new();
         let mut query = "recursive=true&expand=false".to_owned();
         for _ in 0..MOST_PAGES {
-            let answer = self
-                .net()
-                .get(&format!("{address}?{query}"), purpose)
-                .head_timeout(self.answer_timeout())
-                .send()
-                .await?;
-            let answer = checked(answer, id)?;
+            let answer = self.get(&format!("{address}?{query}"), id, purpose).await?;
             let next = next_cursor(&answer);
             let page: Vec<Value> = answer.json_capped(LARGEST_ANSWER).await?;
             for entry in page.iter().filter(|entry| entry["type"] != "directory") {
@@ -103,17 +135,17 @@ impl Hub {
     }
 
     /// The address of a file at a commit.
-    pub fn file_address(&self, id: &RepositoryId, commit: &Commit, path: &FilePath) -> String {
+    pub(crate) fn file_address(&self, id: &RepositoryId, commit: &Commit, path: &FilePath) -> String {
         let mut parts: Vec<&str> = id.as_str().split('/').collect();
         parts.extend(["resolve", commit.as_str()]);
         parts.extend(path.as_str().split('/'));
-        self.net().endpoint().at(&parts)
+        self.net.endpoint().at(&parts)
     }
 
     /// The text of a small file at a commit.
     ///
     /// # Errors
-    /// As [`Hub::commit_of`], and a file larger than `limit` bytes.
+    /// As [`HubApi::commit_of`], and for a file larger than `limit` bytes.
     pub(crate) async fn text(
         &self,
         id: &RepositoryId,
@@ -122,23 +154,18 @@ impl Hub {
         limit: u64,
         purpose: Purpose,
     ) -> Result<String, Error> {
-        let address = self.file_address(id, commit, path);
-        let answer = self
-            .net()
-            .get(&address, purpose)
-            .head_timeout(self.answer_timeout())
-            .send()
-            .await?;
-        Ok(checked(answer, id)?.text_capped(limit).await?)
+        let answer = self.get(&self.file_address(id, commit, path), id, purpose).await?;
+        Ok(answer.text_capped(limit).await?)
+    }
+
+    async fn get(&self, address: &str, id: &RepositoryId, purpose: Purpose) -> Result<Response, Error> {
+        let timeout = Duration::from_millis(self.answer_timeout.load(Ordering::Relaxed));
+        let request = self.net.get(address, purpose).head_timeout(timeout);
+        checked(request.send().await?, id)
     }
 }
 
-/// The commit in a description.
-pub(crate) fn commit_in(info: &Value) -> Result<Commit, Error> {
-    Commit::new(info["sha"].as_str().unwrap_or_default())
-}
-
-/// The response, if it is a success; else an error that names the model.
+/// The response if it is a success, else an error that names the model.
 pub(crate) fn checked(answer: Response, id: &RepositoryId) -> Result<Response, Error> {
     let endpoint_host = answer.host();
     answer.error_for_status().map_err(|error| match error {
@@ -155,7 +182,7 @@ pub(crate) fn checked(answer: Response, id: &RepositoryId) -> Result<Response, E
     })
 }
 
-/// The cursor of the next page. The rest of the address is not used: from a mirror it names another host.
+/// The cursor of the next page. The rest of the address is ignored, because that of a mirror names another host.
 pub(crate) fn next_cursor(answer: &Response) -> Option<String> {
     let link = answer.header("link")?;
     let next = link.split(',').find(|part| part.contains("rel=\"next\""))?;
@@ -169,7 +196,7 @@ pub(crate) fn next_cursor(answer: &Response) -> Option<String> {
 
 fn listed(entry: &Value) -> Result<(String, u64, Etag), Error> {
     let path = entry["path"].as_str().unwrap_or_default();
-    let refused = |reason: &str| crate::cache::refused("file", path, reason);
+    let refused = |reason: &str| refused_name("file", path, reason);
     if entry["type"] != "file" {
         return Err(refused("it is neither a file nor a folder"));
     }

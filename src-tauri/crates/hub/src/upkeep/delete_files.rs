@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use api::{ModelPlace, Removal};
 
-use super::aside_folder::{free_left_behind, SetAsideFolder};
+use super::trash_folder::{free_left_behind, TrashFolder};
 use crate::cache::{Commit, Etag, Lock, Repository};
+use crate::error::Error;
+use crate::local::model_folder::ModelFolder;
 use crate::upkeep::verify::repository_of;
-use crate::{Error, ModelFolder};
 
 /// What of a model is removed.
 pub enum Target {
@@ -60,7 +61,7 @@ impl ModelFolder {
         let locks = target.locks()?;
         match &target {
             Target::All(repository) => {
-                discard(&repository.folder(), &repository.aside()?)?;
+                discard(&repository.folder(), &repository.trash()?)?;
                 locks.into_iter().for_each(Lock::remove);
                 // It stays if another program keeps a lock in it.
                 let _ = fs::remove_dir(repository.locks());
@@ -274,7 +275,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
 
 /// Removes a folder: it goes `beside`, and so from everybody's list, in one step, then its content goes.
 fn discard(folder: &Path, beside: &Path) -> Result<(), Error> {
-    SetAsideFolder::take(folder, beside)?.free(folder)?;
+    TrashFolder::move_in(folder, beside)?.free(folder)?;
     free_left_behind(beside);
     Ok(())
 }

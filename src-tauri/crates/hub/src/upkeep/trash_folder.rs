@@ -1,27 +1,27 @@
-//! A folder that is moved out of every list in one step before it is deleted, so that a crash in between leaves no half model.
+//! A folder that is renamed before it is deleted, so that a crash in between leaves no half model in any list.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cache::Lock;
-use crate::Error;
+use crate::error::Error;
 
-/// The beginning of a folder's name while it is being removed; what a crash leaves behind is removed with the next one.
-pub const GOING: &str = ".ponder-removed-";
+/// The prefix of a folder's name before it is deleted. The next removal deletes those that a crash left.
+pub const TRASH_PREFIX: &str = ".ponder-removed-";
 
-/// A folder that is about to be removed, and the lock by which other removals see that somebody may want it back.
+/// A folder that is about to be deleted, and the lock that tells other removals that it may still be restored.
 #[derive(Debug)]
-pub struct SetAsideFolder {
+pub struct TrashFolder {
     folder: PathBuf,
     lock: Lock,
 }
 
-impl SetAsideFolder {
-    /// Moves a folder `beside`, and so out of everybody's list, in one step.
+impl TrashFolder {
+    /// Renames a folder into `beside`, and so out of every list, in one step.
     ///
     /// # Errors
-    /// [`Error::Trap`] if it is no folder, [`Error::Write`] if it cannot be moved; it is where it was then.
-    pub fn take(folder: &Path, beside: &Path) -> Result<Self, Error> {
+    /// [`Error::Trap`] if it is no folder, [`Error::Write`] if it cannot be moved; then it is still in its place.
+    pub fn move_in(folder: &Path, beside: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Write {
             path: folder.to_owned(),
             source,
@@ -31,18 +31,18 @@ impl SetAsideFolder {
                 path: folder.to_owned(),
             });
         }
-        let name = format!("{GOING}{}", uuid::Uuid::now_v7().simple());
+        let name = format!("{TRASH_PREFIX}{}", uuid::Uuid::now_v7().simple());
         let lock = Lock::try_take(&beside.join(format!("{name}.lock")))?.ok_or(Error::Broken)?;
-        let aside = beside.join(name);
-        if let Err(source) = fs::rename(folder, &aside) {
+        let trash = beside.join(name);
+        if let Err(source) = fs::rename(folder, &trash) {
             lock.remove();
             return Err(failed(source));
         }
-        Ok(Self { folder: aside, lock })
+        Ok(Self { folder: trash, lock })
     }
 
-    /// Puts the folder back to where it was.
-    pub(super) fn put_back(self, was: &Path) -> Result<(), Error> {
+    /// Moves the folder back to its place.
+    pub(super) fn restore(self, was: &Path) -> Result<(), Error> {
         fs::rename(&self.folder, was).map_err(|source| Error::Write {
             path: was.to_owned(),
             source,
@@ -51,14 +51,14 @@ impl SetAsideFolder {
         Ok(())
     }
 
-    /// Removes its content. Links in it are removed, not followed.
+    /// Deletes it. Links in it are deleted, not followed.
     ///
     /// # Errors
-    /// [`Error::Write`]: if nothing of it could be removed, it is back at `was`; else what is left goes with the next removal.
+    /// [`Error::Write`]: if nothing of it could be deleted, it is back at `was`; else the next removal deletes the rest.
     pub fn free(self, was: &Path) -> Result<(), Error> {
         if let Err(source) = fs::remove_dir_all(&self.folder) {
             if self.folder.join("config.json").exists() || self.folder.join("snapshots").exists() {
-                let _ = self.put_back(was);
+                let _ = self.restore(was);
             }
             return Err(Error::Write {
                 path: was.to_owned(),
@@ -70,11 +70,11 @@ impl SetAsideFolder {
     }
 }
 
-/// Frees what earlier removals left in a folder, if nobody may want it back.
+/// Deletes the folders that earlier removals left in a folder, unless they may still be restored.
 pub fn free_left_behind(beside: &Path) {
     for entry in fs::read_dir(beside).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with(GOING) {
+        if !name.starts_with(TRASH_PREFIX) {
             continue;
         }
         let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
