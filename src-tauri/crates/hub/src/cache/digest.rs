@@ -1,21 +1,21 @@
-//! What the bytes of a file must hash to: SHA-256 for the large files of a repository, git's blob hash for the small ones.
+//! Hashes of blobs: SHA-256 for the large files of a repository, git's blob hash for the small ones.
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Etag;
 
-/// A hash that is being computed, front to back.
+/// A hash that is computed front to back.
 #[derive(Debug, Clone)]
 pub enum Digest {
-    /// Of a large file.
+    /// SHA-256, of a large file.
     Sha256(Sha256),
-    /// Of a small one; the header with its size went in first.
+    /// Git's hash, of a small file. The header with its size is hashed first.
     Git(Sha1),
 }
 
 impl Digest {
-    /// A hash of the kind that names this blob, for a file of `size` bytes.
+    /// A hash of the kind that the blob's name has, for a file of `size` bytes.
     pub fn new(name: &Etag, size: u64) -> Self {
         if name.is_sha256() {
             return Self::Sha256(Sha256::new());
@@ -33,7 +33,7 @@ impl Digest {
         }
     }
 
-    /// The hash of what was read so far, in hexadecimal.
+    /// The hash of the bytes so far, in hexadecimal.
     pub fn finish(self) -> String {
         match self {
             Self::Sha256(sha256) => format!("{:x}", sha256.finalize()),

@@ -1,11 +1,11 @@
-//! Which files of a repository a model needs.
+//! The files of a repository that a model needs.
 
 use std::collections::BTreeSet;
 
 use checkpoint::embedding::MODULES;
 use checkpoint::{weight_files_of_repository, WEIGHT_INDEX};
 
-/// Names at the top of a repository that a model is read from, or that say what may be done with it.
+/// Names at the top of a repository that describe the model or its terms of use.
 const NAMES: [&str; 9] = [
     "config.json",
     "generation_config.json",
@@ -18,8 +18,8 @@ const NAMES: [&str; 9] = [
     WEIGHT_INDEX,
 ];
 
-/// The files that are fetched, out of all paths of a repository: config, tokenizer, templates, weights, card and licence. Left out
-/// are weights in other formats, a second copy of the weights, programs and pictures.
+/// The files to fetch, out of all paths of a repository: config, tokenizer, templates, weights, card and license.
+/// Weights in other formats, a second copy of the weights, programs and images are left out.
 pub fn model_files<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let paths: BTreeSet<&str> = paths.into_iter().collect();
     let weights = weight_files_of_repository(&paths);
@@ -31,7 +31,8 @@ pub fn model_files<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a
         .collect()
 }
 
-/// Whether a file belongs to what follows an embedding model, such as `1_Pooling/config.json` and `2_Dense/model.safetensors`.
+/// True for files of the modules after an embedding model, such as `1_Pooling/config.json` and
+/// `2_Dense/model.safetensors`.
 fn is_of_module(path: &str) -> bool {
     let numbered = |folder: &str| {
         folder
@@ -42,13 +43,13 @@ fn is_of_module(path: &str) -> bool {
         .is_some_and(|(folder, name)| numbered(folder) && matches!(name, "config.json" | "model.safetensors"))
 }
 
-/// Whether a file that is not weights is wanted.
+/// True for a file that is no weights and is needed.
 fn describes(path: &str) -> bool {
     if let Some((folder, name)) = path.rsplit_once('/') {
         return folder == "additional_chat_templates" && name.ends_with(".jinja");
     }
     let lower = path.to_ascii_lowercase();
-    // The index of a second copy, such as that of consolidated weights, only says where those are.
+    // The index of a second copy, such as consolidated weights, only says where those are.
     let foreign_index = lower.ends_with(".safetensors.index.json") && path != WEIGHT_INDEX;
     NAMES.contains(&path)
         || (!path.starts_with('.') && path.ends_with(".json") && !foreign_index)
@@ -107,7 +108,7 @@ mod tests {
             "tokenizer.json",
         ];
         assert_eq!(left_out(&paths), ["2_Dense/pytorch_model.bin", "onnx/config.json"]);
-        // In other repositories such folders say nothing of the model.
+        // In other repositories such folders mean nothing.
         assert_eq!(
             left_out(&["1_Pooling/config.json", "config.json", "model.safetensors"]),
             ["1_Pooling/config.json"]

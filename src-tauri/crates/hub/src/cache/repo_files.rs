@@ -1,4 +1,4 @@
-//! The list of a repository's files, as the hub gives it and as huggingface_hub stores it next to the snapshots.
+//! The list of a repository's files, as the hub sends it and as huggingface_hub stores it next to the snapshots.
 
 use super::{Commit, Etag, FilePath};
 
@@ -7,7 +7,7 @@ use super::{Commit, Etag, FilePath};
 pub struct RepoFiles {
     /// The commit.
     pub commit: Commit,
-    /// Its files, in the hub's order, folders left out. No two names collide, and none leads out of its folder.
+    /// Its files, in the hub's order, without folders. No two names collide, and none leads out of its folder.
     pub files: Vec<RemoteFile>,
 }
 

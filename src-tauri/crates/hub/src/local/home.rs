@@ -1,32 +1,33 @@
-//! Where things lie on this computer.
+//! Folders of this computer: the app's data, the Hugging Face cache, and files that ship with the app.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use directories::{BaseDirs, ProjectDirs};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The reference of the model that comes with the app.
 pub const BUILT_IN: &str = "pebble";
 
-/// The folder of all of the app's data, as an absolute path: `PONDER_HOME`, else the system's place for it.
+/// The folder of the app's data, as an absolute path: `PONDER_HOME`, else the system's place for it.
 ///
 /// # Errors
 /// [`Error::NoHome`] if the system names no home folder.
 pub fn data_dir() -> Result<PathBuf, Error> {
     if let Some(home) = env::var_os("PONDER_HOME").filter(|home| !home.is_empty()) {
-        // Parts of the app that resolve paths by themselves would each take a relative one from another folder.
+        // A relative path would mean different folders to the parts of the app that resolve paths themselves.
         let home = PathBuf::from(home);
         return Ok(std::path::absolute(&home).unwrap_or(home));
     }
-    // macOS would name the folder by all three.
+    // On macOS the folder's name would consist of all three.
     ProjectDirs::from("", "", "Ponder")
         .map(|dirs| dirs.data_dir().to_owned())
         .ok_or(Error::NoHome)
 }
 
-/// The Hugging Face cache: `HF_HUB_CACHE`, else `HUGGINGFACE_HUB_CACHE`, else `HF_HOME/hub`, else `~/.cache/huggingface/hub`, as every client of the hub.
+/// The Hugging Face cache: `HF_HUB_CACHE`, else `HUGGINGFACE_HUB_CACHE`, else `HF_HOME/hub`, else
+/// `~/.cache/huggingface/hub`, as in every client of the hub.
 pub fn hub_cache() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("HF_HUB_CACHE")
@@ -36,13 +37,13 @@ pub fn hub_cache() -> Option<PathBuf> {
         .or_else(|| BaseDirs::new().map(|dirs| dirs.home_dir().join(".cache/huggingface/hub")))
 }
 
-/// Whether `HF_HUB_DISABLE_SYMLINKS` asks every client of the cache to do without links.
+/// True if `HF_HUB_DISABLE_SYMLINKS` asks every client of the cache to do without links.
 pub(crate) fn links_are_off() -> bool {
     env::var("HF_HUB_DISABLE_SYMLINKS")
         .is_ok_and(|value| matches!(value.to_uppercase().as_str(), "1" | "ON" | "YES" | "TRUE"))
 }
 
-/// The folder of the model that comes with the app; by debug builds alone it is also found in the source tree.
+/// The folder of the built-in model. Debug builds also find it in the source tree.
 pub fn built_in_model() -> Option<PathBuf> {
     let beside = beside_program("pebble", "config.json");
     #[cfg(debug_assertions)]
@@ -55,7 +56,8 @@ pub fn built_in_model() -> Option<PathBuf> {
     beside
 }
 
-/// MLX's compiled Metal kernels, which come with the app on a Mac. `None` in a build that is no bundle: MLX knows where it built them.
+/// MLX's compiled Metal kernels, which ship with the app on a Mac. `None` outside a bundle: MLX knows where it built
+/// them.
 pub fn metal_library() -> Option<PathBuf> {
     beside_program("mlx.metallib", "")
 }
@@ -64,11 +66,11 @@ fn beside_program(name: &str, holds: &str) -> Option<PathBuf> {
     shipped(&env::current_exe().ok()?, name, holds)
 }
 
-/// A file or folder that comes with the app, looked for beside the program: in a macOS bundle, in an installed package, right
-/// beside it. Nothing is found of a folder without the file that it `holds`.
+/// A file or folder that ships with the app, found relative to the program: in a macOS bundle, in an installed package,
+/// or right next to it. A folder counts only if it has the file `holds`.
 fn shipped(program: &Path, name: &str, holds: &str) -> Option<PathBuf> {
-    // The command of a bundle is installed as a link to it, which macOS reports as the program. A program that was replaced while it runs has no
-    // path any more, but its folder has.
+    // The command of a bundle is a link, which macOS reports as the program. A program that was replaced while it runs
+    // has no path any more, but its folder has.
     let program = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let folder = program.parent()?;
     ["../Resources", "../lib/Ponder", "."]
@@ -84,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// A program where a bundle or a package has it, with what comes with the app.
+    /// A program in its place in a bundle or a package, with the files that ship with it.
     fn installed(root: &Path, program: &str, resources: &str) -> (PathBuf, PathBuf) {
         let (program, resources) = (root.join(program), root.join(resources));
         fs::create_dir_all(program.parent().unwrap()).unwrap();
@@ -172,7 +174,7 @@ mod tests {
     fn a_program_that_was_replaced_still_finds_it() {
         let root = tempfile::tempdir().unwrap();
         let (program, resources) = installed(root.path(), "usr/bin/ponder-app", "usr/lib/Ponder");
-        // As Linux reports a program whose file a package has replaced.
+        // The path that Linux reports after a package replaced the program's file.
         finds(&program.with_file_name("ponder-app (deleted)"), &resources);
     }
 

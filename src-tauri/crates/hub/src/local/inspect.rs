@@ -1,4 +1,5 @@
-//! What a model folder says about itself, without loading it, and the memory of it, because reading a tokenizer takes up to a second.
+//! The inspection of a model folder without loading it. The results are stored, because reading a tokenizer takes up to
+//! a second.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -15,16 +16,16 @@ use prompt::{ChatProcessor, TextEncoder};
 use protocol::{FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarkers};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::local::home::BUILT_IN;
 use crate::local::json_file;
 use crate::local::structure::{files, first_fault, oversize, Fault};
 use crate::local::tree;
-use crate::Error;
 
-/// What was read of the folders of models, kept until one of their files changes.
+/// The inspections of model folders, each kept until one of its files changes.
 #[derive(Debug, Default)]
 pub(crate) struct Inspections {
-    /// Where it is kept between two starts.
+    /// The file that keeps them between two starts.
     file: Option<PathBuf>,
     known: Mutex<Known>,
 }
@@ -38,7 +39,7 @@ struct Known {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Inspection {
-    /// Names, sizes and times of the files.
+    /// Hash of the names, sizes and times of the files.
     print: u64,
     fault: Option<Fault>,
     model: Option<LocalModel>,
@@ -46,7 +47,7 @@ struct Inspection {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct InspectionFile {
-    /// The program that read it: another one may know more families.
+    /// The program that inspected: another one may know more families.
     program: u64,
     folders: BTreeMap<PathBuf, Inspection>,
 }
@@ -72,7 +73,7 @@ impl Inspections {
         known
     }
 
-    /// What keeps the model in this folder from being loaded.
+    /// The first fault that keeps the model in this folder from being loaded.
     pub fn fault(&self, folder: &Path) -> Option<Fault> {
         let print = print(folder);
         if let Some(known) = self.known().folders.get(folder).filter(|known| known.print == print) {
@@ -92,7 +93,7 @@ impl Inspections {
         fault
     }
 
-    /// Everything the list shows about a model, except whose folder it is in and when it was used.
+    /// The list's entry for a model, except for the kind of folder it is in and the time of its last use.
     pub fn model(&self, source: &FolderSource) -> LocalModel {
         let fault = self.fault(&source.path);
         let known = self
@@ -114,7 +115,7 @@ impl Inspections {
         model
     }
 
-    /// Keeps what was read of these folders for the next start, and forgets the others.
+    /// Stores the inspections of these folders for the next start, and forgets the others.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -138,7 +139,7 @@ impl Inspections {
     }
 }
 
-/// This program, as far as two builds of it differ.
+/// A hash that differs between two builds of this program.
 fn program() -> u64 {
     let mut hasher = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
@@ -157,7 +158,8 @@ fn modified(meta: &fs::Metadata) -> u128 {
     since.map_or(0, |since| since.as_nanos())
 }
 
-/// Changes whenever a file of the folder is replaced, cut, added or removed. Links are followed: it is the blobs that count.
+/// A hash that changes whenever a file of the folder is replaced, cut, added or removed. Links are followed, because
+/// the blobs count.
 fn print(folder: &Path) -> u64 {
     let mut seen: Vec<(String, Option<(u64, u128)>)> = files(folder)
         .map(|name| {
@@ -173,7 +175,7 @@ fn print(folder: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Bytes of all files, links followed, because the cache's snapshots are links to its blobs.
+/// Bytes of all files. Links are followed, because the cache's snapshots are links to its blobs.
 pub(crate) fn bytes(folder: &Path) -> u64 {
     files(folder)
         .filter_map(|name| fs::metadata(folder.join(name)).ok())
@@ -194,7 +196,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
             .is_some_and(|config| config.kind == ModelKind::Embedding);
     let missing = fault.map(Fault::sentence);
     let talk = match missing {
-        // A folder with a fault is not read further: its tokenizer may be the fault.
+        // The tokenizer of a folder with a fault may be the fault, so it is not read.
         Some(_) => Err(String::new()),
         None if embeds => read_tokenizer(&model.path).map(|()| None),
         None => read_talk(&model.path).map(Some),
@@ -208,7 +210,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     };
     let incomplete = missing.is_some();
     let problem = match &config {
-        // A family that is not known stays unknown when its files are whole.
+        // An unknown family is the better reason: complete files would not help.
         None if readable("config.json") => unfit().or(missing),
         _ => missing.or_else(unfit),
     };
@@ -246,7 +248,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     }
 }
 
-/// What a model for chats can do about its thoughts, how it sets them apart, and how its tokens are chosen.
+/// The abilities of a chat model: thinking, its markers, and the defaults of sampling.
 #[derive(Default)]
 struct Talk {
     thinking: Option<ThinkingControl>,
@@ -254,10 +256,10 @@ struct Talk {
     sampling: Sampling,
 }
 
-/// What the tokenizer and the template say.
+/// Reads the tokenizer and the template.
 fn read_talk(path: &Path) -> Result<Talk, String> {
     let path = path.to_owned();
-    // A tokenizer file that breaks the library that reads it is a broken model, not the end of the list.
+    // A tokenizer file that makes its library panic is a broken model, not the end of the list.
     catch_unwind(move || {
         ChatProcessor::open(&path)
             .map(|processor| Talk {
@@ -270,7 +272,7 @@ fn read_talk(path: &Path) -> Result<Talk, String> {
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
 }
 
-/// Whether the tokenizer of an embedding model can be used.
+/// Checks the tokenizer of an embedding model.
 fn read_tokenizer(path: &Path) -> Result<(), String> {
     let path = path.to_owned();
     catch_unwind(move || {
@@ -281,13 +283,13 @@ fn read_tokenizer(path: &Path) -> Result<(), String> {
     .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
 }
 
-/// The quantisation without its grouping, which only says something to those who make models.
+/// The quantization without its group size, which only matters to those who convert models.
 pub(crate) fn bits(config: &ModelConfig) -> String {
     let label = config.quantization_label();
     label.split(',').next().unwrap_or(&label).to_owned()
 }
 
-/// A short name for people: the last part of the id, with blanks for hyphens.
+/// A short display name: the last part of the id, with blanks for hyphens.
 pub(crate) fn name_of(reference: &str) -> String {
     if reference == BUILT_IN {
         return "Pebble".into();

@@ -1,4 +1,4 @@
-//! The places of models: in the cache, by repository and commit, and in folders of the user's.
+//! Models found on disk: in the cache by repository and commit, and in folders of the user's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct Snapshot {
     changed: SystemTime,
 }
 
-/// The commits of a repository that hold a model, the one that `main` names first, then the newest first.
+/// The commits of a repository that contain a model: the one that `main` names first, then the newest.
 pub(crate) fn snapshots(repository: &Repository) -> Vec<Snapshot> {
     let refs = repository.refs();
     let mut found: Vec<Snapshot> = repository
@@ -47,7 +47,7 @@ pub(crate) fn snapshots(repository: &Repository) -> Vec<Snapshot> {
                 path,
             }
         })
-        // Datasets that lie among models and models of other kinds have no config.json.
+        // Datasets and models of other kinds have no config.json.
         .filter(|snapshot| fs::symlink_metadata(snapshot.path.join("config.json")).is_ok())
         .collect();
     found.sort_by_key(|snapshot| (!snapshot.is_main(), std::cmp::Reverse(snapshot.changed)));
@@ -60,8 +60,8 @@ impl Snapshot {
     }
 }
 
-/// The model of a repository: the commit that `main` names if that is whole, else the newest whole one, else `main`'s with its
-/// faults. Programs that fetch move `main` before the new commit is there, and the old one still answers.
+/// The model of a repository: the commit that `main` names if that is complete, else the newest complete one, else
+/// `main`'s with its faults. Other programs move `main` before the new commit is complete, and the old one still works.
 pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -> Option<FoundModel> {
     let mut snapshots = snapshots(repository);
     let used = snapshots.iter().position(|snapshot| whole(&snapshot.path)).unwrap_or(0);
@@ -94,19 +94,19 @@ pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -
     })
 }
 
-/// What a folder of the user's holds.
+/// The kind of a folder of the user's.
 #[derive(Debug, Clone)]
 pub(crate) enum Holds {
-    /// Folders of models, or the folder itself.
+    /// The models in it, or the folder itself.
     Models(Vec<PathBuf>),
     /// A whole cache.
     Cache(Cache),
 }
 
-/// Most folders that are looked into, so that a whole disk that was added by mistake does not hold up the list.
+/// Limit of the folders that are searched, so that a whole disk that was added by mistake does not delay the list.
 const MOST_FOLDERS: usize = 5_000;
 
-/// Looks into a folder: it may be a model, hold models, hold owners' folders of models, or be a cache.
+/// Finds the kind of a folder: a model, a folder of models, a folder of owners' folders of models, or a cache.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -139,12 +139,12 @@ pub(crate) fn look_into(folder: &Path) -> std::io::Result<Holds> {
     Ok(Holds::Models(models))
 }
 
-/// Whether a folder is that of a model, whole or not.
+/// True for the folder of a model, complete or not.
 pub(crate) fn is_model(folder: &Path) -> bool {
     folder.join("config.json").is_file()
 }
 
-/// The folders in a folder that are not hidden, by name.
+/// The visible folders in a folder, by name.
 fn children(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)?
         .flatten()

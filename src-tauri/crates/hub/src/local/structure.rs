@@ -1,5 +1,5 @@
-//! Whether the files of a model folder are what their names say, as far as that shows without hashes: nothing missing, nothing
-//! cut short, nothing of a size or kind that no model has.
+//! The integrity of a model folder as far as it shows without hashes: no file missing, cut short, or of a size or kind
+//! that no model has.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 pub struct Fault {
     /// The file.
     pub path: String,
-    /// What is wrong, for a person, such as `is missing`.
+    /// The fault in words that follow the file's name, such as `is missing`.
     pub reason: String,
 }
 
@@ -39,8 +39,8 @@ impl Fault {
     }
 }
 
-/// Why a file of this name and size belongs to no model; `None` if it may. It is asked before a file is fetched and before one is
-/// read as a whole.
+/// The reason why a file of this name and size belongs to no model; `None` if it may. Checked before a file is fetched
+/// and before one is read as a whole.
 pub fn oversize(path: &str, bytes: u64) -> Option<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let most = if name == WEIGHT_INDEX {
@@ -61,8 +61,8 @@ pub fn oversize(path: &str, bytes: u64) -> Option<String> {
     })
 }
 
-/// The first thing that keeps the folder from being loaded: a missing or cut file among its config, tokenizer and weights.
-/// It reads the headers of the weights, not the weights.
+/// The first fault that keeps the folder from being loaded: a missing or cut file among its config, tokenizer and
+/// weights. Reads the headers of the weights, not the weights.
 pub fn first_fault(folder: &Path) -> Option<Fault> {
     for name in ["config.json", "tokenizer.json"] {
         let Ok(meta) = fs::metadata(folder.join(name)) else {
@@ -81,7 +81,7 @@ pub fn first_fault(folder: &Path) -> Option<Fault> {
     }
 }
 
-/// Everything that is wrong with the folder as far as that shows without hashes.
+/// All faults of the folder that show without hashes.
 pub fn faults(folder: &Path) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
     let mut names: BTreeSet<String> = files(folder).collect();
@@ -102,7 +102,7 @@ pub fn faults(folder: &Path) -> Vec<Fault> {
     found
 }
 
-/// Tensors that the index promises and a shard does not hold.
+/// The first tensor that the index promises and its shard lacks.
 fn index_faults(folder: &Path, headers: &[(&String, Result<BTreeSet<String>, Fault>)]) -> Vec<Fault> {
     let Ok(Some(map)) = weight_map(folder) else {
         return Vec::new();
@@ -158,7 +158,7 @@ pub(crate) fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
     }
 }
 
-/// The names of the tensors of a weight file, once its header is whole and the file as long as the header says.
+/// The names of the tensors of a weight file whose header is complete and matches the file's length.
 fn weights(folder: &Path, name: &str) -> Result<BTreeSet<String>, Fault> {
     let (header, data) = Header::read(&folder.join(name)).map_err(|error| fault(name, error))?;
     match data.cmp(&header.end()) {
@@ -168,7 +168,7 @@ fn weights(folder: &Path, name: &str) -> Result<BTreeSet<String>, Fault> {
     }
 }
 
-/// What is wrong with a weight file or the index, as it is said in the list of models.
+/// The fault of a weight file or the index, as the list of models shows it.
 fn fault(name: &str, error: Error) -> Fault {
     match error {
         Error::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Fault::new(name, "is missing"),
@@ -179,7 +179,7 @@ fn fault(name: &str, error: Error) -> Fault {
     }
 }
 
-/// The names that lie directly in a folder.
+/// The names directly in a folder.
 pub(crate) fn files(folder: &Path) -> impl Iterator<Item = String> {
     fs::read_dir(folder)
         .into_iter()

@@ -1,5 +1,5 @@
-//! The file list that huggingface_hub keeps beside the snapshots it fetches: `trees/<commit>.json`. From it a snapshot that was
-//! left half is known without asking the hub.
+//! The file list that huggingface_hub stores next to its snapshots: `trees/<commit>.json`. It tells an incomplete
+//! snapshot without a request.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +12,9 @@ use crate::cache::RemoteFile;
 use crate::cache::{Etag, FilePath, MOST_FILES};
 use crate::local::structure::Fault;
 
-/// The most of it that is read, in bytes.
+/// Limit of a list, in bytes.
 const LARGEST: u64 = 16 << 20;
-/// The only format there is.
+/// The only known format.
 const FORMAT: u32 = 1;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Entry {
     lfs_size: Option<u64>,
 }
 
-/// The list's place for a snapshot of the cache; `None` for other folders.
+/// The path of the list of a snapshot in the cache; `None` for other folders.
 pub(crate) fn place(snapshot: &Path) -> Option<std::path::PathBuf> {
     let snapshots = snapshot
         .parent()
@@ -40,7 +40,7 @@ pub(crate) fn place(snapshot: &Path) -> Option<std::path::PathBuf> {
     Some(snapshots.parent()?.join("trees").join(format!("{commit}.json")))
 }
 
-/// The files that a model needs, as the list has them; `None` if there is no list that can be understood.
+/// The files of the list that a model needs; `None` if there is no list that can be read.
 pub(crate) fn listed(snapshot: &Path) -> Option<Vec<RemoteFile>> {
     let place = place(snapshot)?;
     fs::metadata(&place)
@@ -63,7 +63,7 @@ pub(crate) fn listed(snapshot: &Path) -> Option<Vec<RemoteFile>> {
         .collect()
 }
 
-/// Whether a model cannot do without this file: programs that only want to run it leave the card and the licence away.
+/// True if a model needs this file to run. Other programs leave out the card and the license.
 pub(crate) fn essential(path: &str) -> bool {
     let endings = [
         ".json",
@@ -77,7 +77,7 @@ pub(crate) fn essential(path: &str) -> bool {
     endings.iter().any(|ending| path.ends_with(ending))
 }
 
-/// The first file that the list promises and the snapshot lacks.
+/// The first file of the list that the snapshot lacks.
 pub(crate) fn first_missing(snapshot: &Path) -> Option<Fault> {
     let missing = listed(snapshot)?
         .into_iter()

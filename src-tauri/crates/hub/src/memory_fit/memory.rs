@@ -1,27 +1,27 @@
-//! How much memory this computer has for a model.
+//! This computer's memory.
 
 use checkpoint::memory::Backend;
 use sysinfo::System;
 
-use crate::Error;
+use crate::error::Error;
 
-/// The variable that gives models less memory than the computer has, in bytes.
+/// The variable that limits the memory for models, in bytes.
 const LIMIT: &str = "PONDER_MEMORY_LIMIT";
 
 /// Memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What a model may use at most.
+    /// The limit for a model.
     pub total: u64,
-    /// What is free now, or would be at once, such as caches of files.
+    /// Free now or at once, such as caches of files.
     pub free: u64,
-    /// What the system can still move to disk.
+    /// Free swap space.
     pub swap: u64,
 }
 
 impl Memory {
-    /// The memory of this computer now. The `engine_bytes` of a loaded model, which is unloaded before the next is loaded, count
-    /// as free.
+    /// The memory of this computer now. The `engine_bytes` of a loaded model count as free, because it is unloaded
+    /// before the next one is loaded.
     ///
     /// # Errors
     /// [`Error::MemoryUnknown`] if the system does not say.
@@ -29,7 +29,7 @@ impl Memory {
         let mut system = System::new().map_err(|error| Error::MemoryUnknown(error.to_string()))?;
         system.refresh_memory();
         let (mut total, mut free, mut swap) = (system.total_memory(), system.available_memory(), system.free_swap());
-        // A container has less than its computer.
+        // A container may use less than its computer has.
         if let Some(limits) = system.cgroup_limits().filter(|limits| limits.total_memory < total) {
             (total, free, swap) = (
                 limits.total_memory,
@@ -47,13 +47,13 @@ impl Memory {
         })
     }
 
-    /// What a model may need so that other programs keep room.
+    /// The limit that leaves room for other programs, in bytes.
     pub fn comfortable(&self) -> u64 {
         (self.total / 5 * 4).min(self.free)
     }
 
-    /// What a model could get at the very most. macOS makes room on disk as it is asked for, and what programs do not use is
-    /// compressed; elsewhere nothing but what is free and the swap is there.
+    /// The most that a model could get, in bytes. macOS compresses and swaps unused memory on demand; elsewhere only
+    /// free memory and swap count.
     pub fn most_to_be_had(&self) -> u64 {
         match cfg!(target_os = "macos") {
             true => self.total,
@@ -62,10 +62,11 @@ impl Memory {
     }
 }
 
-/// What a model may use of all memory. Apple's GPUs keep a part for the system: Metal's `recommendedMaxWorkingSetSize` is two
-/// thirds of the memory up to 32 GB (10.67 of 16, as llama.cpp logs it on an M1) and three quarters above (48 of 64).
+/// The share of all memory that a model may use. Apple's GPUs keep a part for the system: Metal's
+/// `recommendedMaxWorkingSetSize` is two thirds of the memory up to 32 GB (10.67 of 16, as llama.cpp logs it on an M1)
+/// and three quarters above (48 of 64).
 fn ceiling(backend: Backend, total: u64) -> u64 {
-    /// Computers with less keep a third.
+    /// Below this size the system keeps a third.
     const LARGE: u64 = 36 << 30;
     match backend {
         Backend::Metal if total < LARGE => total / 3 * 2,

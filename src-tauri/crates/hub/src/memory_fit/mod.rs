@@ -1,5 +1,5 @@
-//! Whether a model fits this computer's memory: what it needs, by its config and the sizes of its weights, against what
-//! there is and what is free at the moment.
+//! The fit of a model into this computer's memory: the memory that it needs, by its config and the sizes of its
+//! weights, against the total and the free memory.
 
 mod measured;
 mod memory;
@@ -18,30 +18,30 @@ pub use memory::Memory;
 pub use memory_guard::SystemMemoryGuard;
 pub use stored::stored_bytes;
 
-use crate::Error;
+use crate::error::Error;
 
-/// The context of an estimate unless another one is asked for, in tokens; a model's own is the limit.
+/// Default context of an estimate, in tokens; a model's own is the limit.
 pub const DEFAULT_CONTEXT: u32 = 16_384;
 
-/// The least context that a chat can begin with, in tokens.
+/// The least context with which a chat can begin, in tokens.
 const LEAST_CONTEXT: u32 = 1024;
 
-/// Overrides the refusal of models that do not fit.
+/// The variable that allows models that do not fit.
 pub const LOAD_ANYWAY: &str = "PONDER_LOAD_ANYWAY";
 
-/// What is asked about a model.
+/// The parameters of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
     /// Tokens of context; `None` for [`DEFAULT_CONTEXT`].
     pub context: Option<u32>,
-    /// Bits of keys and values; `None` for the model's own type.
+    /// KV cache quantization; `None` for the model's own type.
     pub kv_bits: Option<KvBits>,
-    /// Where it will compute.
+    /// The device.
     pub backend: Backend,
 }
 
 impl Question {
-    /// The default context on the device that this system computes on.
+    /// The default context on this system's default device.
     pub fn new() -> Self {
         Self {
             context: None,
@@ -57,7 +57,7 @@ impl Default for Question {
     }
 }
 
-/// The device that MLX computes on by default: the GPU on Apple's chips, the CPU elsewhere.
+/// MLX's default device: the GPU on Apple's chips, the CPU elsewhere.
 pub fn backend() -> Backend {
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
         Backend::Metal
@@ -66,10 +66,10 @@ pub fn backend() -> Backend {
     }
 }
 
-/// Whether a model with this config fits, if the weights that the text model reads are `stored` bytes in its files.
+/// The fit of a model with this config, whose text weights have `stored` bytes in its files.
 ///
-/// It is comfortable if all that is needed is free now and at most four fifths of the memory that a model may use; tight
-/// if it is at most all of that memory, so that other programs have to make room; else it will not fit.
+/// Comfortable: the need is free now and at most four fifths of the memory for models. Tight: at most all of that
+/// memory, so other programs have to give way. Otherwise it will not fit.
 pub fn memory_fit(
     config: &ModelConfig,
     stored: u64,
@@ -101,7 +101,7 @@ pub fn memory_fit(
     }
 }
 
-/// The same for a model's folder.
+/// The fit of the model in a folder.
 ///
 /// # Errors
 /// [`Error::WillNotRun`] with the reason, or [`Error::Read`] if a file cannot be read.
@@ -115,11 +115,11 @@ pub fn fit_of_folder(
     Ok(memory_fit(&config, stored_bytes(folder)?, question, memory, measured))
 }
 
-/// Refuses to load a model that would take more memory than there is, even for a short chat; `PONDER_LOAD_ANYWAY` lets it pass.
-/// If a file cannot be read, the decision is left to the loader.
+/// Refuses to load a model that needs more memory than there is, even for a short chat; `PONDER_LOAD_ANYWAY` allows it.
+/// If a file cannot be read, the loader decides.
 ///
 /// # Errors
-/// [`ErrorCode::MemoryShort`] with the figures and what can be done.
+/// [`ErrorCode::MemoryShort`] with the figures and advice.
 pub fn check_before_load(
     folder: &Path,
     kv_bits: Option<KvBits>,
@@ -138,7 +138,7 @@ pub fn check_before_load(
         return Ok(());
     };
     let most = memory.most_to_be_had();
-    // A short chat keeps little, so that what is kept twice does not matter.
+    // The prefix cache of a short chat is small enough to ignore.
     if fit.needed <= most {
         return Ok(());
     }
@@ -162,8 +162,8 @@ pub fn check_before_load(
     .with("total", memory.total))
 }
 
-/// Refuses to load a model beside others, which take `kept` bytes, unless it fits comfortably with the default context. What cannot
-/// be read is left to the loader.
+/// Refuses to load a model next to others, which take `kept` bytes, unless it fits comfortably with the default
+/// context. If a file cannot be read, the loader decides.
 ///
 /// # Errors
 /// [`ErrorCode::MemoryShort`] with the figures.
@@ -203,7 +203,7 @@ fn workload(config: &ModelConfig, question: &Question) -> Workload {
     }
 }
 
-/// A size for people, such as `4.2 GB`.
+/// A size for display, such as `4.2 GB`.
 pub fn size(bytes: u64) -> String {
     if bytes < 1_000_000_000 {
         format!("{} MB", bytes.div_ceil(1_000_000))

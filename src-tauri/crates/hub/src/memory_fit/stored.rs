@@ -1,17 +1,17 @@
-//! How many bytes the weights of the text model are: the headers of safetensors files list every tensor.
+//! The bytes of the text model's weights, from the headers of safetensors files, which list every tensor.
 
 use std::fs;
 use std::path::Path;
 
 use checkpoint::Header;
 
+use crate::error::Error;
 use crate::local::structure::shards;
-use crate::Error;
 
-/// Bytes of the tensors that the text model of a folder reads; of a file whose header cannot be read, all of it.
+/// Bytes of the tensors that the text model of a folder reads. A file whose header cannot be read counts whole.
 ///
 /// # Errors
-/// [`Error::Read`] if a file is not there, [`Error::Missing`] if the index names none.
+/// [`Error::Read`] if a file is missing, [`Error::Missing`] if the index names none.
 pub fn stored_bytes(folder: &Path) -> Result<u64, Error> {
     let mut sum = 0u64;
     let names = shards(folder).map_err(|fault| Error::Missing {
