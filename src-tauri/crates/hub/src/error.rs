@@ -142,7 +142,7 @@ pub enum Error {
     #[error(
         "{path} could not be fetched: {reason}; what has arrived is kept, and the download continues from there when you start it again"
     )]
-    GaveUp {
+    RetriesExhausted {
         /// Its path in the repository.
         path: String,
         /// The last reason.
@@ -243,7 +243,7 @@ impl From<Error> for protocol::Error {
             | Error::NoRepair { .. } => ErrorCode::BadRequest,
             Error::DiskFull { .. } => ErrorCode::DiskFull,
             Error::Damaged { .. } | Error::Contradicts { .. } => ErrorCode::Corrupt,
-            Error::GaveUp { .. } => ErrorCode::Network,
+            Error::RetriesExhausted { .. } => ErrorCode::Network,
             Error::Stopped => ErrorCode::Stopped,
             Error::Fetching { .. } | Error::InUse { .. } => ErrorCode::Busy,
             Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => {
@@ -281,7 +281,7 @@ impl From<Error> for protocol::Error {
                 }
             }
             Error::Damaged { path, host } => message.with("path", path).with("host", host),
-            Error::GaveUp { path, reason } => message.with("path", path).with("reason", reason),
+            Error::RetriesExhausted { path, reason } => message.with("path", path).with("reason", reason),
             Error::Contradicts { host, reason } => message.with("host", host).with("reason", reason),
             Error::Kept { reference, reason } | Error::NoRepair { reference, reason } => {
                 message.with("reference", reference).with("reason", reason)

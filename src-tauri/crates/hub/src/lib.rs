@@ -18,7 +18,7 @@ use net::Net;
 
 pub use crate::cache::model_files::model_files;
 pub use crate::cache::{RemoteFile, RepoFiles};
-pub use crate::download::{Downloads, TransferLimits};
+pub use crate::download::{DownloadLimits, Downloads};
 pub use crate::error::Error;
 pub use crate::local::home::{built_in_model, data_dir, hub_cache, metal_library, BUILT_IN};
 pub use crate::local::model_folder::ModelFolder;

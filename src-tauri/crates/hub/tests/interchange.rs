@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use api::DownloadState;
 use cache::{add_pebble, all_below, commit, repository, FIRST, SECOND};
 use hub::cache::{Cache, FilePath, RepositoryId, Revision};
-use hub::{Error, Hub, ModelFolder, TransferLimits};
+use hub::{DownloadLimits, Error, Hub, ModelFolder};
 use hub_imitation::{Fault, Imitation, Times};
 use net::{Net, Settings};
 use serde_json::Value;
@@ -102,9 +102,9 @@ fn hub(imitation: &Imitation, cache: &Path, data: &Path) -> Hub {
         ModelFolder::at(None, Some(cache.into())),
         data,
     );
-    hub.downloads().set_limits(TransferLimits {
+    hub.downloads().set_limits(DownloadLimits {
         margin: 0,
-        ..TransferLimits::default()
+        ..DownloadLimits::default()
     });
     hub
 }

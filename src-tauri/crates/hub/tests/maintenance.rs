@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use api::{DownloadState, Verification};
 use cache::all_below;
-use hub::{Error, Hub, ModelFolder, TransferLimits};
+use hub::{DownloadLimits, Error, Hub, ModelFolder};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
 use protocol::ErrorCode;
@@ -32,10 +32,10 @@ impl Here {
             models,
             &folder.path().join("data"),
         );
-        hub.downloads().set_limits(TransferLimits {
+        hub.downloads().set_limits(DownloadLimits {
             margin: 0,
             without_network: std::time::Duration::from_millis(200),
-            ..TransferLimits::default()
+            ..DownloadLimits::default()
         });
         Self { folder, hub }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::{Download, DownloadState};
-use hub::{Hub, ModelFolder, TransferLimits};
+use hub::{DownloadLimits, Hub, ModelFolder};
 use hub_imitation::{Fault, Imitation, Origin, Repository, Times};
 use net::{Net, Settings};
 use protocol::ErrorCode;
@@ -18,8 +18,8 @@ const ID: &str = "owner/model";
 const SHARD: u64 = 3_000_000;
 
 /// Waits that fit a test, and parts so small that every shard has some.
-fn limits() -> TransferLimits {
-    TransferLimits {
+fn limits() -> DownloadLimits {
+    DownloadLimits {
         part: 256 * 1024,
         first_delay: Duration::from_millis(5),
         longest_delay: Duration::from_millis(50),
@@ -27,7 +27,7 @@ fn limits() -> TransferLimits {
         stall: Duration::from_secs(30),
         lock: Duration::from_millis(20),
         margin: 0,
-        ..TransferLimits::default()
+        ..DownloadLimits::default()
     }
 }
 
@@ -41,7 +41,7 @@ impl Here {
         Self::at(tempfile::tempdir().unwrap(), imitation, limits())
     }
 
-    fn at(folder: TempDir, imitation: &Imitation, limits: TransferLimits) -> Self {
+    fn at(folder: TempDir, imitation: &Imitation, limits: DownloadLimits) -> Self {
         let hub = Self::another(&folder, imitation);
         hub.downloads().set_limits(limits);
         Self { folder, hub }
@@ -326,7 +326,7 @@ async fn a_hub_that_is_gone_is_waited_for() {
 async fn a_disk_without_room_is_a_pause_before_a_byte_is_fetched() {
     let imitation = Imitation::start();
     model(&imitation);
-    let limits = TransferLimits {
+    let limits = DownloadLimits {
         margin: u64::MAX / 2,
         ..limits()
     };

@@ -10,22 +10,22 @@ use net::Purpose;
 use tokio_util::sync::CancellationToken;
 
 use super::cleanup::remove_leftovers;
-use super::file::context::TransferContext;
+use super::file::context::DownloadContext;
 use super::file::disk_space::ensure_free;
 use super::file::fetch::{fetch, locked_by_another_program};
 use super::file::file_source::{classify, RequestFailure};
-use super::file::halt::Halt;
 use super::file::partial::PartialFile;
 use super::file::progress::DownloadItem;
+use super::file::stop::Stop;
 use super::file::verified_blobs::VerifiedBlobs;
-use super::limits::{Backoff, TransferLimits};
+use super::limits::{Backoff, DownloadLimits};
 use super::queue::job::DownloadJob;
 use crate::cache::model_files::model_files;
 use crate::cache::RepoFiles;
 use crate::cache::{Etag, FilePath, Lock, Repository, Revision};
 use crate::error::Error;
 use crate::huggingface::HubApi;
-use crate::local::structure::oversize;
+use crate::local::integrity::oversize;
 
 /// How often the file list is asked for again because the server's files do not match it.
 const MOST_LISTS: u32 = 4;
@@ -37,7 +37,7 @@ pub struct DownloadTask {
     /// Where the files go.
     pub repository: Repository,
     /// The limits.
-    pub limits: Arc<TransferLimits>,
+    pub limits: Arc<DownloadLimits>,
     /// Blobs that were read and found right.
     pub verified: Arc<VerifiedBlobs>,
 }
@@ -46,8 +46,8 @@ impl DownloadTask {
     /// Fetches everything. Afterwards the model is ready and the revision names its commit.
     ///
     /// # Errors
-    /// [`Halt`]; what was fetched and is not known to be wrong is kept.
-    pub async fn fetch(&self, job: &Arc<DownloadJob>) -> Result<(), Halt> {
+    /// [`Stop`]; what was fetched and is not known to be wrong is kept.
+    pub async fn fetch(&self, job: &Arc<DownloadJob>) -> Result<(), Stop> {
         let stop = job.status().stop.clone();
         let _whole = self.lock(job, &stop).await?;
         let mut lists = 0;
@@ -63,7 +63,7 @@ impl DownloadTask {
             self.repository.prepare()?;
             self.check_disk_space(&items).await?;
             job.works(DownloadState::Running);
-            let context = Arc::new(TransferContext::new(
+            let context = Arc::new(DownloadContext::new(
                 self.repository.clone(),
                 listing.commit.clone(),
                 Arc::clone(&self.limits),
@@ -79,10 +79,10 @@ impl DownloadTask {
                         .await
                         .map_err(|_| Error::Broken)?);
                 }
-                Err(Halt::Changed(reason)) => {
+                Err(Stop::Changed(reason)) => {
                     lists += 1;
                     if lists >= MOST_LISTS {
-                        return Err(Halt::Failed(Error::Contradicts {
+                        return Err(Stop::Failed(Error::Contradicts {
                             host: self.api.host(),
                             reason,
                         }));
@@ -90,13 +90,13 @@ impl DownloadTask {
                     tracing::info!("{}: {reason}; the file list is asked for again", job.id);
                     sleep(&stop, self.limits.delay(lists)).await?;
                 }
-                Err(halt) => return Err(halt),
+                Err(stop) => return Err(stop),
             }
         }
     }
 
     /// Takes the lock of the whole model, and waits while another Ponder has it.
-    async fn lock(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<Lock, Halt> {
+    async fn lock(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<Lock, Stop> {
         loop {
             if let Some(lock) = self.repository.try_lock_whole()? {
                 return Ok(lock);
@@ -107,12 +107,12 @@ impl DownloadTask {
     }
 
     /// The file list, asked for until it comes or it is clear that it does not.
-    async fn list(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<RepoFiles, Halt> {
+    async fn list(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<RepoFiles, Stop> {
         let mut backoff = Backoff::default();
         let mut unreachable: Option<(Instant, u32)> = None;
         loop {
             let listed = tokio::select! {
-                () = stop.cancelled() => return Err(Halt::Stopped),
+                () = stop.cancelled() => return Err(Stop::Canceled),
                 listed = self.api.repo_files(&job.id, &job.revision, Purpose::FileList) => listed,
             };
             let error = match listed {
@@ -121,7 +121,7 @@ impl DownloadTask {
                 Err(error) => return Err(error.into()),
             };
             let (reason, wait) = match classify(error.clone()) {
-                RequestFailure::Halt(halt) => return Err(halt),
+                RequestFailure::Stop(stop) => return Err(stop),
                 RequestFailure::Retry(reason, asked) => (reason, backoff.failed(&self.limits, 0, asked)),
                 RequestFailure::Unreachable(error) => {
                     let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
@@ -147,7 +147,7 @@ impl DownloadTask {
     }
 
     /// Whether the disk has room for what is not on it yet.
-    async fn check_disk_space(&self, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
+    async fn check_disk_space(&self, items: &[Arc<DownloadItem>]) -> Result<(), Stop> {
         let (repository, items, margin) = (self.repository.clone(), items.to_vec(), self.limits.margin);
         let asked = tokio::task::spawn_blocking(move || {
             let mut needed = 0;
@@ -166,12 +166,12 @@ impl DownloadTask {
     }
 
     /// Fetches all files, some at once; the first that cannot be fetched ends the others.
-    async fn files(&self, context: &Arc<TransferContext>, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
+    async fn files(&self, context: &Arc<DownloadContext>, items: &[Arc<DownloadItem>]) -> Result<(), Stop> {
         let fetched = stream::iter(items.to_vec()).map(|item| {
             let (context, api) = (Arc::clone(context), self.api.clone());
             async move {
                 if context.stop.is_cancelled() {
-                    return Err(Halt::Stopped);
+                    return Err(Stop::Canceled);
                 }
                 let outcome = fetch(&context, &api, &item).await;
                 if outcome.is_err() {
@@ -182,23 +182,23 @@ impl DownloadTask {
                 outcome
             }
         });
-        let outcomes: Vec<Result<(), Halt>> = fetched.buffer_unordered(self.limits.files.max(1)).collect().await;
+        let outcomes: Vec<Result<(), Stop>> = fetched.buffer_unordered(self.limits.files.max(1)).collect().await;
         let mut stopped = false;
         for outcome in outcomes {
             match outcome {
                 Ok(()) => {}
-                Err(Halt::Stopped) => stopped = true,
-                Err(halt) => return Err(halt),
+                Err(Stop::Canceled) => stopped = true,
+                Err(stop) => return Err(stop),
             }
         }
         if stopped {
-            return Err(Halt::Stopped);
+            return Err(Stop::Canceled);
         }
         Ok(())
     }
 
     /// Gives all files their names, and then the revision its commit: the model is there whole or not at all.
-    fn publish(&self, context: &TransferContext, revision: &Revision, items: &[Arc<DownloadItem>]) -> Result<(), Halt> {
+    fn publish(&self, context: &DownloadContext, revision: &Revision, items: &[Arc<DownloadItem>]) -> Result<(), Stop> {
         for item in items {
             for path in &item.paths {
                 self.repository.publish(&context.commit, path, &item.etag)?;
@@ -208,15 +208,15 @@ impl DownloadTask {
     }
 }
 
-async fn sleep(stop: &CancellationToken, wait: std::time::Duration) -> Result<(), Halt> {
+async fn sleep(stop: &CancellationToken, wait: std::time::Duration) -> Result<(), Stop> {
     tokio::select! {
-        () = stop.cancelled() => Err(Halt::Stopped),
+        () = stop.cancelled() => Err(Stop::Canceled),
         () = tokio::time::sleep(wait) => Ok(()),
     }
 }
 
 /// The blobs of the files that a model needs, each once, weights last.
-fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Halt> {
+fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Stop> {
     let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
     let mut blobs: BTreeMap<&Etag, (u64, Vec<FilePath>)> = BTreeMap::new();
     for file in listing.files.iter().filter(|file| wanted.contains(file.path.as_str())) {
@@ -225,7 +225,7 @@ fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Halt> {
         }
         let (size, paths) = blobs.entry(&file.etag).or_insert((file.bytes, Vec::new()));
         if *size != file.bytes {
-            return Err(Halt::Changed(format!(
+            return Err(Stop::Changed(format!(
                 "the list gives {} another size than a file of the same hash",
                 file.path
             )));

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::cleanup::remove_leftovers;
 use super::download_task::DownloadTask;
-use super::file::halt::Halt;
+use super::file::stop::Stop;
 use super::file::verified_blobs::VerifiedBlobs;
-use super::limits::TransferLimits;
+use super::limits::DownloadLimits;
 use super::queue::job::{DownloadJob, Intent};
 use super::shared::Shared;
 use crate::cache::{RepositoryId, Revision};
@@ -30,7 +30,7 @@ impl Downloads {
     }
 
     /// Sets the limits of the downloads that begin from here on, and the time that the hub has for an answer.
-    pub fn set_limits(&self, limits: TransferLimits) {
+    pub fn set_limits(&self, limits: DownloadLimits) {
         self.0.set_limits(limits);
     }
 
@@ -324,7 +324,7 @@ impl Downloads {
     }
 
     /// Works on a download until it ends, whatever the end.
-    async fn work(self, job: Arc<DownloadJob>, limits: Arc<TransferLimits>) {
+    async fn work(self, job: Arc<DownloadJob>, limits: Arc<DownloadLimits>) {
         let ended = self.fetch_model(&job, limits).await;
         {
             let mut status = job.status();
@@ -332,11 +332,11 @@ impl Downloads {
             status.retry_at = None;
             let (state, error) = match (ended, status.intent) {
                 (Ok(()), _) => (DownloadState::Done, None),
-                (Err(Halt::Stopped), Intent::Pause) => (DownloadState::Paused, None),
-                (Err(Halt::Stopped), Intent::Continue | Intent::Suspend | Intent::Cancel) => {
+                (Err(Stop::Canceled), Intent::Pause) => (DownloadState::Paused, None),
+                (Err(Stop::Canceled), Intent::Continue | Intent::Suspend | Intent::Cancel) => {
                     (DownloadState::Queued, None)
                 }
-                (Err(halt), _) => failed(&halt.into()),
+                (Err(stop), _) => failed(&stop.into()),
             };
             status.state = state;
             status.error = error;
@@ -346,7 +346,7 @@ impl Downloads {
         self.begin_next();
     }
 
-    async fn fetch_model(&self, job: &Arc<DownloadJob>, limits: Arc<TransferLimits>) -> Result<(), Halt> {
+    async fn fetch_model(&self, job: &Arc<DownloadJob>, limits: Arc<DownloadLimits>) -> Result<(), Stop> {
         let run = DownloadTask {
             api: self.0.api.clone(),
             repository: self.0.local.cache()?.repository(&job.id),

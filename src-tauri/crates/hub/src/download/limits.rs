@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The limits of downloads. The defaults are for people; tests shorten the waits.
 #[derive(Debug, Clone)]
-pub struct TransferLimits {
+pub struct DownloadLimits {
     /// Models fetched at once; the others wait.
     pub models: usize,
     /// Files of a model fetched at once.
@@ -36,7 +36,7 @@ pub struct TransferLimits {
     pub margin: u64,
 }
 
-impl Default for TransferLimits {
+impl Default for DownloadLimits {
     fn default() -> Self {
         Self {
             models: 2,
@@ -57,7 +57,7 @@ impl Default for TransferLimits {
     }
 }
 
-impl TransferLimits {
+impl DownloadLimits {
     /// The wait after this many failures in a row: doubled each time, minus up to half of it by chance, so that many
     /// clients that failed together do not come back together.
     pub fn delay(&self, failures: u32) -> Duration {
@@ -83,7 +83,7 @@ pub struct Backoff {
 impl Backoff {
     /// After a failure with `done` bytes on disk: how long to wait, or `None` to give up. If more bytes
     /// arrived since the failure before, the count starts again.
-    pub fn failed(&mut self, limits: &TransferLimits, done: u64, asked: Option<Duration>) -> Option<Duration> {
+    pub fn failed(&mut self, limits: &DownloadLimits, done: u64, asked: Option<Duration>) -> Option<Duration> {
         if done > self.done {
             self.failures = 0;
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn waits_grow_to_a_limit_and_differ() {
-        let limits = TransferLimits::default();
+        let limits = DownloadLimits::default();
         for failures in 1..40 {
             let wait = limits.delay(failures);
             let full = limits
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn failures_without_a_byte_end_and_bytes_begin_anew() {
-        let limits = TransferLimits {
+        let limits = DownloadLimits {
             attempts: 3,
-            ..TransferLimits::default()
+            ..DownloadLimits::default()
         };
         let mut backoff = Backoff::default();
         for done in [1, 2, 3, 4] {

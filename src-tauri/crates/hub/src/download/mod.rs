@@ -15,4 +15,4 @@ mod queue;
 mod shared;
 
 pub use downloads::Downloads;
-pub use limits::TransferLimits;
+pub use limits::DownloadLimits;

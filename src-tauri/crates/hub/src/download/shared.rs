@@ -8,7 +8,7 @@ use api::Download;
 use tokio::sync::{watch, Notify};
 
 use super::file::verified_blobs::VerifiedBlobs;
-use super::limits::TransferLimits;
+use super::limits::DownloadLimits;
 use super::queue::Queue;
 use crate::huggingface::HubApi;
 use crate::local::model_folder::ModelFolder;
@@ -30,7 +30,7 @@ pub struct Shared {
     /// Notified when a task that worked on a download has ended.
     pub task_ended: Notify,
     queue: Mutex<Queue>,
-    limits: Mutex<Arc<TransferLimits>>,
+    limits: Mutex<Arc<DownloadLimits>>,
     published: watch::Sender<Vec<Download>>,
     changed: Arc<Notify>,
     /// True once the task that publishes changes was started.
@@ -60,12 +60,12 @@ impl Shared {
     }
 
     /// The limits of the downloads that begin now.
-    pub fn limits(&self) -> Arc<TransferLimits> {
+    pub fn limits(&self) -> Arc<DownloadLimits> {
         Arc::clone(&self.limits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sets the limits of the downloads that begin from here on.
-    pub fn set_limits(&self, limits: TransferLimits) {
+    pub fn set_limits(&self, limits: DownloadLimits) {
         self.api.set_answer_timeout(limits.stall);
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }

@@ -17,10 +17,10 @@ use protocol::{FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarker
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::local::hf_tree;
 use crate::local::home::BUILT_IN;
+use crate::local::integrity::{files, first_fault, oversize, Fault};
 use crate::local::json_file;
-use crate::local::structure::{files, first_fault, oversize, Fault};
-use crate::local::tree;
 
 /// The inspections of model folders, each kept until one of its files changes.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Inspections {
         if let Some(known) = self.known().folders.get(folder).filter(|known| known.print == print) {
             return known.fault.clone();
         }
-        let fault = first_fault(folder).or_else(|| tree::first_missing(folder));
+        let fault = first_fault(folder).or_else(|| hf_tree::first_missing(folder));
         let mut known = self.known();
         known.changed = true;
         known.folders.insert(
@@ -167,7 +167,7 @@ fn print(folder: &Path) -> u64 {
             (name, meta.map(|meta| (meta.len(), modified(&meta))))
         })
         .collect();
-    let list = tree::place(folder).and_then(|place| fs::metadata(place).ok());
+    let list = hf_tree::place(folder).and_then(|place| fs::metadata(place).ok());
     seen.extend(list.map(|meta| ("trees".to_owned(), Some((meta.len(), modified(&meta))))));
     seen.sort();
     let mut hasher = DefaultHasher::new();

@@ -1,10 +1,10 @@
 //! The models on this computer: their places, their properties, their faults.
 
+pub(crate) mod hf_tree;
 pub(crate) mod home;
 pub(crate) mod inspect;
+pub(crate) mod integrity;
 pub(crate) mod json_file;
 mod last_used;
 pub(crate) mod model_folder;
 pub(crate) mod scan;
-pub(crate) mod structure;
-pub(crate) mod tree;

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::local::home::{self, BUILT_IN};
 use crate::local::inspect::{bytes, Inspections};
 use crate::local::last_used::LastUsed;
-use crate::local::scan::{look_into, model_of, snapshots, FoundModel, Holds};
+use crate::local::scan::{folder_kind, model_of, snapshots, FolderKind, FoundModel};
 
 /// Limit of the threads that inspect models for the first time.
 const READERS: usize = 4;
@@ -205,10 +205,10 @@ impl ModelFolder {
         // The meaning of a relative path depends on the folder in which the app was started.
         let whole = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
         let folder = path.canonicalize().map_err(unreadable)?;
-        match look_into(&folder).map_err(unreadable)? {
-            Holds::Models(models) if models.is_empty() => return Err(Error::NoModelFolder { path: folder }),
+        match folder_kind(&folder).map_err(unreadable)? {
+            FolderKind::Models(models) if models.is_empty() => return Err(Error::NoModelFolder { path: folder }),
             _ if !whole => return Err(Error::NoModelFolder { path: path.to_owned() }),
-            Holds::Models(_) | Holds::Cache(_) => {}
+            FolderKind::Models(_) | FolderKind::Cache(_) => {}
         }
         let mut own = self.own();
         if !own.contains(&folder) {
@@ -254,8 +254,10 @@ impl ModelFolder {
         let own = self
             .own_folders()
             .into_iter()
-            .find_map(|folder| match look_into(&folder) {
-                Ok(Holds::Cache(cache)) => Some(cache.repository(id)).filter(|repository| repository.folder().is_dir()),
+            .find_map(|folder| match folder_kind(&folder) {
+                Ok(FolderKind::Cache(cache)) => {
+                    Some(cache.repository(id)).filter(|repository| repository.folder().is_dir())
+                }
                 _ => None,
             });
         Ok(own.unwrap_or(main))
@@ -346,9 +348,11 @@ impl ModelFolder {
 
     /// The models in a folder, and the reason if it cannot be read.
     fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<FoundModel>, Option<String>) {
-        match look_into(folder) {
-            Ok(Holds::Cache(cache)) => (self.in_cache(&cache), None),
-            Ok(Holds::Models(models)) => (models.into_iter().map(|path| folder_model(path, place)).collect(), None),
+        match folder_kind(folder) {
+            Ok(FolderKind::Cache(cache)) => (self.in_cache(&cache), None),
+            Ok(FolderKind::Models(models)) => {
+                (models.into_iter().map(|path| folder_model(path, place)).collect(), None)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
                 Vec::new(),
                 Some("this folder is not there; connect its disk, or take it off the list".into()),

@@ -96,7 +96,7 @@ pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -
 
 /// The kind of a folder of the user's.
 #[derive(Debug, Clone)]
-pub(crate) enum Holds {
+pub(crate) enum FolderKind {
     /// The models in it, or the folder itself.
     Models(Vec<PathBuf>),
     /// A whole cache.
@@ -110,17 +110,17 @@ const MOST_FOLDERS: usize = 5_000;
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn look_into(folder: &Path) -> std::io::Result<Holds> {
+pub(crate) fn folder_kind(folder: &Path) -> std::io::Result<FolderKind> {
     let children = children(folder)?;
     if is_model(folder) {
-        return Ok(Holds::Models(vec![folder.to_owned()]));
+        return Ok(FolderKind::Models(vec![folder.to_owned()]));
     }
     let is_cache = |child: &PathBuf| {
         let name = child.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("models--") && child.join("snapshots").is_dir()
     };
     if children.iter().any(is_cache) {
-        return Ok(Holds::Cache(Cache::at(folder)));
+        return Ok(FolderKind::Cache(Cache::at(folder)));
     }
     let mut left = MOST_FOLDERS;
     let mut models = Vec::new();
@@ -136,7 +136,7 @@ pub(crate) fn look_into(folder: &Path) -> std::io::Result<Holds> {
             break;
         }
     }
-    Ok(Holds::Models(models))
+    Ok(FolderKind::Models(models))
 }
 
 /// True for the folder of a model, complete or not.

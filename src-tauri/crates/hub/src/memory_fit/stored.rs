@@ -6,7 +6,7 @@ use std::path::Path;
 use checkpoint::Header;
 
 use crate::error::Error;
-use crate::local::structure::shards;
+use crate::local::integrity::shards;
 
 /// Bytes of the tensors that the text model of a folder reads. A file whose header cannot be read counts whole.
 ///

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::{walk, FilePath, MOST_FILES};
 use crate::error::Error;
+use crate::local::integrity::faults;
 use crate::local::model_folder::ModelFolder;
-use crate::local::structure::faults;
 
 /// How much is copied at once, in bytes.
 const COPY: usize = 1 << 20;

@@ -13,10 +13,10 @@ use crate::cache::digest::Digest;
 use crate::cache::RemoteFile;
 use crate::cache::{Commit, Etag, Repository, RepositoryId};
 use crate::error::Error;
+use crate::local::hf_tree;
+use crate::local::integrity::{self, Fault};
 use crate::local::model_folder::ModelFolder;
 use crate::local::scan::{is_model, FoundModel};
-use crate::local::structure::{self, Fault};
-use crate::local::tree;
 
 /// How much is read at once, in bytes.
 const READ: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl ModelFolder {
             Some((repository, commit)) => in_snapshot(repository, commit, &mut wrong),
             None => in_folder(&folder),
         };
-        let kept = listed.is_none().then(|| tree::listed(&folder)).flatten();
+        let kept = listed.is_none().then(|| hf_tree::listed(&folder)).flatten();
         let files = against(listed.or(kept.as_deref()).unwrap_or_default(), files, &mut wrong);
 
         let total = files
@@ -95,7 +95,7 @@ impl ModelFolder {
             }
         }
         progress(told.clone());
-        for Fault { path, reason } in structure::faults(&folder) {
+        for Fault { path, reason } in integrity::faults(&folder) {
             // A file with the right hash that is odd all the same was made so: fetching it again would change nothing.
             let known_right = files.iter().any(|file| file.path == path && file.etag.is_some());
             if !known_right || reason == "is missing" {
@@ -184,7 +184,7 @@ fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
 /// Takes the hub's hashes over, and notes which of the hub's files are missing or of another size.
 fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<String, String>) -> Vec<Compared> {
     let by_path: BTreeMap<&str, &RemoteFile> = listed.iter().map(|file| (file.path.as_str(), file)).collect();
-    for path in by_path.keys().filter(|path| tree::essential(path)) {
+    for path in by_path.keys().filter(|path| hf_tree::essential(path)) {
         if !files.iter().any(|file| file.path == *path) {
             wrong.entry((*path).to_owned()).or_insert("it is missing".into());
         }

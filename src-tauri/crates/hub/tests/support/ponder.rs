@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::DownloadState;
-use hub::{Hub, ModelFolder, TransferLimits};
+use hub::{DownloadLimits, Hub, ModelFolder};
 use net::{Net, Settings};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The limits of a download whose faults should pass, or be given up, within a second or two.
-pub fn limits() -> TransferLimits {
-    TransferLimits {
+pub fn limits() -> DownloadLimits {
+    DownloadLimits {
         part: 2 << 20,
         first_delay: Duration::from_millis(20),
         longest_delay: Duration::from_millis(200),
@@ -24,7 +24,7 @@ pub fn limits() -> TransferLimits {
         without_network: Duration::from_secs(1),
         lock: Duration::from_millis(30),
         margin: 1 << 20,
-        ..TransferLimits::default()
+        ..DownloadLimits::default()
     }
 }
 

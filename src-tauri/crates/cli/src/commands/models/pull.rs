@@ -6,7 +6,7 @@ use anyhow::Result;
 use api::{Download, DownloadState};
 use clap::Args;
 use hub::huggingface::address::ModelAddress;
-use hub::TransferLimits;
+use hub::DownloadLimits;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use protocol::ErrorCode;
 use serde_json::json;
@@ -38,9 +38,9 @@ pub struct PullArgs {
 /// When the model is not complete at the end; the fetched part is kept, and the same command goes on from there.
 pub async fn pull(args: PullArgs) -> Result<()> {
     let hub = app::hub().await?;
-    hub.downloads().set_limits(TransferLimits {
+    hub.downloads().set_limits(DownloadLimits {
         without_network: WITHOUT_NETWORK,
-        ..TransferLimits::default()
+        ..DownloadLimits::default()
     });
     let (id, revision) = model(&args, hub.net().endpoint())?;
     let mut downloads = hub.downloads().watch();

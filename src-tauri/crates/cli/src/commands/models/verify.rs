@@ -1,7 +1,7 @@
 use anyhow::Result;
 use api::Verification;
 use clap::Args;
-use hub::TransferLimits;
+use hub::DownloadLimits;
 use protocol::ErrorCode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -44,9 +44,9 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 pub async fn repair(args: VerifyArgs) -> Result<()> {
     let (hub, stop) = (app::hub().await?, CancellationToken::new());
     let progress = FileProgress::new(args.json);
-    hub.downloads().set_limits(TransferLimits {
+    hub.downloads().set_limits(DownloadLimits {
         without_network: WITHOUT_NETWORK,
-        ..TransferLimits::default()
+        ..DownloadLimits::default()
     });
     let reference = absolute(&args.reference);
     let work = hub.upkeep().repair(&reference, stop.clone(), progress.tell());

@@ -10,12 +10,12 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
 
 use super::super::limits::Backoff;
-use super::context::TransferContext;
+use super::context::DownloadContext;
 use super::file_source::{classify, network, FileSource, OpenedRange, RequestFailure};
-use super::halt::{gave_up, Halt};
-use super::parts::Parts;
 use super::progress::{after, DownloadItem};
+use super::range_allocator::RangeAllocator;
 use super::range_response::RangeRequest;
+use super::stop::{retries_exhausted, Stop};
 use super::writer::Piece;
 
 /// The longest wait between two attempts to see whether the network is back.
@@ -23,10 +23,10 @@ pub const LOOK_FOR_NETWORK: Duration = Duration::from_secs(15);
 
 /// The connections of one file. Dropping the future of [`Connections::run`] closes them all.
 pub struct Connections<'a> {
-    context: &'a TransferContext,
+    context: &'a DownloadContext,
     item: &'a DownloadItem,
     address: &'a FileSource,
-    parts: Parts,
+    parts: RangeAllocator,
     validator: Mutex<Option<String>>,
     send: mpsc::Sender<Piece>,
     answered: watch::Sender<bool>,
@@ -36,10 +36,10 @@ pub struct Connections<'a> {
 impl<'a> Connections<'a> {
     /// Connections that fetch these parts; the bytes on disk came with the ETag `validator`.
     pub fn new(
-        context: &'a TransferContext,
+        context: &'a DownloadContext,
         item: &'a DownloadItem,
         address: &'a FileSource,
-        parts: Parts,
+        parts: RangeAllocator,
         validator: Option<String>,
         send: mpsc::Sender<Piece>,
     ) -> Self {
@@ -58,18 +58,18 @@ impl<'a> Connections<'a> {
     /// Runs until all parts were handed to the writer.
     ///
     /// # Errors
-    /// [`Halt`]; the first one ends all connections.
-    pub async fn run(self) -> Result<(), Halt> {
+    /// [`Stop`]; the first one ends all connections.
+    pub async fn run(self) -> Result<(), Stop> {
         let count = self.parts.len().min(self.context.limits.parts.max(1));
         let connections: FuturesUnordered<_> = (0..count).map(|number| self.connection(number)).collect();
         tokio::select! {
-            () = self.context.stop.cancelled() => Err(Halt::Stopped),
+            () = self.context.stop.cancelled() => Err(Stop::Canceled),
             ended = first_error(connections) => ended,
         }
     }
 
     /// Takes one part after the other.
-    async fn connection(&self, number: usize) -> Result<(), Halt> {
+    async fn connection(&self, number: usize) -> Result<(), Stop> {
         if number > 0 {
             // The first answer shows whether the server sends parts at all.
             let _ = self.answered.subscribe().wait_for(|answered| *answered).await;
@@ -80,7 +80,7 @@ impl<'a> Connections<'a> {
             self.context.held_off().await;
             // The permit comes before the part: a connection that waits for a permit must not hold a part.
             let Ok(permit) = self.context.connections.acquire().await else {
-                return Err(Halt::Stopped);
+                return Err(Stop::Canceled);
             };
             let Some(part) = self.parts.take() else { return Ok(()) };
             let mut at = part.start;
@@ -97,14 +97,14 @@ impl<'a> Connections<'a> {
             }
             let Err((trouble, _)) = outcome else { continue };
             match trouble {
-                RequestFailure::Halt(halt) => return Err(halt),
+                RequestFailure::Stop(stop) => return Err(stop),
                 RequestFailure::Retry(error, asked) => {
                     if let Some(asked) = asked {
                         self.context.hold_off(asked);
                     }
                     let brought = self.brought.load(Ordering::Relaxed);
                     let Some(wait) = backoff.failed(&self.context.limits, brought, asked) else {
-                        return Err(gave_up(self.item, &error.message));
+                        return Err(retries_exhausted(self.item, &error.message));
                     };
                     tracing::debug!("{} again in {wait:?}: {error}", part.start);
                     self.pause_for(error, wait).await;
@@ -113,7 +113,7 @@ impl<'a> Connections<'a> {
                     let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
                     *times += 1;
                     if since.elapsed() >= self.context.limits.without_network {
-                        return Err(Halt::Failed(error));
+                        return Err(Stop::Failed(error));
                     }
                     let wait = self.context.limits.delay(*times).min(LOOK_FOR_NETWORK);
                     self.pause_for(error.into(), wait).await;
@@ -150,7 +150,7 @@ impl<'a> Connections<'a> {
         };
         self.note_etag(&opened)
             .await
-            .map_err(|halt| (RequestFailure::Halt(halt), end))?;
+            .map_err(|stop| (RequestFailure::Stop(stop), end))?;
         self.answered.send_replace(true);
         self.drain(opened, at)
             .await
@@ -158,7 +158,7 @@ impl<'a> Connections<'a> {
             .map_err(|trouble| (trouble, end))
     }
 
-    async fn note_etag(&self, opened: &OpenedRange) -> Result<(), Halt> {
+    async fn note_etag(&self, opened: &OpenedRange) -> Result<(), Stop> {
         let Some(etag) = &opened.etag else { return Ok(()) };
         {
             let mut validator = self.validator();
@@ -205,7 +205,7 @@ impl<'a> Connections<'a> {
             let (offset, length) = (*at, bytes.len() as u64);
             self.hand(Piece::Bytes(offset, bytes))
                 .await
-                .map_err(RequestFailure::Halt)?;
+                .map_err(RequestFailure::Stop)?;
             *at += length;
             self.brought.fetch_add(length, Ordering::Relaxed);
             if self.item.state() != DownloadState::Running {
@@ -216,8 +216,8 @@ impl<'a> Connections<'a> {
     }
 
     /// Hands a piece to the writer. One that is gone has said why.
-    async fn hand(&self, piece: Piece) -> Result<(), Halt> {
-        self.send.send(piece).await.map_err(|_| Halt::Stopped)
+    async fn hand(&self, piece: Piece) -> Result<(), Stop> {
+        self.send.send(piece).await.map_err(|_| Stop::Canceled)
     }
 
     fn validator(&self) -> std::sync::MutexGuard<'_, Option<String>> {
@@ -227,8 +227,8 @@ impl<'a> Connections<'a> {
 
 /// Runs all to the end, or to the first error.
 async fn first_error(
-    mut running: FuturesUnordered<impl std::future::Future<Output = Result<(), Halt>>>,
-) -> Result<(), Halt> {
+    mut running: FuturesUnordered<impl std::future::Future<Output = Result<(), Stop>>>,
+) -> Result<(), Stop> {
     while let Some(ended) = running.next().await {
         ended?;
     }

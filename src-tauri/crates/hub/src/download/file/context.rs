@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::super::limits::TransferLimits;
-use super::halt::Halt;
+use super::super::limits::DownloadLimits;
+use super::stop::Stop;
 use super::verified_blobs::VerifiedBlobs;
 use crate::cache::{Commit, Repository};
 
 /// What the files of one download share.
 #[derive(Debug)]
-pub struct TransferContext {
+pub struct DownloadContext {
     /// Where its files go.
     pub repository: Repository,
     /// The commit that is fetched.
     pub commit: Commit,
     /// Its limits.
-    pub limits: Arc<TransferLimits>,
+    pub limits: Arc<DownloadLimits>,
     /// Ends it.
     pub stop: CancellationToken,
     /// One permit for each connection.
@@ -29,12 +29,12 @@ pub struct TransferContext {
     hold: Mutex<Option<Instant>>,
 }
 
-impl TransferContext {
+impl DownloadContext {
     /// A download that begins.
     pub fn new(
         repository: Repository,
         commit: Commit,
-        limits: Arc<TransferLimits>,
+        limits: Arc<DownloadLimits>,
         stop: CancellationToken,
         verified: Arc<VerifiedBlobs>,
     ) -> Self {
@@ -67,10 +67,10 @@ impl TransferContext {
     /// Sleeps, unless it is stopped.
     ///
     /// # Errors
-    /// [`Halt::Stopped`].
-    pub async fn sleep(&self, wait: Duration) -> Result<(), Halt> {
+    /// [`Stop::Canceled`].
+    pub async fn sleep(&self, wait: Duration) -> Result<(), Stop> {
         tokio::select! {
-            () = self.stop.cancelled() => Err(Halt::Stopped),
+            () = self.stop.cancelled() => Err(Stop::Canceled),
             () = tokio::time::sleep(wait) => Ok(()),
         }
     }

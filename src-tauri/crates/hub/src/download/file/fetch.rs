@@ -9,12 +9,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::connections::Connections;
-use super::context::TransferContext;
+use super::context::DownloadContext;
 use super::file_source::FileSource;
-use super::halt::{gave_up, Halt};
 use super::partial::{discard, PartialFile};
-use super::parts::Parts;
 use super::progress::{after, DownloadItem};
+use super::range_allocator::RangeAllocator;
+use super::stop::{retries_exhausted, Stop};
 use super::writer::{FileWriter, WriteOutcome, WAITING};
 use crate::cache::Lock;
 use crate::error::Error;
@@ -26,8 +26,8 @@ const MOST_NEW_BEGINNINGS: u32 = 4;
 /// Fetches one blob, unless it is there and right. Afterwards it is under its name.
 ///
 /// # Errors
-/// [`Halt`]; what was fetched is kept for the next time, unless it is known to be wrong.
-pub async fn fetch(context: &Arc<TransferContext>, api: &HubApi, item: &Arc<DownloadItem>) -> Result<(), Halt> {
+/// [`Stop`]; what was fetched is kept for the next time, unless it is known to be wrong.
+pub async fn fetch(context: &Arc<DownloadContext>, api: &HubApi, item: &Arc<DownloadItem>) -> Result<(), Stop> {
     let _lock = lock(context, item).await?;
     let name = context.repository.blob(&item.etag);
     if is_there(context, item, &name).await? {
@@ -69,29 +69,29 @@ pub async fn fetch(context: &Arc<TransferContext>, api: &HubApi, item: &Arc<Down
                 drop(partial);
                 discard(&place)?;
                 item.set_done(0);
-                return Err(Halt::Failed(Error::Damaged {
+                return Err(Stop::Failed(Error::Damaged {
                     path: path.to_string(),
                     host: api.host(),
                 }));
             }
-            Ok(WriteOutcome::Incomplete) if context.stop.is_cancelled() => return Err(Halt::Stopped),
-            Ok(WriteOutcome::Incomplete) => return Err(gave_up(item, "not all bytes came")),
-            Err(Halt::Restart(reason)) => {
+            Ok(WriteOutcome::Incomplete) if context.stop.is_cancelled() => return Err(Stop::Canceled),
+            Ok(WriteOutcome::Incomplete) => return Err(retries_exhausted(item, "not all bytes came")),
+            Err(Stop::Restart(reason)) => {
                 beginnings += 1;
                 if beginnings > MOST_NEW_BEGINNINGS {
-                    return Err(gave_up(item, &reason));
+                    return Err(retries_exhausted(item, &reason));
                 }
                 tracing::info!("{path} of {} is started over: {reason}", context.repository.id());
                 // A server that mixes up parts is asked for the whole file.
                 part = u64::MAX;
             }
-            Err(Halt::Changed(reason)) => {
+            Err(Stop::Changed(reason)) => {
                 drop(partial);
                 discard(&place)?;
                 item.set_done(0);
-                return Err(Halt::Changed(format!("{path}: {reason}")));
+                return Err(Stop::Changed(format!("{path}: {reason}")));
             }
-            Err(halt) => return Err(halt),
+            Err(stop) => return Err(stop),
         }
         partial.reset()?;
         // The hub is asked again, because it may have another file by now.
@@ -102,10 +102,10 @@ pub async fn fetch(context: &Arc<TransferContext>, api: &HubApi, item: &Arc<Down
 }
 
 /// Takes the blob's lock, and waits while another program has it.
-async fn lock(context: &TransferContext, item: &DownloadItem) -> Result<Lock, Halt> {
+async fn lock(context: &DownloadContext, item: &DownloadItem) -> Result<Lock, Stop> {
     loop {
         if context.stop.is_cancelled() {
-            return Err(Halt::Stopped);
+            return Err(Stop::Canceled);
         }
         if let Some(lock) = context.repository.try_lock(&item.etag)? {
             return Ok(lock);
@@ -121,7 +121,7 @@ pub fn locked_by_another_program() -> protocol::Error {
     protocol::Error::new(ErrorCode::Stopped, message)
 }
 
-async fn is_there(context: &Arc<TransferContext>, item: &Arc<DownloadItem>, name: &Path) -> Result<bool, Halt> {
+async fn is_there(context: &Arc<DownloadContext>, item: &Arc<DownloadItem>, name: &Path) -> Result<bool, Stop> {
     if !name.is_file() {
         return Ok(false);
     }
@@ -136,7 +136,7 @@ async fn is_there(context: &Arc<TransferContext>, item: &Arc<DownloadItem>, name
     Ok(right)
 }
 
-fn finished(context: &TransferContext, item: &DownloadItem, name: &Path) {
+fn finished(context: &DownloadContext, item: &DownloadItem, name: &Path) {
     context.verified.insert(name);
     item.set_done(item.size);
     item.set_state(DownloadState::Done);
@@ -144,15 +144,15 @@ fn finished(context: &TransferContext, item: &DownloadItem, name: &Path) {
 
 /// Fetches what is missing. The partial file is returned unless the writing thread panicked.
 async fn fetch_missing(
-    context: &Arc<TransferContext>,
+    context: &Arc<DownloadContext>,
     item: &Arc<DownloadItem>,
     address: &FileSource,
     partial: PartialFile,
     name: &Path,
     part: u64,
-) -> Result<(PartialFile, Result<WriteOutcome, Halt>), Halt> {
+) -> Result<(PartialFile, Result<WriteOutcome, Stop>), Stop> {
     item.set_done(partial.ranges().total());
-    let parts = Parts::new(partial.ranges(), item.size, part);
+    let parts = RangeAllocator::new(partial.ranges(), item.size, part);
     let (send, receive) = mpsc::channel(WAITING);
     let connections = Connections::new(context, item, address, parts, partial.validator().map(Into::into), send);
     let writer = FileWriter {
@@ -170,8 +170,8 @@ async fn fetch_missing(
     let (partial, end) = writing.await.map_err(|_| Error::Broken)?;
     let end = match (end, came) {
         // The writer's error is the cause; that the connections lost their writer is only its consequence.
-        (Err(error), _) => Err(Halt::Failed(error)),
-        (Ok(WriteOutcome::Incomplete), Err(halt)) => Err(halt),
+        (Err(error), _) => Err(Stop::Failed(error)),
+        (Ok(WriteOutcome::Incomplete), Err(stop)) => Err(stop),
         (Ok(end), _) => Ok(end),
     };
     Ok((partial, end))

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use net::{Purpose, RequestBuilder, Response};
 
-use super::halt::Halt;
-use super::range_response::{evaluate, RangeRequest, ResponseHead, Verdict};
+use super::range_response::{evaluate, RangeRequest, RangeVerdict, ResponseHead};
+use super::stop::Stop;
 use crate::cache::{Commit, Etag, FilePath, RepositoryId};
 use crate::error::Error;
 use crate::huggingface::hub_api::{checked, HubApi};
@@ -27,7 +27,7 @@ pub struct FileSource {
 #[derive(Debug)]
 pub enum RequestFailure {
     /// Nothing that asking again helps with.
-    Halt(Halt),
+    Stop(Stop),
     /// Ask again, after the delay that the server asked for, if any.
     Retry(protocol::Error, Option<Duration>),
     /// The server cannot be reached; waiting for that is no failure of the file.
@@ -95,15 +95,15 @@ impl FileSource {
             etag: response.header("etag").map(Into::into),
         };
         match evaluate(asked, &answer) {
-            Verdict::Bytes(range) => Ok(OpenedRange {
+            RangeVerdict::Bytes(range) => Ok(OpenedRange {
                 response,
                 range,
                 etag: answer.etag,
             }),
-            Verdict::Changed(reason) => Err(RequestFailure::Halt(Halt::Changed(reason))),
-            Verdict::Restart(reason) => Err(RequestFailure::Halt(Halt::Restart(reason))),
-            Verdict::Retry(reason) => Err(RequestFailure::Retry(network(reason), None)),
-            Verdict::Refused => Err(self.refused(response)),
+            RangeVerdict::Changed(reason) => Err(RequestFailure::Stop(Stop::Changed(reason))),
+            RangeVerdict::Restart(reason) => Err(RequestFailure::Stop(Stop::Restart(reason))),
+            RangeVerdict::Retry(reason) => Err(RequestFailure::Retry(network(reason), None)),
+            RangeVerdict::Refused => Err(self.refused(response)),
         }
     }
 
@@ -139,7 +139,7 @@ impl FileSource {
         if response.status() >= 400 {
             return Ok(());
         }
-        let changed = |reason: String| Err(RequestFailure::Halt(Halt::Changed(reason)));
+        let changed = |reason: String| Err(RequestFailure::Stop(Stop::Changed(reason)));
         let linked = response.hub_header("x-linked-etag");
         // A tag that is no hash says nothing about the content.
         let named = linked
@@ -176,9 +176,9 @@ impl FileSource {
             return RequestFailure::Retry(error.into(), wait);
         }
         if missing {
-            return RequestFailure::Halt(Halt::Changed("the hub has no such file any more".into()));
+            return RequestFailure::Stop(Stop::Changed("the hub has no such file any more".into()));
         }
-        RequestFailure::Halt(Halt::Failed(error))
+        RequestFailure::Stop(Stop::Failed(error))
     }
 
     fn cdn(&self) -> std::sync::MutexGuard<'_, Option<String>> {
@@ -199,6 +199,6 @@ pub fn classify(error: net::Error) -> RequestFailure {
             let wait = error.retry_after();
             RequestFailure::Retry(error.into(), wait)
         }
-        error => RequestFailure::Halt(Halt::Failed(error.into())),
+        error => RequestFailure::Stop(Stop::Failed(error.into())),
     }
 }

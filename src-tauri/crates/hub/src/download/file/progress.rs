@@ -99,13 +99,13 @@ impl DownloadItem {
 
 /// The speed of a download over the last seconds.
 #[derive(Debug, Default)]
-pub struct Speed {
+pub struct RateMeter {
     samples: VecDeque<(Instant, u64)>,
 }
 
-impl Speed {
+impl RateMeter {
     /// Notes how many bytes there are; what was there before the first look is no speed.
-    pub fn look(&mut self, now: Instant, done: u64) {
+    pub fn sample(&mut self, now: Instant, done: u64) {
         // Less than before: it started over, or a wrong file went.
         if self.samples.back().is_some_and(|(_, before)| done < *before) {
             self.samples.clear();
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speed_is_that_of_the_last_seconds_and_never_below_nothing() {
+    fn the_rate_is_that_of_the_last_seconds_and_never_below_zero() {
         let begin = Instant::now();
-        let mut speed = Speed::default();
-        assert_eq!(speed.bytes_per_second(), 0.0);
+        let mut meter = RateMeter::default();
+        assert_eq!(meter.bytes_per_second(), 0.0);
         for step in 0..=50_u64 {
             // 1,000 bytes a second for 5 seconds, then 3,000.
             let done = if step <= 25 {
@@ -162,18 +162,18 @@ mod tests {
             } else {
                 5_000 + 600 * (step - 25)
             };
-            speed.look(begin + Duration::from_millis(200 * step), done);
+            meter.sample(begin + Duration::from_millis(200 * step), done);
             if step == 20 {
-                assert!((speed.bytes_per_second() - 1_000.0).abs() < 1.0);
+                assert!((meter.bytes_per_second() - 1_000.0).abs() < 1.0);
             }
         }
         assert!(
-            (speed.bytes_per_second() - 3_000.0).abs() < 1.0,
+            (meter.bytes_per_second() - 3_000.0).abs() < 1.0,
             "{}",
-            speed.bytes_per_second()
+            meter.bytes_per_second()
         );
-        speed.look(begin + Duration::from_secs(11), 0);
-        assert_eq!(speed.bytes_per_second(), 0.0);
+        meter.sample(begin + Duration::from_secs(11), 0);
+        assert_eq!(meter.bytes_per_second(), 0.0);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct ResponseHead {
 
 /// What to do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RangeVerdict {
     /// These bytes follow: what was asked for, a beginning of it, or the whole file.
     Bytes(Range<u64>),
     /// What is on disk cannot be continued: ask for the whole file.
@@ -46,7 +46,7 @@ pub enum Verdict {
 }
 
 /// Evaluates a response by its head.
-pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
+pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> RangeVerdict {
     if matches!(answer.status, 200 | 206) && answer.content_encoding.as_deref().is_some_and(|how| how != "identity") {
         return retry("the file was sent compressed, which was not asked for");
     }
@@ -56,28 +56,28 @@ pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
             Some(length) if length != asked.size => {
                 retry(&format!("{length} bytes were announced instead of {}", asked.size))
             }
-            _ if !asked.ranged => Verdict::Bytes(0..asked.size),
+            _ if !asked.ranged => RangeVerdict::Bytes(0..asked.size),
             // What is on disk belongs to an older file, or the server cannot send parts.
             _ if asked.range.start > 0 || asked.validator.is_some() => {
-                Verdict::Restart("the server sent the whole file instead of a part".into())
+                RangeVerdict::Restart("the server sent the whole file instead of a part".into())
             }
-            _ => Verdict::Bytes(0..asked.size),
+            _ => RangeVerdict::Bytes(0..asked.size),
         },
         416 => match total(answer) {
             Some(size) if size != asked.size => {
-                Verdict::Changed(format!("the server's file has {size} bytes instead of {}", asked.size))
+                RangeVerdict::Changed(format!("the server's file has {size} bytes instead of {}", asked.size))
             }
-            _ => Verdict::Restart("the server says that it does not have the bytes that were asked for".into()),
+            _ => RangeVerdict::Restart("the server says that it does not have the bytes that were asked for".into()),
         },
-        _ => Verdict::Refused,
+        _ => RangeVerdict::Refused,
     }
 }
 
-fn retry(reason: &str) -> Verdict {
-    Verdict::Retry(reason.to_owned())
+fn retry(reason: &str) -> RangeVerdict {
+    RangeVerdict::Retry(reason.to_owned())
 }
 
-fn part(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
+fn part(asked: &RangeRequest, answer: &ResponseHead) -> RangeVerdict {
     let Some((first, last)) = answer
         .content_range
         .as_deref()
@@ -87,11 +87,11 @@ fn part(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
         return retry("the server sent a part without saying which");
     };
     if let Some(size) = total(answer).filter(|size| *size != asked.size) {
-        return Verdict::Changed(format!("the server's file has {size} bytes instead of {}", asked.size));
+        return RangeVerdict::Changed(format!("the server's file has {size} bytes instead of {}", asked.size));
     }
     if let (Some(then), Some(etag)) = (&asked.validator, &answer.etag) {
         if then != etag {
-            return Verdict::Changed("the file on the server is another one than when the download began".into());
+            return RangeVerdict::Changed("the file on the server is another one than when the download began".into());
         }
     }
     let sent = first..last.saturating_add(1);
@@ -104,7 +104,7 @@ fn part(asked: &RangeRequest, answer: &ResponseHead) -> Verdict {
     {
         return retry("the server announced another length than that of the part");
     }
-    Verdict::Bytes(sent)
+    RangeVerdict::Bytes(sent)
 }
 
 /// First and last byte of `bytes 0-9/10`.
@@ -147,10 +147,10 @@ mod tests {
     fn a_part_must_be_the_one_that_was_asked_for() {
         let asked = asked();
         let verdict = |range, length| evaluate(&asked, &answer(206, range, length));
-        assert_eq!(verdict(Some("bytes 10-19/100"), Some(10)), Verdict::Bytes(10..20));
-        assert_eq!(verdict(Some("bytes 10-14/100"), Some(5)), Verdict::Bytes(10..15));
-        assert_eq!(verdict(Some("bytes 10-19/*"), None), Verdict::Bytes(10..20));
-        assert!(matches!(verdict(None, Some(10)), Verdict::Retry(_)));
+        assert_eq!(verdict(Some("bytes 10-19/100"), Some(10)), RangeVerdict::Bytes(10..20));
+        assert_eq!(verdict(Some("bytes 10-14/100"), Some(5)), RangeVerdict::Bytes(10..15));
+        assert_eq!(verdict(Some("bytes 10-19/*"), None), RangeVerdict::Bytes(10..20));
+        assert!(matches!(verdict(None, Some(10)), RangeVerdict::Retry(_)));
         for wrong in [
             "bytes 9-19/100",
             "bytes 10-20/100",
@@ -159,62 +159,65 @@ mod tests {
             "bytes a-b/c",
             "bytes 10-18446744073709551615/100",
         ] {
-            assert!(matches!(verdict(Some(wrong), None), Verdict::Retry(_)), "{wrong}");
+            assert!(matches!(verdict(Some(wrong), None), RangeVerdict::Retry(_)), "{wrong}");
         }
-        assert!(matches!(verdict(Some("bytes 10-19/100"), Some(11)), Verdict::Retry(_)));
+        assert!(matches!(
+            verdict(Some("bytes 10-19/100"), Some(11)),
+            RangeVerdict::Retry(_)
+        ));
         assert!(matches!(
             verdict(Some("bytes 10-19/101"), Some(10)),
-            Verdict::Changed(_)
+            RangeVerdict::Changed(_)
         ));
         let other = ResponseHead {
             etag: Some("\"v2\"".into()),
             ..answer(206, Some("bytes 10-19/100"), Some(10))
         };
-        assert!(matches!(evaluate(&asked, &other), Verdict::Changed(_)));
+        assert!(matches!(evaluate(&asked, &other), RangeVerdict::Changed(_)));
     }
 
     #[test]
     fn a_whole_answer_to_a_part_is_told_apart() {
         let whole = answer(200, None, Some(100));
-        assert!(matches!(evaluate(&asked(), &whole), Verdict::Restart(_)));
+        assert!(matches!(evaluate(&asked(), &whole), RangeVerdict::Restart(_)));
         let first_part = RangeRequest {
             range: 0..10,
             validator: None,
             ..asked()
         };
-        assert_eq!(evaluate(&first_part, &whole), Verdict::Bytes(0..100));
+        assert_eq!(evaluate(&first_part, &whole), RangeVerdict::Bytes(0..100));
         let from_the_beginning = RangeRequest {
             range: 0..100,
             ranged: false,
             ..asked()
         };
-        assert_eq!(evaluate(&from_the_beginning, &whole), Verdict::Bytes(0..100));
+        assert_eq!(evaluate(&from_the_beginning, &whole), RangeVerdict::Bytes(0..100));
         assert!(matches!(
             evaluate(&from_the_beginning, &answer(200, None, Some(99))),
-            Verdict::Retry(_)
+            RangeVerdict::Retry(_)
         ));
         assert!(matches!(
             evaluate(&from_the_beginning, &answer(206, Some("bytes 0-99/100"), None)),
-            Verdict::Retry(_)
+            RangeVerdict::Retry(_)
         ));
         let compressed = ResponseHead {
             content_encoding: Some("gzip".into()),
             ..whole
         };
-        assert!(matches!(evaluate(&asked(), &compressed), Verdict::Retry(_)));
+        assert!(matches!(evaluate(&asked(), &compressed), RangeVerdict::Retry(_)));
     }
 
     #[test]
     fn what_cannot_be_gone_on_with_starts_over() {
         assert!(matches!(
             evaluate(&asked(), &answer(416, Some("bytes */99"), None)),
-            Verdict::Changed(_)
+            RangeVerdict::Changed(_)
         ));
         assert!(matches!(
             evaluate(&asked(), &answer(416, Some("bytes */100"), None)),
-            Verdict::Restart(_)
+            RangeVerdict::Restart(_)
         ));
-        assert_eq!(evaluate(&asked(), &answer(403, None, None)), Verdict::Refused);
-        assert_eq!(evaluate(&asked(), &answer(429, None, None)), Verdict::Refused);
+        assert_eq!(evaluate(&asked(), &answer(403, None, None)), RangeVerdict::Refused);
+        assert_eq!(evaluate(&asked(), &answer(429, None, None)), RangeVerdict::Refused);
     }
 }

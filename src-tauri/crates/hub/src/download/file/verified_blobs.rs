@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
 
-use super::halt::Halt;
 use super::progress::DownloadItem;
+use super::stop::Stop;
 use crate::cache::digest::Digest;
 use crate::error::Error;
 
@@ -41,8 +41,8 @@ impl VerifiedBlobs {
     /// Whether the file at `path` is the blob. Reads all of it if that has not been done; blocks.
     ///
     /// # Errors
-    /// [`Halt::Stopped`]. A file that cannot be read is not right, and no error.
-    pub fn check(&self, path: &Path, item: &DownloadItem, stop: &CancellationToken) -> Result<bool, Halt> {
+    /// [`Stop::Canceled`]. A file that cannot be read is not right, and no error.
+    pub fn check(&self, path: &Path, item: &DownloadItem, stop: &CancellationToken) -> Result<bool, Stop> {
         let Some(mark) = fs::metadata(path)
             .ok()
             .filter(Metadata::is_file)
@@ -66,7 +66,7 @@ impl VerifiedBlobs {
                 tracing::info!("{} is not what its name says and is fetched again", path.display());
                 Ok(false)
             }
-            Ok(None) => Err(Halt::Stopped),
+            Ok(None) => Err(Stop::Canceled),
             Err(source) => {
                 let error = Error::Read {
                     path: path.to_owned(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api::{Download, DownloadState};
 use tokio_util::sync::CancellationToken;
 
-use super::super::file::progress::{after, DownloadItem, Speed};
+use super::super::file::progress::{after, DownloadItem, RateMeter};
 use crate::cache::{Commit, RepositoryId, Revision};
 
 /// What the user, or the end of the app, wants of a running download.
@@ -51,7 +51,7 @@ pub struct JobStatus {
     pub error: Option<protocol::Error>,
     /// When it continues by itself.
     pub retry_at: Option<i64>,
-    speed: Speed,
+    rate: RateMeter,
 }
 
 impl DownloadJob {
@@ -69,7 +69,7 @@ impl DownloadJob {
                 items: Vec::new(),
                 error: None,
                 retry_at: None,
-                speed: Speed::default(),
+                rate: RateMeter::default(),
             }),
         }
     }
@@ -102,12 +102,12 @@ impl DownloadJob {
         let total = status.items.iter().map(|item| item.size).sum();
         let (mut state, mut error, mut retry_at) = (status.state, status.error.clone(), status.retry_at);
         if state == DownloadState::Running {
-            status.speed.look(Instant::now(), done);
+            status.rate.sample(Instant::now(), done);
             (state, error, retry_at) = among(&status.items);
         } else {
-            status.speed.reset();
+            status.rate.reset();
         }
-        let bytes_per_second = status.speed.bytes_per_second();
+        let bytes_per_second = status.rate.bytes_per_second();
         let left = bytes_per_second > 0.0 && state == DownloadState::Running;
         Download {
             id: self.id.to_string(),

@@ -7,9 +7,9 @@ use crate::error::Error;
 
 /// Why a download, or a file of it, does not continue.
 #[derive(Debug)]
-pub enum Halt {
+pub enum Stop {
     /// Somebody stopped it.
-    Stopped,
+    Canceled,
     /// The server has something else than its file list says.
     Changed(String),
     /// What is on disk of this file cannot be continued.
@@ -18,29 +18,29 @@ pub enum Halt {
     Failed(Error),
 }
 
-impl From<Error> for Halt {
+impl From<Error> for Stop {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
 /// The error of a file that is given up for now.
-pub fn gave_up(item: &DownloadItem, reason: &str) -> Halt {
+pub fn retries_exhausted(item: &DownloadItem, reason: &str) -> Stop {
     let path = item.paths.first().map(ToString::to_string).unwrap_or_default();
-    Halt::Failed(Error::GaveUp {
+    Stop::Failed(Error::RetriesExhausted {
         path,
         reason: reason.to_owned(),
     })
 }
 
-impl From<Halt> for protocol::Error {
-    fn from(halt: Halt) -> Self {
-        match halt {
-            Halt::Failed(error) => error.into(),
-            Halt::Stopped => {
+impl From<Stop> for protocol::Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Failed(error) => error.into(),
+            Stop::Canceled => {
                 protocol::Error::new(ErrorCode::Stopped, "the download was stopped; what has arrived is kept")
             }
-            Halt::Changed(reason) | Halt::Restart(reason) => protocol::Error::new(
+            Stop::Changed(reason) | Stop::Restart(reason) => protocol::Error::new(
                 ErrorCode::Corrupt,
                 format!("{reason}; nothing wrong was kept, try again later"),
             ),

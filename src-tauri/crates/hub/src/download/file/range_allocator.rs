@@ -8,9 +8,9 @@ use super::byte_ranges::ByteRanges;
 
 /// What is still to be fetched of one file, in order, in parts that one connection takes at a time.
 #[derive(Debug)]
-pub struct Parts(Mutex<VecDeque<Range<u64>>>);
+pub struct RangeAllocator(Mutex<VecDeque<Range<u64>>>);
 
-impl Parts {
+impl RangeAllocator {
     /// What `there` lacks of a file of `size` bytes, cut into parts of at most `part` bytes.
     pub fn new(there: &ByteRanges, size: u64, part: u64) -> Self {
         let mut parts = VecDeque::new();
@@ -68,7 +68,7 @@ mod tests {
             breaks in prop::collection::vec(0_u64..60, 0..40),
         ) {
             let mut ranges = ByteRanges::from(there.into_iter().map(|(start, length)| (start, (start + length).min(200))).collect::<Vec<_>>());
-            let parts = Parts::new(&ranges, 200, part);
+            let parts = RangeAllocator::new(&ranges, 200, part);
             let mut breaks = breaks.into_iter();
             let mut taken = ranges.total();
             while let Some(range) = parts.take() {

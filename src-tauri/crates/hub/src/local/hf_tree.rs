@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::cache::model_files::model_files;
 use crate::cache::RemoteFile;
 use crate::cache::{Etag, FilePath, MOST_FILES};
-use crate::local::structure::Fault;
+use crate::local::integrity::Fault;
 
 /// Limit of a list, in bytes.
 const LARGEST: u64 = 16 << 20;
