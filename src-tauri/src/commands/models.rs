@@ -35,7 +35,7 @@ pub async fn capabilities(app: State<'_, App>, reference: Option<String>) -> Res
 /// Frees the memory of a model; its next answer loads it again.
 #[tauri::command]
 pub async fn eject_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.chat.models().eject(&reference).await?;
+    app.chat.models().unload_idle(&reference).await?;
     models_changed(&handle);
     Ok(())
 }

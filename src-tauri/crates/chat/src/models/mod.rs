@@ -32,12 +32,12 @@ impl Models {
     ///
     /// # Errors
     /// `Busy` while it answers, or while another model is being loaded beside it.
-    pub async fn eject(&self, reference: &str) -> Result<()> {
+    pub async fn unload_idle(&self, reference: &str) -> Result<()> {
         let Some(engine) = self.core.engine.local() else {
             return Ok(());
         };
-        let ejected = engine.unload_idle(reference).await?;
-        if ejected || !engine.loaded().iter().any(|info| info.reference == reference) {
+        let unloaded = engine.unload_idle(reference).await?;
+        if unloaded || !engine.loaded().iter().any(|info| info.reference == reference) {
             return Ok(());
         }
         Err(Error::new(

@@ -199,18 +199,18 @@ async fn load(harness: &Harness, reference: &str) {
 }
 
 #[tokio::test]
-async fn a_model_is_ejected_unless_it_answers() {
+async fn a_model_is_unloaded_unless_it_answers() {
     let harness = Harness::new().await;
     load(&harness, "owl").await;
-    let busy = harness.chat.models().eject("owl").await.unwrap_err();
+    let busy = harness.chat.models().unload_idle("owl").await.unwrap_err();
     assert_eq!(busy.code, ErrorCode::Busy);
     harness.engine.set_idle(Some(Duration::ZERO));
-    harness.chat.models().eject("owl").await.unwrap();
+    harness.chat.models().unload_idle("owl").await.unwrap();
     assert!(harness.engine.loaded().is_empty());
     harness
         .chat
         .models()
-        .eject("owl")
+        .unload_idle("owl")
         .await
         .expect("it is not there any more, which is as good");
 }
