@@ -1,4 +1,4 @@
-//! The answer that carries a file's bytes: ranges, entity tags, and the faults on the way.
+//! The response with a file's bytes: ranges, entity tags, and the faults on the way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::fault::Fault;
 use crate::line::Cut;
 use crate::repository::Repository;
 
-/// Bytes given to the connection at once.
+/// Bytes written to the connection at once.
 const PIECE: u64 = 256 << 10;
-/// Long enough for what was written to leave before the connection is cut.
+/// Time for written bytes to leave before the connection is cut.
 const FLUSHED: Duration = Duration::from_millis(3);
 
-/// What is asked for, and what happens on the way.
+/// A request for bytes, and the fault on the way.
 pub(crate) struct Order {
     pub(crate) repository: Repository,
     pub(crate) path: String,
@@ -31,7 +31,7 @@ pub(crate) struct Order {
     pub(crate) sent: Arc<AtomicU64>,
 }
 
-/// The first byte asked for and the one after the last; `Err` if there is no such range in the file.
+/// The requested range as its first byte and the one after its last; `Err` if the file has no such range.
 pub(crate) fn range(headers: &HeaderMap, size: u64, etag: &str) -> Option<Result<(u64, u64), ()>> {
     let asked = headers.get(header::RANGE)?.to_str().ok()?.strip_prefix("bytes=")?;
     if let Some(only_if) = headers.get(header::IF_RANGE) {
@@ -64,7 +64,7 @@ pub(crate) fn put(response: &mut Response<Body>, name: header::HeaderName, value
     }
 }
 
-/// Answers with a file's bytes, or with what the fault makes of them.
+/// Responds with a file's bytes, as far as the fault allows.
 pub(crate) fn respond(order: Order, method: &Method, headers: &HeaderMap) -> Response<Body> {
     let size = order.file.content.len();
     let asked = match (range(headers, size, &order.etag), &order.fault) {

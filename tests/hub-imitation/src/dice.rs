@@ -1,11 +1,11 @@
-//! Random numbers that follow from a seed, so that a run can be had again.
+//! Random numbers from a seed, so that a run can be repeated.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Throws that follow from `seed`.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

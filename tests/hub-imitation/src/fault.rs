@@ -1,28 +1,28 @@
-//! What can go wrong on the way, and when it does.
+//! Faults on the way, and when they happen.
 
 use std::time::Duration;
 
-/// A fault. Unless said otherwise it happens to the answer that carries a file's bytes.
+/// A fault. Unless noted otherwise it happens to the response with a file's bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// The connection is reset after this many bytes of the answer's body. At other places than the body: before any answer.
+    /// The connection is reset after this many bytes of the body. Elsewhere: before any response.
     Cut {
-        /// Bytes of the answer before it.
+        /// Bytes of the response before it.
         after: u64,
     },
-    /// The answer ends cleanly after this many bytes, and its length says so.
+    /// The response ends cleanly after this many bytes, and its length says so.
     Short {
-        /// Bytes at once, or in all.
+        /// Bytes of a piece, or in total.
         bytes: u64,
     },
-    /// The answer promises all bytes, and the connection is closed after this many.
+    /// The response announces all bytes, and the connection is closed after this many.
     Broken {
-        /// Bytes at once, or in all.
+        /// Bytes of a piece, or in total.
         bytes: u64,
     },
-    /// The byte at this place of the file is another one. Happens to answers that hold the place.
+    /// The byte at this offset of the file is wrong. Happens to responses that contain the offset.
     Corrupt {
-        /// A place in the file.
+        /// An offset in the file.
         at: u64,
     },
     /// The resolve address names another entity tag than the listing. Belongs at [`FaultTarget::Resolve`].
@@ -34,7 +34,7 @@ pub enum Fault {
         /// Seconds.
         retry_after: Option<u64>,
     },
-    /// A 200 with a login page instead of what was asked for, as in a hotel.
+    /// A 200 with a login page instead of the file, as in a hotel.
     Portal,
     /// A 302 to another address. Belongs at [`FaultTarget::Api`] and [`FaultTarget::Resolve`].
     SentOn {
@@ -45,55 +45,56 @@ pub enum Fault {
     RangeIgnored,
     /// A 416. Happens to requests for a range.
     RangeRefused,
-    /// A 206 whose `Content-Range` and bytes begin this much later than asked. Happens to requests for a range.
+    /// A 206 whose `Content-Range` and bytes begin this much later than requested. Happens to requests for a range.
     RangeShifted {
         /// Bytes.
         by: u64,
     },
     /// Small pieces with pauses between them.
     Drip {
-        /// Bytes at once, or in all.
+        /// Bytes of a piece, or in total.
         bytes: u64,
         /// The pause before each piece.
         pause: Duration,
     },
-    /// Nothing more comes after this many bytes, and the connection stays open. At other places: no answer comes at all.
+    /// Nothing more comes after this many bytes, and the connection stays open. Elsewhere: no response comes at all.
     Stall {
-        /// Bytes of the answer before it.
+        /// Bytes of the response before it.
         after: u64,
     },
-    /// After this many bytes the repository gets a new commit in which the file has other content, and the connection is reset.
-    /// The old commit is still served.
+    /// After this many bytes the repository gets a new commit in which the file has other content, and the connection
+    /// is reset. The old commit is still served.
     NewCommit {
-        /// Bytes of the answer before it.
+        /// Bytes of the response before it.
         after: u64,
     },
-    /// As `NewCommit`, and the old commit's addresses serve the new content too, as a mirror that forgets revisions does.
+    /// As `NewCommit`, and the old commit's addresses serve the new content too, as a mirror that ignores revisions
+    /// does.
     Overwritten {
-        /// Bytes of the answer before it.
+        /// Bytes of the response before it.
         after: u64,
     },
 }
 
-/// How often a fault happens.
+/// The number of times that a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Times {
     /// The next time only.
     Once,
-    /// The next so many times.
+    /// The next `n` times.
     N(u32),
     /// Until [`crate::Imitation::clear_faults`].
     Always,
 }
 
-/// Which answers a fault happens to.
+/// The responses that a fault happens to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultTarget {
     /// Search, description and listing.
     Api,
     /// The resolve address on the hub: its headers for a small file, the redirect for a large one.
     Resolve,
-    /// The answer that carries a file's bytes: from the hub for small files, from the other origin for large ones.
+    /// The response with a file's bytes: from the hub for small files, from the other origin for large ones.
     Body,
 }
 
@@ -110,12 +111,12 @@ struct Planned {
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Planned>);
 
-/// What a request asks for, as far as faults care.
+/// The part of a request that decides about faults.
 pub(crate) struct Asked<'a> {
     pub(crate) target: FaultTarget,
     pub(crate) repository: &'a str,
     pub(crate) path: &'a str,
-    /// The first byte asked for and the one after the last, if there was a range.
+    /// The first requested byte and the one after the last, if there was a range.
     pub(crate) range: Option<(u64, u64)>,
     pub(crate) size: u64,
 }
@@ -146,7 +147,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// The fault that happens to this request, which is one less to come.
+    /// Takes the fault that happens to this request from the plan.
     pub(crate) fn take(&mut self, asked: &Asked) -> Option<Fault> {
         let planned = self.0.iter_mut().find(|planned| {
             planned.target == asked.target
@@ -161,7 +162,7 @@ impl Faults {
         Some(planned.fault.clone())
     }
 
-    /// Whether something planned has not happened as often as it was to.
+    /// True if a planned fault has not happened as often as it should.
     pub(crate) fn waiting(&self) -> bool {
         self.0.iter().any(|planned| planned.left.is_some_and(|left| left > 0))
     }

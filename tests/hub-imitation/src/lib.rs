@@ -1,4 +1,4 @@
-//! A model hub on loopback, for tests: the real one's shapes, and its faults on demand.
+//! A model hub on loopback, for tests: the real one's responses, and its faults on demand.
 //!
 //! ```
 //! use hub_imitation::{Fault, Imitation, Times};
@@ -10,8 +10,9 @@
 //! assert_eq!(pebble.commit().len(), 40);
 //! ```
 //!
-//! Small files come from the hub itself with git's SHA-1 as entity tag; large ones from a second origin, whose entity tags
-//! are its own. It runs on a thread of its own until it is dropped, so tests of any kind can use it.
+//! Small files come from the hub itself with git's SHA-1 as entity tag; large ones come from a second origin with
+//! entity tags of its own. The imitation runs on a thread of its own until it is dropped, so tests of any kind can use
+//! it.
 
 mod body;
 mod content;
@@ -45,28 +46,28 @@ use fault::Faults;
 pub enum Origin {
     /// API and resolve addresses.
     Hub,
-    /// Where large files come from.
+    /// The origin of large files.
     Cdn,
 }
 
-/// A request that came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The address it came to.
+    /// The origin that received it.
     pub origin: Origin,
-    /// When, counted from the start of the imitation.
+    /// The time since the start of the imitation.
     pub at: Duration,
     /// GET, HEAD, ….
     pub method: String,
-    /// The path as it was sent.
+    /// The path as received.
     pub path: String,
-    /// The query as it was sent, empty if there was none.
+    /// The query as received; empty without one.
     pub query: String,
-    /// All headers, names in lower case.
+    /// All headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The answer's status; none yet if it was not answered.
+    /// The response's status; `None` before the response.
     pub status: Option<u16>,
-    /// Bytes of files given to the connection.
+    /// Bytes of files written to the connection.
     pub sent: u64,
 }
 
@@ -193,7 +194,7 @@ impl Imitation {
                 let _ = ready.send(());
                 let _ = ended.await;
             });
-            // Answers that stall for ever must not hold it up.
+            // Responses that stall forever must not delay the end.
             runtime.shutdown_background();
         });
         listening.recv_timeout(serve::START).expect("the imitation listens");
@@ -205,12 +206,12 @@ impl Imitation {
         }
     }
 
-    /// The hub's address, as `HF_ENDPOINT` wants it.
+    /// The hub's address, as for `HF_ENDPOINT`.
     pub fn endpoint(&self) -> String {
         self.shared.endpoint()
     }
 
-    /// The address large files come from.
+    /// The address of the origin of large files.
     pub fn cdn(&self) -> String {
         self.shared.cdn()
     }
@@ -225,7 +226,7 @@ impl Imitation {
         repository
     }
 
-    /// Plans a fault for the answers that carry this file's bytes, in any repository.
+    /// Plans a fault for responses with this file's bytes, in any repository.
     pub fn fault(&self, path: &str, fault: Fault, times: Times) {
         self.shared
             .state()
@@ -233,7 +234,7 @@ impl Imitation {
             .plan(FaultTarget::Body, None, Some(path), fault, times);
     }
 
-    /// Plans a fault for all answers of a kind, or for those of a repository or of a file.
+    /// Plans a fault for all responses of a kind, or for those of a repository or a file.
     pub fn fault_at(
         &self,
         target: FaultTarget,
@@ -245,32 +246,32 @@ impl Imitation {
         self.shared.state().faults.plan(target, repository, path, fault, times);
     }
 
-    /// From here on everything goes well; answers under way keep their faults.
+    /// Removes all planned faults; responses under way keep theirs.
     pub fn clear_faults(&self) {
         self.shared.state().faults.clear();
     }
 
-    /// Whether a fault that was planned a number of times is still to come.
+    /// True if a fault that was planned a number of times is still to come.
     pub fn faults_waiting(&self) -> bool {
         self.shared.state().faults.waiting()
     }
 
-    /// This token sees private repositories and gets the files of gated ones.
+    /// Admits a token: it sees private repositories and gets the files of gated ones.
     pub fn let_in(&self, token: &str) {
         self.shared.state().tokens.insert(token.to_owned());
     }
 
-    /// Small files are sent on to an address below `/api/resolve-cache/`, as the real hub does.
+    /// Redirects small files to an address below `/api/resolve-cache/`, as the real hub does.
     pub fn small_files_elsewhere(&self) {
         self.shared.state().small_elsewhere = true;
     }
 
-    /// The address is gone: its connections are reset and new ones refused.
+    /// Takes an origin away: its connections are reset and new ones refused.
     pub fn disappear(&self, origin: Origin) {
         self.there(origin, false);
     }
 
-    /// The address is there again.
+    /// Brings an origin back.
     pub fn reappear(&self, origin: Origin) {
         self.there(origin, true);
     }

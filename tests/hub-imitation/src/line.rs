@@ -1,4 +1,5 @@
-//! Connections that can be cut: the address goes away and comes back, and one connection can be reset in the middle of an answer.
+//! Connections that can be cut: an origin can disappear and return, and one connection can be reset in the middle of a
+//! response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// One address of the imitation, open while `present` says so.
+/// One origin of the imitation, open while `present` says so.
 pub(crate) struct Address {
     address: SocketAddr,
     listener: Option<TcpListener>,
@@ -53,7 +54,7 @@ impl Listener for Address {
             };
             tokio::select! {
                 accepted = listener.accept() => if let Ok((stream, peer)) = accepted {
-                    // Without it the second half of an answer waits for the first one's receipt.
+                    // Without it the second half of a response waits for the acknowledgment of the first.
                     let _ = stream.set_nodelay(true);
                     return (Line { stream, cut: Cut::default(), present: self.present.clone() }, peer);
                 },
@@ -69,7 +70,7 @@ impl Listener for Address {
     }
 }
 
-/// Cuts the connection a request came over.
+/// Cuts the connection of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cut(Arc<AtomicBool>);
 
@@ -104,7 +105,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if self.alive().is_err() {
-            // ThinkingTerminator with unsent data thrown away is what the other end sees as a reset.
+            // Closing with unsent data discarded is a reset for the other end.
             let _ = self.stream.set_zero_linger();
         }
     }

@@ -1,4 +1,4 @@
-//! What the hub says about repositories, in the fields and shapes of its API.
+//! The hub's descriptions and lists of repositories, in the fields and shapes of its API.
 
 use serde_json::{json, Map, Value};
 
@@ -9,7 +9,7 @@ const TREE_PAGE: usize = 1_000;
 /// Models on a page of a search, if the request names no number.
 const SEARCH_PAGE: usize = 1_000;
 
-/// One page, and the query's cursor of the next one.
+/// One page, and the cursor of the next one.
 pub(crate) struct Page {
     pub(crate) items: Vec<Value>,
     pub(crate) next: Option<usize>,
@@ -27,7 +27,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The values of a name; `name[]=a`, `name=a&name=b` and `name=a,b` say the same.
+    /// The values of a name; `name[]=a`, `name=a&name=b` and `name=a,b` are equivalent.
     fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
             .iter()
@@ -45,7 +45,7 @@ impl Query {
     }
 }
 
-/// All that is said of a repository at a commit; `blobs` adds sizes and hashes to its files.
+/// The description of a repository at a commit; `blobs` adds sizes and hashes to its files.
 pub(crate) fn description(state: &State, commit: &Commit, blobs: bool) -> Map<String, Value> {
     let (author, _) = state.id.split_once('/').unwrap_or(("", &state.id));
     let config = commit
@@ -141,7 +141,7 @@ pub(crate) fn tree(state: &State, commit: &Commit, folder: &str, query: &Query) 
             }
             continue;
         }
-        // The hash of a file is only made for the page it is on: a listing may be long.
+        // A file is hashed only for the page it is on, because a listing may be long.
         entries.push(json!({ "path": path }));
     }
     entries.extend(commit.entries.iter().cloned());
@@ -184,7 +184,7 @@ fn strip_folder<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')
 }
 
-/// A page of a search over the repositories that the asker may see.
+/// A page of a search over the repositories that the client may see.
 pub(crate) fn search<'a>(repositories: impl Iterator<Item = &'a State>, query: &Query) -> Page {
     let words: Vec<String> = query
         .get("search")

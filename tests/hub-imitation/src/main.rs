@@ -37,7 +37,7 @@ fn main() {
     }
     println!("{}", hub.endpoint());
     let _ = std::io::stdout().flush();
-    // The end of the input is how a script, or its end, says that it is done.
+    // A script, or its end, stops the imitation by closing its input.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 

@@ -1,4 +1,4 @@
-//! Looks at a cache that something was fetched into, and compares it with what is served, byte for byte.
+//! Checks of a cache after a download: it is compared with the served files, byte for byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use sha2::Sha256;
 use crate::content::File;
 use crate::Repository;
 
-/// What lies in a cache.
+/// The state of a cache.
 #[derive(Debug, Default)]
 pub struct OnDisk {
-    /// Whether the commit that `refs/main` names is there whole and equal to the source.
+    /// True if the commit that `refs/main` names is complete and equal to the source.
     pub complete: bool,
-    /// Whether `refs/main` names a commit of which something is missing.
+    /// True if `refs/main` names a commit with missing files.
     pub promised: bool,
-    /// What is wrong: content under a name it does not have, files that lead elsewhere, files of nobody.
+    /// The faults: content under a wrong name, links that lead out of the cache, unknown files.
     pub wrong: Vec<String>,
     /// Bytes in files, links not counted.
     pub bytes: u64,
 }
 
 impl OnDisk {
-    /// Looks at the cache in `folder`, in which only this repository was fetched, for the files whose paths are `wanted`.
+    /// Checks the cache in `folder`, into which only this repository was fetched, for the `wanted` paths.
     pub fn look(folder: &Path, repository: &Repository, wanted: impl Fn(&str) -> bool) -> Self {
         let mut found = Self::default();
         let state = repository.state();
@@ -40,7 +40,7 @@ impl OnDisk {
                 .into_owned();
             let parts: Vec<&str> = name.split('/').collect();
             match parts.as_slice() {
-                // Where huggingface_hub says what the folder is.
+                // huggingface_hub's tag of the folder.
                 ["CACHEDIR.TAG"] => {}
                 [".locks", repository, ..] if *repository == model => {}
                 [repository, "blobs", blob] if *repository == model => found.check_blob(&path, blob),
@@ -69,7 +69,7 @@ impl OnDisk {
                         found.wrong.push(format!("{name} is not what the hub has"));
                     }
                 }
-                // Lists of a commit's files, which huggingface_hub keeps, and what it knows to be missing.
+                // huggingface_hub's lists of a commit's files, and its records of missing ones.
                 [repository, "trees" | ".no_exist", ..] if *repository == model => {}
                 _ => found.wrong.push(format!("{name} is nobody's")),
             }
@@ -89,7 +89,7 @@ impl OnDisk {
     fn check_blob(&mut self, path: &Path, name: &str) {
         let is_hash = [40, 64].contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hash {
-            // Something half fetched; its name says that it is nothing yet.
+            // A partial download, whose name says that it is no blob yet.
             return;
         }
         let Ok(bytes) = fs::read(path) else {
@@ -111,14 +111,14 @@ impl OnDisk {
     }
 }
 
-/// Whether a file on disk has the bytes that are served.
+/// True if a file on disk equals the served one.
 fn same(path: &Path, file: &File) -> bool {
     fs::read(path).is_ok_and(|bytes| {
         bytes.len() as u64 == file.content.len() && bytes == file.content.read(0..file.content.len())
     })
 }
 
-/// Every file and link below a folder, and whether it is a link; links are not followed.
+/// Every file and link below a folder, and true for each link; links are not followed.
 pub fn all_files(folder: &Path) -> Vec<(PathBuf, bool)> {
     let mut files = Vec::new();
     let mut open = vec![folder.to_owned()];

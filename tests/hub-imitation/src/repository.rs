@@ -1,4 +1,4 @@
-//! A repository: its commits, and what the hub says about it.
+//! A repository: its commits and its description.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +10,13 @@ use sha1::{Digest, Sha1};
 
 use crate::content::{safetensors_head, Content, File};
 
-/// Who may read a repository.
+/// The access to a repository.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Access {
     Everyone,
-    /// Listed for everyone; its files only for tokens that were let in.
+    /// Listed for everyone; its files are for admitted tokens only.
     Gated,
-    /// Not there for everyone else.
+    /// Not found without an admitted token.
     Private,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Access {
 pub(crate) struct Commit {
     pub(crate) sha: String,
     pub(crate) files: BTreeMap<String, Arc<File>>,
-    /// Entries of the listing that are no file of the repository, word for word.
+    /// Additional entries of the listing without a file, verbatim.
     pub(crate) entries: Vec<Value>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct State {
     pub(crate) commits: Vec<Commit>,
     pub(crate) access: Access,
     pub(crate) renamed_to: Option<String>,
-    /// Fields of the description that replace what would be said.
+    /// Fields of the description that replace the real ones.
     pub(crate) fields: Map<String, Value>,
-    /// Fields of a file's entry in the listing that replace what would be said.
+    /// Fields of a file's entry in the listing that replace the real ones.
     pub(crate) listed: BTreeMap<String, Map<String, Value>>,
 }
 
 impl State {
-    /// The commit a branch or a commit's name stands for.
+    /// The commit of a branch or of a commit's name.
     pub(crate) fn commit(&self, revision: &str) -> Option<&Commit> {
         match revision {
             "main" | "refs/heads/main" => self.commits.last(),
@@ -53,7 +53,7 @@ impl State {
         self.commits.last().expect("a repository begins with a commit")
     }
 
-    /// The head's name follows from what it holds, so the same files give the same commit in every run.
+    /// The head's name is a hash of its content, so the same files give the same commit in every run.
     fn name_head(&mut self) {
         let mut hash = Sha1::new_with_prefix(format!("{} {}", self.id, self.commits.len()));
         let head = self.commits.last_mut().expect("a repository begins with a commit");
@@ -74,7 +74,7 @@ impl State {
         self.name_head();
     }
 
-    /// A new commit in which this file has other bytes of the same length.
+    /// Adds a commit in which this file has other bytes of the same length.
     pub(crate) fn change(&mut self, path: &str, everywhere: bool) {
         let Some(file) = self.head().files.get(path).cloned() else {
             return;
@@ -84,7 +84,7 @@ impl State {
                 Content::generated(*size, 7_000 + self.commits.len() as u64, head.clone())
             }
             Content::Memory(bytes) => {
-                // The end is another one, so that a header at the beginning still says what follows.
+                // Only the end differs, so that a header at the beginning stays valid.
                 let mut bytes = bytes.to_vec();
                 let half = bytes.len() / 2;
                 bytes[half..].iter_mut().for_each(|byte| *byte ^= 1);
@@ -104,7 +104,7 @@ impl State {
     }
 }
 
-/// A repository of an [`crate::Imitation`]; clones are the same repository, and it can be changed while it is served.
+/// A repository of an [`crate::Imitation`]. Clones are the same repository, which can change while it is served.
 #[derive(Clone, Debug)]
 pub struct Repository(pub(crate) Arc<Mutex<State>>);
 
@@ -135,20 +135,21 @@ impl Repository {
         self
     }
 
-    /// A file in the newest commit: a large one if its name says weights or it has 10 MB and more, else a small one.
+    /// Adds a file to the newest commit: a large one if its name is that of weights or it has 10 MB and more.
     pub fn file(self, path: &str, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let large = path.ends_with(".safetensors") || bytes.len() >= 10_000_000;
         self.with(|state| state.put([(path.to_owned(), Arc::new(File::new(Content::Memory(bytes), large)))]))
     }
 
-    /// A large file with these bytes, whatever its name.
+    /// Adds a large file with these bytes and any name.
     pub fn large_file(self, path: &str, bytes: impl Into<Bytes>) -> Self {
         let file = File::new(Content::Memory(bytes.into()), true);
         self.with(|state| state.put([(path.to_owned(), Arc::new(file))]))
     }
 
-    /// A large file of `size` bytes that are made as they are sent and follow from `seed`. Weights hold one tensor, `weights.SEED`.
+    /// Adds a large file of `size` bytes that are generated from `seed` on request. Weights hold one tensor,
+    /// `weights.SEED`.
     pub fn generated(self, path: &str, size: u64, seed: u64) -> Self {
         let head = if path.ends_with(".safetensors") && size > 1_000 {
             safetensors_head(size, &format!("weights.{seed}"))
@@ -159,7 +160,7 @@ impl Repository {
         self.with(|state| state.put([(path.to_owned(), Arc::new(file))]))
     }
 
-    /// Many small files at once.
+    /// Adds many small files.
     pub fn files<'a>(self, files: impl IntoIterator<Item = (String, &'a str)>) -> Self {
         let files = files.into_iter().map(|(path, text)| {
             let content = Content::Memory(Bytes::copy_from_slice(text.as_bytes()));
@@ -168,7 +169,7 @@ impl Repository {
         self.with(|state| state.put(files))
     }
 
-    /// The files that lie in a folder, without those of its own folders.
+    /// Adds the files of a folder, without those of its subfolders.
     pub fn folder(self, folder: &Path) -> Self {
         let mut repository = self;
         let entries = std::fs::read_dir(folder).expect("the folder can be read");
@@ -187,7 +188,7 @@ impl Repository {
         repository
     }
 
-    /// Pebble's files (22 MB), hashed once for all repositories of the process.
+    /// Adds Pebble's files (22 MB), hashed once for all repositories of the process.
     pub fn pebble(self) -> Self {
         static PEBBLE: OnceLock<Vec<(String, Arc<File>)>> = OnceLock::new();
         let files = PEBBLE.get_or_init(|| {
@@ -205,7 +206,7 @@ impl Repository {
             )
     }
 
-    /// Takes a file out of the newest commit.
+    /// Removes a file from the newest commit.
     pub fn without(self, path: &str) -> Self {
         self.with(|state| {
             state
@@ -218,7 +219,7 @@ impl Repository {
         })
     }
 
-    /// From here on changes go into a new commit; the old one is still served under its name.
+    /// Begins a new commit for further changes; the old one is still served under its name.
     pub fn new_commit(self) -> Self {
         self.with(|state| {
             let next = state.head().clone();
@@ -227,19 +228,19 @@ impl Repository {
         })
     }
 
-    /// The newest commit gets new bytes in this file, as a new commit.
+    /// Adds a commit in which this file has new bytes.
     pub fn change(self, path: &str) -> Self {
         self.with(|state| state.change(path, false))
     }
 
-    /// A field of the description, in place of what would be said: downloads, likes, lastModified, tags, cardData, ….
+    /// Replaces a field of the description: downloads, likes, lastModified, tags, cardData, ….
     pub fn field(self, name: &str, value: Value) -> Self {
         self.with(|state| {
             state.fields.insert(name.to_owned(), value);
         })
     }
 
-    /// A field of a file's entry in the listing, in place of the truth: size, oid, lfs, path.
+    /// Replaces a field of a file's entry in the listing: size, oid, lfs, path.
     pub fn listed(self, path: &str, name: &str, value: Value) -> Self {
         self.with(|state| {
             state
@@ -250,7 +251,7 @@ impl Repository {
         })
     }
 
-    /// An entry of the listing for which there is no file, word for word.
+    /// Adds an entry to the listing without a file, verbatim.
     pub fn entry(self, entry: Value) -> Self {
         self.with(|state| {
             let head = state.commits.last_mut().expect("a repository begins with a commit");
@@ -258,17 +259,17 @@ impl Repository {
         })
     }
 
-    /// Everyone sees it, and only tokens that were let in ([`crate::Imitation::let_in`]) get its files.
+    /// Gates the repository: everyone sees it, and only admitted tokens ([`crate::Imitation::let_in`]) get its files.
     pub fn gated(self) -> Self {
         self.with(|state| state.access = Access::Gated)
     }
 
-    /// Only tokens that were let in see it.
+    /// Makes the repository visible to admitted tokens only.
     pub fn private(self) -> Self {
         self.with(|state| state.access = Access::Private)
     }
 
-    /// Requests for it are sent on to another name.
+    /// Redirects requests for it to another name.
     pub fn renamed_to(self, id: &str) -> Self {
         self.with(|state| state.renamed_to = Some(id.to_owned()))
     }
@@ -284,7 +285,7 @@ impl Repository {
         Some(file.content.read(0..file.content.len()))
     }
 
-    /// What a file's entity tag on the hub is: SHA-256 of a large file, git's SHA-1 of a small one.
+    /// A file's entity tag on the hub: SHA-256 of a large file, git's SHA-1 of a small one.
     pub fn etag(&self, path: &str) -> Option<String> {
         let file = self.state().head().files.get(path).cloned()?;
         Some(file.etag().to_owned())

@@ -1,4 +1,4 @@
-//! The two origins: the hub with its API and resolve addresses, and the one that large files are sent from.
+//! The two origins: the hub with its API and resolve addresses, and the origin of large files.
 #![allow(clippy::result_large_err, reason = "a refusal is an answer like any other")]
 
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ const LINKED_ETAG: HeaderName = HeaderName::from_static("x-linked-etag");
 const LINKED_SIZE: HeaderName = HeaderName::from_static("x-linked-size");
 const LOGIN_PAGE: &str = "<!doctype html><title>Welcome to the Grand Hotel</title><form>Room number: <input></form>";
 
-/// A request, and how its answer is counted.
+/// A request, and the counter of its response.
 struct Call<'a> {
     shared: &'a Arc<Shared>,
     origin: Origin,
@@ -35,7 +35,7 @@ struct Call<'a> {
     headers: &'a HeaderMap,
     /// The path's parts, decoded.
     parts: Vec<String>,
-    /// Path and query as they came.
+    /// Path and query as received.
     target: String,
     query: Query,
     cut: Cut,
@@ -52,7 +52,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, origin: Origin, address: Address)
             },
         )
         .with_state(shared);
-    // It only ends with the runtime.
+    // The task ends with the runtime.
     let _ = axum::serve(address, router.into_make_service_with_connect_info::<Cut>()).await;
 }
 
@@ -86,7 +86,7 @@ fn pair(text: &str) -> Option<(String, String)> {
     Some((decoded(name), decoded(value)))
 }
 
-/// Percent-decoded, as far as it can be.
+/// Percent-decoded as far as possible.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -164,7 +164,7 @@ impl Call<'_> {
         }
     }
 
-    /// The token of the request, if there is one.
+    /// The token of the request, if any.
     fn token(&self) -> Option<&str> {
         self.headers
             .get(header::AUTHORIZATION)?
@@ -178,7 +178,7 @@ impl Call<'_> {
             .is_some_and(|token| self.shared.state().tokens.contains(token))
     }
 
-    /// The repository, if the asker may know that it is there.
+    /// The repository, if the client may know that it exists.
     fn repository(&self, id: &str) -> Result<Repository, Response<Body>> {
         let repository = self.shared.state().repositories.get(id).cloned();
         let missing = match self.token() {
@@ -204,7 +204,7 @@ impl Call<'_> {
         Ok(repository)
     }
 
-    /// What goes wrong here, if something does; what needs no file's bytes is already done.
+    /// The fault of this response. Faults that need no file's bytes are done here.
     async fn fault(&self, asked: Asked<'_>) -> Result<Option<Fault>, Response<Body>> {
         let body = asked.target == FaultTarget::Body;
         let Some(fault) = self.shared.state().faults.take(&asked) else {
@@ -260,7 +260,7 @@ impl Call<'_> {
         Ok(self.page(listing::search(visible, &self.query)))
     }
 
-    /// A list with the address of the next one in its head.
+    /// A list with the address of the next page in its head.
     fn page(&self, page: Page) -> Response<Body> {
         let mut response = said(StatusCode::OK, &Value::Array(page.items));
         if let Some(next) = page.next {
@@ -316,7 +316,7 @@ impl Call<'_> {
         }
     }
 
-    /// A file's address on the hub: headers and bytes of a small one, the way to a large one.
+    /// A file at its resolve address: headers and bytes of a small one, the redirect to a large one.
     async fn file(&self, id: &str, word: &str, rest: &[&str]) -> Answer {
         let (revision, path) = split_revision(rest);
         let asked = Asked {
@@ -383,7 +383,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// A small file where the hub keeps small files that were asked for before.
+    /// A small file at the address where the hub caches small files.
     async fn small_elsewhere(&self, id: &str, sha: &str, path: &str) -> Answer {
         let repository = self.repository(id)?;
         let file = repository
@@ -397,7 +397,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// A large file. Its address was signed for everyone who has it, and holds the content's name; its entity tag is the store's own.
+    /// A large file. Its signed address holds the content's name; its entity tag is the store's own.
     async fn large(&self, id: &str, sha: &str, oid: &str) -> Answer {
         let path = self.query.get("path").unwrap_or_default().to_owned();
         let repository = self.shared.state().repositories.get(id).cloned();
@@ -406,7 +406,8 @@ impl Call<'_> {
             .state()
             .commit(sha)
             .and_then(|commit| commit.files.get(&path).cloned());
-        // The content may have been overwritten since the address was signed; then its name is another one, and it is still sent.
+        // The content may have been overwritten since the address was signed. It has another name then, and is still
+        // sent.
         let file = file
             .filter(|file| file.large && !oid.is_empty())
             .ok_or_else(|| refusal(403, "", "AccessDenied"))?;
@@ -451,16 +452,16 @@ impl Call<'_> {
     }
 }
 
-/// A revision and what follows it; `refs/pr/1` is one revision.
+/// A revision and the rest of the path; `refs/pr/1` is one revision.
 fn split_revision(parts: &[&str]) -> (String, String) {
     let length = if parts.first() == Some(&"refs") { 3 } else { 1 }.min(parts.len());
     (parts[..length].join("/"), parts[length..].join("/"))
 }
 
-/// Loopback with a port of the system's choice.
+/// Loopback with a port that the system chooses.
 pub(crate) fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// How long a new imitation may take to listen.
+/// Limit of the time until a new imitation listens.
 pub(crate) const START: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Every fault does what it says, seen by a client that forgives nothing: plain HTTP over a socket.
+//! Every fault does what it says, as a strict client sees it: plain HTTP over a socket.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -13,11 +13,11 @@ struct Answer {
     status: u16,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
-    /// How the connection ended before the promised length was there.
+    /// The end of the connection before the announced length.
     broken: Option<ErrorKind>,
 }
 
-/// One request over a connection of its own; `Err` if there was no answer at all.
+/// One request over a connection of its own; `Err` without any response.
 fn get(url: &str, headers: &[(&str, &str)]) -> Result<Answer, ErrorKind> {
     let rest = url.strip_prefix("http://").expect("a plain address");
     let (host, path) = rest.split_once('/').expect("a path");
@@ -79,7 +79,7 @@ fn model(hub: &Imitation) -> (Repository, Vec<u8>) {
     (model, bytes)
 }
 
-/// Where the weights' bytes are, as the hub sends there.
+/// The address of the weights' bytes, from the hub's redirect.
 fn place(hub: &Imitation) -> String {
     let answer = get(&format!("{}/o/n/resolve/main/w.safetensors", hub.endpoint()), &[]).expect("an answer");
     assert_eq!(answer.status, 302);
@@ -202,7 +202,7 @@ fn answers_come_slowly() {
     };
     let (slow, bytes) = with(drip, &[]);
     assert!(slow.is_ok_and(|slow| slow.body == bytes));
-    // Four pieces with a pause before each: it can take longer, never shorter.
+    // Four pieces with a pause before each take at least that long.
     assert!(started.elapsed() >= Duration::from_millis(120));
 }
 

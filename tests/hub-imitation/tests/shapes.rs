@@ -1,4 +1,4 @@
-//! The imitation has the real hub's shapes: Python's huggingface_hub finds, lists and downloads from it.
+//! The imitation has the real hub's shapes: Python's huggingface_hub searches, lists and downloads from it.
 
 use std::process::Command;
 
@@ -98,7 +98,7 @@ fn huggingface_hub_sees_what_is_there() {
     ] {
         assert_eq!(seen[name], said, "{name}");
     }
-    // The token belongs to the hub; where large files come from must not see it.
+    // The token belongs to the hub; the origin of large files must not see it.
     let requests = hub.requests();
     assert!(requests.iter().any(|request| request.origin == Origin::Cdn));
     assert!(requests

@@ -2,26 +2,26 @@ use std::path::{Path, PathBuf};
 
 use protocol::ErrorCode;
 
-/// What can go wrong with the model folder.
+/// Errors of models: on disk, on the hub, on the way.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No model of this name.
+    /// No model of this name is here.
     #[error("no model called {reference} is on this computer; `ponder models` and the Models window list what is")]
     NotFound {
-        /// What was asked for.
+        /// The reference.
         reference: String,
     },
-    /// The folder lacks files it needs.
+    /// The folder lacks files that it needs.
     #[error("the model {reference} cannot be loaded: {fault} (in {}); nothing else is affected, repair it or fetch it again", path.display())]
     Incomplete {
-        /// What was asked for.
+        /// The reference.
         reference: String,
-        /// The first file at fault, and what is wrong with it.
+        /// The first faulty file and its fault.
         fault: String,
         /// The model's folder.
         path: PathBuf,
     },
-    /// This computer does not say where a user's files go.
+    /// This computer names no place for the user's files.
     #[error("this computer does not say where the user's files are; set PONDER_HOME to a folder for Ponder's data")]
     NoHome,
     /// The hub could not be asked, or refused.
@@ -33,35 +33,35 @@ pub enum Error {
         /// The id.
         id: String,
     },
-    /// The author gives the model only to people who accept its terms.
+    /// The author gives access only to users who accept the terms.
     #[error("{}", gated(id, host, *with_token))]
     Gated {
         /// The id.
         id: String,
         /// The hub's host.
         host: String,
-        /// Whether a token was sent.
+        /// True if a token was sent.
         with_token: bool,
     },
-    /// A file that should be small and is not.
+    /// A file that is too large to be read.
     #[error("{path} has {bytes} bytes; a model's has at most {limit}, so it is not read")]
     FileTooLarge {
         /// The file.
         path: String,
         /// Its size.
         bytes: u64,
-        /// The most that is read.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// What was given is no id and no address of a model.
+    /// A text that is neither the id nor the address of a model.
     #[error("{text:?} is no model on the hub: {reason}")]
     Address {
-        /// What was given, cut.
+        /// The text, cut.
         text: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// A folder that holds no model, or is not named by its whole path.
+    /// A folder that contains no model, or is not given by its full path.
     #[error("there is no model in {}; choose a folder with a model's config.json, or one that holds such folders", path.display())]
     NoModelFolder {
         /// The folder.
@@ -72,7 +72,7 @@ pub enum Error {
     Read {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// Something could not be written.
@@ -80,41 +80,41 @@ pub enum Error {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// A name from the hub or a folder is refused.
     #[error("the {what} name \"{name}\" is refused: {reason}; nothing was written")]
     Name {
-        /// What kind of name, such as `file`.
+        /// The kind of name, such as `file`.
         what: &'static str,
         /// The name, cut and without control characters.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A repository with more files than a model has.
     #[error("this repository has more than {most} files, which no model needs; nothing was fetched")]
     TooManyFiles {
-        /// The most that is accepted.
+        /// The limit.
         most: usize,
     },
-    /// A link or a file where the cache has a folder or a file of its own: writing there would write somewhere else.
+    /// A link or a file in the place of a folder or file of the cache: writing there would write elsewhere.
     #[error("{} is not what a model cache has there, but a link or something else, so nothing is written or removed there; move it away first", path.display())]
     Trap {
-        /// What stands in the way.
+        /// The obstacle.
         path: PathBuf,
     },
-    /// A file that should be there is not.
+    /// A file is missing.
     #[error("{} is missing; nothing else is affected, fetch the model again", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The system does not say how much memory there is.
+    /// The system does not report its memory.
     #[error("this computer does not say how much memory it has ({0}), so it is not known what fits; models can still be loaded")]
     MemoryUnknown(String),
-    /// The model could not be looked at: why.
+    /// The model's files could not be read, for this reason.
     #[error("{0}")]
     Unread(String),
     /// The model cannot be run here.
@@ -125,7 +125,7 @@ pub enum Error {
     DiskFull {
         /// The folder.
         path: PathBuf,
-        /// Bytes that are needed and bytes that are free, if that was asked.
+        /// Bytes that are needed and bytes that are free, if known.
         needed: Option<(u64, u64)>,
     },
     /// A file arrived twice with another hash than the hub lists.
@@ -138,7 +138,7 @@ pub enum Error {
         /// The hub.
         host: String,
     },
-    /// A file did not arrive, however often it was requested.
+    /// A file did not arrive after all retries.
     #[error(
         "{path} could not be fetched: {reason}; what has arrived is kept, and the download continues from there when you start it again"
     )]
@@ -148,12 +148,12 @@ pub enum Error {
         /// The last reason.
         reason: String,
     },
-    /// The hub sends something else than it lists.
+    /// The hub sends other files than it lists.
     #[error("{host} sends other files than it lists ({reason}); nothing wrong was kept, try again later")]
     Contradicts {
         /// The hub.
         host: String,
-        /// How.
+        /// The difference.
         reason: String,
     },
     /// Another revision of the same model is being fetched.
@@ -162,18 +162,18 @@ pub enum Error {
         /// The model.
         id: String,
     },
-    /// A thread of a download broke.
+    /// A thread of a download panicked.
     #[error("the download broke off because of a fault in Ponder; what has arrived is kept, start it again")]
     Broken,
-    /// A person, or the program, stopped it.
+    /// The user or the program stopped it.
     #[error("stopped; nothing was changed")]
     Stopped,
-    /// A model that is not removed.
+    /// A model that cannot be removed.
     #[error("{reference} stays: {reason}")]
     Kept {
         /// The model.
         reference: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Another program holds a lock on the model.
@@ -187,7 +187,7 @@ pub enum Error {
     NoRepair {
         /// The model.
         reference: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A folder that cannot be imported.
@@ -195,7 +195,7 @@ pub enum Error {
     NoModel {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

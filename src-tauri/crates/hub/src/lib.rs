@@ -1,7 +1,7 @@
 //! Models: those on this computer and those on the hub, whether they run and fit, and how they come and go.
 //!
-//! The standard Hugging Face cache is used in place, so models that other programs fetched are found here, and they find
-//! ours. Everything that leaves this computer goes through [`net::Net`].
+//! The standard Hugging Face cache is used in place, so models that other programs fetched are found here, and they
+//! find ours. Everything that leaves this computer goes through [`net::Net`].
 
 pub mod cache;
 mod download;

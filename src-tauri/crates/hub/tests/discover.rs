@@ -1,4 +1,4 @@
-//! Finding models on a hub: search, verdict, card, and what is left of them when the hub is gone.
+//! Models on a hub: search, verdict, card, and their cached state when the hub is unreachable.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn ids(models: &[HubModel]) -> Vec<&str> {
     models.iter().map(|model| model.id.as_str()).collect()
 }
 
-/// A repository that the search finds, with nothing of use in it.
+/// A repository that the search finds and that contains no model.
 fn empty(hub: &Imitation, id: &str) -> Repository {
     hub.repository(id).field("tags", json!(["mlx"]))
 }
@@ -194,7 +194,7 @@ async fn what_will_not_run_says_why() {
     for (make, says) in cases {
         make();
         imitation.forget_requests();
-        // A listing's hostile entry gives no other commit, and what lies at a commit is not asked for again.
+        // A hostile entry of the list does not change the commit, and the files of a commit are not requested again.
         let data = tempfile::tempdir().unwrap();
         let hub = open(&imitation, data.path(), "");
         let model = hub.catalog().describe("o/n").await.unwrap();
@@ -376,7 +376,7 @@ async fn what_was_seen_is_there_when_the_hub_is_not() {
             hub.net().set_offline(false).unwrap();
             imitation.disappear(Origin::Hub);
         }
-        // Another start of the app, so that nothing is in memory.
+        // A new `Hub` has nothing in memory, as after a start of the app.
         let hub = if code == ErrorCode::Network {
             open(&imitation, data.path(), "")
         } else {
@@ -386,7 +386,7 @@ async fn what_was_seen_is_there_when_the_hub_is_not() {
         assert_eq!(ids(&cached.models), ids(&page.models));
         assert!(cached.cached_at.is_some_and(|at| at > 1_700_000_000_000));
         assert_eq!(cached.cached_because.map(|error| error.code), Some(code));
-        // A search that was never made finds among what was looked at.
+        // A new query is answered from the described models.
         let by_word = hub.search().page(&query("ponder pebble")).await.unwrap();
         assert_eq!(ids(&by_word.models), ["ponder/pebble"]);
         assert!(by_word.models[0].described && by_word.models[0].cached_at.is_some());

@@ -1,4 +1,4 @@
-//! Models on a computer, found in a cache laid out as the hub's clients lay it out.
+//! Models on a computer, found in a cache in the layout of the hub's clients.
 
 #![allow(clippy::unwrap_used)]
 
@@ -319,7 +319,7 @@ fn the_old_commit_answers_while_a_new_one_is_half_there() {
 fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
     let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let opened = ModelFolder::at(None, None).with_data_dir(data.path().into());
-    // Clones share the list, as the hosts' do.
+    // Clones share the list, as those of the app do.
     let folder = || opened.clone();
     let models = own.path().join("collection");
     for name in ["one", "owner/two"] {
@@ -411,7 +411,7 @@ fn two_hundred_models_are_listed_and_what_was_read_is_kept_for_the_next_start() 
     let (cold, warm) = (timed(&first), timed(&first));
     let next_start = timed(&folder());
     println!("report: 200 models are listed in {cold} ms the first time ever, {next_start} ms after a start, {warm} ms again");
-    // Another program may have changed a file behind the list's back.
+    // Another program may change a file after it was listed.
     let file = cache
         .path()
         .join("models--somebody--model-007/snapshots")

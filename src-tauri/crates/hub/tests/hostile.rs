@@ -1,4 +1,5 @@
-//! Repositories, hubs and folders that mean harm: refused with a reason, and nothing is written outside the model's folder.
+//! Hostile repositories, hubs and folders: they are refused with a reason, and nothing is written outside the model's
+//! folder.
 
 #[path = "support/ponder.rs"]
 mod ponder;
@@ -12,24 +13,24 @@ use ponder::Ponder;
 use serde_json::json;
 
 const MODEL: &str = "ponder/pebble";
-/// As long as a person reads.
+/// Limit of the length of a message, in characters.
 const LONGEST_SENTENCE: usize = 600;
 
-/// What is to come of it.
+/// The expected end of a case.
 enum End {
-    /// An error, with one of these words in it.
+    /// An error with one of these words in it.
     Refused(&'static [&'static str]),
-    /// All that is honest in it is there.
+    /// The honest files are fetched.
     Fetched,
-    /// Fetched as it is served, and then an error or a reason beside the model.
+    /// Fetched as it is served, then an error or a reason in the list of models.
     Unusable,
 }
 
 struct Case {
     name: &'static str,
-    /// What the hub has.
+    /// The repository on the hub.
     hub: fn(&Imitation) -> Repository,
-    /// What lies in the cache before; it gets the cache's folder, and a folder outside of it.
+    /// Preparation of the cache. It gets the cache's folder and a folder outside of it.
     folder: fn(&Path, &Path, &Repository),
     end: End,
 }
@@ -67,7 +68,7 @@ fn link(target: &Path, at: &Path) {
     std::os::unix::fs::symlink(target, at).expect("a link is made");
 }
 
-/// Names that lead elsewhere, or look like other ones.
+/// Names that lead out of the folder, or look like others.
 fn names() -> Vec<Case> {
     const NAME: End = End::Refused(&["name"]);
     vec![
@@ -133,20 +134,20 @@ fn names() -> Vec<Case> {
         }),
         served(
             "names that differ in case",
-            // A file system that cannot tell them apart would give one the other's content.
+            // A file system that ignores case would give one the other's content.
             if cfg!(target_os = "macos") { NAME } else { End::Fetched },
             |hub| pebble(hub).file("Tokenizer.json", "{}"),
         ),
     ]
 }
 
-/// Too much of something.
-/// The bytes of one of Pebble's files.
+/// The size of one of Pebble's files, in bytes.
 fn size_of(name: &str) -> u64 {
     let model = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model");
     std::fs::metadata(model.join(name)).expect("Pebble is here").len()
 }
 
+/// Too many files, or too large ones.
 fn sizes() -> Vec<Case> {
     const SIZE: End = End::Refused(&[
         "large",
@@ -217,7 +218,7 @@ fn sizes() -> Vec<Case> {
     ]
 }
 
-/// Files that are not what their names say.
+/// Files whose content contradicts their names.
 fn contents() -> Vec<Case> {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
     vec![
@@ -259,7 +260,7 @@ fn contents() -> Vec<Case> {
     ]
 }
 
-/// Hubs that send elsewhere.
+/// Hubs that redirect to other places.
 fn hubs() -> Vec<Case> {
     const ELSEWHERE: End = End::Refused(&["redirect", "address", "sent on", "elsewhere", "way"]);
     vec![
@@ -287,7 +288,7 @@ fn hubs() -> Vec<Case> {
     ]
 }
 
-/// Folders with links that lead out.
+/// Folders with links that lead out of them.
 fn folders() -> Vec<Case> {
     const TRAP: End = End::Refused(&["link", "not what"]);
     vec![
@@ -339,7 +340,7 @@ fn folders() -> Vec<Case> {
     ]
 }
 
-/// Everything below a folder: names, and what is in files or where links lead.
+/// Everything below a folder: names, contents of files and targets of links.
 fn contents_of(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     all_files(folder)
         .into_iter()
@@ -367,7 +368,7 @@ fn check(case: &Case) -> Result<(), String> {
     let ponder = Ponder::at(&hub.endpoint(), &cache);
     let fetched = ponder.fetch(MODEL);
 
-    // Whatever was said, nothing but the model's own folder and its locks has changed.
+    // In every case only the model's own folder and its locks may have changed.
     let after = contents_of(root.path());
     let own = [
         model_folder(&cache),

@@ -1,4 +1,4 @@
-//! One cache, several programs: huggingface_hub reads what is written here, and what it writes is read here.
+//! One cache for several programs: huggingface_hub reads the files of hub, and hub reads those of huggingface_hub.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 const ID: &str = "owner/model";
 const THIRD: &str = "3333333333333333333333333333333333333333";
 
-/// The Python that has huggingface_hub; `None`, and a word about it, if none is named.
+/// The Python with huggingface_hub; `None`, with a message, if the environment names none.
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("PONDER_ORACLE_PYTHON");
     if python.is_none() {
@@ -30,7 +30,7 @@ fn python() -> Option<PathBuf> {
     python.map(PathBuf::from)
 }
 
-/// A Python that asks `endpoint` alone, keeps its files in `cache`, and runs `script`.
+/// A Python process that sends requests to `endpoint` alone, uses `cache`, and runs `script`.
 fn script(python: &Path, cache: &Path, endpoint: &str, script: &str) -> Command {
     let mut command = Command::new(python);
     command.args([
@@ -58,7 +58,7 @@ fn script(python: &Path, cache: &Path, endpoint: &str, script: &str) -> Command 
     command
 }
 
-/// What the script prints, as JSON.
+/// The script's output, as JSON.
 fn told(python: &Path, cache: &Path, endpoint: &str, text: &str) -> Value {
     let ran = script(python, cache, endpoint, text).output().unwrap();
     let errors = String::from_utf8_lossy(&ran.stderr);
@@ -67,7 +67,7 @@ fn told(python: &Path, cache: &Path, endpoint: &str, text: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {} {errors}", String::from_utf8_lossy(&ran.stdout)))
 }
 
-/// What huggingface_hub says about the cache, asking nobody.
+/// huggingface_hub's report about the cache, made offline.
 const LOOK: &str = "
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 found = scan_cache_dir(CACHE)
@@ -133,7 +133,7 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
     let served = imitation.repository(ID).pebble();
     let hub = hub(&imitation, cache.path(), data.path());
 
-    // Half of it, first: nothing that would be taken for a model, and nothing to complain about.
+    // Half a download is no model, and no fault of the cache.
     imitation.fault("model.safetensors", Fault::Stall { after: 3_000_000 }, Times::Always);
     hub.downloads().start(ID, "main").await.unwrap();
     let mut downloads = hub.downloads().watch();
@@ -185,7 +185,7 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
         "{paths:?}"
     );
 
-    // Online it finds nothing left to fetch but what no model needs.
+    // Online it fetches nothing but files that no model needs.
     imitation.forget_requests();
     let text = "from huggingface_hub import snapshot_download\nprint(json.dumps(snapshot_download(ID)))";
     let again = told(&python, cache.path(), &imitation.endpoint(), text);
@@ -198,7 +198,7 @@ async fn huggingface_hub_accepts_what_was_fetched_here() {
                 .any(|request| request.method == "GET" && request.path.contains("safetensors"))
     );
 
-    // What it deletes is gone here as well, and the other way round.
+    // Files that it deletes are gone here as well, and the other way round.
     fetch(&hub).await;
     hub.removals().remove_files(ID, false).await.unwrap();
     let gone = look(&python, cache.path());
@@ -223,7 +223,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         .file("sub/extra.bin", "deeper")
         .file("README.md", "# card");
     let hub = hub(&imitation, cache.path(), data.path());
-    // A program that is killed in the middle leaves what must not be taken for a model.
+    // A program that is killed in the middle leaves files that must not be taken for a model.
     imitation.fault("model.safetensors", Fault::Stall { after: 12_000_000 }, Times::Always);
     let text = "from huggingface_hub import snapshot_download\nprint('begun', flush=True)\nsnapshot_download(ID, max_workers=1)";
     let mut child = script(&python, cache.path(), &imitation.endpoint(), text)
@@ -244,7 +244,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         assert!(begun.elapsed().as_secs() < 300, "it never began");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    // While it runs, nothing is torn away under it.
+    // While it runs, nothing of its files is removed.
     assert!(matches!(hub.local().remove(ID, false), Err(Error::InUse { .. })));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -257,7 +257,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
 
     imitation.clear_faults();
     fetch(&hub).await;
-    // Its own list says that it wanted more than a model needs.
+    // Its own list names more files than a model needs.
     let seen = told(&python, cache.path(), NOBODY, &format!("EVERYTHING = False{LOOK}"));
     assert_eq!(seen["warnings"], serde_json::json!([]), "{seen}");
     assert_eq!(
@@ -281,7 +281,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         .verification;
     assert!(verified.wrong.is_empty() && verified.unknown.is_empty(), "{verified:?}");
     assert_eq!(verified.files as usize, served.paths().len());
-    // A file that its list promises and that is gone is missed without asking anybody.
+    // A missing file of its list is noticed without a request.
     let template = hub.local().find(ID).unwrap().path.join("chat_template.jinja");
     let target = fs::read_link(&template).unwrap();
     fs::remove_file(&template).unwrap();
@@ -296,7 +296,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
         ["chat_template.jinja"]
     );
     std::os::unix::fs::symlink(target, &template).unwrap();
-    // Its bytes and ours are the same cache: only the rest is asked for.
+    // Both programs share the blobs: only the rest is requested.
     imitation.forget_requests();
     fetch(&hub).await;
     assert!(
@@ -329,7 +329,7 @@ fn its_scan_is_clean_whatever_is_written_here() {
     flat.publish(&commit(THIRD), &FilePath::new("config.json").unwrap(), &etag)
         .unwrap();
     fs::write(first.partial(&cache::etag_of("x", b"x")), "part").unwrap();
-    // What a crash in the middle of a removal leaves.
+    // The files that a crash in the middle of a removal leaves.
     let left = cache.path().join(".locks/.ponder-removed-0");
     fs::create_dir_all(left.join("snapshots")).unwrap();
     fs::create_dir_all(first.folder().join(".ponder-removed-1")).unwrap();
@@ -368,7 +368,7 @@ fn its_scan_is_clean_whatever_is_written_here() {
         assert_eq!(theirs["files"], serde_json::json!(names));
     }
 
-    // Removing one commit leaves a cache that it finds nothing wrong with, and it agrees about what is freed.
+    // Removing one commit leaves a cache that huggingface_hub accepts, and both agree about the freed bytes.
     let text = format!("from huggingface_hub import scan_cache_dir\nprint(json.dumps(scan_cache_dir(CACHE).delete_revisions('{FIRST}').expected_freed_size))");
     let expected = told(&python, cache.path(), NOBODY, &text).as_u64().unwrap();
     let folder = ModelFolder::at(None, Some(cache.path().into()));
@@ -421,7 +421,7 @@ fn both_keep_each_other_out_by_the_same_locks() {
     assert!(repository.try_lock(&etag).unwrap().is_some());
 }
 
-/// The Rust crate that candle and its kin read the cache with.
+/// hf-hub is the crate with which candle and others read the cache.
 #[test]
 fn the_hf_hub_crate_finds_the_same_files() {
     let cache = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The cache's layout: whatever a name is, what is written stays inside the model's folder.
+//! The cache's layout: with any name, all writes stay inside the model's folder.
 
 #![allow(clippy::unwrap_used)]
 
@@ -146,7 +146,7 @@ fn what_is_published_is_a_relative_link_and_is_read_back() {
     repository
         .publish(&commit(), &path("deep/er/weights"), &etag('b'))
         .unwrap();
-    // Twice is once.
+    // A second call changes nothing.
     repository.publish(&commit(), &path("config.json"), &etag('a')).unwrap();
     let snapshot = repository.snapshot(&commit());
     assert_eq!(
@@ -163,7 +163,7 @@ fn what_is_published_is_a_relative_link_and_is_read_back() {
         (files[1].etag.clone(), files[1].bytes, files[1].link),
         (Some(etag('b')), Some(7), true)
     );
-    // The same name with another content, then content that is not there.
+    // The same name with other content, then with a missing blob.
     blob(&repository, &etag('c'), "newer");
     repository.publish(&commit(), &path("config.json"), &etag('c')).unwrap();
     assert_eq!(fs::read_to_string(snapshot.join("config.json")).unwrap(), "newer");
@@ -282,7 +282,7 @@ fn a_link_on_the_way_is_refused_and_nothing_is_written_behind_it() {
     assert!(!target.exists());
 }
 
-/// Names as an attacker would write them, and any others.
+/// Names of an attacker, and arbitrary ones.
 fn names() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("..".to_owned()),

@@ -1,4 +1,4 @@
-//! Verify, repair, update and remove against a hub: what is asked of it, what is fetched, what stays.
+//! Verifying, repairing, updating and removing against a hub: requests, downloads, and the files that stay.
 
 #![allow(clippy::unwrap_used)]
 
@@ -63,7 +63,7 @@ impl Here {
         self.hub.upkeep().repair(ID, CancellationToken::new(), |_| {}).await
     }
 
-    /// The file behind a name of the snapshot.
+    /// The blob behind a name of the snapshot.
     fn blob(&self, path: &str) -> PathBuf {
         let model = self.hub.local().list();
         PathBuf::from(&model[0].path).join(path).canonicalize().unwrap()
@@ -74,7 +74,7 @@ fn pebble(imitation: &Imitation) -> Repository {
     imitation.repository(ID).pebble()
 }
 
-/// The files that were asked for, once each.
+/// The requested files, each once.
 fn fetched(imitation: &Imitation) -> Vec<String> {
     let mut paths: Vec<String> = imitation
         .requests()
@@ -122,7 +122,7 @@ async fn only_what_is_wrong_is_fetched_again() {
         .collect();
     assert!(changed.is_empty(), "{changed:?}");
     assert!(here.hub.downloads().watch().borrow().is_empty() || here.repair().await.unwrap().wrong.is_empty());
-    // A model that is right is not fetched.
+    // A model without faults is not fetched.
     imitation.forget_requests();
     here.repair().await.unwrap();
     assert_eq!(fetched(&imitation), [] as [&str; 0]);
@@ -185,7 +185,7 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
     here.fetch().await;
     let old = repository.commit();
     assert_eq!(here.hub.upkeep().update_of(ID).await.unwrap(), None);
-    // The weights move to another name without changing; the card changes.
+    // The weights are renamed and keep their content; the card changes.
     let weights = repository.bytes("model.safetensors").unwrap();
     let card = "# Another card".to_owned();
     let repository = repository
@@ -207,7 +207,7 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
     let listed = here.hub.local().list();
     assert_eq!((listed.len(), listed[0].revisions.len()), (1, 2));
     assert_eq!(listed[0].revision.as_deref(), Some(repository.commit().as_str()));
-    // The old commit can go; the weights are shared and stay.
+    // The old commit can be removed; the weights are shared and stay.
     let old = format!("{ID}@{old}");
     let freed = here.hub.removals().files(&old).await.unwrap();
     assert!(
@@ -233,7 +233,7 @@ async fn what_is_being_fetched_is_not_removed() {
         here.hub.removals().remove_files(ID, false).await,
         Err(Error::InUse { .. })
     ));
-    // Another Ponder, which knows nothing of this one's downloads, is kept away by the locks.
+    // Another Ponder, without this one's list of downloads, is refused by the locks.
     let other = ModelFolder::at(None, Some(here.folder.path().join("cache")));
     assert!(matches!(other.remove(ID, false), Err(Error::InUse { .. })));
     assert!(other.list().is_empty());
@@ -271,7 +271,7 @@ async fn a_download_that_offline_stopped_goes_on_when_it_is_off() {
     drop(done.await.unwrap());
     assert!(here.verify().await.wrong.is_empty());
 
-    // One that a person paused stays so.
+    // A download that the user paused stays paused.
     let resting = |hub: &Hub| hub.downloads().watch().borrow()[0].state;
     here.hub.downloads().cancel(ID).await.unwrap();
     imitation.repository("owner/second").pebble();

@@ -1,4 +1,4 @@
-//! Removing models from real folders: what it frees, what stays, and traps.
+//! Removing models from real folders: freed bytes, files that stay, traps.
 
 #![allow(clippy::unwrap_used)]
 
@@ -82,7 +82,7 @@ fn one_commit_frees_only_what_no_other_commit_uses() {
     assert_eq!(repository.refs().len(), 1);
     assert!(!repository.folder().join("refs/refs").exists());
     assert!(folder.find(ID).is_ok() && folder.find(&old).is_err());
-    // The last commit is the model.
+    // The last commit is the whole model.
     folder.remove(&format!("{ID}@main"), false).unwrap();
     assert!(!repository.folder().exists());
 }
@@ -170,7 +170,7 @@ fn a_folder_that_may_not_be_written_keeps_its_model() {
     add_pebble(&repository, &commit(FIRST), &[]);
     fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    // Whoever may write everywhere sees no such refusal.
+    // A process that may write everywhere is not refused.
     if fs::write(cache.path().join("probe"), "").is_err() {
         assert!(matches!(folder.remove(ID, false), Err(Error::Write { .. })));
         assert!(folder.find(ID).is_ok());
@@ -196,7 +196,7 @@ fn the_built_in_model_stays_and_own_folders_are_only_forgotten() {
     }
     fs::write(model.join("diary.doc"), "mine").unwrap();
     let reference = model.to_str().unwrap();
-    // Not on the list at all: nothing may be deleted, whatever is asked.
+    // In a folder that is not on the list nothing may be deleted, even on request.
     assert!(matches!(folder.remove(reference, true), Err(Error::Kept { .. })));
     folder.add_folder(model.parent().unwrap()).unwrap();
     assert!(matches!(folder.remove(reference, false), Err(Error::Kept { .. })));
@@ -266,7 +266,7 @@ fn an_imported_model_is_a_copy_that_can_be_removed() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if std::env::var_os("PONDER_FULL").is_some() { 500 } else { 40 }, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever commits share, removing one frees exactly what it said, and the others keep every file.
+    /// However commits share blobs, removing one frees exactly the predicted bytes, and the others keep every file.
     #[test]
     fn removal_is_exact(commits in prop::collection::vec(prop::collection::btree_map("[a-c](/[a-c])?\\.txt", 0u8..4, 1..5), 1..4), which in any::<prop::sample::Index>()) {
         let cache = tempfile::tempdir().unwrap();
@@ -347,7 +347,7 @@ async fn a_removed_model_comes_back_with_what_it_was_used_for() {
     assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     assert!(models.find(ID).is_err() && !stored.folder().exists());
     assert_eq!(chat.settings().default_model().await.unwrap(), BUILT_IN);
-    // Neither another removal nor another process frees it meanwhile.
+    // Neither another removal nor another process deletes it meanwhile.
     let other = repository(cache.path(), "somebody/other");
     add_pebble(&other, &commit(FIRST), &[]);
     models.remove("somebody/other", false).unwrap();
@@ -358,7 +358,7 @@ async fn a_removed_model_comes_back_with_what_it_was_used_for() {
     let gone = hub.removals().restore(ID, chat.models()).await.unwrap_err();
     assert_eq!(gone.code, ErrorCode::ModelNotFound);
 
-    // It is freed once nobody may want it back.
+    // It is deleted once it can no longer be restored.
     let aside = || fs::read_dir(cache.path().join(".locks")).unwrap().flatten().count();
     assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     assert_eq!(aside(), 2, "the files and their lock");
@@ -366,7 +366,7 @@ async fn a_removed_model_comes_back_with_what_it_was_used_for() {
     assert_eq!(aside(), 0);
     assert!(hub.removals().restore(ID, chat.models()).await.is_err());
 
-    // What was fetched again meanwhile stays.
+    // A model that was fetched again meanwhile stays.
     add_pebble(&stored, &commit(FIRST), &[]);
     assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     add_pebble(&stored, &commit(SECOND), &[]);
@@ -374,7 +374,7 @@ async fn a_removed_model_comes_back_with_what_it_was_used_for() {
     assert!(error.message.contains("here again"), "{}", error.message);
     assert_eq!(stored.commits(), [commit(SECOND)]);
 
-    // A crash leaves it aside, and the next start frees it.
+    // A crash leaves it in the trash folder, and the next start deletes it.
     assert!(hub.removals().trash(ID, chat.models()).await.unwrap());
     assert!(aside() >= 2);
     drop(hub);

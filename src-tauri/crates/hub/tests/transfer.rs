@@ -1,4 +1,4 @@
-//! Downloads against the hub imitation: what is fetched, what is kept, what is resumed.
+//! Downloads against the hub imitation: fetched, kept and resumed bytes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,13 +17,13 @@ use tempfile::TempDir;
 const ID: &str = "owner/model";
 const SHARD: u64 = 3_000_000;
 
-/// Waits that fit a test, and parts so small that every shard has some.
+/// Limits with short waits, and with ranges small enough that every shard has several.
 fn limits() -> DownloadLimits {
     DownloadLimits {
         part: 256 * 1024,
         first_delay: Duration::from_millis(5),
         longest_delay: Duration::from_millis(50),
-        // Longer than a busy computer stands still: what is sent is counted here.
+        // Longer than any pause of a busy computer, because the test counts sent bytes.
         stall: Duration::from_secs(30),
         lock: Duration::from_millis(20),
         margin: 0,
@@ -47,7 +47,7 @@ impl Here {
         Self { folder, hub }
     }
 
-    /// As another process would open it.
+    /// A second `Hub`, as another process would open it.
     fn another(folder: &TempDir, imitation: &Imitation) -> Hub {
         let models = ModelFolder::at(None, Some(folder.path().join("cache")));
         let net = Net::open(Settings::of_a_test(&imitation.endpoint()));
@@ -60,7 +60,7 @@ impl Here {
         self.folder.path().join("cache/models--owner--model")
     }
 
-    /// Downloads until it rests; what it says then.
+    /// Downloads until it rests, and returns its state then.
     async fn fetch(&self) -> Download {
         self.hub.downloads().start(ID, "main").await.unwrap();
         until(&self.hub, ended).await
@@ -83,7 +83,7 @@ async fn until(hub: &Hub, enough: impl Fn(&Download) -> bool) -> Download {
     found[0].clone()
 }
 
-/// Two shards, and small files with what is left out among them.
+/// Two shards, and small files, some of which no model needs.
 fn model(imitation: &Imitation) -> Repository {
     imitation
         .repository(ID)
@@ -112,7 +112,7 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// That the model is there whole, right, and nothing beside it.
+/// Asserts that the model is complete and right, and that nothing else is left.
 fn assert_ready(here: &Here, source: &Repository) {
     let snapshot = here.repository().join("snapshots").join(source.commit());
     let there = contents(&snapshot);
@@ -157,7 +157,7 @@ async fn a_model_arrives_whole_and_is_not_fetched_twice() {
     let done = until(&again, ended).await;
     assert_eq!((done.state, imitation.sent()), (DownloadState::Done, 0));
 
-    // A file that another program left damaged is fetched again, and it alone.
+    // A file that another program damaged is fetched again, and no other.
     let etag = source.etag("model-00001-of-00002.safetensors").unwrap();
     let blob = here.repository().join("blobs").join(etag);
     let mut bytes = fs::read(&blob).unwrap();
@@ -232,7 +232,7 @@ async fn pause_keeps_resume_goes_on_and_cancel_leaves_nothing() {
         imitation.sent()
     );
 
-    // Done and taken off the list, the model stays; cancelled in the middle, nothing does.
+    // The model of a finished download stays when that leaves the list; of one that is canceled nothing stays.
     here.hub.downloads().cancel(ID).await.unwrap();
     assert_ready(&here, &source);
     fs::remove_dir_all(here.repository()).unwrap();
@@ -278,7 +278,7 @@ async fn the_next_process_goes_on_with_what_rested_and_not_with_what_was_paused(
 
     imitation.clear_faults();
     let here = Here::at(folder, &imitation, limits());
-    // The list is another process's until that has ended, and a task that tells windows ends within moments.
+    // The list belongs to the other process until that has ended, and a task that informs windows ends soon after.
     while !here.hub.downloads().resume_pending().await.unwrap() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

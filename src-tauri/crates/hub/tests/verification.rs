@@ -1,4 +1,4 @@
-//! Reading models again: what is found wrong, with hashes and without.
+//! Verifying models: the faults found with hashes and without.
 
 #![allow(clippy::unwrap_used)]
 
@@ -60,7 +60,7 @@ fn every_kind_of_damage_is_found_from_the_blobs_names_alone() {
     fs::remove_file(snapshot.join("tokenizer.json").canonicalize().unwrap()).unwrap();
     fs::remove_file(snapshot.join("config.json")).unwrap();
     fs::write(snapshot.join("sub/notes.json").canonicalize().unwrap(), "").unwrap();
-    // Without its config.json it is no model for the list, so the commit is asked for by the folder.
+    // Without a config.json the list has no such model, so the commit is named by its folder.
     fs::write(snapshot.join("config.json"), "{}").unwrap();
     let found = verify(&folder, ID, None);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Removes what a download leaves beside its model.
+//! Removal of the leftovers of a download.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +8,9 @@ use files::DRAFT_PREFIX;
 use super::file::partial::discard;
 use crate::cache::{Etag, Lock, Repository};
 
-/// Removes the partial files of a repository and the blobs that no snapshot uses, if no other program is at work on them; the
-/// folder too, if nothing is left in it. The caller holds the lock of the whole, because the blobs of a download have no name
-/// in a snapshot before its end. Blocks.
+/// Removes the partial files of a repository and the blobs that no snapshot uses, unless another program works on them,
+/// and the folder if that leaves it empty. The caller holds the lock of the whole model, because the blobs of a
+/// download have no name in a snapshot before its end. Blocks.
 pub fn remove_leftovers(repository: &Repository) {
     let used: BTreeSet<Etag> = repository
         .commits()
@@ -34,14 +34,14 @@ pub fn remove_leftovers(repository: &Repository) {
             Err(error) => tracing::warn!("a part of a download is left: {error}"),
         }
     }
-    // Drafts that a killed process left.
+    // Drafts of a killed process.
     for entry in fs::read_dir(repository.folder()).into_iter().flatten().flatten() {
         let draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
         if draft && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
             let _ = fs::remove_file(entry.path());
         }
     }
-    // Only empty folders go.
+    // Only empty folders are removed.
     for name in ["blobs", "snapshots", "refs"] {
         let _ = fs::remove_dir(repository.folder().join(name));
     }
@@ -55,7 +55,7 @@ pub fn remove_leftovers(repository: &Repository) {
     }
 }
 
-/// Every blob that is here, whole or in part.
+/// Every blob in the folder, complete or partial.
 fn blobs(repository: &Repository) -> BTreeSet<Etag> {
     fs::read_dir(repository.folder().join("blobs"))
         .into_iter()

@@ -27,26 +27,26 @@ use crate::error::Error;
 use crate::huggingface::HubApi;
 use crate::local::integrity::oversize;
 
-/// How often the file list is asked for again because the server's files do not match it.
+/// Limit of requests for the file list when the server's files do not match it.
 const MOST_LISTS: u32 = 4;
 
-/// What a download needs besides itself.
+/// The task of one download.
 pub struct DownloadTask {
     /// The calls to the hub.
     pub api: HubApi,
-    /// Where the files go.
+    /// The repository in the cache.
     pub repository: Repository,
     /// The limits.
     pub limits: Arc<DownloadLimits>,
-    /// Blobs that were read and found right.
+    /// Blobs whose hash was checked.
     pub verified: Arc<VerifiedBlobs>,
 }
 
 impl DownloadTask {
-    /// Fetches everything. Afterwards the model is ready and the revision names its commit.
+    /// Fetches all files. Afterwards the model is ready and the revision names its commit.
     ///
     /// # Errors
-    /// [`Stop`]; what was fetched and is not known to be wrong is kept.
+    /// [`Stop`]; fetched bytes are kept unless they are known to be wrong.
     pub async fn fetch(&self, job: &Arc<DownloadJob>) -> Result<(), Stop> {
         let stop = job.status().stop.clone();
         let _whole = self.lock(job, &stop).await?;
@@ -74,7 +74,7 @@ impl DownloadTask {
                 Ok(()) => {
                     self.publish(&context, &job.revision, &items)?;
                     let repository = self.repository.clone();
-                    // What an earlier commit of the same download brought is used by nothing.
+                    // Blobs of an earlier commit of the same download have no user.
                     return Ok(tokio::task::spawn_blocking(move || remove_leftovers(&repository))
                         .await
                         .map_err(|_| Error::Broken)?);
@@ -95,7 +95,7 @@ impl DownloadTask {
         }
     }
 
-    /// Takes the lock of the whole model, and waits while another Ponder has it.
+    /// Takes the lock of the whole model, and waits while another Ponder holds it.
     async fn lock(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<Lock, Stop> {
         loop {
             if let Some(lock) = self.repository.try_lock_whole()? {
@@ -106,7 +106,7 @@ impl DownloadTask {
         }
     }
 
-    /// The file list, asked for until it comes or it is clear that it does not.
+    /// Requests the file list until it arrives or cannot be had.
     async fn list(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<RepoFiles, Stop> {
         let mut backoff = Backoff::default();
         let mut unreachable: Option<(Instant, u32)> = None;
@@ -146,7 +146,7 @@ impl DownloadTask {
         }
     }
 
-    /// Whether the disk has room for what is not on it yet.
+    /// Checks the free space for the bytes that are missing.
     async fn check_disk_space(&self, items: &[Arc<DownloadItem>]) -> Result<(), Stop> {
         let (repository, items, margin) = (self.repository.clone(), items.to_vec(), self.limits.margin);
         let asked = tokio::task::spawn_blocking(move || {
@@ -165,7 +165,7 @@ impl DownloadTask {
         Ok(asked.await.map_err(|_| Error::Broken)??)
     }
 
-    /// Fetches all files, some at once; the first that cannot be fetched ends the others.
+    /// Fetches all files, some at the same time; the first failure ends the others.
     async fn files(&self, context: &Arc<DownloadContext>, items: &[Arc<DownloadItem>]) -> Result<(), Stop> {
         let fetched = stream::iter(items.to_vec()).map(|item| {
             let (context, api) = (Arc::clone(context), self.api.clone());
@@ -175,7 +175,7 @@ impl DownloadTask {
                 }
                 let outcome = fetch(&context, &api, &item).await;
                 if outcome.is_err() {
-                    // Files end by themselves, so that none is still written when the next attempt begins.
+                    // Each file ends by itself, so that none is still written when the next attempt begins.
                     context.stop.cancel();
                     item.set_state(DownloadState::Queued);
                 }
@@ -197,7 +197,7 @@ impl DownloadTask {
         Ok(())
     }
 
-    /// Gives all files their names, and then the revision its commit: the model is there whole or not at all.
+    /// Gives all files their names, then the revision its commit, so the model is there as a whole or not at all.
     fn publish(&self, context: &DownloadContext, revision: &Revision, items: &[Arc<DownloadItem>]) -> Result<(), Stop> {
         for item in items {
             for path in &item.paths {
@@ -236,7 +236,7 @@ fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Stop> {
         .into_iter()
         .map(|(etag, (size, paths))| Arc::new(DownloadItem::new(etag.clone(), size, paths)))
         .collect();
-    // Small files first: they say whether the model will run before much was fetched.
+    // Small files first: they show a model that cannot run before much was fetched.
     items.sort_by_cached_key(|item| {
         (
             item.paths.iter().any(|path| path.as_str().ends_with(".safetensors")),

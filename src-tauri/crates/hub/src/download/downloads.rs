@@ -34,8 +34,8 @@ impl Downloads {
         self.0.set_limits(limits);
     }
 
-    /// Continues the downloads that were running when the app was closed or crashed, and stores the list from here on. The app
-    /// calls it at its start. Whether they are this process's now: if another process has them, nothing happens.
+    /// Continues the downloads that were running when the app ended, and stores the list from here on. The app calls it
+    /// at its start. Returns true if this process owns the list; if another one does, nothing happens.
     ///
     /// # Errors
     /// [`Error::Write`] if the data folder cannot be written.
@@ -55,10 +55,10 @@ impl Downloads {
         Ok(ours)
     }
 
-    /// Fetches a model: it is put at the end of the queue. One that is there already continues.
+    /// Puts a model at the end of the queue. If it is there already, it continues.
     ///
     /// # Errors
-    /// [`Error::Name`] for an id or a revision that is none, [`Error::NoHome`] if there is no place for models,
+    /// [`Error::Name`] for an invalid id or revision, [`Error::NoHome`] if there is no place for models,
     /// [`Error::Fetching`] while another revision of it is fetched.
     pub async fn start(&self, id: &str, revision: &str) -> Result<(), Error> {
         let (id, revision) = (RepositoryId::new(id)?, Revision::new(revision)?);
@@ -89,13 +89,13 @@ impl Downloads {
         Ok(())
     }
 
-    /// All downloads in their order, published about five times a second while something changes. Those that are done or failed
-    /// stay until [`Downloads::cancel`] takes them off.
+    /// All downloads in their order, published up to five times a second. Finished and failed ones stay until
+    /// [`Downloads::cancel`].
     pub fn watch(&self) -> watch::Receiver<Vec<Download>> {
         self.0.subscribe()
     }
 
-    /// Stops a download where it is, until [`Downloads::resume`].
+    /// Pauses a download until [`Downloads::resume`].
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is none of this model.
@@ -115,7 +115,7 @@ impl Downloads {
         Ok(())
     }
 
-    /// Continues a download that was paused or failed where it was.
+    /// Continues a download that was paused or failed.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is none of this model.
@@ -134,8 +134,8 @@ impl Downloads {
         Ok(())
     }
 
-    /// Ends a download and removes what it fetched and nothing else uses; takes one that is done off the list and leaves its model.
-    /// Returns when that is done.
+    /// Ends a download and removes its files that nothing else uses; takes a finished one off the list and leaves its
+    /// model. Returns when that is done.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is none of this model.
@@ -166,7 +166,7 @@ impl Downloads {
         Ok(())
     }
 
-    /// Moves a download to a place in the order; 0 is the first. One that runs is not stopped by it.
+    /// Moves a download to a place in the order; 0 is the first. A running one continues.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is none of this model.
@@ -180,7 +180,8 @@ impl Downloads {
         Ok(())
     }
 
-    /// Stops everything, so that the app can close; the next start continues. Returns when everything is stored.
+    /// Stops all downloads, so that the app can close; the next start continues them. Returns when everything is
+    /// stored.
     pub async fn suspend(&self) {
         let jobs = {
             let mut queue = self.0.queue();
@@ -198,7 +199,7 @@ impl Downloads {
         self.save();
     }
 
-    /// Whether a model is being fetched, or waits for its turn.
+    /// True while a model is fetched or queued.
     pub(crate) fn is_pending(&self, reference: &str) -> bool {
         let id = reference.split_once('@').map_or(reference, |(id, _)| id);
         self.job(id).is_ok_and(|job| {
@@ -207,13 +208,13 @@ impl Downloads {
         })
     }
 
-    /// Whether a download of this model was begun and has not brought all of it.
+    /// True for a model whose download began and is not complete.
     pub(crate) fn is_unfinished(&self, reference: &str) -> bool {
         let id = reference.split_once('@').map_or(reference, |(id, _)| id);
         self.job(id).is_ok_and(|job| job.status().state != DownloadState::Done)
     }
 
-    /// Continues the downloads that stopped because the network was not to be used. Called when it may be used again.
+    /// Continues the downloads that stopped because the app was offline. Called when it is online again.
     pub fn resume_offline(&self) {
         {
             let queue = self.0.queue();
@@ -258,7 +259,7 @@ impl Downloads {
         &self.0.verified
     }
 
-    /// How the download of this model ended; `None` before it has.
+    /// The outcome of the download of this model; `None` before it ends.
     fn outcome(&self, id: &str) -> Option<protocol::Result<()>> {
         let stopped = || {
             protocol::Error::new(
@@ -291,7 +292,7 @@ impl Downloads {
         self.0.queue().job(&id).ok_or_else(missing)
     }
 
-    /// Waits for tasks to end until `enough`.
+    /// Waits until `enough` is true, checking whenever a task ends.
     async fn until(&self, enough: impl Fn() -> bool) {
         loop {
             let task_ended = self.0.task_ended.notified();
@@ -304,7 +305,7 @@ impl Downloads {
         }
     }
 
-    /// Starts those at the head of the queue.
+    /// Starts the downloads at the head of the queue.
     fn begin_next(&self) {
         let limits = self.0.limits();
         let queue = self.0.queue();
@@ -323,7 +324,7 @@ impl Downloads {
         self.0.publish_now();
     }
 
-    /// Works on a download until it ends, whatever the end.
+    /// Works on a download until it ends.
     async fn work(self, job: Arc<DownloadJob>, limits: Arc<DownloadLimits>) {
         let ended = self.fetch_model(&job, limits).await;
         {
@@ -357,7 +358,7 @@ impl Downloads {
     }
 }
 
-/// The state of a download that went wrong. One that the user can solve, such as a full disk, pauses it.
+/// The state of a failed download. A fault that the user can solve, such as a full disk, pauses it.
 fn failed(error: &protocol::Error) -> (DownloadState, Option<protocol::Error>) {
     let state = match error.code {
         ErrorCode::DiskFull | ErrorCode::Offline => DownloadState::Paused,

@@ -1,38 +1,38 @@
-//! The limits of downloads: how many at once, how long they wait, how often they try again.
+//! Limits of downloads: parallel work, waits, retries.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// The limits of downloads. The defaults are for people; tests shorten the waits.
+/// Limits of downloads. The defaults suit users; tests shorten the waits.
 #[derive(Debug, Clone)]
 pub struct DownloadLimits {
-    /// Models fetched at once; the others wait.
+    /// Models fetched at the same time; the others wait.
     pub models: usize,
-    /// Files of a model fetched at once.
+    /// Files of a model fetched at the same time.
     pub files: usize,
-    /// Connections of a model at once, all files together.
+    /// Connections of a model, all files together.
     pub connections: usize,
-    /// Parts of one file fetched at once.
+    /// Ranges of one file fetched at the same time.
     pub parts: usize,
-    /// Bytes of such a part.
+    /// Size of such a range, in bytes.
     pub part: u64,
-    /// The wait after the first failure; it doubles with every further one.
+    /// Wait after the first failure; it doubles with every further one.
     pub first_delay: Duration,
-    /// The longest such wait.
+    /// Limit of that wait.
     pub longest_delay: Duration,
-    /// The longest wait that a server's `Retry-After` may ask for.
+    /// Limit of the wait that a server's `Retry-After` may ask for.
     pub longest_asked_delay: Duration,
-    /// Failures in a row, without a byte in between, after which a file is given up.
+    /// Failures in a row, without a byte in between, after which a file fails.
     pub attempts: u32,
-    /// How long a connection may bring next to nothing before it is replaced.
+    /// Time after which a connection with less than `trickle` bytes is replaced; also the hub's time for an answer.
     pub stall: Duration,
-    /// Bytes that are next to nothing, within `stall`.
+    /// Bytes within `stall` that a connection must bring.
     pub trickle: u64,
-    /// How long a download waits while there is no network.
+    /// Time that a download waits for the network.
     pub without_network: Duration,
-    /// How often a lock that another program holds is tried.
+    /// Time between two attempts at a lock that another program holds.
     pub lock: Duration,
-    /// Bytes that must stay free on the disk beside the download.
+    /// Bytes that must stay free on the disk.
     pub margin: u64,
 }
 
@@ -58,8 +58,8 @@ impl Default for DownloadLimits {
 }
 
 impl DownloadLimits {
-    /// The wait after this many failures in a row: doubled each time, minus up to half of it by chance, so that many
-    /// clients that failed together do not come back together.
+    /// The wait after this many failures in a row: doubled each time, minus up to half of it at random, so that many
+    /// clients that failed together do not return together.
     pub fn delay(&self, failures: u32) -> Duration {
         let doubled = self.first_delay.saturating_mul(1 << failures.saturating_sub(1).min(16));
         let full = doubled.min(self.longest_delay);
@@ -67,13 +67,13 @@ impl DownloadLimits {
     }
 }
 
-/// A number from 0 to 1, another one each time.
+/// A random number from 0 to 1.
 fn chance() -> f64 {
-    // A fresh RandomState has fresh keys.
+    // Each RandomState has its own keys.
     f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
 }
 
-/// Counts the failures in a row of one worker.
+/// A counter of the failures in a row of one worker.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,
@@ -81,8 +81,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// After a failure with `done` bytes on disk: how long to wait, or `None` to give up. If more bytes
-    /// arrived since the failure before, the count starts again.
+    /// The wait after a failure with `done` bytes on disk; `None` to give up. If bytes arrived since the last failure,
+    /// the count starts again.
     pub fn failed(&mut self, limits: &DownloadLimits, done: u64, asked: Option<Duration>) -> Option<Duration> {
         if done > self.done {
             self.failures = 0;

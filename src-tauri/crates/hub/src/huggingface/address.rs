@@ -1,13 +1,13 @@
-//! What a person pastes: an id, or the address of a model's page in any of its forms.
+//! The search text as an id, or as the address of a model's page in any of its forms.
 
 use net::Endpoint;
 
 use crate::cache::{RepositoryId, Revision};
 use crate::error::Error;
 
-/// Hosts that are the public hub.
+/// Hosts of the public hub.
 const HOSTS: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
-/// First parts of the hub's pages that are no owner.
+/// First path segments of the hub's pages that are no owner.
 const PAGES: [&str; 14] = [
     "blog",
     "chat",
@@ -25,14 +25,14 @@ const PAGES: [&str; 14] = [
     "tasks",
 ];
 
-/// What a text points to.
+/// The target of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelAddress {
     /// A model, and the revision if the text names one.
     Model {
         /// Its id.
         id: RepositoryId,
-        /// The revision; `main` if nothing is said.
+        /// The revision; `main` if the text names none.
         revision: Revision,
     },
     /// All of an owner's models.
@@ -40,10 +40,10 @@ pub enum ModelAddress {
 }
 
 impl ModelAddress {
-    /// Reads a text; `None` if it is neither id nor address, but words to look for.
+    /// Parses a text; `None` for words to search for.
     ///
-    /// Understood are `owner/name`, `owner/name@revision`, `hf://owner/name`, `hf:owner/name`, and pages of the public hub or of `endpoint`, with or
-    /// without `https://`: the model's own, and those of its files, commits and branches.
+    /// Accepts `owner/name`, `owner/name@revision`, `hf://owner/name`, `hf:owner/name`, and pages of the public hub or
+    /// of `endpoint`, with or without `https://`: the model's own, and those of its files, commits and branches.
     ///
     /// # Errors
     /// [`Error::Address`] for the address of something else, [`Error::Name`] for a name that no model may have.
@@ -67,7 +67,7 @@ impl ModelAddress {
                 below_hub(rest, endpoint)
             }
             Some(_) => return refused("only https:// and hf:// addresses lead to models"),
-            // The short form of other programs: an id, or what follows the host in the address of a page.
+            // The short form of other programs: an id, or the path of a page.
             None if text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("hf:")) => match &text[3..] {
                 id if id.contains('@') => return of_id(id.split(['?', '#']).next().unwrap_or_default()).map(Some),
                 path => Some(path),
@@ -91,7 +91,7 @@ impl ModelAddress {
             ["datasets", ..] => refused("it is a data set, not a model"),
             ["spaces", ..] => refused("it is a space, not a model"),
             [page, ..] if PAGES.contains(page) => refused("it is another page of the hub, not a model's"),
-            // What an owner may be called is a part of what an id may be.
+            // The rules for an owner's name are part of those for an id.
             [owner] => RepositoryId::new(&format!("{owner}/x")).map(|_| Some(Self::Owner((*owner).to_owned()))),
             [owner, name, rest @ ..] => {
                 let revision = match rest {
@@ -126,7 +126,7 @@ fn of_id(text: &str) -> Result<ModelAddress, Error> {
     })
 }
 
-/// What follows the hub's host, and a mirror's prefix, in an address without its scheme.
+/// The path below the hub's host, and below a mirror's prefix, of an address without its scheme.
 fn below_hub<'a>(rest: &'a str, endpoint: &Endpoint) -> Option<&'a str> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);

@@ -1,4 +1,4 @@
-//! What the hub said, kept on disk for when it cannot be asked.
+//! The hub's responses on disk, for when it cannot be reached.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The most that is kept of one kind.
+/// Limit of the entries of one kind.
 const MOST: usize = 400;
-/// How often old things are looked for, in things that were kept.
+/// Entries between two removals of old ones.
 const TIDY_EVERY: u32 = 50;
 
-/// What is kept, and of what.
+/// The kinds of responses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CacheKind {
     /// Pages of searches.
     Search,
-    /// Models that were looked at.
+    /// Descriptions of models.
     Model,
     /// Cards.
     Card,
 }
 
-/// A folder of answers. Losing it loses nothing but time, so what goes wrong with it is no error.
+/// A folder of responses. Losing it costs only time, so its faults are no errors.
 #[derive(Debug)]
 pub(crate) struct ResponseCache {
     folder: PathBuf,
@@ -35,14 +35,14 @@ pub(crate) struct ResponseCache {
 
 #[derive(Serialize, Deserialize)]
 struct Entry<T> {
-    /// When, in milliseconds since 1970.
+    /// The time of the response, in milliseconds since 1970.
     at: i64,
     key: String,
     value: T,
 }
 
 impl ResponseCache {
-    /// What was remembered about this hub; another endpoint is another hub.
+    /// The cache of this hub; another endpoint is another hub.
     pub(crate) fn open(data_dir: &Path, endpoint: &str) -> Self {
         Self {
             folder: data_dir.join("hub").join(name(endpoint)),
@@ -50,14 +50,14 @@ impl ResponseCache {
         }
     }
 
-    /// What is known under this key, and since when.
+    /// The entry under this key and its time.
     pub(crate) fn get<T: DeserializeOwned>(&self, kind: CacheKind, key: &str) -> Option<(T, i64)> {
         read(&self.path(kind, key))
             .filter(|entry| entry.key == key)
             .map(|entry| (entry.value, entry.at))
     }
 
-    /// Everything of a kind.
+    /// All entries of a kind.
     pub(crate) fn all<T: DeserializeOwned>(&self, kind: CacheKind) -> Vec<(T, i64)> {
         let entries = fs::read_dir(self.of(kind)).into_iter().flatten().flatten();
         entries
@@ -66,7 +66,7 @@ impl ResponseCache {
             .collect()
     }
 
-    /// Remembers something as of this moment.
+    /// Stores an entry with the present time.
     pub(crate) fn put<T: Serialize>(&self, kind: CacheKind, key: &str, value: &T) {
         let path = self.path(kind, key);
         let entry = Entry {
@@ -95,7 +95,7 @@ impl ResponseCache {
     }
 }
 
-/// A file name for any key; what it stands for is compared after reading.
+/// A file name for any key. The key itself is compared after reading.
 fn name(key: &str) -> String {
     format!("{:.24x}", Sha256::digest(key.as_bytes()))
 }
@@ -109,7 +109,7 @@ fn write<T: Serialize>(path: &Path, entry: &Entry<&T>) -> std::io::Result<()> {
     write_private(path, &serde_json::to_vec(entry)?, Durability::ProcessCrash)
 }
 
-/// Removes the oldest if there are too many.
+/// Removes the oldest entries above the limit.
 fn tidy(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries

@@ -1,4 +1,4 @@
-//! What the hub says of a model in a search or a description, before its files are asked for.
+//! The hub's summary of a model, as searches and descriptions have it.
 
 use api::HubModel;
 use checkpoint::ModelCard;
@@ -10,7 +10,7 @@ use crate::cache::{Commit, RepositoryId};
 use crate::error::Error;
 use crate::local::inspect::name_of;
 
-/// Uses of a model under which it may write text; a model that says none may as well.
+/// Tasks whose models may write text; a model without a task may as well.
 const WRITERS: [&str; 4] = [
     "text-generation",
     "image-text-to-text",
@@ -18,22 +18,22 @@ const WRITERS: [&str; 4] = [
     "text2text-generation",
 ];
 
-/// The useful part of a model's description by the hub.
+/// The useful part of the hub's summary of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct HubSummary {
     pub(crate) id: RepositoryId,
     pub(crate) commit: Option<Commit>,
-    /// As far as the summary tells: no context, no verdict.
+    /// The fields that the summary has: no context, no verdict.
     pub(crate) model: HubModel,
-    /// Whether it is for writing text.
+    /// True for models that write text.
     pub(crate) writes: bool,
 }
 
 impl HubSummary {
-    /// Reads a description.
+    /// Reads a summary.
     ///
     /// # Errors
-    /// [`Error::Name`] if its id is none.
+    /// [`Error::Name`] for an invalid id.
     pub(crate) fn read(summary: &Value) -> Result<Self, Error> {
         let id = RepositoryId::new(
             summary["id"]
@@ -65,7 +65,7 @@ impl HubSummary {
                 quantization: quantization(&tags, id.as_str()),
                 licence: licence(&summary["cardData"], &tags),
                 family: summary["config"]["model_type"].as_str().map(str::to_owned),
-                // `false`, or how access is given: "auto", "manual".
+                // `false`, or the way to get access: "auto", "manual".
                 gated: summary["gated"].as_str().is_some() || summary["gated"] == true,
                 ..blank(id.as_str())
             },
@@ -74,7 +74,7 @@ impl HubSummary {
     }
 }
 
-/// A model of which nothing is known but its id.
+/// A model of which only the id is known.
 pub(crate) fn blank(id: &str) -> HubModel {
     HubModel {
         id: id.to_owned(),
@@ -105,7 +105,7 @@ pub(crate) fn blank(id: &str) -> HubModel {
     }
 }
 
-/// Bytes of the weights, from how many numbers of each type they hold.
+/// Bytes of the weights, from the count of parameters of each type.
 fn weights(parameters: &Value) -> Option<u64> {
     let sizes = parameters.as_object()?.iter().map(|(kind, count)| {
         let size = match kind.as_str() {
@@ -120,7 +120,7 @@ fn weights(parameters: &Value) -> Option<u64> {
     (sum > 0).then_some(sum)
 }
 
-/// As the tags say it (`4-bit`), else as the name does (`…-4bit`, `…-mxfp4`, `…-bf16`).
+/// The quantization by the tags (`4-bit`), else by the name (`…-4bit`, `…-mxfp4`, `…-bf16`).
 pub(crate) fn quantization(tags: &[&str], id: &str) -> Option<String> {
     let bits = |text: &str| {
         let number = text.strip_suffix("bit")?.trim_end_matches(['-', '_']);

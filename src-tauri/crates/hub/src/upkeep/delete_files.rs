@@ -1,4 +1,4 @@
-//! Removing a model, and what that frees. Nothing outside of the model's own folder is touched, whatever links lie in it.
+//! Deleting the files of a model. Nothing outside of the model's own folder is touched, whatever links lie in it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -13,23 +13,23 @@ use crate::error::Error;
 use crate::local::model_folder::ModelFolder;
 use crate::upkeep::verify::repository_of;
 
-/// What of a model is removed.
+/// The files that a removal deletes.
 pub enum Target {
-    /// All of a repository.
+    /// A whole repository.
     All(Repository),
-    /// One commit, and the blobs that only it uses.
+    /// One commit and the blobs that only it uses.
     One(Repository, Commit),
-    /// A folder that Ponder made.
+    /// A folder that Ponder created.
     Folder(PathBuf),
-    /// A model in a folder of the user's, who asked to delete it: its files, and nothing else in that folder.
+    /// A model in a folder of the user's, who asked to delete it: its files, and nothing else there.
     OwnFiles(PathBuf),
-    /// A folder of the user's, which is taken off the list.
+    /// A folder of the user's, which only leaves the list.
     Entry(PathBuf),
 }
 
 impl ModelFolder {
-    /// What removing the model would free. `owner/name` means all commits of it, `owner/name@commit` one of them. Whether it is
-    /// loaded, being fetched or used by chats is for the caller to add.
+    /// The bytes that removing a model would free. `owner/name` means all commits of it, `owner/name@commit` one of
+    /// them. The caller adds whether it is loaded, being fetched or used by chats.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -49,12 +49,13 @@ impl ModelFolder {
         Ok(removal)
     }
 
-    /// Removes the model. A folder of a person's own is only taken off the list, unless `own_files_too` asks for more. Chats keep their
-    /// messages; they only name the model.
+    /// Removes the model. A folder of the user's only leaves the list, unless `own_files_too` asks for more. Chats keep
+    /// their messages and the model's name.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Kept`] for models that stay; [`Error::InUse`] if another program is fetching it;
-    /// [`Error::Trap`] if a link stands in the way; [`Error::Write`], after which what is left is listed as incomplete.
+    /// [`Error::NotFound`]; [`Error::Kept`] for models that cannot be removed; [`Error::InUse`] if another program is
+    /// fetching it; [`Error::Trap`] if a link stands in the way; [`Error::Write`], after which the rest is listed as
+    /// incomplete.
     pub fn remove(&self, reference: &str, own_files_too: bool) -> Result<Removal, Error> {
         let target = self.target(reference, own_files_too)?;
         let (bytes_freed, shared_bytes) = target.weight();
@@ -63,12 +64,12 @@ impl ModelFolder {
             Target::All(repository) => {
                 discard(&repository.folder(), &repository.trash()?)?;
                 locks.into_iter().for_each(Lock::remove);
-                // It stays if another program keeps a lock in it.
+                // It stays if another program holds a lock in it.
                 let _ = fs::remove_dir(repository.locks());
             }
             Target::One(repository, commit) => remove_commit(repository, commit)?,
             Target::Folder(folder) => {
-                // Names that begin with a dot are no models.
+                // Names that begin with a dot are skipped by the list.
                 let beside = folder.parent().ok_or_else(|| Error::Trap { path: folder.clone() })?;
                 discard(folder, beside)?;
             }
@@ -79,7 +80,7 @@ impl ModelFolder {
                 if self.own_folders().contains(folder) {
                     self.remove_folder(folder);
                 }
-                // A folder that holds something else stays.
+                // A folder with other files stays.
                 let _ = fs::remove_dir(folder);
             }
             Target::Entry(folder) => drop(self.remove_folder(folder)),
@@ -99,7 +100,7 @@ impl ModelFolder {
         };
         let found = match self.locate(reference) {
             Ok(found) => found,
-            // A download that broke off early left blobs and no model.
+            // A download that ended early left blobs and no model.
             Err(error) => return self.remains(reference).map(Target::All).ok_or(error),
         };
         match found.place {
@@ -131,7 +132,7 @@ impl ModelFolder {
         }
     }
 
-    /// A repository's folder without a model in it.
+    /// The repository's folder without a model in it.
     fn remains(&self, reference: &str) -> Option<Repository> {
         let id = crate::cache::RepositoryId::new(reference).ok()?;
         let repository = self.repository(&id).ok()?;
@@ -139,7 +140,7 @@ impl ModelFolder {
     }
 }
 
-/// Refuses repositories with folders that are links to elsewhere.
+/// Refuses repositories whose folders are links to other places.
 fn real(repository: &Repository) -> Result<(), Error> {
     let folder = repository.folder();
     for path in [
@@ -158,7 +159,7 @@ fn real(repository: &Repository) -> Result<(), Error> {
 }
 
 impl Target {
-    /// Bytes that removing it frees, and bytes of it that stay.
+    /// Bytes that removing it frees, and shared bytes that stay.
     fn weight(&self) -> (u64, u64) {
         match self {
             Self::All(repository) => weigh(&repository.folder()),
@@ -179,7 +180,7 @@ impl Target {
         }
     }
 
-    /// Takes the locks of everything that goes.
+    /// Takes the locks of all files to delete.
     pub fn locks(&self) -> Result<Vec<Lock>, Error> {
         let (repository, etags) = match self {
             Self::All(repository) => (repository, None),
@@ -206,7 +207,7 @@ impl Target {
     }
 }
 
-/// The blobs that only this commit uses, and those that others use too.
+/// The blobs that only this commit uses, and those that others use as well.
 fn blobs_of(repository: &Repository, commit: &Commit) -> (BTreeSet<Etag>, BTreeSet<Etag>) {
     let of = |commit: &Commit| {
         repository
@@ -224,7 +225,7 @@ fn blobs_of(repository: &Repository, commit: &Commit) -> (BTreeSet<Etag>, BTreeS
     of(commit).into_iter().partition(|etag| !others.contains(etag))
 }
 
-/// The files directly in a folder that a model is made of.
+/// The files of a model directly in a folder.
 fn own_files(folder: &Path) -> Vec<PathBuf> {
     const ENDINGS: [&str; 6] = ["safetensors", "json", "jinja", "txt", "model", "md"];
     let ending = |path: &Path| {
@@ -241,7 +242,7 @@ fn own_files(folder: &Path) -> Vec<PathBuf> {
 
 fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> {
     let (only, _) = blobs_of(repository, commit);
-    // The names go first, so that a crash leaves blobs that nobody uses, and never names without blobs.
+    // The names are deleted first, so that a crash leaves blobs without names and never names without blobs.
     for (revision, _) in repository.refs().into_iter().filter(|(_, named)| named == commit) {
         let refs = repository.folder().join("refs");
         let path = refs.join(revision.as_str());
@@ -249,7 +250,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
             path: path.clone(),
             source,
         })?;
-        // Folders of nested names go with the last name in them.
+        // Folders of nested names are removed with their last name.
         for parent in path.ancestors().skip(1).take_while(|parent| *parent != refs) {
             if fs::remove_dir(parent).is_err() {
                 break;
@@ -259,7 +260,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
     discard(&repository.snapshot(commit), &repository.folder())?;
     for etag in only {
         let path = repository.blob(&etag);
-        // A blob may itself be a link into a store that repositories share; removing it removes the link alone.
+        // A blob may itself be a link into a shared store; removing it removes the link alone.
         match fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -273,7 +274,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
     Ok(())
 }
 
-/// Removes a folder: it goes `beside`, and so from everybody's list, in one step, then its content goes.
+/// Deletes a folder: it is renamed into `beside`, out of every list, in one step, then deleted.
 fn discard(folder: &Path, beside: &Path) -> Result<(), Error> {
     TrashFolder::move_in(folder, beside)?.free(folder)?;
     free_left_behind(beside);
@@ -287,7 +288,7 @@ fn size(path: &Path) -> Option<u64> {
         .map(|meta| meta.len())
 }
 
-/// Bytes that go with a folder, and bytes that stay because they have another name or lie in a store that repositories share.
+/// Bytes that deleting a folder frees, and bytes that stay because they have another name or lie in a shared store.
 fn weigh(folder: &Path) -> (u64, u64) {
     let inside = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut files: HashMap<(u64, u64), (u64, u64, u64)> = HashMap::new();
@@ -314,11 +315,11 @@ fn weigh(folder: &Path) -> (u64, u64) {
     (freed, shared)
 }
 
-/// What tells a file from others, how many names it has, and the bytes it takes.
+/// The identity of a file, the number of its names, and the bytes it takes.
 #[cfg(unix)]
 fn identity(_: &Path, meta: &fs::Metadata) -> ((u64, u64), u64, u64) {
     use std::os::unix::fs::MetadataExt;
-    // A file that is being fetched is as long as it will be, and takes what is there of it.
+    // A partial file has its final length, and takes only the blocks that were written.
     let unfinished = meta.blocks() > 0 && meta.blocks() * 512 < meta.len();
     let bytes = if unfinished { meta.blocks() * 512 } else { meta.len() };
     ((meta.dev(), meta.ino()), meta.nlink(), bytes)

@@ -1,4 +1,4 @@
-//! Taking a folder with a model into Ponder's own folder of models.
+//! Importing a folder with a model into Ponder's own folder of models.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -14,21 +14,22 @@ use crate::error::Error;
 use crate::local::integrity::faults;
 use crate::local::model_folder::ModelFolder;
 
-/// How much is copied at once, in bytes.
+/// Bytes that are copied at once.
 const COPY: usize = 1 << 20;
-/// Files up to this size are copied even if they could be linked, because people edit them in place.
+/// Limit of files that are always copied, in bytes, because people edit small files in place.
 const LINKED: u64 = 16 << 20;
-/// What no model is loaded from: other formats of weights, programs, archives.
+/// Endings of files that no model is loaded from: other formats of weights, programs, archives.
 const LEFT_OUT: [&str; 12] = [
     "bin", "pth", "pt", "gguf", "onnx", "h5", "msgpack", "py", "ckpt", "zip", "tar", "gz",
 ];
 
 impl ModelFolder {
-    /// Copies a model from a folder, after it was looked at; on the same disk, large files become second names of the same content.
-    /// Nothing in the folder is changed. Blocks as long as copying takes.
+    /// Copies a model from a folder after checking it. On the same disk, large files become hard links. Nothing in the
+    /// folder is changed. Blocks as long as copying takes.
     ///
     /// # Errors
-    /// [`Error::NoModel`] with the reason, [`Error::Stopped`], [`Error::Write`]; after any of them nothing new is there.
+    /// [`Error::NoModel`] with the reason, [`Error::Stopped`], [`Error::Write`]; after each of them nothing new is
+    /// left.
     pub fn import(
         &self,
         folder: &Path,
@@ -68,7 +69,7 @@ impl ModelFolder {
                 revision: None,
             }),
             Err(error) => {
-                // Links and copies go; what they were made of stays.
+                // Only links and copies are deleted.
                 let _ = fs::remove_dir_all(&draft);
                 Err(error)
             }
@@ -82,7 +83,7 @@ struct Wanted {
     bytes: u64,
 }
 
-/// The files that are taken, links followed.
+/// The files to import, links followed.
 fn wanted(folder: &Path) -> Result<Vec<Wanted>, String> {
     let mut files = Vec::new();
     let mut wrong = None;
@@ -136,7 +137,7 @@ fn copy_all(
         told.path = file.path.to_string();
         progress(told.clone());
         let end = told.done + file.bytes;
-        // A second name costs nothing; if the disk is another one, or knows no such names, the content is copied.
+        // A hard link costs nothing; on another disk, or without hard links, the content is copied.
         if file.bytes <= LINKED || fs::hard_link(&file.from, &to).is_err() {
             copy(&file.from, &to, stop, |read| {
                 told.done = (told.done + read).min(end);
@@ -153,7 +154,7 @@ fn copy_all(
     Ok(())
 }
 
-/// Copies until the end or until it is stopped.
+/// Copies until the end or until canceled.
 fn copy(from: &Path, to: &Path, stop: &CancellationToken, mut read: impl FnMut(u64)) -> io::Result<()> {
     let (mut source, mut target) = (File::open(from)?, File::create_new(to)?);
     let mut buffer = vec![0; COPY];
@@ -169,7 +170,7 @@ fn copy(from: &Path, to: &Path, stop: &CancellationToken, mut read: impl FnMut(u
     Ok(())
 }
 
-/// Gives the copy its name, after it was looked at once more.
+/// Gives the copy its name, after checking it once more.
 fn settle(draft: &Path, models: &Path, name: &str) -> Result<PathBuf, Error> {
     if let Some(fault) = faults(draft).first() {
         return Err(Error::NoModel {
@@ -198,7 +199,7 @@ fn settle(draft: &Path, models: &Path, name: &str) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// What the copy is called: the folder's name, or the repository's for a snapshot of the cache.
+/// The name of the copy: the folder's name, or the repository's for a snapshot of the cache.
 fn name_of(folder: &Path) -> String {
     let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let repository = folder

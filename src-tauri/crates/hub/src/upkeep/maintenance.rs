@@ -30,11 +30,11 @@ impl Upkeep {
         Self { api, local, downloads }
     }
 
-    /// Reads all files of a model and compares them: with the hub's list if the hub can be reached and knows the commit, else with
-    /// the hashes that the cache names its files by. A model that is loaded is not disturbed.
+    /// Hashes all files of a model and compares them: with the hub's list if the hub can be reached and knows the
+    /// commit, else with the names of the cache's blobs. A loaded model is not disturbed.
     ///
     /// # Errors
-    /// As [`ModelFolder::verify`]. That the hub cannot be reached is no error.
+    /// As [`ModelFolder::verify`]. An unreachable hub is no error.
     pub async fn verify(
         &self,
         reference: &str,
@@ -65,11 +65,12 @@ impl Upkeep {
         Ok(verified)
     }
 
-    /// Reads all files of a model, and fetches those again that are wrong or missing, as a download of its commit. A file keeps its
-    /// name until the right one is there. The result says what is still wrong: files that no model needs are not fetched.
+    /// Verifies all files of a model, and fetches wrong and missing ones again, as a download of its commit. A file
+    /// keeps its name until the right one is there. The result has what is still wrong: files that no model needs are
+    /// not fetched.
     ///
     /// # Errors
-    /// [`Error::NoRepair`] for models whose repository is not known; as [`Upkeep::verify`] and as a download.
+    /// [`Error::NoRepair`] for models of unknown repositories; as [`Upkeep::verify`] and as a download.
     pub async fn repair(
         &self,
         reference: &str,
@@ -102,7 +103,7 @@ impl Upkeep {
         Ok(self.verify(reference, stop, progress).await?)
     }
 
-    /// A newer commit of a model on the hub, and what fetching it would take; `None` if the newest is here, and for models
+    /// A newer commit of a model on the hub and the cost of fetching it; `None` if the newest is here, and for models
     /// outside of the cache.
     ///
     /// # Errors
@@ -124,7 +125,7 @@ impl Upkeep {
             .await
     }
 
-    /// Takes a folder with a model into Ponder's own folder; as [`ModelFolder::import`].
+    /// Imports a folder with a model, as [`ModelFolder::import`].
     ///
     /// # Errors
     /// As [`ModelFolder::import`].
@@ -140,7 +141,7 @@ impl Upkeep {
             .await
     }
 
-    /// A model's place in a cache.
+    /// The repository and commit of a model in a cache.
     async fn place_of(&self, reference: &str) -> Result<Option<(Repository, Commit)>, Error> {
         let reference = reference.to_owned();
         self.local
@@ -148,7 +149,7 @@ impl Upkeep {
             .await
     }
 
-    /// The files that a model needs as the hub lists them, if it can be asked.
+    /// The hub's list of the files that a model needs, if the hub can be reached.
     async fn listed_at(
         &self,
         repository: &Repository,
@@ -169,7 +170,7 @@ impl Upkeep {
         })
     }
 
-    /// Tells the downloads which blobs were read and found right, so that a repair does not read them again, and which were not.
+    /// Tells the downloads which blobs have the right hash, so that a repair does not hash them again.
     fn record_verified(&self, repository: &Repository, commit: &Commit, verification: &Verification) {
         let wrong: Vec<&str> = verification.wrong.iter().map(|file| file.path.as_str()).collect();
         let verified = self.downloads.verified();
@@ -194,7 +195,7 @@ fn only_needed(listing: &RepoFiles) -> Vec<RemoteFile> {
         .collect()
 }
 
-/// The branch that a commit was fetched from: `main`, unless another ref alone names it.
+/// The branch of a commit: `main`, unless another ref alone names it.
 fn followed(repository: &Repository, commit: &Commit) -> Revision {
     let names: Vec<Revision> = repository
         .refs()
@@ -219,7 +220,7 @@ fn difference(reference: String, repository: &Repository, current: &Commit, newe
         .filter(|file| here.get(file.path.as_str()) != Some(&Some(file.etag.clone())))
         .collect();
     let mut blobs: BTreeMap<&Etag, u64> = other.iter().map(|file| (&file.etag, file.bytes)).collect();
-    // Content that an older commit or another name brought is there already.
+    // Content of an older commit or under another name is there already.
     blobs.retain(|etag, bytes| std::fs::metadata(repository.blob(etag)).map_or(true, |meta| meta.len() != *bytes));
     Update {
         reference,

@@ -54,7 +54,8 @@ impl TrashFolder {
     /// Deletes it. Links in it are deleted, not followed.
     ///
     /// # Errors
-    /// [`Error::Write`]: if nothing of it could be deleted, it is back at `was`; else the next removal deletes the rest.
+    /// [`Error::Write`]: if nothing of it could be deleted, it is back at `was`; else the next removal deletes the
+    /// rest.
     pub fn free(self, was: &Path) -> Result<(), Error> {
         if let Err(source) = fs::remove_dir_all(&self.folder) {
             if self.folder.join("config.json").exists() || self.folder.join("snapshots").exists() {

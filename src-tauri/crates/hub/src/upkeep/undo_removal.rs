@@ -1,5 +1,5 @@
-//! Models that were removed and can still be brought back: their files lie aside, out of everybody's list, until they are freed.
-//! What a crash leaves there is freed by the next start or the next removal, whichever comes first.
+//! Removed models that can still be restored. Their files lie in a trash folder, out of every list, until they are
+//! deleted. The next start or the next removal deletes those that a crash left.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::cache::Lock;
 use crate::error::Error;
 use crate::local::model_folder::ModelFolder;
 
-/// A model that lies aside. Dropped, it is freed later.
+/// A removed model. If it is dropped, its files are deleted later.
 #[derive(Debug)]
 pub struct RemovedModel(Files);
 
@@ -25,8 +25,8 @@ enum Files {
 }
 
 impl ModelFolder {
-    /// Removes a model as [`ModelFolder::remove`] does, but can bring it back; `None`, and nothing is done, for a commit of a model
-    /// that has more of them.
+    /// Removes a model as [`ModelFolder::remove`] does, but can restore it; `None`, and nothing is done, for one of
+    /// several commits of a model.
     ///
     /// # Errors
     /// As [`ModelFolder::remove`].
@@ -55,10 +55,11 @@ impl ModelFolder {
         Ok(Some(RemovedModel(files)))
     }
 
-    /// Brings a model back.
+    /// Restores a model.
     ///
     /// # Errors
-    /// [`Error::Kept`] if it was fetched again meanwhile, [`Error::Write`] if it cannot be moved; it is freed later then.
+    /// [`Error::Kept`] if it was fetched again meanwhile, [`Error::Write`] if it cannot be moved; its files are then
+    /// deleted later.
     pub fn restore(&self, reference: &str, removed: RemovedModel) -> Result<(), Error> {
         match removed.0 {
             Files::Entry(folder) => self.add_folder(&folder).map(drop),
@@ -70,7 +71,7 @@ impl ModelFolder {
         }
     }
 
-    /// Frees what earlier processes set aside or began to remove.
+    /// Deletes the files that earlier processes removed or began to remove.
     pub fn free_left_behind(&self) {
         if let Ok(cache) = self.cache() {
             free_left_behind(&cache.root().join(".locks"));
@@ -82,10 +83,10 @@ impl ModelFolder {
 }
 
 impl RemovedModel {
-    /// Frees it for good.
+    /// Deletes its files.
     ///
     /// # Errors
-    /// [`Error::Write`]; what is left goes with the next removal.
+    /// [`Error::Write`]; the next removal deletes the rest.
     pub fn free(self) -> Result<(), Error> {
         match self.0 {
             Files::Moved { was, trash } => trash.free(&was),

@@ -1,4 +1,4 @@
-//! Reading all files of a model again and comparing them with what the hub says they are.
+//! Verification: hashing all files of a model and comparing them with the hub's list.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,19 +18,19 @@ use crate::local::integrity::{self, Fault};
 use crate::local::model_folder::ModelFolder;
 use crate::local::scan::{is_model, FoundModel};
 
-/// How much is read at once, in bytes.
+/// Bytes that are read at once.
 const READ: usize = 1 << 20;
-/// Bytes between two reports of the progress.
+/// Bytes between two reports of progress.
 const REPORT_EVERY: u64 = 8 << 20;
-/// Where `hf download --local-dir` notes what it fetched.
+/// The folder in which `hf download --local-dir` stores the hashes of its files.
 const NOTES: &str = ".cache/huggingface/download";
 
-/// What a verification found, for a person and for the repair.
+/// The result of a verification, for the user and for a repair.
 #[derive(Debug, Clone)]
 pub struct Verified {
-    /// For a person.
+    /// The report for the user.
     pub verification: Verification,
-    /// The model's place in a cache; `None` for folders.
+    /// The repository and commit in a cache; `None` for folders.
     pub(crate) repository: Option<(Repository, Commit)>,
 }
 
@@ -43,12 +43,13 @@ struct Compared {
 }
 
 impl ModelFolder {
-    /// Reads all files of a model and compares them: with the hashes that the cache names its blobs by, with the hub's `listed` files
-    /// if they are given (else with the list that huggingface_hub kept), and, if there are no hashes, with what the files say about themselves. Nothing is changed. Blocks
-    /// as long as reading takes; holds 1 MiB.
+    /// Hashes all files of a model and compares them with the names of the cache's blobs, with the hub's `listed` files
+    /// if given (else with the list that huggingface_hub stored), and, without hashes, checks the headers of the files.
+    /// Nothing is changed. Blocks as long as reading takes; uses 1 MiB.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::NoModelFolder`], [`Error::Stopped`]; a file that cannot be read is wrong, and no error.
+    /// [`Error::NotFound`], [`Error::NoModelFolder`], [`Error::Stopped`]; a file that cannot be read is wrong, and no
+    /// error.
     pub fn verify(
         &self,
         reference: &str,
@@ -59,7 +60,7 @@ impl ModelFolder {
         let found = self.locate(reference)?;
         let repository = repository_of(&found);
         let folder = found.source.path.clone();
-        // Otherwise every file below it would be read.
+        // Without this every file below the folder would be read.
         if found.place == ModelPlace::OwnFolder && !is_model(&folder) {
             return Err(Error::NoModelFolder { path: folder });
         }
@@ -96,7 +97,7 @@ impl ModelFolder {
         }
         progress(told.clone());
         for Fault { path, reason } in integrity::faults(&folder) {
-            // A file with the right hash that is odd all the same was made so: fetching it again would change nothing.
+            // An odd file with the right hash was made so: fetching it again would change nothing.
             let known_right = files.iter().any(|file| file.path == path && file.etag.is_some());
             if !known_right || reason == "is missing" {
                 wrong.entry(path).or_insert(format!("it {reason}"));
@@ -120,7 +121,7 @@ impl ModelFolder {
     }
 }
 
-/// The place of a model in a cache.
+/// The repository and commit of a model in a cache.
 pub(crate) fn repository_of(found: &FoundModel) -> Option<(Repository, Commit)> {
     if found.place != ModelPlace::Cache {
         return None;
@@ -166,7 +167,7 @@ fn in_folder(folder: &Path) -> Vec<Compared> {
     files
 }
 
-/// The hash that `hf download --local-dir` noted; `None` if it noted none, or if the file was changed on purpose since.
+/// The hash that `hf download --local-dir` stored; `None` without one, or if the file was changed since.
 fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
     let text = fs::read_to_string(folder.join(NOTES).join(format!("{path}.metadata"))).ok()?;
     let mut lines = text.lines();
@@ -177,11 +178,11 @@ fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
         .duration_since(std::time::UNIX_EPOCH)
         .ok()?
         .as_secs_f64();
-    // The same second of grace as huggingface_hub gives.
+    // huggingface_hub allows the same second.
     (changed - 1.0 <= at).then(|| Etag::new(etag).ok()).flatten()
 }
 
-/// Takes the hub's hashes over, and notes which of the hub's files are missing or of another size.
+/// Applies the hub's hashes, and records which of its files are missing or of another size.
 fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<String, String>) -> Vec<Compared> {
     let by_path: BTreeMap<&str, &RemoteFile> = listed.iter().map(|file| (file.path.as_str(), file)).collect();
     for path in by_path.keys().filter(|path| hf_tree::essential(path)) {
@@ -207,7 +208,7 @@ fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<Str
         .collect()
 }
 
-/// The digits of a file's hash, or why it cannot be read.
+/// The hash of a file in hexadecimal, or the error of reading it.
 fn hash(
     file: &Compared,
     etag: &Etag,

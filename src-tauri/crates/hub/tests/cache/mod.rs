@@ -1,4 +1,4 @@
-//! A cache with the real Pebble in it, written through the layout under its real hashes.
+//! A cache with the real Pebble, written through the layout under its real hashes.
 
 #![allow(dead_code)]
 
@@ -22,7 +22,7 @@ pub fn pebble() -> PathBuf {
         .unwrap()
 }
 
-/// The hash the hub gives this content: git's for small files, SHA-256 for weights.
+/// The hub's hash of this content: git's for small files, SHA-256 for weights.
 pub fn etag_of(path: &str, content: &[u8]) -> Etag {
     let kind = if path.ends_with(".safetensors") { 64 } else { 40 };
     let mut digest = Digest::new(&Etag::new(&"0".repeat(kind)).unwrap(), content.len() as u64);
@@ -45,7 +45,7 @@ pub fn add(repository: &Repository, commit: &Commit, path: &str, content: &[u8])
     etag
 }
 
-/// Writes Pebble as one commit, `changed` with another content or besides.
+/// Writes Pebble as one commit, with `changed` files replaced or added.
 pub fn add_pebble(repository: &Repository, commit: &Commit, changed: &[(&str, &[u8])]) {
     for entry in fs::read_dir(pebble()).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();

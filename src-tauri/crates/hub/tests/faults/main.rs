@@ -1,4 +1,4 @@
-//! What goes wrong between a hub and a disk, and that no model is ever half there, or another one than it says.
+//! Faults between a hub and a disk. A model is never left incomplete or with wrong content.
 
 #[path = "../support/ponder.rs"]
 mod ponder;
@@ -15,12 +15,12 @@ use process::{full, killed, limited, may_mount, read_only, row, two, Process};
 use python::Python;
 use table::{full_run, how_often, rows, run_all, Ended, Fetches, HEAD, MODEL};
 
-/// huggingface_hub, for the rows that only compare.
+/// huggingface_hub, for rows of comparison.
 fn peer() -> Option<Python> {
     full_run().then(Python::start).flatten()
 }
 
-/// A Ponder that has just been started, for each fetch.
+/// A fresh Ponder for each fetch.
 struct Fresh;
 
 impl Fetches for Fresh {
@@ -33,7 +33,7 @@ fn never_wrong(name: &str, ended: &Ended) {
     assert_eq!((ended.wrong, ended.not_repaired), (0, 0), "{name}: {:#?}", ended.said);
 }
 
-/// Sentences that a person can read.
+/// Asserts that the messages are readable.
 fn plain(name: &str, ended: &Ended) {
     for said in ended.said.keys() {
         let readable = said.len() < 600

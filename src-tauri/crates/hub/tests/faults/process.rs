@@ -1,4 +1,4 @@
-//! What happens to the process and the disk: killed, no room, nothing may be written, somebody else at work.
+//! Faults of the process and the disk: a kill, no space, no permission, another program at work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,13 +12,13 @@ use crate::table::{look, Ended, Fetches, Run, MODEL};
 
 /// Long enough for any fetch of Pebble, with all its waits.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Set in a process that has a name space of its own, in which it may mount.
+/// Set in a process with a namespace of its own, in which it may mount.
 const INSIDE: &str = "PONDER_TEST_MAY_MOUNT";
 
 /// Starts one fetch in a process of its own.
 pub type Start<'a> = &'a (dyn Fn(&str, &Path) -> Command + Sync);
 
-/// Slow enough that something can happen meanwhile: Pebble takes half a second.
+/// A hub slow enough for a fault in the middle: Pebble takes half a second.
 fn slow_hub() -> (Imitation, Repository) {
     let hub = Imitation::start();
     let repository = hub.repository(MODEL).pebble();
@@ -30,14 +30,14 @@ fn slow_hub() -> (Imitation, Repository) {
     (hub, repository)
 }
 
-/// A cache in a temporary folder of its own, with room beside it for what programs remember.
+/// A cache in a temporary folder, which also has room for the programs' own data.
 fn place() -> (tempfile::TempDir, PathBuf) {
     let root = tempfile::tempdir().expect("a temporary folder");
     let cache = root.path().join("hub");
     (root, cache)
 }
 
-/// The command line, if it has been built beside the tests.
+/// The command line, if it was built next to the tests.
 pub fn ponder() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let built = test.parent()?.parent()?.join("ponder");
@@ -78,13 +78,14 @@ impl Fetches for Process<'_> {
     }
 }
 
-/// Kills a fetch in the middle of the weights, then fetches again. The second figure is the bytes the next try had to ask for.
+/// Kills a fetch in the middle of the weights, then fetches again. The second figure is the bytes the next try had to
+/// ask for.
 pub fn killed(start: Start, seed: u64) -> (Run, u64) {
     let mut dice = Dice::new(seed);
     let (hub, repository) = slow_hub();
     let (_root, cache) = place();
     let size = repository.bytes("model.safetensors").expect("a file has bytes").len() as u64;
-    // Up to a little more than all of it: the moments of the last hash and of the last name count too.
+    // The moments reach past the last byte: those of the last hash and the last rename count too.
     let moment = dice.below(size + 400_000);
     let mut child = start(&hub.endpoint(), &cache).spawn().expect("it starts");
     let started = Instant::now();
@@ -116,7 +117,7 @@ pub fn killed(start: Start, seed: u64) -> (Run, u64) {
     (run, again)
 }
 
-/// Two fetch the same model into the same folder, the second a moment later.
+/// Two programs fetch the same model into the same folder, the second a moment later.
 pub fn two(first: &dyn Fetches, second: &dyn Fetches, seed: u64) -> Run {
     let mut dice = Dice::new(seed);
     let (hub, repository) = slow_hub();
@@ -145,7 +146,7 @@ pub fn two(first: &dyn Fetches, second: &dyn Fetches, seed: u64) -> Run {
     }
 }
 
-/// A small file system of its own, as long as it lives.
+/// A small file system, unmounted when dropped.
 pub struct Disk {
     folder: tempfile::TempDir,
 }
@@ -180,8 +181,8 @@ impl Drop for Disk {
     }
 }
 
-/// Whether this process may mount. Where only a process with a name space of its own may, the named test is run again in one, and
-/// there is nothing left to do here.
+/// True if this process may mount. If only a process with a namespace of its own may, the named test runs again in one,
+/// and this process has nothing left to do.
 pub fn may_mount(test: &str) -> bool {
     if Disk::of(1 << 20).is_some() {
         return true;
@@ -205,7 +206,7 @@ pub fn may_mount(test: &str) -> bool {
     false
 }
 
-/// The disk fills up in the middle, and is emptied for the next try.
+/// The disk fills up in the middle, and is cleared for the next try.
 pub fn full(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
     let mut dice = Dice::new(seed);
     let disk = Disk::of(40 << 20)?;
@@ -219,7 +220,7 @@ pub fn full(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
             while hub.sent() < moment && started.elapsed() < Duration::from_secs(5) {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // Ends when nothing more goes in.
+            // Ends when the disk is full.
             let _ = fs::write(&filler, vec![1; 40 << 20]);
         });
         let first = fetcher.fetch(&hub.endpoint(), &cache);
@@ -241,7 +242,7 @@ pub fn full(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
     })
 }
 
-/// Nothing may be written into the cache, from the start or from some moment on; for the next try it may.
+/// The cache is read-only from the start or from some moment on; for the next try it is writable.
 pub fn read_only(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
     let mut dice = Dice::new(seed);
     let (hub, repository) = slow_hub();
@@ -262,7 +263,7 @@ pub fn read_only(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
     } else {
         let (_root, cache) = place();
         let model = cache.join("models--ponder--pebble");
-        // Which folder is the forbidden one.
+        // The read-only folder differs between runs.
         let forbidden = [
             cache.clone(),
             model.clone(),
@@ -288,7 +289,7 @@ pub fn read_only(fetcher: &dyn Fetches, seed: u64) -> Option<Run> {
     })
 }
 
-/// Whether permissions do not keep this process from writing, as they do not keep root.
+/// True if permissions do not stop this process from writing, as they do not stop root.
 pub fn writes_where_it_may_not() -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).expect("it is ours");
@@ -297,7 +298,7 @@ pub fn writes_where_it_may_not() -> bool {
     wrote
 }
 
-/// No file may become longer than a few MB, as a quota has it: the limit of the process stands in for it.
+/// No file may exceed a few MB, as under a quota; the process's limit stands in for it.
 pub fn limited(start: Start, megabytes: u64) -> Run {
     let (hub, repository) = slow_hub();
     let (_root, cache) = place();

@@ -1,4 +1,4 @@
-//! huggingface_hub as a peer: one Python process that fetches what it is asked for.
+//! huggingface_hub as a peer: one Python process that fetches on request.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ pub struct Python {
     next: AtomicU64,
 }
 
-/// A Python command with huggingface_hub's environment; `None`, said aloud, if no Python has it.
+/// A Python command with huggingface_hub's environment; `None`, with a message, if no Python has it.
 pub fn command() -> Option<Command> {
     let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
         println!("skipped: PONDER_ORACLE_PYTHON names no Python with huggingface_hub; `./dev test` provides one");
@@ -87,7 +87,7 @@ impl Python {
         })
     }
 
-    /// Asks it to fetch; the answer comes when it is done, and never if it is killed.
+    /// Requests a fetch; the answer comes when it is done, and never if it is killed.
     pub fn ask(&self, endpoint: &str, cache: &Path) -> mpsc::Receiver<Option<String>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! The fault table: what can go wrong between a hub and a disk, tried many times at random moments, and how each try ended.
+//! The fault table: faults between a hub and a disk, tried many times at random moments, and the end of each try.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use hub_imitation::{Dice, Fault, FaultTarget, Imitation, OnDisk, Origin, Repository, Times};
 
-/// The repository every run fetches.
+/// The repository that every run fetches.
 pub const MODEL: &str = "ponder/pebble";
 const WEIGHTS: &str = "model.safetensors";
-/// Runs at once: most of a run is waiting.
+/// Runs at the same time; most of a run is waiting.
 const AT_ONCE: usize = 4;
 
-/// Something that fetches a model.
+/// A program that fetches a model.
 pub trait Fetches: Sync {
-    /// Fetches [`MODEL`] from this hub into this cache; `Err` is what a person is told.
+    /// Fetches [`MODEL`] from this hub into this cache; `Err` is the message for the user.
     fn fetch(&self, endpoint: &str, cache: &Path) -> Result<(), String>;
 }
 
@@ -24,7 +24,7 @@ pub trait Fetches: Sync {
 pub struct Row {
     pub name: &'static str,
     plan: fn(&Imitation, &mut Dice),
-    /// What happens to the hub while the fetch runs.
+    /// The change of the hub while the fetch runs.
     meanwhile: Option<fn(&Imitation, &mut Dice)>,
     /// The endpoint, if it is not the hub's.
     endpoint: Option<&'static str>,
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// Once, a few times, or until somebody repairs it.
+/// Once, a few times, or until it is cleared.
 fn some_times(dice: &mut Dice) -> Times {
     match dice.below(4) {
         0 | 1 => Times::Once,
@@ -81,7 +81,7 @@ fn on_ranges(hub: &Imitation, dice: &mut Dice, fault: Fault) {
     hub.fault(WEIGHTS, fault, times);
 }
 
-/// Every fault that a hub can have.
+/// All faults of a hub.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::plain("connection cut", |hub, dice| {
@@ -198,24 +198,24 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// How the runs of a row ended.
+/// The ends of the runs of a row.
 #[derive(Debug, Default)]
 pub struct Ended {
     /// The first try ended with the model, equal to the source.
     pub verified: usize,
     /// The first try ended with an error, with nothing wrong left behind.
     pub refused: usize,
-    /// The first try left something wrong behind, or called it done when it was not.
+    /// The first try left wrong content, or reported success too early.
     pub wrong: usize,
-    /// The next try, with nothing going wrong, did not end with the model.
+    /// The next try, without a fault, did not end with the model.
     pub not_repaired: usize,
     /// The longest first try.
     pub longest: Duration,
-    /// What went wrong where it should not, and errors as a person sees them.
+    /// Unexpected results, and errors as the user sees them.
     pub said: BTreeMap<String, usize>,
 }
 
-/// One run's end.
+/// The end of one run.
 pub struct Run {
     pub first: Result<(), String>,
     pub took: Duration,
@@ -275,7 +275,7 @@ impl Ended {
 /// The names of the columns.
 pub const HEAD: &str = "fault                            runs  verified  error    wrong  then right    longest";
 
-/// Looks at what a fetch left behind.
+/// Checks the files that a fetch left.
 pub fn look(cache: &Path, repository: &Repository) -> OnDisk {
     OnDisk::look(cache, repository, |_| true)
 }
@@ -309,7 +309,7 @@ fn run(row: &Row, fetcher: &dyn Fetches, seed: u64) -> Run {
     }
 }
 
-/// Runs each row `runs` times, a few at once, and gives the ends in the order of the rows.
+/// Runs each row `runs` times, a few at the same time, and returns the ends in the order of the rows.
 pub fn run_all(rows: &[Row], fetcher: &dyn Fetches, runs: usize, seed: u64) -> Vec<Ended> {
     let ended: Vec<Mutex<Ended>> = rows.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
@@ -341,8 +341,8 @@ pub fn how_often(few: usize, many: usize) -> (usize, u64) {
     (if full_run() { many } else { few }, seed)
 }
 
-/// Whether this is a full run (`PONDER_FULL`). Only then huggingface_hub goes through the same faults, for comparison: nothing is
-/// asserted of it, and it waits for minutes.
+/// True for a full run (`PONDER_FULL`). Only then huggingface_hub goes through the same faults, for comparison: nothing
+/// is asserted of it, and it waits for minutes.
 pub fn full_run() -> bool {
     std::env::var_os("PONDER_FULL").is_some()
 }

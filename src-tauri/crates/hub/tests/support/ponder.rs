@@ -1,4 +1,4 @@
-//! Ponder's own way of fetching, with waits short enough for tests.
+//! Downloads with waits short enough for tests.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 /// Longer than all waits together.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The limits of a download whose faults should pass, or be given up, within a second or two.
+/// Limits of a download whose faults pass or become final within a second or two.
 pub fn limits() -> DownloadLimits {
     DownloadLimits {
         part: 2 << 20,
@@ -49,7 +49,7 @@ impl Ponder {
         Self { runtime, hub, data }
     }
 
-    /// Fetches a model; `Err` is what a person is told.
+    /// Fetches a model; `Err` is the message for the user.
     pub fn fetch(&self, id: &str) -> Result<(), String> {
         self.runtime.block_on(async {
             let mut downloads = self.hub.downloads().watch();
@@ -79,7 +79,7 @@ impl Ponder {
         })
     }
 
-    /// Why a model that was fetched will not run.
+    /// The reason why a fetched model cannot run; `None` if it can.
     #[allow(dead_code, reason = "only some of the tests ask")]
     pub fn problem(&self, id: &str) -> Option<String> {
         let models = self.hub.local().list();
@@ -90,7 +90,7 @@ impl Ponder {
         )
     }
 
-    /// Where it keeps what it remembers.
+    /// The data folder.
     #[allow(dead_code, reason = "only some of the tests ask")]
     pub fn data(&self) -> &Path {
         self.data.path()
@@ -99,7 +99,7 @@ impl Ponder {
 
 impl Drop for Ponder {
     fn drop(&mut self) {
-        // As closing the app does: what runs comes to rest first.
+        // Downloads come to rest first, as when the app closes.
         self.runtime.block_on(self.hub.downloads().suspend());
     }
 }

@@ -1,4 +1,4 @@
-//! Which bytes of a file are there.
+//! Byte ranges of a file.
 
 use std::ops::Range;
 
@@ -18,12 +18,12 @@ impl ByteRanges {
         }
     }
 
-    /// How many bytes are there.
+    /// The number of bytes.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// How many bytes are there without a gap from the beginning.
+    /// The number of bytes without a gap from the beginning.
     pub fn prefix_end(&self) -> u64 {
         self.0
             .first()
@@ -31,12 +31,12 @@ impl ByteRanges {
             .map_or(0, |range| range.end)
     }
 
-    /// One past the last byte that is there.
+    /// One past the last byte.
     pub fn end(&self) -> u64 {
         self.0.last().map_or(0, |range| range.end)
     }
 
-    /// What a file of `size` bytes still lacks, in order.
+    /// The missing ranges of a file of `size` bytes, in order.
     pub fn missing(&self, size: u64) -> Vec<Range<u64>> {
         if size == 0 {
             return Vec::new();
@@ -44,7 +44,7 @@ impl ByteRanges {
         self.0.gaps(&(0..size)).collect()
     }
 
-    /// Whether a file of `size` bytes is all there.
+    /// True if a file of `size` bytes is complete.
     pub fn covers(&self, size: u64) -> bool {
         size == 0 || self.prefix_end() >= size
     }
@@ -74,7 +74,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_ranges_in_any_order_are_the_set_of_their_bytes(pairs in prop::collection::vec((0_u64..64, 0_u64..16), 0..24)) {
+        fn any_ranges_in_any_order_are_the_set_of_their_bytes(
+            pairs in prop::collection::vec((0_u64..64, 0_u64..16), 0..24),
+        ) {
             let mut ranges = ByteRanges::default();
             let mut bytes = [false; 80];
             for (start, length) in pairs {

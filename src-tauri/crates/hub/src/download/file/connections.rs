@@ -1,4 +1,4 @@
-//! The connections that fetch the parts of one file.
+//! The connections that fetch the ranges of one file.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use super::range_response::RangeRequest;
 use super::stop::{retries_exhausted, Stop};
 use super::writer::Piece;
 
-/// The longest wait between two attempts to see whether the network is back.
+/// Limit of the wait between two attempts to reach the network.
 pub const LOOK_FOR_NETWORK: Duration = Duration::from_secs(15);
 
 /// The connections of one file. Dropping the future of [`Connections::run`] closes them all.
@@ -34,7 +34,7 @@ pub struct Connections<'a> {
 }
 
 impl<'a> Connections<'a> {
-    /// Connections that fetch these parts; the bytes on disk came with the ETag `validator`.
+    /// Connections that fetch these ranges; the bytes on disk came with the ETag `validator`.
     pub fn new(
         context: &'a DownloadContext,
         item: &'a DownloadItem,
@@ -55,7 +55,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Runs until all parts were handed to the writer.
+    /// Runs until all ranges were handed to the writer.
     ///
     /// # Errors
     /// [`Stop`]; the first one ends all connections.
@@ -68,17 +68,17 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Takes one part after the other.
+    /// Fetches one range after the other.
     async fn connection(&self, number: usize) -> Result<(), Stop> {
         if number > 0 {
-            // The first answer shows whether the server sends parts at all.
+            // The first answer shows if the server supports ranges.
             let _ = self.answered.subscribe().wait_for(|answered| *answered).await;
         }
         let mut backoff = Backoff::default();
         let mut unreachable: Option<(Instant, u32)> = None;
         loop {
             self.context.held_off().await;
-            // The permit comes before the part: a connection that waits for a permit must not hold a part.
+            // The permit comes before the range: a connection that waits for a permit must not hold one.
             let Ok(permit) = self.context.connections.acquire().await else {
                 return Err(Stop::Canceled);
             };
@@ -86,7 +86,7 @@ impl<'a> Connections<'a> {
             let mut at = part.start;
             let outcome = self.bring(part.clone(), &mut at).await;
             drop(permit);
-            // After a whole answer there are no other parts, and its end is the file's.
+            // After a complete answer there are no other ranges, and its end is the file's.
             let end = match &outcome {
                 Ok(end) => *end,
                 Err((_, end)) => *end,
@@ -127,8 +127,8 @@ impl<'a> Connections<'a> {
         tokio::time::sleep(wait).await;
     }
 
-    /// Brings one part, as far as it comes; `at` follows what was handed on. The end is that of what was asked for, or of the file
-    /// if the server sends all of it.
+    /// Fetches one range as far as it comes; `at` is the position of the next byte. Returns the end of the range, or of
+    /// the file if the server sends all of it.
     async fn bring(&self, part: Range<u64>, at: &mut u64) -> Result<u64, (RequestFailure, u64)> {
         let limits = &self.context.limits;
         let asked = RangeRequest {
@@ -170,7 +170,7 @@ impl<'a> Connections<'a> {
         self.hand(Piece::Etag(etag.clone())).await
     }
 
-    /// Hands on the body of an answer.
+    /// Hands the body of an answer to the writer.
     async fn drain(&self, opened: OpenedRange, at: &mut u64) -> Result<(), RequestFailure> {
         let OpenedRange {
             mut response, range, ..
@@ -215,7 +215,7 @@ impl<'a> Connections<'a> {
         Ok(())
     }
 
-    /// Hands a piece to the writer. One that is gone has said why.
+    /// Hands a piece to the writer. One that has ended reports its own reason.
     async fn hand(&self, piece: Piece) -> Result<(), Stop> {
         self.send.send(piece).await.map_err(|_| Stop::Canceled)
     }
@@ -225,7 +225,7 @@ impl<'a> Connections<'a> {
     }
 }
 
-/// Runs all to the end, or to the first error.
+/// Runs all futures to the end, or to the first error.
 async fn first_error(
     mut running: FuturesUnordered<impl std::future::Future<Output = Result<(), Stop>>>,
 ) -> Result<(), Stop> {

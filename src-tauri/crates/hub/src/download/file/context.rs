@@ -1,4 +1,4 @@
-//! What the files of one download share while it runs.
+//! The state that the files of one download share.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,26 +11,26 @@ use super::stop::Stop;
 use super::verified_blobs::VerifiedBlobs;
 use crate::cache::{Commit, Repository};
 
-/// What the files of one download share.
+/// The state that the files of one download share.
 #[derive(Debug)]
 pub struct DownloadContext {
-    /// Where its files go.
+    /// The repository in the cache.
     pub repository: Repository,
-    /// The commit that is fetched.
+    /// The commit.
     pub commit: Commit,
-    /// Its limits.
+    /// The limits.
     pub limits: Arc<DownloadLimits>,
-    /// Ends it.
+    /// Cancels the download.
     pub stop: CancellationToken,
-    /// One permit for each connection.
+    /// One permit per connection.
     pub connections: Semaphore,
-    /// Blobs that were read and found right.
+    /// Blobs whose hash was checked.
     pub verified: Arc<VerifiedBlobs>,
     hold: Mutex<Option<Instant>>,
 }
 
 impl DownloadContext {
-    /// A download that begins.
+    /// The state at the beginning.
     pub fn new(
         repository: Repository,
         commit: Commit,
@@ -49,14 +49,14 @@ impl DownloadContext {
         }
     }
 
-    /// Lets no file ask the server for this long, because the server wants that.
+    /// Sends no request for this time, because the server asked for that.
     pub fn hold_off(&self, wait: Duration) {
         let until = Instant::now() + wait.min(self.limits.longest_asked_delay);
         let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         *hold = Some(hold.map_or(until, |held| held.max(until)));
     }
 
-    /// Waits until the server wants to be asked again.
+    /// Waits until the server accepts requests again.
     pub async fn held_off(&self) {
         let until = *self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(until) = until {
@@ -64,7 +64,7 @@ impl DownloadContext {
         }
     }
 
-    /// Sleeps, unless it is stopped.
+    /// Sleeps, unless the download is canceled.
     ///
     /// # Errors
     /// [`Stop::Canceled`].

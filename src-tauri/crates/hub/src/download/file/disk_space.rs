@@ -1,13 +1,13 @@
-//! Whether the disk has room.
+//! Free space on the disk.
 
 use std::path::Path;
 
 use crate::error::Error;
 
-/// Whether `needed` bytes can be written at `path`, with `margin` bytes left free.
+/// Checks that `needed` bytes fit on the disk of `path`, with `margin` bytes left free.
 ///
 /// # Errors
-/// [`Error::DiskFull`] if they cannot. If the file system does not say, writing will show.
+/// [`Error::DiskFull`] if they do not. If the file system does not say, writing decides.
 pub fn ensure_free(path: &Path, needed: u64, margin: u64) -> Result<(), Error> {
     let Some(folder) = path.ancestors().find(|folder| folder.is_dir()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Fetches one file: its lock, its connections, its hash, its name.
+//! Fetching one file: its lock, its connections, its hash, its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::cache::Lock;
 use crate::error::Error;
 use crate::huggingface::HubApi;
 
-/// How often a file is started over because the server cannot continue it.
+/// Limit of new beginnings of a file that the server cannot continue.
 const MOST_NEW_BEGINNINGS: u32 = 4;
 
-/// Fetches one blob, unless it is there and right. Afterwards it is under its name.
+/// Fetches one blob, unless it is there with the right hash. Afterwards it has its name.
 ///
 /// # Errors
-/// [`Stop`]; what was fetched is kept for the next time, unless it is known to be wrong.
+/// [`Stop`]; fetched bytes are kept for the next time, unless they are known to be wrong.
 pub async fn fetch(context: &Arc<DownloadContext>, api: &HubApi, item: &Arc<DownloadItem>) -> Result<(), Stop> {
     let _lock = lock(context, item).await?;
     let name = context.repository.blob(&item.etag);
@@ -82,7 +82,7 @@ pub async fn fetch(context: &Arc<DownloadContext>, api: &HubApi, item: &Arc<Down
                     return Err(retries_exhausted(item, &reason));
                 }
                 tracing::info!("{path} of {} is started over: {reason}", context.repository.id());
-                // A server that mixes up parts is asked for the whole file.
+                // A server that mixes up ranges is asked for the whole file.
                 part = u64::MAX;
             }
             Err(Stop::Changed(reason)) => {
@@ -94,14 +94,14 @@ pub async fn fetch(context: &Arc<DownloadContext>, api: &HubApi, item: &Arc<Down
             Err(stop) => return Err(stop),
         }
         partial.reset()?;
-        // The hub is asked again, because it may have another file by now.
+        // The hub may have another file by now, so its redirect is forgotten.
         address.forget();
         item.set_done(0);
         item.set_state(DownloadState::Running);
     }
 }
 
-/// Takes the blob's lock, and waits while another program has it.
+/// Takes the blob's lock, and waits while another program holds it.
 async fn lock(context: &DownloadContext, item: &DownloadItem) -> Result<Lock, Stop> {
     loop {
         if context.stop.is_cancelled() {
@@ -115,7 +115,7 @@ async fn lock(context: &DownloadContext, item: &DownloadItem) -> Result<Lock, St
     }
 }
 
-/// Why a download waits for a lock.
+/// The reason of a download that waits for a lock.
 pub fn locked_by_another_program() -> protocol::Error {
     let message = "another program is fetching this model; this continues when that is done";
     protocol::Error::new(ErrorCode::Stopped, message)
@@ -142,7 +142,7 @@ fn finished(context: &DownloadContext, item: &DownloadItem, name: &Path) {
     item.set_state(DownloadState::Done);
 }
 
-/// Fetches what is missing. The partial file is returned unless the writing thread panicked.
+/// Fetches the missing ranges. Returns the partial file, unless the writing thread panicked.
 async fn fetch_missing(
     context: &Arc<DownloadContext>,
     item: &Arc<DownloadItem>,
@@ -165,11 +165,11 @@ async fn fetch_missing(
     };
     let runtime = Handle::current();
     let writing = tokio::task::spawn_blocking(move || writer.run(receive, &runtime));
-    // The connections end, and with them the sender, before the writer is waited for.
+    // The connections, and with them the sender, end before the writer is awaited.
     let came = connections.run().await;
     let (partial, end) = writing.await.map_err(|_| Error::Broken)?;
     let end = match (end, came) {
-        // The writer's error is the cause; that the connections lost their writer is only its consequence.
+        // The writer's error is the cause; the connections only lost their receiver.
         (Err(error), _) => Err(Stop::Failed(error)),
         (Ok(WriteOutcome::Incomplete), Err(stop)) => Err(stop),
         (Ok(end), _) => Ok(end),

@@ -1,4 +1,4 @@
-//! Where the bytes of one file come from: the hub, which redirects to a CDN for large files.
+//! The source of one file: the hub, which redirects to a CDN for large files.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::cache::{Commit, Etag, FilePath, RepositoryId};
 use crate::error::Error;
 use crate::huggingface::hub_api::{checked, HubApi};
 
-/// The address of a file, and the one that the hub last redirected to.
+/// The address of a file, and the hub's last redirect.
 #[derive(Debug)]
 pub struct FileSource {
     api: HubApi,
@@ -23,25 +23,25 @@ pub struct FileSource {
     cdn: Mutex<Option<String>>,
 }
 
-/// Why a request brought no bytes, and what to do.
+/// The failure of a request, and what to do about it.
 #[derive(Debug)]
 pub enum RequestFailure {
-    /// Nothing that asking again helps with.
+    /// A failure that no retry solves.
     Stop(Stop),
-    /// Ask again, after the delay that the server asked for, if any.
+    /// Retry, after the delay that the server asked for, if any.
     Retry(protocol::Error, Option<Duration>),
-    /// The server cannot be reached; waiting for that is no failure of the file.
+    /// The server cannot be reached; waiting for it is no failure of the file.
     Unreachable(Error),
 }
 
-/// A response whose body is wanted.
+/// A response with the bytes of a range.
 #[derive(Debug)]
 pub struct OpenedRange {
-    /// The bytes that follow.
+    /// The response, before its body.
     pub response: Response,
-    /// Which they are.
+    /// The range of its body.
     pub range: std::ops::Range<u64>,
-    /// The ETag they come with.
+    /// The ETag of the response.
     pub etag: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl FileSource {
         }
     }
 
-    /// Asks for bytes of the file.
+    /// Requests a range of the file.
     ///
     /// # Errors
     /// [`RequestFailure`].
@@ -107,7 +107,7 @@ impl FileSource {
         }
     }
 
-    /// Forgets where the hub redirected to.
+    /// Forgets the redirect.
     pub fn forget(&self) {
         self.cdn().take();
     }
@@ -122,11 +122,11 @@ impl FileSource {
         asked: &RangeRequest,
         head_timeout: Duration,
     ) -> Result<Response, RequestFailure> {
-        // What is counted and hashed is the file itself, so it must come as it is.
+        // Bytes are counted and hashed as they arrive, so they must not be compressed.
         let mut request = request.header("accept-encoding", "identity").head_timeout(head_timeout);
         if asked.ranged {
             request = request.range(asked.range.start, Some(asked.range.end.saturating_sub(1)));
-            // A weak tag promises nothing about single bytes.
+            // A weak tag guarantees nothing about single bytes.
             if let Some(etag) = asked.validator.as_deref().filter(|etag| !etag.starts_with("W/")) {
                 request = request.if_range(etag);
             }
@@ -134,14 +134,14 @@ impl FileSource {
         request.send().await.map_err(classify)
     }
 
-    /// Whether the hub still has the file of the list.
+    /// Checks that the hub still has the file of the list.
     fn is_the_same(&self, response: &Response) -> Result<(), RequestFailure> {
         if response.status() >= 400 {
             return Ok(());
         }
         let changed = |reason: String| Err(RequestFailure::Stop(Stop::Changed(reason)));
         let linked = response.hub_header("x-linked-etag");
-        // A tag that is no hash says nothing about the content.
+        // A tag that is no hash does not identify the content.
         let named = linked
             .or_else(|| response.hub_header("etag"))
             .and_then(|etag| Etag::new(etag).ok());
@@ -158,8 +158,7 @@ impl FileSource {
         }
     }
 
-    /// What a status that brings no bytes means. The address that the hub redirected to expires after a while, and then asking the
-    /// hub for another one helps.
+    /// The meaning of a status without bytes. A redirect expires after a while; then the hub gives another one.
     fn refused(&self, response: Response) -> RequestFailure {
         let cdn = self.cdn().take().is_some();
         let (host, status, wait) = (response.host(), response.status(), response.retry_after());
@@ -186,12 +185,12 @@ impl FileSource {
     }
 }
 
-/// An error of the network with this reason.
+/// A network error with this reason.
 pub fn network(reason: impl Into<String>) -> protocol::Error {
     protocol::Error::new(protocol::ErrorCode::Network, reason)
 }
 
-/// What an error of the network means for a download.
+/// The meaning of a network error for a download.
 pub fn classify(error: net::Error) -> RequestFailure {
     match error {
         net::Error::Dns { .. } | net::Error::Connect { .. } => RequestFailure::Unreachable(error.into()),

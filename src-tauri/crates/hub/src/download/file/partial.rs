@@ -1,7 +1,7 @@
-//! A file that is being fetched, and the record of what is there.
+//! A partial file and the record of its ranges.
 //!
-//! The record says two things: what was handed to the system, which holds as long as this computer has not been restarted, and
-//! what was forced to the disk, which holds in any case.
+//! The record has two sets of ranges: those written, which hold until this computer restarts, and those synced to the
+//! disk, which hold in any case.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,21 +15,21 @@ use super::byte_ranges::ByteRanges;
 use crate::cache::{open_file, refuse_link};
 use crate::error::Error;
 
-/// How old the record may become while bytes arrive.
+/// Limit of the record's age while bytes arrive.
 const SAVE_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     size: u64,
-    /// The ETag the bytes came with.
+    /// The ETag of the bytes.
     validator: Option<String>,
-    /// The start of this computer that `written` belongs to.
+    /// The boot of this computer to which `written` belongs.
     boot: String,
     written: ByteRanges,
     synced: ByteRanges,
 }
 
-/// The partial file of a blob. Only who holds the blob's lock has one.
+/// The partial file of a blob. Only the holder of the blob's lock has one.
 #[derive(Debug)]
 pub struct PartialFile {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Opens the partial file at `path`, for a file of `size` bytes, with what its record says is there; makes it if it is not.
+    /// Opens or creates the partial file at `path`, for a file of `size` bytes, with the ranges of its record.
     ///
     /// # Errors
     /// [`Error::Write`] if it cannot be opened, [`Error::Trap`] if it is a link.
@@ -67,34 +67,34 @@ impl PartialFile {
         Ok(partial)
     }
 
-    /// How many bytes the record of the partial file at `path` says are there, without opening it.
+    /// The number of bytes in the record of the partial file at `path`, without opening it.
     pub fn bytes_at(path: &Path, size: u64) -> u64 {
         let length = fs::metadata(path).map_or(0, |meta| meta.len());
         read_record(path, size, length).map_or(0, |record| record.written.total())
     }
 
-    /// What is there.
+    /// The ranges that were written.
     pub fn ranges(&self) -> &ByteRanges {
         &self.record.written
     }
 
-    /// The size it will have.
+    /// The size of the complete file.
     pub fn size(&self) -> u64 {
         self.record.size
     }
 
-    /// The ETag that its bytes came with, if the server sent one.
+    /// The ETag of its bytes, if the server sent one.
     pub fn validator(&self) -> Option<&str> {
         self.record.validator.as_deref()
     }
 
-    /// Keeps the ETag of its bytes.
+    /// Sets the ETag of its bytes.
     pub fn set_validator(&mut self, etag: String) {
         self.record.validator = Some(etag);
         self.dirty = true;
     }
 
-    /// The file, to read from.
+    /// The file, for reading.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -110,12 +110,12 @@ impl PartialFile {
         Ok(())
     }
 
-    /// When the record should be written next, if it is out of date.
+    /// The time at which the record should be saved; `None` while it is current.
     pub fn save_due(&self) -> Option<Instant> {
         self.dirty.then(|| self.saved_at + SAVE_EVERY)
     }
 
-    /// Brings the record up to date.
+    /// Saves the record.
     ///
     /// # Errors
     /// As [`PartialFile::write`].
@@ -125,7 +125,7 @@ impl PartialFile {
         }
         let path = record_of(&self.path);
         let text = serde_json::to_vec(&self.record).map_err(|error| write_error(&path, error.into()))?;
-        // Beside the blobs, a draft could be taken for one of them.
+        // A draft next to the blobs could be taken for one of them.
         let folder = self.path.ancestors().nth(2).unwrap_or(&self.path);
         write_shared(&path, folder, &text, Durability::ProcessCrash).map_err(|source| write_error(&path, source))?;
         self.dirty = false;
@@ -133,10 +133,10 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Records what a finished [`File::sync_data`] forced to the disk, or fails with its error.
+    /// Records the ranges that a finished [`File::sync_data`] covered, or fails with its error.
     ///
     /// # Errors
-    /// As [`PartialFile::write`], if it could not.
+    /// As [`PartialFile::write`], if it failed.
     pub fn set_synced(&mut self, ranges: ByteRanges, outcome: io::Result<()>) -> Result<(), Error> {
         outcome.map_err(|source| write_error(&self.path, source))?;
         self.record.synced = ranges;
@@ -144,12 +144,13 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Discards what is there.
+    /// Discards all bytes.
     ///
     /// # Errors
     /// As [`PartialFile::write`].
     pub fn reset(&mut self) -> Result<(), Error> {
-        // The record goes first: without it the bytes are nothing, while a record without its bytes would be a lie.
+        // The record is removed first: bytes without a record are ignored, while a record without its bytes would be
+        // wrong.
         remove(&record_of(&self.path))?;
         self.file.set_len(0).map_err(|source| write_error(&self.path, source))?;
         self.record = Record {
@@ -161,7 +162,7 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Gives the complete file its name. The caller has compared its hash.
+    /// Gives the complete file its name. The caller has verified its hash.
     ///
     /// # Errors
     /// As [`PartialFile::write`].
@@ -219,13 +220,13 @@ pub(in crate::download) fn write_error(path: &Path, source: io::Error) -> Error 
     }
 }
 
-/// A name for the time since this computer was started.
+/// A name for this boot of the computer.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|id| id.trim().to_owned())
         .ok()
         .or_else(|| Some(sysinfo::System::boot_time().ok()?.to_string()))
-        // If the system does not say, no two starts are the same, so that only what was forced counts.
+        // Without an answer of the system every call is a boot of its own, so only synced ranges count.
         .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
 }
 

@@ -1,4 +1,4 @@
-//! The hash that follows a file while its parts arrive in any order.
+//! The hash of a file's prefix, which grows while ranges arrive in any order.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use crate::cache::digest::Digest;
 use crate::cache::Etag;
 
-/// How much is read back from the disk at once.
+/// Bytes that are read back from the disk at once.
 const READ: usize = 256 * 1024;
 
 /// A hash over the bytes from the beginning of a file up to a position.
@@ -20,7 +20,7 @@ pub struct PrefixHasher {
 }
 
 impl PrefixHasher {
-    /// At the beginning of a file of `size` bytes.
+    /// A hash at the beginning of a file of `size` bytes.
     pub fn new(name: &Etag, size: u64) -> Self {
         Self {
             digest: Digest::new(name, size),
@@ -29,13 +29,12 @@ impl PrefixHasher {
         }
     }
 
-    /// How many bytes went into the hash.
+    /// The number of bytes that were hashed.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Bytes of the file that lie at `offset`: those that continue the prefix are hashed, the others are left to
-    /// [`PrefixHasher::catch_up`].
+    /// Hashes the bytes at `offset` that continue the prefix; the others are left to [`PrefixHasher::catch_up`].
     pub fn feed(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         if offset <= self.at && self.at < end {
@@ -44,10 +43,10 @@ impl PrefixHasher {
         }
     }
 
-    /// Reads on from the disk, up to `to` or `most` bytes, whichever comes first.
+    /// Reads from the disk up to `to`, at most `most` bytes.
     ///
     /// # Errors
-    /// Those of reading; a file that ends before `to` is one.
+    /// Errors of reading; a file that ends before `to` is one.
     pub fn catch_up(&mut self, file: &File, to: u64, most: u64) -> io::Result<()> {
         let to = to.min(self.at.saturating_add(most));
         if self.at < to {
@@ -63,7 +62,7 @@ impl PrefixHasher {
         Ok(())
     }
 
-    /// The hexadecimal digits of the hash of everything up to the position.
+    /// The hash of the prefix, in hexadecimal.
     pub fn finish(self) -> String {
         self.digest.finish()
     }
@@ -114,10 +113,15 @@ mod tests {
             expected.update(&whole);
 
             let mut at = 0;
-            let mut arriving: Vec<(u64, &[u8])> = pieces.iter().map(|piece| { let start = at; at += piece.len() as u64; (start, &piece[..]) }).collect();
+            let place = |piece: &Vec<u8>| {
+                at += piece.len() as u64;
+                at - piece.len() as u64
+            };
+            let starts: Vec<u64> = pieces.iter().map(place).collect();
+            let mut arriving: Vec<(u64, &[u8])> = starts.into_iter().zip(pieces.iter().map(Vec::as_slice)).collect();
             let turn = order.index(arriving.len());
             arriving.rotate_left(turn);
-            // A cheap shuffle, and one piece comes twice, as after a connection that was made again.
+            // A cheap shuffle. One piece arrives twice, as after a reconnection.
             arriving.sort_by_key(|(start, _)| (start.wrapping_mul(seed | 1)).rotate_left(17));
             arriving.push(arriving[0]);
 

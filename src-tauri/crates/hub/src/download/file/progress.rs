@@ -1,4 +1,4 @@
-//! What a download tells about itself while it runs.
+//! The progress of a download.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -10,13 +10,13 @@ use jiff::Timestamp;
 
 use crate::cache::{Etag, FilePath};
 
-/// Over how long the speed is taken.
+/// The window of the rate.
 const WINDOW: Duration = Duration::from_secs(3);
 
-/// A blob that is fetched, the files that are it, and how far it is.
+/// A blob that is fetched, its files, and its progress.
 #[derive(Debug)]
 pub struct DownloadItem {
-    /// Its hash and name.
+    /// Its hash, which is its name.
     pub etag: Etag,
     /// Its size in bytes.
     pub size: u64,
@@ -61,32 +61,32 @@ impl DownloadItem {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    /// Notes that it waits for something that passes, and until when, in milliseconds since 1970.
+    /// Records that it waits, for a reason that passes, until a time in milliseconds since 1970.
     pub fn wait(&self, error: protocol::Error, until: i64) {
         *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, until));
         self.set_state(DownloadState::Waiting);
     }
 
-    /// Why and until when it waits, if it does.
+    /// The reason and the end of its wait.
     pub fn waits_for(&self) -> Option<(protocol::Error, i64)> {
         (self.state() == DownloadState::Waiting)
             .then(|| self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone())
             .flatten()
     }
 
-    /// Where it is.
+    /// The state.
     pub fn state(&self) -> DownloadState {
         let state = usize::from(self.state.load(Ordering::Relaxed));
         STATES.get(state).copied().unwrap_or(DownloadState::Queued)
     }
 
-    /// Sets where it is.
+    /// Sets the state.
     pub fn set_state(&self, state: DownloadState) {
         let place = STATES.iter().position(|known| *known == state).unwrap_or(0);
         self.state.store(place as u8, Ordering::Relaxed);
     }
 
-    /// Its files as the windows see them.
+    /// Its files as windows see them.
     pub fn files(&self) -> impl Iterator<Item = DownloadFile> + '_ {
         self.paths.iter().map(|path| DownloadFile {
             path: path.to_string(),
@@ -97,21 +97,21 @@ impl DownloadItem {
     }
 }
 
-/// The speed of a download over the last seconds.
+/// The rate of a download over the last seconds.
 #[derive(Debug, Default)]
 pub struct RateMeter {
     samples: VecDeque<(Instant, u64)>,
 }
 
 impl RateMeter {
-    /// Notes how many bytes there are; what was there before the first look is no speed.
+    /// Records the number of bytes so far. Bytes before the first sample do not count.
     pub fn sample(&mut self, now: Instant, done: u64) {
-        // Less than before: it started over, or a wrong file went.
+        // Fewer than before: the file started over, or a wrong one was discarded.
         if self.samples.back().is_some_and(|(_, before)| done < *before) {
             self.samples.clear();
         }
         self.samples.push_back((now, done));
-        // One look older than the window stays, so that the window is covered.
+        // One sample older than the window stays, so that the window is covered.
         while self
             .samples
             .get(1)
@@ -121,12 +121,12 @@ impl RateMeter {
         }
     }
 
-    /// Forgets everything, for a download that rests.
+    /// Forgets all samples, for a download at rest.
     pub fn reset(&mut self) {
         self.samples.clear();
     }
 
-    /// Bytes a second.
+    /// Bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         let (Some((from, before)), Some((to, done))) = (self.samples.front(), self.samples.back()) else {
             return 0.0;
@@ -139,7 +139,7 @@ impl RateMeter {
     }
 }
 
-/// The time in `wait`, in milliseconds since 1970.
+/// The time after `wait`, in milliseconds since 1970.
 pub fn after(wait: Duration) -> i64 {
     Timestamp::now()
         .as_millisecond()

@@ -1,4 +1,4 @@
-//! The parts of one file that its connections share out among themselves.
+//! The missing ranges of one file, shared among its connections.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use super::byte_ranges::ByteRanges;
 
-/// What is still to be fetched of one file, in order, in parts that one connection takes at a time.
+/// The ranges of one file that are still to be fetched, in order. A connection takes one at a time.
 #[derive(Debug)]
 pub struct RangeAllocator(Mutex<VecDeque<Range<u64>>>);
 
 impl RangeAllocator {
-    /// What `there` lacks of a file of `size` bytes, cut into parts of at most `part` bytes.
+    /// The ranges that `there` lacks of a file of `size` bytes, cut into parts of at most `part` bytes.
     pub fn new(there: &ByteRanges, size: u64, part: u64) -> Self {
         let mut parts = VecDeque::new();
         for gap in there.missing(size) {
@@ -25,12 +25,12 @@ impl RangeAllocator {
         Self(Mutex::new(parts))
     }
 
-    /// The next part, the foremost one.
+    /// Takes the first range.
     pub fn take(&self) -> Option<Range<u64>> {
         self.lock().pop_front()
     }
 
-    /// Takes back what was not fetched of a part.
+    /// Returns the rest of a range that was not fetched.
     pub fn give_back(&self, rest: Range<u64>) {
         if !rest.is_empty() {
             let mut parts = self.lock();
@@ -39,12 +39,12 @@ impl RangeAllocator {
         }
     }
 
-    /// Takes all parts away: one connection brings the whole file.
+    /// Removes all ranges, because one connection brings the whole file.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
-    /// How many parts wait.
+    /// The number of ranges.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
@@ -67,7 +67,8 @@ mod tests {
             part in 1_u64..60,
             breaks in prop::collection::vec(0_u64..60, 0..40),
         ) {
-            let mut ranges = ByteRanges::from(there.into_iter().map(|(start, length)| (start, (start + length).min(200))).collect::<Vec<_>>());
+            let there = there.into_iter().map(|(start, length)| (start, (start + length).min(200)));
+            let mut ranges = ByteRanges::from(there.collect::<Vec<_>>());
             let parts = RangeAllocator::new(&ranges, 200, part);
             let mut breaks = breaks.into_iter();
             let mut taken = ranges.total();

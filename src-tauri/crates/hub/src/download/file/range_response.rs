@@ -1,17 +1,17 @@
-//! What a response of the hub or its CDN means for the bytes that were asked for.
+//! The evaluation of a response by the hub or its CDN to a request for a range.
 
 use std::ops::Range;
 
-/// What was asked for.
+/// A request for a range.
 #[derive(Debug, Clone)]
 pub struct RangeRequest {
     /// The bytes.
     pub range: Range<u64>,
-    /// The size of the file, as the file list says.
+    /// The size of the file in the file list.
     pub size: u64,
-    /// Whether a `Range` was sent; else the whole file was asked for.
+    /// True if a `Range` was sent; else the whole file was requested.
     pub ranged: bool,
-    /// The ETag that the bytes on disk were sent with.
+    /// The ETag of the bytes on disk.
     pub validator: Option<String>,
 }
 
@@ -30,18 +30,18 @@ pub struct ResponseHead {
     pub etag: Option<String>,
 }
 
-/// What to do with it.
+/// The verdict about a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeVerdict {
-    /// These bytes follow: what was asked for, a beginning of it, or the whole file.
+    /// These bytes follow: the requested range, a beginning of it, or the whole file.
     Bytes(Range<u64>),
-    /// What is on disk cannot be continued: ask for the whole file.
+    /// The bytes on disk cannot be continued: request the whole file.
     Restart(String),
-    /// The server has another file than the list says.
+    /// The server has another file than the list.
     Changed(String),
-    /// What was sent makes no sense; ask once more.
+    /// The response contradicts itself; retry.
     Retry(String),
-    /// The status brings no bytes.
+    /// The status has no bytes.
     Refused,
 }
 
@@ -57,7 +57,7 @@ pub fn evaluate(asked: &RangeRequest, answer: &ResponseHead) -> RangeVerdict {
                 retry(&format!("{length} bytes were announced instead of {}", asked.size))
             }
             _ if !asked.ranged => RangeVerdict::Bytes(0..asked.size),
-            // What is on disk belongs to an older file, or the server cannot send parts.
+            // The bytes on disk belong to an older file, or the server does not support ranges.
             _ if asked.range.start > 0 || asked.validator.is_some() => {
                 RangeVerdict::Restart("the server sent the whole file instead of a part".into())
             }

@@ -1,20 +1,20 @@
-//! Why a download, or a file of it, does not continue.
+//! The reason why a download, or a file of it, does not continue.
 
 use protocol::ErrorCode;
 
 use super::progress::DownloadItem;
 use crate::error::Error;
 
-/// Why a download, or a file of it, does not continue.
+/// The reason why a download, or a file of it, does not continue.
 #[derive(Debug)]
 pub enum Stop {
-    /// Somebody stopped it.
+    /// The user or the app canceled it.
     Canceled,
-    /// The server has something else than its file list says.
+    /// The server's file differs from its file list.
     Changed(String),
-    /// What is on disk of this file cannot be continued.
+    /// The bytes on disk cannot be continued.
     Restart(String),
-    /// It went wrong.
+    /// It failed.
     Failed(Error),
 }
 
@@ -24,7 +24,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// The error of a file that is given up for now.
+/// The error of a file after its last retry.
 pub fn retries_exhausted(item: &DownloadItem, reason: &str) -> Stop {
     let path = item.paths.first().map(ToString::to_string).unwrap_or_default();
     Stop::Failed(Error::RetriesExhausted {

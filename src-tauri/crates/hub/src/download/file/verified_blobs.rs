@@ -1,4 +1,4 @@
-//! Blobs that are on disk already: whether they are what their name says.
+//! Blobs on disk whose hash was verified.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -14,16 +14,16 @@ use super::stop::Stop;
 use crate::cache::digest::Digest;
 use crate::error::Error;
 
-/// How much is read at once.
+/// Bytes that are read at once.
 const READ: usize = 1 << 20;
 
-/// Blobs that were read and found right, with their size and time then, so that a download that was paused does not read them all
-/// again when it continues.
+/// Blobs with the right hash, with their size and time then, so that a download that was paused does not hash all of
+/// them again.
 #[derive(Debug, Default)]
 pub struct VerifiedBlobs(Mutex<HashMap<PathBuf, (u64, SystemTime)>>);
 
 impl VerifiedBlobs {
-    /// Notes that this blob is right.
+    /// Records that this blob has the right hash.
     pub fn insert(&self, path: &Path) {
         if let Some(mark) = fs::metadata(path).ok().as_ref().and_then(mark) {
             self.0
@@ -33,15 +33,15 @@ impl VerifiedBlobs {
         }
     }
 
-    /// Notes that this blob must be read again.
+    /// Records that this blob must be hashed again.
     pub fn remove(&self, path: &Path) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
 
-    /// Whether the file at `path` is the blob. Reads all of it if that has not been done; blocks.
+    /// True if the file at `path` has the right hash. Reads all of it unless that was done before; blocks.
     ///
     /// # Errors
-    /// [`Stop::Canceled`]. A file that cannot be read is not right, and no error.
+    /// [`Stop::Canceled`]. A file that cannot be read is wrong, and no error.
     pub fn check(&self, path: &Path, item: &DownloadItem, stop: &CancellationToken) -> Result<bool, Stop> {
         let Some(mark) = fs::metadata(path)
             .ok()
@@ -83,7 +83,7 @@ fn mark(meta: &Metadata) -> Option<(u64, SystemTime)> {
     Some((meta.len(), meta.modified().ok()?))
 }
 
-/// The digits of the file's hash; `None` if it was stopped.
+/// The file's hash in hexadecimal; `None` if canceled.
 fn hash(path: &Path, item: &DownloadItem, stop: &CancellationToken) -> io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let mut digest = Digest::new(&item.etag, item.size);

@@ -1,4 +1,4 @@
-//! The thread that writes the pieces of one file to the disk and computes the hash of its prefix.
+//! The thread that writes the pieces of one file to the disk and hashes its prefix.
 
 use std::fs::File;
 use std::io;
@@ -20,29 +20,29 @@ use super::progress::DownloadItem;
 use crate::cache::Etag;
 use crate::error::Error;
 
-/// Pieces that may wait for the disk; the network waits for more room, so this bounds the memory of a file.
+/// Limit of pieces that wait for the disk. The network waits for a free place, so this bounds the memory of a file.
 pub const WAITING: usize = 16;
-/// Bytes that the hash reads back in one go while no piece waits.
+/// Bytes that the hash reads back at once while no piece waits.
 const STEP: u64 = 4 << 20;
-/// Bytes and time after which what was written is forced to the disk.
+/// Bytes and time after which written bytes are synced to the disk.
 const FORCE_AFTER: u64 = 256 << 20;
 const FORCE_EVERY: Duration = Duration::from_secs(10);
 
-/// What connections hand to the writer.
+/// A message of a connection to the writer.
 #[derive(Debug)]
 pub enum Piece {
-    /// Bytes, and their place in the file.
+    /// Bytes and their offset in the file.
     Bytes(u64, Bytes),
-    /// The ETag that the file is served with.
+    /// The ETag of the file.
     Etag(String),
 }
 
-/// How the writing of a file ended.
+/// The outcome of writing a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// All is there, the hash is right, the blob has its name.
+    /// The file is complete, its hash is right, and the blob has its name.
     Verified,
-    /// All is there and the hash is another one, this one.
+    /// The file is complete with another hash, this one.
     Mismatch(String),
     /// Bytes are missing.
     Incomplete,
@@ -50,22 +50,22 @@ pub enum WriteOutcome {
 
 /// A file being written.
 pub struct FileWriter {
-    /// What is there so far.
+    /// The partial file.
     pub partial: PartialFile,
-    /// What it must hash to.
+    /// The expected hash.
     pub etag: Etag,
-    /// The name it gets when it is right.
+    /// The path of the verified blob.
     pub name: PathBuf,
-    /// Where its progress is shown.
+    /// The progress.
     pub item: Arc<DownloadItem>,
-    /// Ends the reading back; what is on disk stays.
+    /// Cancels hashing; the bytes on disk stay.
     pub stop: CancellationToken,
     /// Bytes that must stay free on the disk.
     pub margin: u64,
 }
 
 impl FileWriter {
-    /// Writes pieces until the last sender is gone. Blocks; returns the partial file.
+    /// Writes pieces until the last sender is dropped. Blocks; returns the partial file.
     pub fn run(
         mut self,
         pieces: mpsc::Receiver<Piece>,
@@ -73,7 +73,7 @@ impl FileWriter {
     ) -> (PartialFile, Result<WriteOutcome, Error>) {
         let end = self.write(pieces, runtime);
         if !matches!(end, Ok(WriteOutcome::Verified)) {
-            // A full disk has no room for the record either; the one before still says the truth.
+            // A full disk has no space for the record either; the previous record is still right.
             if let Err(error) = self.partial.save_record() {
                 tracing::debug!("the record of a download could not be updated: {error}");
             }
@@ -116,7 +116,8 @@ impl FileWriter {
                     self.partial.write(offset, &bytes)?;
                     self.item.set_done(self.partial.ranges().total());
                     hasher.feed(offset, &bytes);
-                    // Twice what arrived: so the hash catches up, and the network never waits for all of it at once.
+                    // Hashing twice the bytes that arrived lets the hash catch up without making the network wait for
+                    // all of it.
                     self.catch_up(&mut hasher, 2 * bytes.len() as u64)?;
                     sync.written += bytes.len() as u64;
                 }
@@ -165,8 +166,8 @@ impl FileWriter {
     }
 }
 
-/// Forces what was written to the disk now and then, on a thread of its own, so that a power cut costs seconds of a download and
-/// the end does not wait for all of it at once.
+/// Syncs written bytes to the disk from time to time on a thread of its own, so that a power cut costs seconds of a
+/// download and the end does not wait for all of it.
 struct BackgroundSync {
     written: u64,
     since: Instant,
@@ -192,7 +193,7 @@ impl BackgroundSync {
         }
         if self.written >= FORCE_AFTER || (self.written > 0 && self.since.elapsed() >= FORCE_EVERY) {
             let (tell, outcome) = oneshot::channel();
-            // If the file cannot be opened twice, the end forces it all the same.
+            // If the handle cannot be cloned, the end syncs the file anyway.
             if let Ok(file) = partial.file().try_clone() {
                 tokio::task::spawn_blocking(move || tell.send(force(&file)));
                 self.running = Some((partial.ranges().clone(), outcome));

@@ -1,4 +1,4 @@
-//! One model that is being fetched, as the queue and the windows know it.
+//! One model that is fetched, as the queue and the windows know it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use tokio_util::sync::CancellationToken;
 use super::super::file::progress::{after, DownloadItem, RateMeter};
 use crate::cache::{Commit, RepositoryId, Revision};
 
-/// What the user, or the end of the app, wants of a running download.
+/// The wish of the user, or of the app at its end, for a running download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
     /// It continues.
     Continue,
     /// It stops until it is resumed.
     Pause,
-    /// It stops and continues with the next start of the app.
+    /// It stops, and the next start of the app continues it.
     Suspend,
-    /// It stops, and what it fetched is removed.
+    /// It stops, and its files are removed.
     Cancel,
 }
 
@@ -27,7 +27,7 @@ pub enum Intent {
 pub struct DownloadJob {
     /// The model.
     pub id: RepositoryId,
-    /// The revision that was asked for.
+    /// The requested revision.
     pub revision: Revision,
     status: Mutex<JobStatus>,
 }
@@ -35,27 +35,27 @@ pub struct DownloadJob {
 /// The changing part of a download.
 #[derive(Debug)]
 pub struct JobStatus {
-    /// Where it is.
+    /// The state.
     pub state: DownloadState,
-    /// Whether a task works on it, which may be ending.
+    /// True while a task works on it, even one that is ending.
     pub busy: bool,
-    /// What is wanted of it.
+    /// The wish for it.
     pub intent: Intent,
-    /// Ends the task that works on it.
+    /// Cancels the task that works on it.
     pub stop: CancellationToken,
-    /// The commit, once it is known.
+    /// The commit, once known.
     pub commit: Option<Commit>,
-    /// What is fetched, once it is known.
+    /// The blobs to fetch, once known.
     pub items: Vec<Arc<DownloadItem>>,
-    /// What went wrong, if it waits, is paused or failed.
+    /// The reason why it waits, is paused or failed.
     pub error: Option<protocol::Error>,
-    /// When it continues by itself.
+    /// The time at which it continues by itself, in milliseconds since 1970.
     pub retry_at: Option<i64>,
     rate: RateMeter,
 }
 
 impl DownloadJob {
-    /// A download in this state, with nothing known about its files.
+    /// A download in this state, with unknown files.
     pub fn new(id: RepositoryId, revision: Revision, state: DownloadState) -> Self {
         Self {
             id,
@@ -74,12 +74,12 @@ impl DownloadJob {
         }
     }
 
-    /// Its present state.
+    /// The present state, locked.
     pub fn status(&self) -> MutexGuard<'_, JobStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that it waits, because of `error`, for `wait`.
+    /// Records that it waits for this time, and the reason.
     pub fn waits(&self, error: protocol::Error, wait: Duration) {
         let mut status = self.status();
         status.state = DownloadState::Waiting;
@@ -87,7 +87,7 @@ impl DownloadJob {
         status.retry_at = Some(after(wait));
     }
 
-    /// Notes that it continues.
+    /// Records that it continues.
     pub fn works(&self, state: DownloadState) {
         let mut status = self.status();
         status.state = state;
@@ -95,7 +95,7 @@ impl DownloadJob {
         status.retry_at = None;
     }
 
-    /// What the windows are shown.
+    /// The download as windows see it.
     pub fn show(&self) -> Download {
         let mut status = self.status();
         let done = status.items.iter().map(|item| item.done()).sum();
@@ -125,7 +125,8 @@ impl DownloadJob {
     }
 }
 
-/// The state of a download while its files are fetched: it waits if some wait and none moves, and verifies while the rest is read.
+/// The state of a download while its files are fetched: waiting if some wait and none arrives, verifying while the rest
+/// is read.
 fn among(items: &[Arc<DownloadItem>]) -> (DownloadState, Option<protocol::Error>, Option<i64>) {
     let any = |state| items.iter().any(|item| item.state() == state);
     if any(DownloadState::Running) {

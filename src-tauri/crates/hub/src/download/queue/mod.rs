@@ -1,4 +1,4 @@
-//! The downloads in their order, stored on disk so that quitting or a crash loses none.
+//! The downloads in their order, stored on disk so that they survive the end of the app and a crash.
 
 pub(super) mod job;
 
@@ -20,12 +20,12 @@ use crate::error::Error;
 pub struct Queue {
     /// The first is the next.
     pub jobs: Vec<Arc<DownloadJob>>,
-    /// Whether the app is about to close, so that nothing begins.
+    /// True while the app closes, so that nothing begins.
     pub suspended: bool,
     file: Option<QueueFile>,
 }
 
-/// The file of the queue. One process at a time owns it; other processes do not store theirs.
+/// The file of the queue. One process at a time owns it; others do not store theirs.
 #[derive(Debug)]
 struct QueueFile {
     path: PathBuf,
@@ -51,7 +51,7 @@ impl Queue {
         self.jobs.iter().find(|job| job.id == *id).cloned()
     }
 
-    /// Takes the download of this model out.
+    /// Removes the download of this model.
     pub fn remove(&mut self, id: &RepositoryId) {
         self.jobs.retain(|job| job.id != *id);
     }
@@ -64,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Those that should begin when at most `most` run at once.
+    /// The downloads that should begin, if at most `most` may run.
     pub fn next(&self, most: usize) -> Vec<Arc<DownloadJob>> {
         if self.suspended {
             return Vec::new();
@@ -81,8 +81,8 @@ impl Queue {
             .collect()
     }
 
-    /// Takes over the queue in `folder` that an earlier process left, after what is in this one; returns whether it could. Another
-    /// running process keeps its own.
+    /// Appends the queue that an earlier process left in `folder`; returns true if it did. Another running process
+    /// keeps its own.
     ///
     /// # Errors
     /// [`Error::Write`] if the folder cannot be written.
@@ -118,15 +118,15 @@ impl Queue {
         Ok(true)
     }
 
-    /// Whether this process stores the queue of the data folder.
+    /// True if this process owns the queue of the data folder.
     pub fn is_stored(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Writes the queue down.
+    /// Stores the queue.
     ///
     /// # Errors
-    /// [`Error::Write`]; the queue as it was written before is still there.
+    /// [`Error::Write`]; the previous file is then still there.
     pub fn save(&self) -> Result<(), Error> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -154,7 +154,8 @@ impl Queue {
     }
 }
 
-/// The stored queue. A file that cannot be understood is renamed, because the downloads it named can be started again by hand.
+/// The stored queue. A file that cannot be parsed is renamed and not deleted; its downloads can be started again by
+/// hand.
 fn read(path: &Path) -> Vec<StoredDownload> {
     let Ok(text) = fs::read(path) else {
         return Vec::new();
