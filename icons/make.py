@@ -18,10 +18,10 @@ VERSIONS = ("large", "small", "tiny", "template")
 HIDDEN = ".small, .tiny, .template { display: none }"
 # 36 pixels are 18 points on a screen of two pixels a point: what the menu bar has room for.
 MENU_BAR = 36
-# What the kinds of an icns file hold, in pixels; `is32` and `il32` have their transparency apart.
+# The kinds of an icns file and their pixels; `is32` and `il32` store their transparency separately.
 MASKED = {"is32": ("s8mk", 16), "il32": ("l8mk", 32)}
 WHOLE = {"ic11": 32, "ic12": 64, "ic07": 128, "ic13": 256, "ic08": 256, "ic14": 512, "ic09": 512, "ic10": 1024}
-# What Linux desktops look for, and what a window is given.
+# The sizes that Linux desktops look for, and that a window gets.
 SIZES = {"16x16": 16, "24x24": 24, "32x32": 32, "48x48": 48, "64x64": 64, "128x128": 128, "128x128@2x": 256, "icon": 512}
 
 

@@ -1,4 +1,4 @@
-"""What the bundler is given beside tauri.conf.json: the files that a build has just made, and where they go.
+"""The bundler's configuration in addition to tauri.conf.json: the files that a build has just made, and their places.
 
     bundle.py macos COMMAND METALLIB STAGE     a configuration for `tauri bundle --config`, on standard output
     bundle.py linux COMMAND MLX STAGE
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dependencies
 
-# Where Debian's shells look for completions, and how they are called in a Mac's bundle, from which Homebrew links them.
+# The folders of completions on Debian, and their names in a Mac's bundle, from which Homebrew links them.
 SHELLS = {
     "bash": ("/usr/share/bash-completion/completions/ponder", "ponder.bash"),
     "zsh": ("/usr/share/zsh/vendor-completions/_ponder", "_ponder"),
@@ -39,7 +39,8 @@ def macos(command, metallib, stage):
     shutil.copy2(command, stage / "ponder-aarch64-apple-darwin")
     resources = {str(metallib): "mlx.metallib"} | {str(script): f"completions/{script.name}" for _, script in completions(command, stage)}
     bundle = {"externalBin": [str(stage / "ponder")], "resources": resources}
-    # What a running app takes as its update: the app as an archive, signed with the release key. Without that key there is nothing to sign with.
+    # The update that a running app fetches: the app as an archive, signed with the release key. Without that key there
+    # is nothing to sign with.
     if updater_key() and os.environ.get("TAURI_SIGNING_PRIVATE_KEY"):
         bundle["createUpdaterArtifacts"] = True
     return {"bundle": bundle}

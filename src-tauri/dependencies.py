@@ -1,4 +1,4 @@
-"""What is built into Ponder, with licences: for the page in the app, for packages, and as a software bill of materials.
+"""The parts of Ponder with their licenses: for the page in the app, for packages, and as a software bill of materials.
 
     dependencies.py page          JSON for Settings, About: components, and each licence's text once
     dependencies.py text          the same to read
@@ -25,10 +25,11 @@ ALLOWED = {
 }  # fmt: skip
 # If a package leaves the choice, the first of these; most packages have the same text of it.
 PREFERRED = ["Apache-2.0", "MIT", "BSD-3-Clause", "0BSD", "ISC", "Zlib", "Unlicense", "CC0-1.0"]
-# What a package's text says if its manifest says nothing.
+# The licenses of packages whose manifest names none.
 UNNAMED = {"khroma": "MIT"}
 FILES = re.compile(r"^(licen[cs]e|copying|notice|copyright|unlicense|ofl)", re.IGNORECASE)
-# What no registry of ours names: MLX and what its build brings along, on Linux as libraries of their own that can be replaced.
+# The parts that no registry of ours names: MLX and the libraries of its build, on Linux as separate libraries that can
+# be replaced.
 NATIVE = [
     {"name": "mlx", "version": None, "licence": "MIT", "systems": ["linux", "macos"], "url": "https://github.com/ml-explore/mlx"},
     {"name": "mlx-c", "version": None, "licence": "MIT", "systems": ["linux", "macos"], "url": "https://github.com/ml-explore/mlx-c"},
@@ -112,7 +113,7 @@ def components(systems=tuple(TARGETS)):
 
 
 def chosen(expression):
-    """What applies of an SPDX expression: of alternatives the preferred one, and everything that is joined by AND."""
+    """The terms of an SPDX expression that apply: the preferred one of alternatives, and everything joined by AND."""
     expression = (expression or "").strip()
     if not expression:
         return []

@@ -1,4 +1,5 @@
-//! Who does not use a mouse or does not see: axe looks at every window and state, and a day's work is done by keys alone.
+//! Accessibility for users without a mouse or without sight: axe checks every window and state, and a day's work is
+//! done with the keyboard alone.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ const RICH: &str =
     "A [link](https://example.org), **words** and `code`.\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```rust\nfn main() {}\n```\n\n\
     ```mermaid\ngraph TD\n  A --> B\n```\n\n- [x] done\n- [ ] open\n\nA note[^1] and $x^2$.\n\n[^1]: Below.\n";
 
-/// What axe finds that keeps people out, as `rule: element`.
+/// The serious violations that axe reports, as `rule: element`.
 fn issues(window: &Window) -> Vec<String> {
     let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/node_modules/axe-core/axe.min.js");
     if window.run("return typeof axe", json!([])) == "undefined" {
@@ -40,13 +41,13 @@ fn issues(window: &Window) -> Vec<String> {
     serde_json::from_value(found).expect("a list of texts")
 }
 
-/// What was found in all states so far.
+/// The violations in all states so far.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
 impl Findings {
     fn look(&mut self, window: &Window, state: &str) {
-        // Fades end before colours are compared.
+        // Fades end before colors are compared.
         std::thread::sleep(std::time::Duration::from_millis(350));
         let found = issues(window).into_iter().map(|issue| format!("{state}: {issue}"));
         self.0.extend(found);
@@ -149,13 +150,13 @@ fn axe_finds_nothing_serious_in_any_window() {
     }
 }
 
-/// What the focus is on, by its name for tests.
+/// The test id of the focused element.
 fn focused(window: &Window) -> String {
     let script = "return document.activeElement?.closest('[data-testid]')?.dataset.testid ?? ''";
     window.run(script, json!([])).as_str().expect("text").to_owned()
 }
 
-/// Presses a key until the focus is on this.
+/// Presses a key until this element has the focus.
 fn go_to(window: &Window, key: &str, test_id: &str) {
     let mut passed = Vec::new();
     for _ in 0..60 {
@@ -169,7 +170,7 @@ fn go_to(window: &Window, key: &str, test_id: &str) {
     panic!("the keys never come to {test_id}, but to {passed:?}");
 }
 
-/// Writes where the focus is.
+/// Types into the focused element.
 fn write(window: &Window, text: &str) {
     for letter in text.chars() {
         window.press_key(&letter.to_string());
@@ -205,13 +206,13 @@ fn a_days_work_is_done_by_keys_alone() {
     window.wait_until("another answer comes", || window.count("pager") == 1);
     window.wait_until_answer_is("complete");
 
-    // Between the two answers.
+    // Switches between the two answers.
     go_to(&window, &format!("{SHIFT}{TAB}"), "pager");
     let shown = window.answer();
     window.press_key(ENTER);
     window.wait_until("the first answer is shown", || window.answer() != shown);
 
-    // Another question in its place.
+    // Edits the question.
     go_to(&window, &format!("{SHIFT}{TAB}"), "edit-question");
     window.press_key(ENTER);
     window.wait_for("message-editor");
@@ -223,7 +224,7 @@ fn a_days_work_is_done_by_keys_alone() {
     });
     assert_eq!(window.count("question-pager"), 1);
 
-    // A second chat, found by its words, renamed, pinned, deleted and brought back.
+    // A second chat: searched, renamed, pinned, deleted and restored.
     window.press_chord(&format!("{CONTROL}n"));
     window.wait_until("a new chat", || {
         window.count("message-user") == 0 && focused(&window) == "composer"
@@ -272,7 +273,7 @@ fn a_days_work_is_done_by_keys_alone() {
     window.press_chord(&format!("{CONTROL}z"));
     window.wait_until("it is back", || titled("France"));
 
-    // Its other windows, and back.
+    // The other windows, and back.
     window.press_chord(&format!("{CONTROL}{SHIFT}m"));
     window.switch_to("Models");
     window.wait_until("the tabs are there", || tabs(&window).len() == 3);

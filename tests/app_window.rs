@@ -1,5 +1,5 @@
-//! The app on the desktop around its window: closed and opened again, asked to end while it works, brought links and files, telling that an
-//! answer is there, asked in passing.
+//! The app around its window: closed and reopened, quit while it works, opened with links and files, notifications,
+//! quick entry.
 
 use std::fs;
 use std::path::Path;
@@ -22,14 +22,14 @@ fn composer(window: &Window) -> String {
     window.run(script, json!([])).as_str().expect("text").to_owned()
 }
 
-/// Asks for a long answer and waits until some of it is there.
+/// Starts a long answer and waits until some of it is shown.
 fn begin_long_answer(window: &Window) {
     set_thinking(window, false);
     window.ask(LONG);
     window.wait_until("some of the answer is there", || window.answer().len() > 20);
 }
 
-/// Switches something in the Settings window, closes it, and comes back.
+/// Toggles a switch in the Settings window, closes it, and comes back.
 fn switch(window: &Window, test_id: &str, chat_title: &str) {
     window.press_with_control(",");
     window.switch_to("Settings");
@@ -37,7 +37,7 @@ fn switch(window: &Window, test_id: &str, chat_title: &str) {
     window.click(test_id);
     window.wait_until("it is on", || window.attribute(test_id, "aria-checked") == "true");
     window.picture(&format!("settings-app-{test_id}"));
-    // Who still looks at it is told of nothing.
+    // A user who looks at the answer gets no notification.
     window.press_with_control("w");
     window.switch_to(chat_title);
     window.wait_until("Settings is closed", || window.open_windows() == 1);
@@ -76,7 +76,7 @@ fn with_an_icon_the_app_stays_and_is_opened_again_by_another_start_and_by_the_ic
     desktop.choose("Show Ponder");
     window.wait_until("the window is back", || is_visible(&window));
 
-    // Nobody is left alone with an app that nothing shows.
+    // The app never runs without any window or icon.
     window.press_with_control("w");
     window.wait_until("the window is hidden", || !is_visible(&window));
     desktop.end();
@@ -117,7 +117,7 @@ fn what_the_desktop_shows_of_the_app_speaks_the_language_that_is_set() {
         window.wait_until("the icon's menu speaks it", || desktop.entries() == entries);
         window.wait_until("the title speaks it", || window.titles().contains(title));
     }
-    // The system's is English again.
+    // The system language is English again.
     window.click("language-system");
     window.wait_until("both speak the system's", || {
         desktop.entries()[0] == "Show Ponder" && window.titles().contains("\"Settings\"")
@@ -136,7 +136,7 @@ fn the_end_is_asked_about_only_while_an_answer_is_written() {
     window.click("quit-cancel");
     assert!(window.is_running());
 
-    // The window's own button asks the same.
+    // The window's close button asks the same.
     window.press_with_control("w");
     window.wait_for("quit");
     window.click_and_leave("quit-when-done");
@@ -207,7 +207,7 @@ fn links_fill_a_draft_and_do_nothing_else() {
 
     assert!(window.start_again(&["ponder://models/"]).status.success());
     window.switch_to("Models");
-    // Another start only brings what it was given: it begins nothing that its own end could tear down.
+    // A second start only hands over its arguments; it starts nothing that its own end could tear down.
     let log = log(home.path());
     assert_eq!(log.matches("the engine started").count(), 1, "{log}");
     window.close();
@@ -292,7 +292,7 @@ fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
     window.press_with_control("n");
     window.wait_until("a new chat is open", || window.count("message-user") == 0);
     begin_long_answer(&window);
-    // A computer that is busy with something else.
+    // The computer is busy with something else.
     let signal = |name: &str| {
         let sent = Command::new("kill")
             .args([name, &window.process().to_string()])
@@ -302,7 +302,7 @@ fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
     signal("-STOP");
     sleep(Duration::from_secs(11));
     signal("-CONT");
-    // Nobody looks at a window that is hidden; another chat is open in it.
+    // The window is hidden, and another chat is open in it.
     window.press_with_control("n");
     window.press_with_control("w");
     window.wait_until("the window is hidden", || !is_visible(&window));

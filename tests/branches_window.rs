@@ -1,4 +1,5 @@
-//! The branches of a chat in the real window: questions and answers are written over, looked through, deleted, brought back and carried on elsewhere.
+//! The branches of a chat in the real window: messages are edited, browsed, deleted, restored and continued in a new
+//! chat.
 
 use serde_json::{json, Value};
 
@@ -6,7 +7,7 @@ use crate::support::driver::Window;
 use crate::support::ponder_json;
 use crate::window::set_thinking;
 
-/// What the chat shows: questions and answers in their order.
+/// The questions and answers on screen, in order.
 fn shown(window: &Window) -> Vec<String> {
     let script = "return [...document.querySelectorAll('[data-testid=message-user], [data-testid=message-assistant]')]
         .map((message) => (message.querySelector('[data-testid=answer-text]') ?? message.querySelector('.words') ?? message).innerText.trim())";
@@ -15,7 +16,7 @@ fn shown(window: &Window) -> Vec<String> {
     texts.map(|text| text.as_str().expect("text").to_owned()).collect()
 }
 
-/// Writes another text over the message that is being edited.
+/// Replaces the text of the message that is being edited.
 fn write_over(window: &Window, text: &str) {
     window.wait_for("message-editor");
     let script = "const area = document.querySelector('[data-testid=message-editor]'); area.value = arguments[0];
@@ -58,7 +59,7 @@ fn every_version_of_a_message_stays_and_can_be_looked_at() {
     window.ask("What is 4 + 4?");
     answered(&window, "8");
 
-    // The second question is asked otherwise; the first stays with its answer.
+    // The second question is edited; the first version keeps its answer.
     window.click_last("edit-question");
     window.picture("editing-question");
     write_over(&window, "What is 347 + 589?");
@@ -71,7 +72,7 @@ fn every_version_of_a_message_stays_and_can_be_looked_at() {
     turn(&window, "question-pager", true);
     answered(&window, "936");
 
-    // Another answer beside the first, and one written over by hand.
+    // Another answer next to the first, and one edited by hand.
     window.click_last("regenerate");
     window.wait_until("two answers", || place(&window, "pager") == "2 / 2");
     answered(&window, "936");
@@ -82,7 +83,7 @@ fn every_version_of_a_message_stays_and_can_be_looked_at() {
     assert_eq!(window.answer(), "It is 936, I think.");
     window.picture("edited-answer");
 
-    // All of it is there after the page was loaded again, and another process sees it.
+    // All of it is there after a reload, and another process sees it.
     let before = shown(&window);
     window.reload();
     window.wait_until("the same branch", || shown(&window) == before);
@@ -108,7 +109,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     let all = shown(&window);
     assert_eq!(all.len(), 6);
 
-    // A turn in the middle goes, and its neighbours stay; Undo brings it back.
+    // A turn in the middle is deleted and its neighbors stay; Undo restores it.
     let menu = "[...document.querySelectorAll('[data-testid=question-menu]')][1].click()";
     window.run(menu, json!([]));
     window.picture("question-menu");
@@ -118,7 +119,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     window.click("toast-undo");
     window.wait_until("it is back", || shown(&window) == all);
 
-    // From the middle on, and back by the key.
+    // Deletes from the middle on, and undoes it by the key.
     window.run(menu, json!([]));
     window.click("delete-question");
     window.wait_until("what followed is gone", || shown(&window).len() == 2);
@@ -129,7 +130,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     );
     window.wait_until("all is back", || shown(&window) == all);
 
-    // A new chat with what was said up to here; the old one stays whole.
+    // A new chat with the messages up to here; the original stays complete.
     window.run(menu, json!([]));
     window.click("fork-question");
     window.wait_until("a second chat", || window.count("chat-item") == 2);

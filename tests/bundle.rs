@@ -1,4 +1,4 @@
-//! What a Mac's bundle and a Debian package would hold, and the check of what is built for a Mac, each beside planted faults.
+//! The content of a Mac's bundle and of a Debian package, and the check of code for macOS, each next to planted faults.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::support::ponder_program;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Runs the check of layouts on a checkout; `None` if what it needs is not installed, which `./dev test` does.
+/// Runs the check of layouts on a checkout; `None` if its tools are not installed, which `./dev test` does.
 fn check_layouts(root: &Path) -> Option<Output> {
     let Some(python) = std::env::var_os("PONDER_PACKAGING_PYTHON") else {
         println!(
@@ -27,7 +27,7 @@ fn check_layouts(root: &Path) -> Option<Output> {
     Some(command.output().expect("Python starts"))
 }
 
-/// Copies what a check reads; a folder with all that is in it.
+/// Copies a file that a check reads, or a folder with its content.
 fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         fs::create_dir_all(to).expect("made");
@@ -41,7 +41,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A checkout with the named files and folders alone.
+/// A checkout with only these files and folders.
 fn part_of_checkout(names: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a folder");
     for name in names {
@@ -50,7 +50,7 @@ fn part_of_checkout(names: &[&str]) -> tempfile::TempDir {
     root
 }
 
-/// Replaces a text that must be there.
+/// Replaces a text, which must exist, by a fault.
 fn plant(file: PathBuf, text: &str, fault: &str) {
     let source = fs::read_to_string(&file).expect("text");
     assert!(source.contains(text), "{} no longer has `{text}`", file.display());
@@ -88,7 +88,8 @@ fn faults_of_a_bundle_are_found() {
     ];
     let checkout = part_of_checkout(&parts);
     let root = checkout.path();
-    // What makes the rest of the configuration asks cargo about the whole workspace, so it runs in the real one.
+    // The rest of the configuration is generated from cargo's metadata of the whole workspace, so it runs in the real
+    // one.
     let script = format!(
         "import runpy, sys\nsys.path.insert(0, r'{0}')\nrunpy.run_path(r'{0}/bundle.py', run_name='__main__')\n",
         Path::new(ROOT).join("src-tauri").display()
@@ -130,7 +131,7 @@ fn faults_of_a_bundle_are_found() {
     );
     let readme = format!("made in {ROOT}/src-tauri");
     fs::write(root.join("src-tauri/pebble/model/note.txt"), readme).expect("written");
-    // The picture of 16 points at two pixels a point goes missing.
+    // The image of 16 points at two pixels a point is removed.
     let icon = root.join("icons/icon.icns");
     let mut bytes = fs::read(&icon).expect("read");
     let at = bytes.windows(4).position(|name| name == b"ic11").expect("it is there");
@@ -206,7 +207,7 @@ fn the_steps_of_a_release_do_what_they_say() {
     assert!(steps.status.success(), "{}", String::from_utf8_lossy(&steps.stderr));
 }
 
-/// The check of what is built for a Mac reads a copy with an error in a function that only Macs have.
+/// The check of code for macOS finds an error in a function that only exists there.
 #[test]
 fn an_error_in_a_function_for_macs_alone_is_found() {
     let Some(cache) = std::env::var_os("PONDER_CHECK_MAC") else {
@@ -222,7 +223,8 @@ fn an_error_in_a_function_for_macs_alone_is_found() {
         .expect("git starts");
     let checkout = tempfile::tempdir().expect("a folder");
     for name in String::from_utf8(tracked.stdout).expect("text").lines() {
-        // Manifests of all rooms, because they are one workspace, and the sources of the one that is checked and of what cargo looks for.
+        // The manifests of all rooms, because they are one workspace, and the sources of the checked one and of cargo's
+        // targets.
         let manifest = name.ends_with("Cargo.toml") || name == "Cargo.lock" || name.ends_with("/check.sh");
         if manifest
             || name.starts_with("src-tauri/crates/image-io/")
@@ -247,7 +249,7 @@ fn an_error_in_a_function_for_macs_alone_is_found() {
     let clean = check();
     assert!(clean.status.success(), "{}", String::from_utf8_lossy(&clean.stderr));
     let calls = checkout.path().join("src-tauri/crates/image-io/src/macos.rs");
-    // The first is an error of types, the second a lint alone.
+    // The first is a type error, the second only a lint.
     for (text, fault, told) in [
         (
             "CGColorSpace::new_device_rgb()?",

@@ -1,4 +1,4 @@
-//! What a chat and the app are set to, in the real window with the real Pebble: each setting is seen to do what it says.
+//! The settings of a chat and of the app, in the real window with the real Pebble: each one takes effect.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::window::{set_thinking, stored, text_of};
 
 const STORY: &str = "Tell me a story.";
 
-/// Replaces what stands in a field and sets it.
+/// Replaces the text of a field and commits it.
 fn set(window: &Window, field: &str, text: &str) {
     window.wait_for(field);
     let select = "const field = document.querySelector(`[data-testid=${arguments[0]}]`); field.focus(); field.select()";
     window.run(select, json!([field]));
-    // What is selected is replaced, or deleted if there is nothing to type.
+    // Typing replaces the selection; without text, Delete removes it.
     let typed = if text.is_empty() { "\u{e017}" } else { text };
     window.type_into(field, &format!("{typed}\u{e007}"));
 }
@@ -30,7 +30,7 @@ fn close_sheet(window: &Window) {
     window.wait_until("the sheet is gone", || window.count("chat-settings") == 0);
 }
 
-/// Asks and waits for the end; the answer as it is stored.
+/// Sends a question and waits for the end; returns the stored answer.
 fn answer_to(window: &Window, home: &Path, question: &str) -> Value {
     let before = window.count("message-assistant");
     window.ask(question);
@@ -39,7 +39,7 @@ fn answer_to(window: &Window, home: &Path, question: &str) -> Value {
     stored(home).pop().expect("an answer")
 }
 
-/// Has the last question answered again and waits for the end.
+/// Regenerates the last answer and waits for the end.
 fn answer_again(window: &Window, home: &Path) -> Value {
     let before = window.attribute("message-assistant", "data-message-id");
     window.run(
@@ -58,7 +58,7 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     let window = Window::open(home.path());
     set_thinking(&window, false);
 
-    // Pebble's own defaults stand in the empty fields.
+    // The empty fields show Pebble's own defaults.
     open_sheet(&window);
     assert_eq!(window.attribute("setting-temperature", "placeholder"), "0.2");
     assert_eq!(window.attribute("setting-top_k", "placeholder"), "64");
@@ -83,12 +83,13 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     );
     assert_eq!(short["usage"]["completion_tokens"], 8);
 
-    // The temperature 0 says the same twice; a high one does not.
+    // With temperature 0 both answers are equal; with a high one they differ.
     open_sheet(&window);
     set(&window, "setting-max_tokens", "60");
     set(&window, "setting-temperature", "0");
     close_sheet(&window);
-    // Every token of it is sure, so that rounding, which differs between a prompt that is read and one that is remembered, changes none.
+    // Every token is near certain, so that rounding, which differs between a prefilled prompt and a cached one, changes
+    // none.
     let first = text_of(&answer_to(&window, home.path(), "Count from 1 to 20"));
     assert_eq!(text_of(&answer_again(&window, home.path())), first);
     open_sheet(&window);
@@ -97,7 +98,7 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     let story = text_of(&answer_to(&window, home.path(), STORY));
     assert_ne!(text_of(&answer_again(&window, home.path())), story);
 
-    // A stop text ends an answer where it first appears, and keys and values may lie in few bits.
+    // A stop text ends an answer at its first occurrence, and the KV cache can be quantized.
     open_sheet(&window);
     window.click("reset-chat-settings");
     window.wait_until("all is as at first", || {
@@ -117,7 +118,7 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     assert_eq!(counted["ended_by"], json!({"rule": "stop_text", "text": " 7"}));
     assert_eq!(counted["settings"]["kv_bits"], 8);
 
-    // A shorter context is what is counted against, after the next start as well.
+    // A shorter context is the limit that is shown, also after the next start.
     open_sheet(&window);
     set(&window, "setting-context", "100");
     window.wait_until("100 is refused", || {
@@ -215,7 +216,7 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
 
     window.switch_to("Ponder");
     window.wait_until("the chat window is dark, too", || theme(&window) == "dark");
-    // The key of the plus, twice: to 110 and to 125 %.
+    // Zooms in twice, to 110 and to 125 %.
     window.type_into("composer", "\u{e009}=");
     window.wait_until("everything is a tenth larger", || {
         (inner_width(&window) - plain / 1.1).abs() < 3.0
@@ -247,7 +248,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
     window.click("two-answers");
     window.wait_for("second-answer");
     window.picture("two-answers-ways");
-    // The first way: the same with thinking.
+    // The first variant: the same model with thinking.
     window.run(
         "document.querySelector('[data-testid=second-answer]').click()",
         json!([]),
@@ -266,7 +267,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
     window.picture("two-answers");
     window.reload();
     window.wait_until("both are there again", || window.count("stop-column") == 2);
-    // One is stopped alone.
+    // One of the two is stopped.
     window.run(
         "document.querySelectorAll('[data-testid=stop-column]')[1].click()",
         json!([]),
@@ -338,7 +339,7 @@ fn a_model_is_ejected_a_backup_made_and_all_chats_deleted() {
         "the backup still has them"
     );
 
-    // The model that was ejected comes back for the next answer.
+    // The unloaded model is loaded again for the next answer.
     window.ask("What is 3 + 4?");
     window.wait_until_answer_is("complete");
     assert!(window.answer().contains('7'));

@@ -50,7 +50,7 @@ fn called() -> Signatures {
         else {
             panic!("a call without a plain name: {inside}");
         };
-        // What is no object is the body of the call, which has no names.
+        // A body that is not an object has no argument names.
         let fields = parts.get(1).filter(|object| object.starts_with('{'));
         let fields = fields.map(|object| split(balanced(object))).unwrap_or_default();
         let names = fields
@@ -107,7 +107,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(path)).expect("it is text")
 }
 
-/// What stands between the bracket that `text` begins with and the one that closes it.
+/// The text between the bracket that `text` begins with and its closing one.
 fn balanced(text: &str) -> &str {
     let mut depth = 0;
     for (at, letter) in text.char_indices() {

@@ -1,5 +1,5 @@
-//! The windows show Ponder's own pages and nothing else: what a link, a script or a menu of the web view tries is refused, and
-//! nothing is asked of the network.
+//! The windows show Ponder's own pages and nothing else: other navigation by a link, a script or a menu of the web view
+//! is refused, and sends no request.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::support::driver::Window;
 use crate::support::log;
 
-/// An address on loopback to which nobody may come.
+/// An address on loopback that must get no connection.
 struct Outside(TcpListener);
 
 impl Outside {
@@ -34,7 +34,7 @@ impl Outside {
     }
 }
 
-/// A `PATH` on which the program that opens links writes them down instead; its list follows.
+/// A `PATH` on which the program that opens links records them instead; returns the record's path.
 fn browser(home: &Path) -> (String, PathBuf) {
     let (folder, list) = (home.join("programs"), home.join("opened"));
     fs::create_dir(&folder).expect("a folder");
@@ -50,7 +50,7 @@ fn opened(list: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// How often the app has refused something.
+/// The number of refusals in the app's log.
 fn refusals(home: &Path) -> usize {
     log(home).matches("was refused").count()
 }
@@ -63,7 +63,7 @@ fn place(window: &Window) -> String {
         .to_owned()
 }
 
-/// Puts a link on the page, as an answer's link is: an anchor that knows nothing of Ponder.
+/// Adds a plain link to the page, as in an answer: an anchor without any handler.
 fn plant_link(window: &Window, address: &str) {
     let script =
         "const link = Object.assign(document.createElement('a'), { href: arguments[0], textContent: 'a link' });
@@ -86,7 +86,7 @@ fn nothing_leads_out_of_a_window() {
     for title in ["Ponder", "Models"] {
         window.switch_to(title);
         let here = place(&window);
-        // Some of these are ended by the web view's own rules before the app is asked.
+        // The web view itself stops some of these before the app is asked.
         for script in [
             "Object.assign(document.createElement('a'), { href: arguments[0], download: 'file.txt' }).click()",
             "Object.assign(document.createElement('a'), { href: arguments[0], target: '_blank' }).click()",
@@ -162,7 +162,7 @@ fn a_link_has_a_menu_of_our_own() {
     window.wait_until("and again", || opened(&list).len() == 3);
     assert!(opened(&list).iter().all(|opened| *opened == address));
 
-    // Where there is nothing to offer there is no menu, not even the web view's.
+    // Without anything to offer no menu opens, not even the web view's.
     window.press_button("send", 2);
     window.press_button("new-chat", 2);
     assert_eq!(window.count("context-menu"), 0);

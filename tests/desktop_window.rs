@@ -1,5 +1,4 @@
-//! What the app leaves with the desktop for other times: keys that are heard while another program is in front, a start at login, a number on
-//! its icon.
+//! The app and the desktop while its windows are closed: global shortcuts, the start at login, the number on its icon.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use crate::support::log;
 /// Control, Alt and the space bar, as the driver presses them in a page, as the page calls them, and as the keyboard has them.
 const KEYS: (&str, &str, &str) = ("\u{e009}\u{e00a} ", "Ctrl+Alt+Space", "ctrl+alt+space");
 
-/// The app's page of Settings.
+/// Opens the app's page of Settings.
 fn open_app_page(window: &Window) {
     window.press_with_control(",");
     window.switch_to("Settings");
@@ -95,7 +94,7 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
         "the space bar is Ponder's, the modifiers are everybody's"
     );
 
-    // It has the focus: a question is typed and sent with the same keyboard.
+    // Quick entry has the focus: a question is typed and sent with the same keyboard.
     wait_for_focus(&window);
     keyboard.type_text("What is 347 + 589?");
     keyboard.press("Return");
@@ -114,7 +113,7 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
     keyboard.press("Escape");
     window.wait_until("Escape hides it", || !is_visible(&window));
 
-    // Keys that were taken away are the other program's again.
+    // A shortcut that was switched off belongs to the other program again.
     window.switch_to("Ponder");
     open_app_page(&window);
     window.click("remove-quick-keys");
@@ -147,7 +146,7 @@ fn keys_are_heard_from_the_start_on_and_another_program_that_wants_them_is_refus
     close_settings(&window);
     window.press_with_control("q");
     window.wait_for_end();
-    // Another app that wants the same keys.
+    // Another app claims the same shortcut.
     for file in fs::read_dir(home.path()).expect("files").flatten() {
         if file.file_name().to_string_lossy().starts_with("history.sqlite") {
             fs::copy(file.path(), second.path().join(file.file_name())).expect("copied");
@@ -181,7 +180,7 @@ fn entry(settings: &Path) -> PathBuf {
     settings.join("autostart/Ponder.desktop")
 }
 
-/// What an entry says for a key.
+/// The value of a key in an entry.
 fn said(entry: &Path, key: &str) -> String {
     let text = fs::read_to_string(entry).expect("an entry");
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
@@ -217,7 +216,7 @@ fn opening_at_login_is_an_entry_that_the_desktop_reads_and_that_follows_the_app(
     window.click("login-switch");
     window.wait_until("it is on", is_on);
 
-    // The desktop's own settings switch it off in this way.
+    // Desktop settings switch an entry off in this way.
     let on = fs::read_to_string(&entry).expect("an entry");
     fs::write(&entry, format!("{on}Hidden=true\n")).expect("written");
     close_settings(&window);
@@ -230,13 +229,13 @@ fn opening_at_login_is_an_entry_that_the_desktop_reads_and_that_follows_the_app(
     window.press_with_control("q");
     window.wait_for_end();
 
-    // A program that is gone: the app was moved.
+    // A program that does not exist: the app was moved.
     fs::write(&entry, on.replace(program, "/opt/gone/ponder-app")).expect("written");
     let window = Window::open_with(home.path(), &environment);
     window.wait_until("the entry names the app that runs", || {
         fs::read_to_string(&entry).is_ok_and(|text| text == on)
     });
-    // What was written there opens a window, because nothing would show a hidden app here.
+    // An entry with this line opens a window, because a hidden app would have no icon here.
     window.press_with_control("q");
     window.wait_for_end();
     let words = said(&entry, "Exec");
@@ -290,9 +289,9 @@ fn the_number_of_downloads_is_on_the_apps_icon_while_they_run() {
 fn a_header_lets_its_window_fill_the_screen_and_quick_entry_keeps_its_size() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
-    // With a window manager, which alone makes windows larger.
+    // Only a window manager can maximize windows.
     let _keyboard = Keyboard::of(&window);
-    // What a double click on a header asks for.
+    // The reply of the host to the command that a double click on a header sends.
     let asked = || {
         let script = "const said = arguments[0]; \
                       window.__TAURI_INTERNALS__.invoke('plugin:window|internal_toggle_maximize').then(() => said('done'), (no) => said(String(no)))";

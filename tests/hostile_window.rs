@@ -1,4 +1,4 @@
-//! Texts that try to run or load something, in the real web view, and diagrams, which a library of other people draws.
+//! Texts that try to run or load something, in the real web view, and diagrams, which a third-party library draws.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use crate::support::driver::Window;
 use crate::support::outside::{Outside, CONTROL};
 use crate::support::put_chat;
 
-/// In which `ran` is a function that nobody may call, and `OUTSIDE` the host of a server that nobody may ask.
+/// The payloads. `ran` is a function that must not be called, and `OUTSIDE` the host of a server that must get no
+/// request.
 const PAYLOADS: &str = include_str!("../ui/src/testing/payloads.json");
 /// Turns of a chat.
 const TURNS: usize = 10;
@@ -105,7 +106,7 @@ fn hostile_diagrams(outside: &str) -> String {
         .collect()
 }
 
-/// Draws the diagrams of the open chat one after the other: whether each is a picture that can be seen, and how long it took.
+/// Draws the diagrams of the open chat one after the other; for each, if it is a visible image, and its time.
 fn draw(window: &Window) -> Vec<(bool, Duration)> {
     let count = window.count("draw-diagram");
     let press = "const button = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]]; button.scrollIntoView({ block: 'center' }); button.click()";

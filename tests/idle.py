@@ -1,4 +1,4 @@
-"""What the app costs while nobody does anything, in the real window without a screen.
+"""The cost of the idle app, in the real window without a screen.
 
     python idle.py APP [--seconds 60]
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from real_window import Window, first_paint, focus, memory, processes, until, watch
 
-# What an idle minute may cost all processes together, in seconds of CPU, and what the caret may cost of one CPU.
+# Targets: CPU seconds of all processes together in an idle minute, and the caret's share of one CPU.
 IDLE_SECONDS, CARET_SHARE = 0.3, 0.005
 # For how long the caret blinks after the last key, with some time to spare.
 CARET_RESTS = 15
@@ -44,7 +44,7 @@ def measure(window, seconds):
     window.click("send")
     until("the answer is complete", lambda: window.run("return document.querySelector('[data-testid=message-assistant]')?.dataset.state") == "complete")
     print("the answer:", window.run("return document.querySelector('[data-testid=answer-text]').textContent.trim()"))
-    # What follows an answer, such as reading ahead, is no idle time.
+    # Work after an answer, such as prefetching, is not idle time.
     time.sleep(10)
     pids = processes(window)
     sizes["with Pebble, both windows"] = memory(pids)

@@ -1,4 +1,4 @@
-//! Finding chats in the real window and keeping them: search, find, the palette, archive, trash, folders, and a history that is damaged.
+//! Search and library in the real window: search, find, the palette, archive, trash, projects, and a damaged history.
 
 use serde_json::{json, Value};
 
@@ -6,7 +6,7 @@ use crate::support::driver::Window;
 use crate::support::{ponder, ponder_json};
 use crate::window::set_thinking;
 
-/// A key with Control, wherever the focus is.
+/// Presses a key with Control, independent of the focus.
 fn shortcut(window: &Window, key: &str) {
     window.run(
         "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: arguments[0], ctrlKey: true, bubbles: true, cancelable: true }))",
@@ -14,7 +14,7 @@ fn shortcut(window: &Window, key: &str) {
     );
 }
 
-/// A chat of 60 turns and nine others, as a file that can be imported.
+/// A file to import with a chat of 60 turns and nine others.
 fn many_chats(home: &std::path::Path) -> std::path::PathBuf {
     let chat = |number: usize, turns: usize| {
         let messages: Vec<Value> = (0..turns)
@@ -47,7 +47,7 @@ fn chats_are_imported_found_put_away_and_brought_back() {
 
     let window = Window::open(home.path());
     window.wait_until("the chats are listed", || window.count("chat-item") == 10);
-    // Accents count for nothing, and a part of a Chinese sentence is found.
+    // Search ignores accents, and finds a part of a Chinese sentence.
     window.type_into("search", "besancon 京都");
     window.wait_until("places are found", || window.count("found-place") > 5);
     window.picture("found");
@@ -59,7 +59,7 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     });
     window.picture("found-place");
 
-    // All places of the long chat count, also those that are not drawn.
+    // All hits in the long chat count, also in messages that are not rendered.
     window.run("document.querySelector('[data-testid=search]').value = ''; document.querySelector('[data-testid=search]').dispatchEvent(new InputEvent('input', { bubbles: true }))", json!([]));
     window.wait_until("all chats again", || window.count("chat-item") == 10);
     window.run(
@@ -75,7 +75,7 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     window.picture("find");
     window.click("find-close");
 
-    // Archive, and take it back by the key.
+    // Archives a chat and undoes it by the key.
     shortcut(&window, "k");
     window.type_into("palette-words", "imported 3");
     window.wait_until("the palette offers it", || window.count("palette-entry") > 0);
@@ -100,7 +100,7 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     window.close();
 }
 
-/// These chats as the archive that a program sends them in.
+/// The chats in the archive format of another program.
 fn archive_of(file: &std::path::Path) -> std::path::PathBuf {
     let archive = file.with_extension("zip");
     let pack = "import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED) as z: z.write(sys.argv[2], 'conversations.json')";
@@ -125,7 +125,7 @@ fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
 
     let window = Window::open(home.path());
     window.wait_until("the chats are listed", || window.count("chat-item") == 10);
-    // A window that is ready takes the focus to its composer, and a menu closes when it loses the focus.
+    // A window that is ready focuses its composer, and a menu closes when it loses the focus.
     window.wait_until("the window is ready", || {
         window.run("return document.activeElement?.dataset.testid", json!([])) == "composer"
     });
@@ -162,7 +162,7 @@ fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
     window.picture("folder-file-removed");
     window.click("put-file-back");
     window.wait_until("it is back", || window.count("attachment") == 2);
-    // A question takes them along, and the model reads them.
+    // The next question includes them, and the model reads them.
     window.click("save-folder");
     window.click("new-in-folder");
     set_thinking(&window, false);
@@ -194,7 +194,7 @@ fn a_damaged_history_offers_its_remedies_and_a_repaired_one_its_chats() {
     });
     window.kill();
 
-    // A file with a destroyed page is repaired at the start; what is in the other pages is there.
+    // A file with a destroyed page is repaired at the start, with everything in its other pages.
     let home = tempfile::tempdir().expect("a folder");
     let file = many_chats(home.path());
     assert!(

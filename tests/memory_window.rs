@@ -1,4 +1,5 @@
-//! A chat whose context is full, in the real window: its model summarises what lies behind, the summary is written over, and nothing is lost.
+//! A chat with a full context in the real window: its model summarizes the oldest turns, the user edits the summary,
+//! and nothing is lost.
 
 use serde_json::{json, Value};
 
@@ -7,7 +8,7 @@ use crate::window::{set_thinking, stored, text_of};
 
 const QUESTION: &str = "Count from 1 to 40";
 
-/// Writes into a field of the sheet of the chat, or into the editor of a summary.
+/// Types into a field of the chat's sheet, or into the editor of a summary.
 fn write(window: &Window, field: &str, text: &str) {
     window.wait_for(field);
     let script = "const area = document.querySelector(`[data-testid=${arguments[0]}]`); area.value = arguments[1];
@@ -15,7 +16,7 @@ fn write(window: &Window, field: &str, text: &str) {
     window.run(script, json!([field, text]));
 }
 
-/// Asks, and waits until the answer has ended.
+/// Sends a question, and waits for the end of its answer.
 fn answered(window: &Window, question: &str) {
     let before = window.attribute("message-assistant", "data-message-id");
     window.ask(question);
@@ -24,7 +25,7 @@ fn answered(window: &Window, question: &str) {
     });
 }
 
-/// Scrolls to where the model's memory begins; what lies far from what is seen is not drawn.
+/// Scrolls to the compaction mark; messages far from the view are not rendered.
 fn wait_for_mark(window: &Window, contains: &str) {
     let script = "const mark = document.querySelector('[data-testid=memory-mark]'); const box = document.querySelector('[data-testid=messages]');
         if (mark) mark.scrollIntoView({ block: 'center' }); else box.scrollTop = box.scrollTop > 300 ? box.scrollTop - 300 : box.scrollHeight;
@@ -38,7 +39,7 @@ fn words(messages: &[Value]) -> Vec<String> {
     messages.iter().map(text_of).collect()
 }
 
-/// What is stored of the only place in the chat at which the memory begins.
+/// The summary of the chat's only compaction mark, as it is stored.
 fn summary(messages: &[Value]) -> String {
     let cuts: Vec<&Value> = messages
         .iter()
@@ -59,7 +60,7 @@ fn a_full_context_is_summarised_and_the_summary_can_be_written_over() {
     write(&window, "setting-context", "512");
     window.click("chat-settings-done");
     window.wait_until("the context is set", || window.newest("context-share").contains("512"));
-    // At four fifths of it a person is warned.
+    // The warning appears at four fifths of the context.
     let share = || {
         let shown = window.newest("context-share").replace(',', "");
         shown

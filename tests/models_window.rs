@@ -1,5 +1,5 @@
-//! The real Models window against a hub on loopback: from an empty computer to a model that answers, and what happens to
-//! models in between.
+//! The real Models window with a hub on loopback: from an empty computer to a model that answers, with verification,
+//! updates and removal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 
-/// A repository of the hub that has Pebble.
+/// The hub's repository of Pebble.
 pub const PEBBLE: &str = "ponder/pebble-from-the-hub";
 const LARGE: &str = "model.safetensors";
 
-/// Opens the app against this hub, with its Models window before us.
+/// Opens the app with this hub, and switches to its Models window.
 pub fn open_models(home: &Path, hub: &Imitation) -> Window {
     open_with(home, hub, &[])
 }
@@ -33,7 +33,7 @@ fn open_with(home: &Path, hub: &Imitation, more: &[(&str, &str)]) -> Window {
     window
 }
 
-/// Answers slowly enough that somebody can do something meanwhile.
+/// Slows the hub down, so that a test can act during a download.
 pub fn slowly(hub: &Imitation) {
     let fault = Fault::Drip {
         bytes: 16 << 10,
@@ -42,7 +42,7 @@ pub fn slowly(hub: &Imitation) {
     hub.fault(LARGE, fault, Times::Always);
 }
 
-/// Searches the hub, and waits for what it says.
+/// Searches the hub, and waits for the result.
 pub fn search(window: &Window, text: &str) {
     window.type_into("model-search", text);
     window.wait_until("the search has answered", || {
@@ -66,7 +66,7 @@ pub fn press(window: &Window, row: &str, reference: &str, button: &str) {
     });
 }
 
-/// Does something from the menu of a model on this computer.
+/// Chooses an item in the menu of a local model.
 fn from_menu(window: &Window, reference: &str, item: &str) {
     press(window, "model-row", reference, "model-menu");
     window.click(item);
@@ -80,7 +80,7 @@ fn wait_for_download(window: &Window, state: &str) {
     window.wait_until(&format!("the download is {state}"), || download_state(window) == state);
 }
 
-/// Bytes of the large file that were sent, and the first byte each request asked for.
+/// Bytes sent of the large file, and the first byte of each request.
 fn ranges(requests: &[Request]) -> (u64, Vec<u64>) {
     let of_large = requests
         .iter()
@@ -134,7 +134,7 @@ fn a_model_is_found_fetched_and_answers() {
     window.wait_until("some of it has come", || window.newest("download-about").contains("MB"));
     window.picture("models-downloading");
 
-    // Pause keeps what has come, and resume continues after it.
+    // Pause keeps the bytes so far, and resume continues after them.
     window.click("pause");
     wait_for_download(&window, "paused");
     let sent = hub.sent();
@@ -272,7 +272,7 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.picture("models-gated");
     window.click("gated-close");
 
-    // What was seen is shown again when the hub is gone, and says of when it is.
+    // Known results are shown while the hub cannot be reached, with their date.
     hub.disappear(hub_imitation::Origin::Hub);
     window.click("clear-search");
     search(&window, "gated");
@@ -286,7 +286,7 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.click("search-again");
     window.wait_for("no-results");
 
-    // Offline is offline: not one request.
+    // While offline, no request is sent.
     window.click("open-settings");
     window.switch_to("Settings");
     window.wait_for("request");
@@ -303,7 +303,8 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.close();
 }
 
-/// The window with 200 models and 30 downloads, scrolled from end to end. The times are for the report; a machine may be busy.
+/// The window with 200 models and 30 downloads, scrolled from end to end. The times are reported only, because a
+/// machine may be busy.
 #[test]
 fn two_hundred_models_and_thirty_downloads_move() {
     let home = tempfile::tempdir().expect("a folder");
@@ -329,7 +330,7 @@ fn two_hundred_models_and_thirty_downloads_move() {
     slowly(&hub);
     let window = open_models(home.path(), &hub);
     search(&window, "crowd");
-    // Each of them is described before the next ones are asked for.
+    // Each of them is described before the next page is requested.
     window.wait_within(std::time::Duration::from_secs(300), "all 200 are listed", || {
         window.run(
             "const box = document.querySelector('[data-testid=discover]'); box.scrollTop = box.scrollHeight",
@@ -360,7 +361,7 @@ fn wait_for_count(window: &Window, downloads: u64) {
     window.wait_until("the downloads are listed", || window.count("download") == downloads);
 }
 
-/// Scrolls through a list for 150 frames: the median and the longest time between two, in milliseconds.
+/// Scrolls through a list for 150 frames: the median and the maximum of a frame, in milliseconds.
 fn frames(window: &Window, list: &str) -> (f64, f64) {
     let script = "window.ponderFrames = null; const box = document.querySelector(`[data-testid=${arguments[0]}]`); const times = []; let last = performance.now();
         box.scrollTop = 0;
@@ -384,7 +385,7 @@ fn frames(window: &Window, list: &str) -> (f64, f64) {
     (rounded(times[times.len() / 2]), rounded(times[times.len() - 1]))
 }
 
-/// A small model of a known family; its weights are noise.
+/// A small model of a known family with random weights.
 const CONFIG: &str = r#"{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":2048,"num_hidden_layers":16,"num_attention_heads":32,
 "num_key_value_heads":8,"head_dim":64,"intermediate_size":8192,"vocab_size":128256,"rms_norm_eps":1e-5,"rope_theta":500000.0,
 "max_position_embeddings":131072,"tie_word_embeddings":true,"quantization":{"group_size":64,"bits":4}}"#;

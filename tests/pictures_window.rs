@@ -1,4 +1,4 @@
-//! Pictures in the real window: pasted, dropped, put in order, refused for a model that cannot see, sent, looked at, found again.
+//! Images in the real window: pasted, dropped, reordered, refused for a model without vision, sent, viewed, restored.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::support::driver::Window;
 use crate::support::ponder_json;
 use crate::support::seer::Seer;
 
-/// What the page needs to make pictures and to bring them as the clipboard and other windows do.
+/// Functions of the page that create images and insert them like the clipboard or another window.
 pub const HANDS: &str = r"
 window.pictureOf = async (name, width, height, hue) => {
   const canvas = document.createElement('canvas');
@@ -39,7 +39,7 @@ window.bring = (type, files) => {
 };
 ";
 
-/// Runs the body of an asynchronous function in the page and returns what it does.
+/// Runs the body of an asynchronous function in the page and returns its result.
 pub fn in_page(window: &Window, body: &str, args: Value) -> Value {
     let script = format!(
         "const done = arguments[arguments.length - 1]; const args = [...arguments].slice(0, -1);
@@ -67,7 +67,7 @@ pub fn choose_model(window: &Window, name: &str) {
     });
 }
 
-/// The names of the pictures of the draft, in their order, and whether each is drawn.
+/// The names of the draft's images, in order, with a flag for each that is loaded.
 fn draft(window: &Window) -> Value {
     let script = "return [...document.querySelectorAll('[data-testid=attachment]')].map((tile) => [tile.title.split(',')[0], (tile.querySelector('img')?.naturalWidth ?? 0) > 0])";
     window.run(script, json!([]))
@@ -78,14 +78,14 @@ fn wait_for_draft(window: &Window, names: &[&str]) {
     window.wait_until(&format!("the draft has {names:?}"), || draft(window) == wanted);
 }
 
-/// Pebble without what it may see with, in a folder of its own.
+/// Pebble without its vision encoder, in a folder of its own.
 pub fn blind_model(folder: &Path) {
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
     fs::create_dir_all(folder).expect("a folder");
     for entry in fs::read_dir(pebble)
         .expect("Pebble is here")
         .flatten()
-        // Without the index, which names what is left out here.
+        // Without the index, which lists the omitted files.
         .filter(|entry| entry.path().is_file() && !entry.file_name().to_string_lossy().contains("index"))
     {
         fs::copy(entry.path(), folder.join(entry.file_name())).expect("copied");
@@ -113,7 +113,7 @@ pub fn blind_model(folder: &Path) {
     fs::write(&weights, file).expect("written");
 }
 
-/// A window that knows a model that cannot see, `blind`, and a server with one that does, `seer`.
+/// A window with a model without vision, `blind`, and a server with one that supports it, `seer`.
 fn open(home: &Path, seer: &Seer, environment: &[(&str, &str)]) -> Window {
     let own = home.join("my-models");
     blind_model(&own.join("blind"));
@@ -153,7 +153,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     wait_for_draft(&window, &["harbour.png", "hill.png", "Picture"]);
     assert_eq!(window.count("drop-target"), 0);
 
-    // What cannot be read says so by its name, and is taken out.
+    // A broken image is refused by its name, and removed.
     in_page(
         &window,
         "bring('drop', [new File([new Uint8Array([77, 90, 0, 0, 3, 0, 255, 254])], 'program.exe')])",
@@ -168,7 +168,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     );
     window.wait_until("it is gone", || window.count("broken-picture") == 0);
 
-    // The last is dragged to the front, then the middle one removed by the keyboard.
+    // The last image is dragged to the front, then the middle one removed by the keyboard.
     let middle = |index: usize| {
         let script = "const box = document.querySelectorAll('[data-testid=attachment]')[arguments[0]].getBoundingClientRect(); return [Math.round(box.left + 8), Math.round(box.top + 30)]";
         let at = window.run(script, json!([index]));
@@ -187,7 +187,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.press_key("\u{e017}");
     wait_for_draft(&window, &["Picture", "hill.png"]);
 
-    // The draft of a chat that was never sent is there after a restart, in its order.
+    // The draft of a chat without messages is restored after a restart, in its order.
     window.type_into("composer", "What do you see?");
     window.picture("pictures-draft");
     std::thread::sleep(std::time::Duration::from_millis(600));
@@ -214,7 +214,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     assert_eq!(window.count("draft-pictures"), 0);
     window.picture("pictures-sent");
 
-    // A picture is looked at whole, its neighbour too, by the keyboard.
+    // An image opens in full, and then its neighbor, by the keyboard.
     window.click("message-picture");
     window.wait_for("lightbox-picture");
     let natural = "const image = document.querySelector('[data-testid=lightbox-picture]'); return image.complete ? [image.naturalWidth, image.naturalHeight] : null";
@@ -231,7 +231,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.press_key("\u{e00c}");
     window.wait_until("it is closed", || window.count("lightbox") == 0);
 
-    // What was copied is in the system's clipboard, from which it is pasted as from another program.
+    // A copied image is in the system's clipboard, and is pasted as if from another program.
     window.type_into("composer", "\u{e009}v");
     wait_for_draft(&window, &["Picture"]);
     let pasted = "return document.querySelector('[data-testid=attachment]').title";
@@ -245,7 +245,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
         window.run(drawn, json!([])) == 2
     });
 
-    // No other page gets one, and no path leads anywhere.
+    // No other page can load an image, and no path leads out of the store.
     let load = "return Promise.all(args.map((url) => { const image = new Image(); image.src = url; return image.decode().then(() => true, () => false) }))";
     let known = window.run(
         "return document.querySelector('[data-testid=message-picture] img').src",
@@ -306,7 +306,7 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     assert_eq!(window.count("message-user"), 0, "nothing was sent");
     window.picture("pictures-blind-dark");
 
-    // The words alone go, and the pictures come back if that was not meant.
+    // Sends the text alone, and Undo restores the images.
     window.click("send-without");
     window.wait_until_answer_is("complete");
     assert_eq!(
@@ -316,7 +316,7 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     window.click("toast-undo");
     wait_for_draft(&window, &["harbour.png"]);
 
-    // One model later the same picture is seen, and it says where it goes.
+    // The next model sees the same image, and the window says that it leaves this computer.
     choose_model(&window, "seer");
     window.wait_until("nothing is refused any more", || window.count("cannot-see") == 0);
     window.type_into("composer", "What is this?");
@@ -324,7 +324,7 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     window.wait_until("the second answer is there", || window.answer() == "I see 1 pictures.");
     window.picture("pictures-sent-dark");
 
-    // Back at the blind one, the old picture is told by its name, and it says so once.
+    // Back at the model without vision, the old image is sent as its name, with one notice.
     choose_model(&window, "blind");
     window.ask("What is 347 + 589?");
     window.wait_until("the third answer is there", || {

@@ -52,7 +52,7 @@ class Program:
                     self.failure = "failed"
             except subprocess.TimeoutExpired:
                 self.failure = f"took longer than {self.budget} s"
-            # What it started and left running ends with it.
+            # Processes that it left running end with it.
             end(process)
             running.remove(process)
         if not self.failure and "test result: ok." not in self.output():

@@ -1,4 +1,5 @@
-//! The server of the real app: switched on in its window, asked over HTTP, seen in its list of clients, and switched off.
+//! The server of the real app: switched on in its window, used over HTTP, shown in its list of clients, and switched
+//! off.
 
 use std::fs;
 use std::io::Read;
@@ -12,7 +13,7 @@ use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 
-/// Opens the app with the page of its server before us.
+/// Opens the app on the server's page of Settings.
 fn open_server(home: &Path, environment: &[(&str, &str)]) -> Window {
     let window = Window::open_with(home, environment);
     window.type_into("composer", "\u{e009},");
@@ -28,7 +29,7 @@ fn free_port() -> u16 {
 }
 
 fn set_port(window: &Window, port: u16) {
-    // What is typed goes to the end of what is there.
+    // Typing appends to the text of a field.
     let clear = "const field = document.querySelector('[data-testid=server-port]'); field.value = '';
         field.dispatchEvent(new InputEvent('input', { bubbles: true }))";
     window.run(clear, json!([]));
@@ -39,7 +40,7 @@ fn set_port(window: &Window, port: u16) {
     wait_for_change(window);
 }
 
-/// Waits until a change of the server's settings is made; until then its switches take no other.
+/// Waits until a change of the server's settings is done; until then its switches are disabled.
 fn wait_for_change(window: &Window) {
     let free = "return !document.querySelector('[data-testid=server-switch]').disabled";
     window.wait_until("the change is made", || window.run(free, json!([])) == true);
@@ -97,21 +98,21 @@ fn it_is_switched_on_asked_and_switched_off() {
     window.wait_for("no-clients");
     window.picture("server-on");
 
-    // An answer, and who asked for it.
+    // An answer, and its client in the list.
     let url = format!("http://127.0.0.1:{port}/v1/chat/completions");
     let asked = client().post(&url).send_json(question("What is 2 + 3?", false));
     let answer: Value = asked.expect("it answers").body_mut().read_json().expect("JSON");
     let text = answer["choices"][0]["message"]["content"].as_str().expect("an answer");
     assert!(text.contains('5'), "{answer}");
     window.wait_until("the client is listed", || window.newest("client").contains("aider"));
-    // The tokens are counted when the answer has ended, a moment later.
+    // The tokens are counted a moment after the end of the answer.
     let counts = [&answer["usage"]["prompt_tokens"], &answer["usage"]["completion_tokens"]].map(Value::to_string);
     window.wait_until("its tokens are counted", || {
         let row = window.newest("client");
         counts.iter().all(|count| row.contains(count))
     });
 
-    // The models are those of the window at this moment.
+    // The models are the current ones of the window.
     assert_eq!(models(port), 1);
     let own = home.path().join("my-models");
     copy_pebble(&own.join("twin"));
@@ -123,7 +124,7 @@ fn it_is_switched_on_asked_and_switched_off() {
     window.click("tab-server");
     window.wait_for("server-state");
 
-    // Switched off in the middle of an answer: that ends with an error, and nobody listens any more.
+    // Switched off during an answer: the answer ends with an error, and the port is closed.
     let (begun, wait) = mpsc::channel();
     let asking = thread::spawn(move || {
         let asked = client().post(&url).send_json(question("Count from 1 to 400", true));
@@ -131,7 +132,7 @@ fn it_is_switched_on_asked_and_switched_off() {
         let (mut told, mut piece) = (Vec::new(), [0; 1024]);
         while let Ok(count @ 1..) = body.read(&mut piece) {
             told.extend_from_slice(&piece[..count]);
-            // Nobody waits any more after the first piece.
+            // Fails only if the receiver is gone.
             let _ = begun.send(());
         }
         String::from_utf8_lossy(&told).into_owned()
@@ -151,7 +152,7 @@ fn it_is_switched_on_asked_and_switched_off() {
     );
     assert!(!answers(port));
 
-    // Somebody else takes the port meanwhile, and is named.
+    // Another program takes the port meanwhile, and is named.
     let taken = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
     window.click("server-switch");
     wait_for_state(&window, "port_taken");
@@ -163,14 +164,14 @@ fn it_is_switched_on_asked_and_switched_off() {
     window.click("server-again");
     wait_for_state(&window, "on");
     window.close();
-    // The driver comes back while the app is still ending.
+    // The driver returns while the app is still quitting.
     let ended = (0..50).any(|_| {
         thread::sleep(Duration::from_millis(100));
         !answers(port)
     });
     assert!(ended, "it ends with the app");
 
-    // It is on again after the next start.
+    // The server is on again after the next start.
     let window = open_server(home.path(), &[]);
     wait_for_state(&window, "on");
     assert_eq!(models(port), 2);
@@ -192,7 +193,7 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     assert!(!answers(port));
     window.picture("server-key-needed-dark");
     window.click("new-server-key");
-    // A session without a keychain says so; with one, the server starts.
+    // A session without a keychain reports that; with one, the server starts.
     window.wait_until("the key is stored, or it says why not", || {
         window.count("server-key-problem") == 1 || window.attribute("server-state", "data-state") == "on"
     });
@@ -223,7 +224,7 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     window.close();
 }
 
-/// A second model: Pebble's files in a folder of our own.
+/// A second model: Pebble's files in another folder.
 pub fn copy_pebble(to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");

@@ -1,4 +1,4 @@
-//! The real Settings window: what is set there holds in the other windows, in the command line, and after the next start.
+//! The real Settings window: its settings hold in the other windows, in the command line, and after the next start.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 use crate::support::driver::Window;
 use crate::support::ponder_json;
 
-/// Opens the app with its Settings window before us, by the shortcut.
+/// Opens the app and its Settings window, by the shortcut.
 fn open_settings(home: &Path, environment: &[(&str, &str)]) -> Window {
     let window = Window::open_with(home, environment);
     window.type_into("composer", "\u{e009},");
@@ -22,7 +22,7 @@ fn checked(window: &Window, test_id: &str) -> bool {
     window.run(script, json!([test_id])) == Value::Bool(true)
 }
 
-/// Chooses a radio button, whose own box is invisible below its label.
+/// Chooses a radio button, whose input is invisible below its label.
 fn choose(window: &Window, test_id: &str) {
     window.wait_for(test_id);
     window.run(
@@ -64,7 +64,7 @@ fn what_is_set_holds_everywhere_and_stays() {
     window.wait_for("own-folder");
     window.picture("settings-folders");
 
-    // The chat window hears of it: an untouched new chat does not think now.
+    // The chat window follows: an untouched new chat does not think now.
     window.switch_to("Ponder");
     window.wait_until("new chats do not think", || {
         window.attribute("thinking-switch", "aria-checked") == "false"
@@ -74,7 +74,7 @@ fn what_is_set_holds_everywhere_and_stays() {
     assert_eq!(window.count("thought"), 0);
     window.close();
 
-    // The command line looks into the same folders, and the next start finds all of it.
+    // The command line uses the same folders, and the next start finds all settings.
     let listed = ponder_json(home.path(), &["models", "--json"]);
     let found = listed[0]["models"].as_array().expect("models");
     assert!(
@@ -92,7 +92,7 @@ fn what_is_set_holds_everywhere_and_stays() {
     });
     window.click("tab-folders");
     window.wait_for("own-folder");
-    // As after the end of its process, the page comes back with what it showed.
+    // The page restores its state after a reload, as after a crash of its process.
     window.run("window.before = true; location.reload()", json!([]));
     window.wait_until("the page is another one", || {
         window.run("return window.before === undefined", json!([])) == true
@@ -131,7 +131,7 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.click("remove-endpoint");
     window.wait_for("no-endpoints");
 
-    // Nobody listens on port 1 of this computer.
+    // Nothing listens on port 1 of this computer.
     window.type_into("endpoint-name", "here");
     window.type_into("endpoint-url", "http://127.0.0.1:1/v1");
     window.click("add-endpoint");
@@ -146,7 +146,7 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.click("change-key");
     window.type_into("key-field", "sk-secret");
     window.click("keep-key");
-    // A session without a keychain says so; with one, the key is there and can be removed.
+    // A session without a keychain reports that; with one, the key is stored and can be removed.
     window.wait_until("the key is stored, or it says why not", || {
         window.count("key-problem") + window.count("endpoint-key-source") == 1
     });

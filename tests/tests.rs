@@ -1,5 +1,5 @@
-//! Whole-house tests in one binary, so that Tauri is linked once: the rules of the house, and
-//! the real window driven by WebDriver (which exists on Linux; a Mac's web view has no driver).
+//! Tests of the whole app in one binary, so that Tauri is linked once. The real window is driven by WebDriver, which
+//! exists on Linux only.
 
 #[cfg(target_os = "linux")]
 mod accessible_window;

@@ -1,4 +1,4 @@
-//! Thinking under the hand of the person, in the real window: switched, ended, given a budget, continued after a stop and a kill.
+//! Control of thinking in the real window: switched, ended, limited by a budget, continued after a stop and a kill.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::window::{set_thinking, stored, text_of};
 /// More than 200 tokens of thought.
 const LONG_THOUGHT: &str = "Sort these numbers: 84, 12, 57, 33, 98, 5, 71, 46, 20, 65";
 
-/// What the model does with a question when nobody interferes.
+/// The model's undisturbed answer to a question.
 struct Unbroken {
-    /// The thought, about a token each.
+    /// The thought, in pieces of about a token.
     pieces: Vec<String>,
     text: String,
 }
@@ -52,7 +52,7 @@ impl Unbroken {
         self.pieces.concat()
     }
 
-    /// How many pieces begin within this many characters.
+    /// The number of pieces that begin within this many characters.
     fn pieces_within(&self, characters: usize) -> usize {
         let mut seen = 0;
         self.pieces
@@ -118,7 +118,7 @@ fn thinking_is_switched_in_the_middle_of_a_chat() {
         assert_eq!(window.answer(), "2 + 3 = 5");
         let answer = last_answer(home.path());
         assert_eq!(!thought_of(&answer).is_empty(), on, "{answer}");
-        // Before it was touched the switch stood where the model's template has it.
+        // Before the first change the switch shows the default of the model's template.
         if number > 0 {
             assert_eq!(answer["settings"]["thinking"], if on { "on" } else { "off" });
         }
@@ -155,7 +155,7 @@ fn a_model_that_thinks_although_it_was_switched_off_is_kept_out_of_the_answer() 
     window.close();
 }
 
-/// Presses the button, and returns what the thought was at that moment.
+/// Presses the button, and returns the thought at that moment.
 fn press_answer_now(window: &Window) -> String {
     let script = "const text = [...document.querySelectorAll('[data-testid=thought-text]')].at(-1).textContent; \
                   [...document.querySelectorAll('[data-testid=answer-now]')].at(-1).click(); return text";
@@ -169,7 +169,7 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
     let window = Window::open(home.path());
     let mut late = Vec::new();
     for attempt in 1..=4 {
-        // Each in a chat of its own, so that the conversation is that of the unbroken run.
+        // Each in a chat of its own, so that the conversation equals the undisturbed one.
         window.click("new-chat");
         window.wait_until("a new chat", || window.count("message-assistant") == 0);
         set_thinking(&window, true);
@@ -184,8 +184,8 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
         wait_for_answers(&window, 1);
         let answer = last_answer_of_newest_chat(home.path());
         let thought = thought_of(&answer);
-        // Later prompts begin with what is still known of earlier ones. Read in other pieces, a number is rounded otherwise, and two
-        // words that are as likely as each other may change places.
+        // Later prompts begin with a cached prefix. Prefilled in other chunks, a number is rounded differently, and two
+        // tokens of equal likelihood may change places.
         let same = unbroken.thought().starts_with(&thought) && thought.len() < unbroken.thought().len();
         assert!(same || attempt > 1, "no strict prefix: {thought:?}");
         assert!(
@@ -218,12 +218,13 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
         }
     }
     println!("report: thought tokens after the press of Answer now, after what the window showed: {late:?}");
-    // Counted with them is what the model had written and the window had not drawn yet: two frames' worth, in the best of the presses.
+    // The count includes tokens that the model had generated and the window had not drawn yet: two frames' worth, in
+    // the best case.
     assert!(late.iter().min() <= Some(&4), "{late:?}");
     window.close();
 }
 
-/// The last answer of the chat that was talked in last.
+/// The last answer of the chat with the newest message.
 fn last_answer_of_newest_chat(home: &Path) -> Value {
     let chats = ponder_json(home, &["history", "--json"]);
     let id = chats[0]["chats"][0]["id"].as_str().expect("a chat").to_owned();
@@ -243,7 +244,7 @@ fn the_key_ends_the_thought_too() {
     window.ask(LONG_THOUGHT);
     wait_for_some_thought(&window, 60);
     window.picture("thought-live-dark");
-    // Control, Shift, A; the last character lets the keys go.
+    // Control, Shift, A; the last character releases the keys.
     window.type_into("composer", "\u{e009}\u{e008}a\u{e000}");
     wait_for_answers(&window, 1);
     assert_eq!(window.count("thought-ending"), 1);
@@ -288,7 +289,7 @@ fn a_budget_holds_to_the_token() {
     );
     window.picture("thought-on-a-budget");
 
-    // The chat remembers it.
+    // The chat stores it.
     window.reload();
     window.wait_until("the budget is back", || {
         window.newest("thinking-menu").contains("up to 20")
@@ -296,7 +297,7 @@ fn a_budget_holds_to_the_token() {
     window.close();
 }
 
-/// What stands in a thought that is drawn as Markdown, in which ends of lines are elements.
+/// The letters of a thought that is rendered as Markdown, where line ends are elements.
 fn letters(text: &str) -> String {
     text.split_whitespace().collect()
 }
@@ -317,8 +318,8 @@ fn assert_as_unbroken(window: &Window, home: &Path, unbroken: &Unbroken) {
     });
 }
 
-/// Stops the thought of the newest chat where so many characters of it are shown. A busy machine may do it too late, when the thought has
-/// ended: false.
+/// Stops the thought of the newest chat after this many characters. Returns false if a busy machine was too late and
+/// the thought had ended.
 fn stop_in_thought(window: &Window, home: &Path, unbroken: &Unbroken, characters: usize) -> bool {
     window.wait_until("some of the thought is there", || {
         window.newest("thought-text").chars().count() >= characters || window.answer_state() == "complete"
@@ -347,7 +348,7 @@ fn a_thought_that_was_stopped_goes_on_to_the_same_end() {
         }
         set_thinking(&window, true);
         window.ask(LONG_THOUGHT);
-        // Twice: a thought that went on can be stopped again.
+        // Twice: a continued thought can be stopped again.
         [60, 200].into_iter().all(|characters| {
             let in_time = stop_in_thought(&window, home.path(), &unbroken, characters);
             if in_time {

@@ -1,4 +1,5 @@
-//! Two models of which only one fits into memory, in the real window: the second answer says for whom it waits, and can be given up.
+//! Two models of which only one fits into memory, in the real window: the second answer names the model it waits for,
+//! and can be canceled.
 
 use serde_json::{json, Value};
 
@@ -8,7 +9,7 @@ use crate::support::driver::Window;
 /// Memory for one Pebble with its whole context, and not for two, in bytes.
 const ROOM_FOR_ONE: &str = "200000000";
 
-/// Begins another chat, with this model.
+/// Starts another chat with this model.
 fn new_chat(window: &Window, model: &str) {
     window.click("new-chat");
     window.click("model-picker");
@@ -19,7 +20,7 @@ fn new_chat(window: &Window, model: &str) {
     });
 }
 
-/// Whether the sidebar marks a chat as being answered.
+/// True if the sidebar marks a chat as running.
 fn running(window: &Window) -> bool {
     window.run(
         "return document.querySelector('[data-testid=chat-item] [aria-label=\"An answer is being written\"]') !== null",

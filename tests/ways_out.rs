@@ -1,5 +1,5 @@
-//! Every way that a browser offers to leave a page or to ask a server for something, tried by a script inside Ponder's own pages,
-//! as if somebody's text had become one: none leaves, and no connection is opened, with Offline on as with Offline off.
+//! Every way in which a browser can leave a page or send a request, tried by a script inside Ponder's own pages, as if
+//! a text had become one: none leaves, and no connection is opened, with Offline on or off.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use serde_json::{json, Value};
 use crate::support::driver::Window;
 use crate::support::outside::{Outside, CONTROL};
 
-/// What a way is called, and the body of a function that takes it: `to` is an address outside, `at` its host and port, `add` puts HTML on
-/// the page and gives its first element.
+/// The name of each way and the body of a function that takes it: `to` is an address outside, `at` its host and port,
+/// `add` puts HTML on the page and returns its first element.
 const WAYS: [(&str, &str); 62] = [
     ("location", "location = to"),
     ("location-href", "location.href = to"),
@@ -103,7 +103,7 @@ const WAYS: [(&str, &str); 62] = [
     ("worker", "new Worker(URL.createObjectURL(new Blob([`importScripts('${to}'); fetch('${to}')`]))); new SharedWorker(to)"),
 ];
 
-/// Takes a way; what it threw, which is as good as nothing.
+/// Takes a way; an exception is a refusal as well.
 fn take(window: &Window, name: &str, way: &str, outside: &Outside) -> Value {
     let script = format!(
         "const to = arguments[0], at = arguments[1];
@@ -123,7 +123,8 @@ fn take(window: &Window, name: &str, way: &str, outside: &Outside) -> Value {
     )
 }
 
-/// Waits until this is Ponder's own page with the chat in it: some ways load it again. What a way has put there goes.
+/// Waits until this is Ponder's own page with the chat in it, because some ways reload it, and removes the traces of
+/// the way.
 fn stays(window: &Window, after: &str) {
     let script = "const here = location.origin === 'tauri://localhost' && document.querySelector('[data-testid=composer]') !== null;
         document.querySelectorAll('[data-way], iframe').forEach((element) => element.remove()); return here";
@@ -145,13 +146,13 @@ fn none_of_sixty_ways_leads_out() {
             sleep(Duration::from_millis(60));
             stays(&window, name);
         }
-        // What takes its time.
+        // Slow ways need time.
         sleep(Duration::from_secs(2));
         stays(&window, "all of them");
         assert_eq!(outside.came(), [CONTROL], "offline: {offline}");
     }
 
-    // By hand: a link dragged over the page and dropped there, its middle button, and the keys that go back.
+    // By hand: a link dragged onto the page, its middle button, and the keys that go back.
     let plant = "const link = Object.assign(document.createElement('a'), { href: arguments[0], textContent: 'a link to drag' });
         link.style = 'position: fixed; left: 500px; top: 80px; z-index: 9'; link.dataset.testid = 'planted'; document.body.append(link)";
     window.run(plant, json!([format!("http://{}/dragged", outside.address)]));

@@ -1,5 +1,5 @@
-//! The process of a web view is killed, as a system does when memory is short: its page comes back by itself, with the answer that
-//! runs, the draft, and the place where it was scrolled to.
+//! The process of a web view is killed, as a system does when memory is short: the page comes back by itself with the
+//! running answer, the draft, and the scroll position.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::driver::Window;
 use crate::support::{log, put_chat};
 use crate::window::{set_thinking, stored};
 
-/// The processes below this one, their own children included.
+/// The descendants of this process.
 fn below(process: u32) -> Vec<u32> {
     let status = |entry: &fs::DirEntry| -> Option<(u32, u32)> {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
@@ -48,13 +48,13 @@ fn kill(process: u32) {
     assert!(killed.expect("kill runs").success());
 }
 
-/// How often a page has painted its first frame.
+/// The number of first frames in the app's log.
 fn first_paints(home: &Path) -> usize {
     log(home).matches("first paint").count()
 }
 
-/// Kills the process of the only page and waits until another one shows it. WebKit's driver ends its session with the process, so
-/// what the page shows then is seen when the app is opened again.
+/// Kills the process of the only page and waits until another one shows it. WebKit's driver ends its session with the
+/// process, so the test reopens the app to look at the page.
 fn lose_the_page(window: &Window, home: &Path) {
     let painted = first_paints(home);
     let [process] = web_processes(window)[..] else {
@@ -81,7 +81,7 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     let home = tempfile::tempdir().expect("a folder");
     let counting: Vec<String> = (1..=120).map(|number| number.to_string()).collect();
     let counting = counting.join(", ");
-    // Long enough to be scrolled.
+    // Long enough to scroll.
     let long = "A line of an answer.\n\n".repeat(60);
     put_chat(home.path(), "Long", &[["Say much", "", &long]]);
     let window = Window::open(home.path());
@@ -90,7 +90,7 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     window.ask("Count from 1 to 120");
     window.wait_until("words come", || window.answer().len() > 20);
     window.type_into("composer", "a draft that nobody sent");
-    // Drafts are stored when the hands rest.
+    // Drafts are stored after a pause in typing.
     sleep(Duration::from_millis(700));
     assert_eq!(
         window.answer_state(),
@@ -108,7 +108,7 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     }
     window.kill();
 
-    // Once more at rest, with a place in the chat.
+    // Once more without an answer, at a scroll position.
     let window = Window::open(home.path());
     window.wait_until("the chat is there", || window.answer() == counting);
     assert_eq!(draft(&window), "a draft that nobody sent");

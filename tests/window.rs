@@ -11,14 +11,14 @@ use serde_json::{json, Value};
 use crate::support::driver::Window;
 use crate::support::{log, ponder, ponder_json, ponder_program};
 
-/// More than 300 tokens of answer, and every part of it can be foretold.
+/// More than 300 tokens of answer, all of them predictable.
 const LONG: &str = "Count from 1 to 120";
 
 fn counting(to: u32) -> String {
     (1..=to).map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The stored messages of the only chat, as `ponder history export` sees them beside the running app.
+/// The stored messages of the only chat, from `ponder history export` next to the running app.
 pub fn stored(home: &Path) -> Vec<Value> {
     let chats = ponder_json(home, &["history", "--json"]);
     let id = chats[0]["chats"][0]["id"].as_str().expect("one chat").to_owned();
@@ -73,7 +73,7 @@ fn a_question_is_answered_below_a_folded_thought() {
     window.click("thought-toggle");
     assert!(window.newest("thought-text").contains("carry 1"));
 
-    // Switching off is remembered by this chat, and the same question is answered without a thought.
+    // The chat stores the switch, and the same question is answered without a thought.
     set_thinking(&window, false);
     window.ask("What is 2 + 3?");
     window.wait_until("two answers", || window.count("message-assistant") == 2);
@@ -120,7 +120,7 @@ fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
     assert!(kept.len() < whole.len(), "it was stopped in the middle");
     assert_eq!(text_of(&stored(home.path())[1]).trim(), kept);
 
-    // A new answer is a sibling, and both can be seen.
+    // A new answer is a sibling, and both can be shown.
     window.click("regenerate");
     window.wait_until("the new answer is there", || window.answer_state() == "complete");
     assert_eq!(window.answer(), whole);
@@ -237,7 +237,7 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
     window.close();
 }
 
-/// The stored last answers of all chats, in the order in which these were begun.
+/// The stored last answers of all chats, in the order of their creation.
 fn last_answers(home: &Path) -> Vec<Value> {
     let listed = ponder_json(home, &["history", "--json"]);
     let mut chats = listed[0]["chats"].as_array().expect("chats").clone();
@@ -342,7 +342,7 @@ fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
     window.close();
 }
 
-/// Asks a model without its tensors through the terminal chat, which leaves a failed answer in the history.
+/// Sends a question to a model without its tensors in the terminal chat, which leaves a failed answer in the history.
 pub fn ponder_json_chat(home: &Path) -> String {
     let model = home.join("broken-model");
     std::fs::create_dir_all(&model).expect("a folder");
@@ -463,8 +463,8 @@ fn the_dark_window_is_drawn_dark() {
     window.close();
 }
 
-/// The time from the start of the process to the first painted frame, and the memory of all its processes: printed for the
-/// report, not judged, because the machine may be busy.
+/// The time from the start of the process to the first painted frame, and the memory of all its processes: reported
+/// only, because the machine may be busy.
 #[test]
 fn the_first_paint_is_reported() {
     let home = tempfile::tempdir().expect("a folder");
@@ -497,7 +497,7 @@ fn first_paint(home: &Path) -> Option<u64> {
         .ok()
 }
 
-/// Proportional memory of a process and those it started, in MB.
+/// Proportional memory of a process and its descendants, in MB.
 fn memory_mb(process: u32) -> u64 {
     let mut family = vec![process];
     let mut next = 0;

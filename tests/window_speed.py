@@ -1,4 +1,4 @@
-"""What a person waits for in the real window, with a large history: 5,000 chats, 200,000 messages, one chat of 3,000.
+"""The waiting times of a user in the real window, with a large history: 5,000 chats, 200,000 messages, one chat of 3,000.
 
     python window_speed.py APP --history FOLDER [--only paint,open,key,search,stream,memory,idle] [--answers 200] [--seconds 60]
 
@@ -115,7 +115,8 @@ class Endpoint:
         out.flush()
 
 
-# What the page is measured with. A task that is posted to a channel runs as soon as the thread is free, one that a frame posts once the frame is drawn.
+# The probes in the page. A task posted to a channel runs as soon as the thread is free; one that a frame posts, once
+# the frame is drawn.
 TOOLS = """
 window.bench = (() => {
   const soon = () => new Promise((resolve) => { const channel = new MessageChannel(); channel.port1.onmessage = () => resolve(performance.now()); channel.port2.postMessage(0); });
@@ -193,7 +194,7 @@ window.bench = (() => {
 
 
 class Figures:
-    """What was measured, beside what it should be."""
+    """The measured figures, next to their targets."""
 
     def __init__(self):
         self.missed = []
@@ -220,7 +221,7 @@ class Bench:
         self.window = Window(self.options.app, self.home)
         until("the chats are listed", lambda: self.window.find("chat-item"))
         self.window.run(TOOLS)
-        # What a start does beside its first frame is not part of what is measured.
+        # Work at the start after the first frame is not measured.
         time.sleep(3)
 
     def prepare(self):
@@ -275,7 +276,7 @@ class Bench:
         for key in keys:
             self.window.press(key)
             time.sleep(0.03)
-        # What follows a pause, such as storing the draft and counting its tokens, is part of it.
+        # Work after a pause, such as storing the draft and counting its tokens, is included.
         time.sleep(1.5)
         typed = self.window.run("return window.typed()")
         work = [figure["work"] for figure in typed["figures"]]
@@ -361,7 +362,7 @@ class Bench:
         self.stop()
 
     def least_memory(self):
-        """What is taken while nothing happens; garbage lies around until it is collected, so the least of half a minute counts."""
+        """Memory at rest; garbage waits for its collection, so the minimum of half a minute counts."""
         seen = []
         for _ in range(6):
             time.sleep(5)

@@ -1,11 +1,11 @@
-//! Writing a question in the real window: documents, long pastes, the queue, earlier questions, snippets, the count of tokens.
+//! Drafts in the real window: documents, long pastes, the queue, earlier questions, snippets, token counts.
 
 use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 use crate::window::set_thinking;
 
-/// Brings a file as the clipboard or another window does.
+/// Inserts a file like the clipboard or another window.
 fn bring(window: &Window, how: &str, name: &str, media_type: &str, text: &str) {
     let script = "const data = new DataTransfer();
         data.items.add(new File([arguments[3]], arguments[1], { type: arguments[2] }));
@@ -55,7 +55,7 @@ fn documents_are_told_of_read_sent_and_kept() {
     window.wait_for("file-bar");
     bring(&window, "paste", "table.csv", "text/csv", "name,age\nAda,36\n");
     window.wait_until("two documents", || window.count("attachment") == 2);
-    // A paste that is longer than a question becomes a document that can be read and put back as words.
+    // A long paste becomes a document, which can be opened and turned back into text.
     let pasted: String = (0..400)
         .map(|line| format!("line {line} of what was pasted\n"))
         .collect();
@@ -73,7 +73,7 @@ fn documents_are_told_of_read_sent_and_kept() {
     window.picture("document-reader");
     window.press_key("\u{e00c}");
     window.wait_until("it is closed", || window.count("file-text") == 0);
-    // What does not fit is said before anything is sent, with what can be done.
+    // A draft that does not fit is reported before it is sent, with the possible remedies.
     let long: String = (0..6000).map(|line| format!("{line} words and words\n")).collect();
     bring(&window, "drop", "long.txt", "text/plain", &long);
     window.wait_for("files-too-long");
@@ -144,7 +144,7 @@ fn questions_wait_come_back_and_use_snippets() {
     let window = Window::open(home.path());
     set_thinking(&window, false);
 
-    // While one answer is written the next question waits for it; it can be taken back.
+    // While an answer is running the next question waits in the queue; it can be taken back.
     window.ask("Count from 1 to 120");
     window.wait_until_answer_is("streaming");
     window.type_into("composer", "What is 2 + 3?");
@@ -158,7 +158,8 @@ fn questions_wait_come_back_and_use_snippets() {
     window.click("queue");
     window.wait_for("queued-question");
     window.click("stop");
-    // It waits for a complete answer, so a stopped one gives it back; this one may have been complete before.
+    // The question waits for a complete answer, so a stopped one returns it to the draft; the answer may have been
+    // complete before.
     window.wait_until("the question is sent or in the composer", || {
         window.count("queued-question") == 0
             && (window.count("message-user") == 2 || draft(&window) == "What is 2 + 3?")
@@ -168,7 +169,7 @@ fn questions_wait_come_back_and_use_snippets() {
     }
     answered(&window, "5");
 
-    // Up brings the last question, then the one before; Down goes back to what was being written.
+    // Up shows the last question, then the one before; Down returns to the draft.
     key(&window, "ArrowUp");
     window.wait_until("the last", || draft(&window) == "What is 2 + 3?");
     key(&window, "ArrowUp");
@@ -177,7 +178,7 @@ fn questions_wait_come_back_and_use_snippets() {
     key(&window, "ArrowDown");
     window.wait_until("nothing again", || draft(&window).is_empty());
 
-    // A snippet is kept in the settings and put in by its name.
+    // A snippet is stored in the settings and inserted by its name.
     let snippets = json!([{"name": "sum", "text": "What is 347 + 589?"}]);
     window.run_async(
         "const done = arguments[1]; window.__TAURI_INTERNALS__.invoke('change_settings', { change: { snippets: arguments[0] } }).then(() => done({}), (error) => done({ error }))",

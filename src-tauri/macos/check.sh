@@ -14,7 +14,7 @@ bindings=$2
 shift 2
 all=
 [ $# -gt 0 ] || { all=1; set -- --workspace; }
-# What is built is only ever added to, so it starts anew beyond this size.
+# The build folder only ever grows, so it starts anew beyond this size.
 most_kilobytes=4000000
 
 mkdir -p "$cache/tools"

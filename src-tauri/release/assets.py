@@ -56,7 +56,7 @@ def cask(out, version, repository):
 
 
 def updates(out, version, repository):
-    """What a running app reads if somebody lets it look for a new version (`app_update.rs`)."""
+    """The list that a running app reads if the user looks for a new version (`app_update.rs`)."""
     archives = sorted(out.glob("*.app.tar.gz"))
     if not archives:
         print("report: there is no signed archive of the app, so there is no list of updates")

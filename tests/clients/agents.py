@@ -73,7 +73,7 @@ def aider_error(home):
     (home / "project" / "long.txt").write_text("one two three\n" * 3000)
     asked = figure(PEBBLE, "ponder_answer_seconds_count")
     done = aider(home, PEBBLE, "pebble", "Say hello", "long.txt")
-    # What it makes of ContextWindowExceededError, and of an answer that is cut: there was none.
+    # The text that it makes of ContextWindowExceededError, and of an empty answer that was cut off.
     assert "possibly exhausted context window" in done.stdout and figure(PEBBLE, "ponder_answer_seconds_count") == asked, done
 
 

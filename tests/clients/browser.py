@@ -21,7 +21,7 @@ from wire import Chat, ask, send
 PONDER, HOME, SECONDS = sys.argv[1], sys.argv[2], float(sys.argv[3])
 COUNT = "Count from 1 to 400"
 ENVIRONMENT = os.environ | {"PONDER_HOME": HOME, "HF_HOME": f"{HOME}/hub"}
-# What every attempt begins with. `attempts` are named promises; what they come to is told by name.
+# The beginning of every attempt. `attempts` are named promises; their results are reported by name.
 PRELUDE = """
 const done = arguments[arguments.length - 1];
 const body = JSON.stringify({model: 'pebble', max_tokens: 2000, messages: [{role: 'user', content: 'Count from 1 to 400'}]});

@@ -1,4 +1,5 @@
-// What the scripts beside this one share: the packages of the folder PONDER_CLIENTS_NODE, and cells told as lines of JSON.
+// Code shared by the scripts next to this one: the packages of the folder PONDER_CLIENTS_NODE, and cells printed as
+// lines of JSON.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
@@ -7,7 +8,10 @@ export const url = process.argv[2];
 /** An embedding model of the server, if it has one. */
 export const embedder = process.argv[3];
 export { assert };
-/** Whether an answer is streamed. What costs whole answers is asked both ways under `--full`, streamed else: sdks.py and matrix.py ask both. */
+/**
+ * The values of `stream`. Cells that take whole answers run both ways under `--full` and are streamed otherwise:
+ * sdks.py and matrix.py cover both.
+ */
 export const MODES = [false, true];
 export const COSTLY_MODES = process.env.PONDER_FULL === undefined ? [true] : MODES;
 
@@ -25,7 +29,7 @@ export const SCHEMA = {
 	required: ['city'],
 };
 
-/** What a structured answer is asked to be, and whether it is. */
+/** The schema of a structured answer, and its check. */
 export const SUM_SCHEMA = z.object({ sum: z.number().int(), sure: z.boolean() });
 export function assertSum(given) {
 	assert.ok(Number.isInteger(given?.sum) && typeof given.sure === 'boolean' && Object.keys(given).length === 2, JSON.stringify(given));

@@ -1,4 +1,4 @@
-"""What the scripts beside this one share: a cell of the table of clients is run and told as a line of JSON."""
+"""Code shared by the scripts next to this one: a cell of the table of clients is run and printed as a line of JSON."""
 import json
 import os
 import sys
@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 PRINTING = threading.Lock()
 FULL = "PONDER_FULL" in os.environ
-# Whether an answer is streamed. What costs whole answers is asked both ways under `--full`, streamed else: sdks.py and matrix.py ask both.
+# The values of `stream`. Cells that take whole answers run both ways under `--full` and are streamed otherwise: sdks.py
+# and matrix.py cover both.
 MODES = [False, True]
 COSTLY_MODES = MODES if FULL else [True]
 
-# What Pebble can be asked, and what its answers hold.
+# Questions for Pebble, and texts that its answers contain.
 SUM, FIVE = "What is 2 + 3?", "5"
 WEATHER = "What is the weather in Oslo?"
 ARGUMENTS = {"city": "Oslo"}
@@ -53,7 +54,7 @@ def raises(kind, ask):
 
 
 def embedder():
-    """What the server calls an embedding model, the second argument; `None` if it has none."""
+    """The name of the server's embedding model, the second argument; `None` if it has none."""
     return sys.argv[2] if len(sys.argv) > 2 else None
 
 

@@ -92,7 +92,7 @@ def load():
     clients = [Client(number, known, begun + SECONDS) for number in range(CONNECTIONS)]
     for client in clients:
         client.start()
-    # What the first half needs stays; the second half must not need more.
+    # Memory of the first half's work stays; the second half must not need more.
     time.sleep(SECONDS / 2)
     middle = resident()
     for client in clients:

@@ -44,7 +44,7 @@ def tool_result(surface, stream, thinking):
     turns += [("answer", whole), ("result", (told.calls[0][0], RESULT))]
     _, told = ask(URL, surface, surface.body(turns, stream, thinking, tools=True))
     assert TOLD in told.text and told.end == surface.ends["answer"] and not told.calls, told
-    # What was read for the call is not read again.
+    # The prompt of the call is in the prefix cache.
     assert told.cached > 0, told
 
 

@@ -1,5 +1,5 @@
-"""What eleven clients sent (server/tests/fixtures), sent again to a server with Pebble: each reply is well formed and its events come in
-order. Requests for embeddings are refused in the client's own form by a model that cannot embed.
+"""The requests of eleven clients (server/tests/fixtures), sent again to a server with Pebble: each reply is well formed and its events
+come in order. A model that cannot embed refuses requests for embeddings in the client's own form.
 
     replay.py URL FOLDER"""
 import json
@@ -11,7 +11,7 @@ from wire import SURFACES, send
 
 URL = url()
 BY_PATH = {surface.path: (surface, limit) for surface, limit in zip(SURFACES, ["max_completion_tokens", "max_output_tokens", "max_tokens"])}
-# What is said to Pebble is long and not for it; the form of its answers is looked at, not their end.
+# The requests are long and not meant for Pebble; the form of its answers is checked, not their end.
 MOST = 24
 
 
@@ -31,7 +31,7 @@ def again(sent):
     if not surface:
         assert sent["method"] == "HEAD" or reply.json()["data"], reply
         return "listed"
-    # What belongs to a thought or to a call is never told.
+    # Markers of a thought or a call never appear.
     assert not any(marker in reply.body for marker in (b"channel", b"tool_call>")), reply.body[:500]
     if body.get("stream"):
         whole = surface.whole(reply.events(), bool((body.get("stream_options") or {}).get("include_usage")))

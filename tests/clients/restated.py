@@ -7,7 +7,7 @@ from wire import Chat, Messages, RESPONSES, Responses, ask, post
 URL = url()
 SUITES = {}
 USER = {"role": "user", "content": "hello"}
-# What Claude Code puts before its instructions.
+# The line that Claude Code puts before its instructions.
 HASH = "x-anthropic-billing-header: cc_version=2.1; cch=abc;"
 
 

@@ -17,7 +17,7 @@ SUM, WEATHER = "What is 2 + 3?", "What is the weather in Oslo?"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "description": "The city"}}, "required": ["city"]}
 ABOUT = "Gives the weather in a city."
 RESULT = json.dumps({"condition": "sunny", "temperature": 12})
-# What the engine says to each.
+# The scripted answer of the engine to each.
 ANSWER, ARGUMENTS, REPORT = {
     "fake": ("Hello", {"a": 2, "b": 3}, "Hello"),
     "pebble": ("5", {"city": "Oslo"}, "12"),
@@ -28,7 +28,7 @@ anthropic_client = anthropic.Anthropic(base_url=URL, api_key="local", max_retrie
 
 
 class Sum(pydantic.BaseModel):
-    """What an answer is asked to be."""
+    """The schema of an answer."""
 
     sum: int
     sure: bool

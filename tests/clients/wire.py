@@ -9,7 +9,7 @@ from cells import ABOUT, SCHEMA
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 JSON = {"content-type": "application/json"}
-# What belongs to the format of Pebble's answers and never to a text.
+# Markers of Pebble's format, which never belong to a text.
 MARKERS = ["<|channel>", "<channel|>", "<turn|>", "<|turn>", "<|think|>"]
 CALL_MARKERS = ["<|tool_call>", "<tool_call|>"]
 
@@ -25,7 +25,7 @@ def arguments_of(text, cut):
 
 @dataclass
 class Reply:
-    """What came back."""
+    """The reply."""
 
     status: int
     headers: dict
@@ -242,7 +242,7 @@ class Responses:
 class ResponseItem:
     """One item of a streamed response, from `added` to `done`."""
 
-    # What each kind of part is filled by.
+    # The event that fills each kind of part.
     PARTS = {"output_text": "output_text", "reasoning_text": "reasoning_text", "summary_text": "reasoning_summary_text"}
 
     def __init__(self, item):
@@ -262,7 +262,7 @@ class ResponseItem:
             else:
                 assert name in self.ended and event["part"]["text"] == self.said.get(name, "")
             return
-        # What has parts takes nothing before one is there, and nothing after it was whole.
+        # An item with parts takes nothing before its first part, and nothing after it was completed.
         assert name == "function_call_arguments" or name in self.open, event
         assert name not in self.ended, event
         if step == "delta":

@@ -44,7 +44,7 @@ def get_weather(city: str) -> str:
 
 
 class Sum(pydantic.BaseModel):
-    """What an answer is asked to be."""
+    """The schema of an answer."""
 
     sum: int
     sure: bool

@@ -23,7 +23,7 @@ TOOLS = [{"type": "function", "function": {"name": "get_weather", "description":
 
 
 class Sum(pydantic.BaseModel):
-    """What an answer is asked to be."""
+    """The schema of an answer."""
 
     sum: int
     sure: bool

@@ -17,7 +17,7 @@ URL = url()
 
 
 class Sum(pydantic.BaseModel):
-    """What an answer is asked to be."""
+    """The schema of an answer."""
 
     sum: int
     sure: bool

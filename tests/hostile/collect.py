@@ -16,7 +16,7 @@ from pathlib import Path
 # Versions are pinned, so that the texts are the same for everybody.
 PACKAGES = ["bleach==6.4.0", "lxml_html_clean==0.4.6", "mistune==3.4.0"]
 TESTS = re.compile(r"/tests?/.*\.(py|txt|test|data|json|html)$")
-# What a text needs to be one that tries something.
+# A text without any of these tries nothing.
 TRIES = re.compile(r"<\s*/?[a-z!?]|javascript|vbscript|data:|\]\(|&#", re.IGNORECASE)
 LONGEST = 3000
 

@@ -1,4 +1,4 @@
-"""What transformers itself computes with models that `vision.py` wrote: the oracle's repairs are judged by it, and so is the engine.
+"""The results of transformers itself for models that `vision.py` wrote: they judge the oracle's repairs, and the engine.
 
     python beside_transformers.py --models DIR --out DIR [--only qwen3_vl-original,gemma3-original]
 

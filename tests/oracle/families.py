@@ -77,7 +77,7 @@ def has_experts(config):
 
 
 def prepare():
-    """What each process of the writer begins with."""
+    """The set-up of each process of the writer."""
     mx.set_default_device(mx.cpu)
     # On a CPU, compiling needs a C++ compiler at run time and changes no figure.
     mx.disable_compile()

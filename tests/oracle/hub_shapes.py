@@ -1,4 +1,5 @@
-"""What huggingface_hub sees of the hub at HF_ENDPOINT, as JSON: the imitation has the real one's shapes if it sees what is there."""
+"""The view of huggingface_hub on the hub at HF_ENDPOINT, as JSON: it proves that the imitation has the real one's
+shapes."""
 import hashlib
 import json
 import os

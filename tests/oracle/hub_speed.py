@@ -69,7 +69,7 @@ def main():
     results = {"ponder": [], "hf": []}
     total = None
     for run in range(given.runs):
-        # Who goes first meets the emptier disk cache, so they take turns.
+        # The first one meets the emptier disk cache, so they take turns.
         for peer in ("ponder", "hf") if run % 2 == 0 else ("hf", "ponder"):
             with tempfile.TemporaryDirectory() as folder:
                 cache = Path(folder, "hub")

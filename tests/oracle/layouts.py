@@ -40,7 +40,7 @@ def mixtral_experts(weights):
 
 
 def joined_latents(weights):
-    """What makes the keys and values of each head of the latents, in one matrix."""
+    """The projection of the latents to the keys and values of each head, as one matrix."""
     renamed = {}
     for name, value in weights.items():
         if ".embed_q." in name:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, processing_utils, utils
 
-# Where there is Pillow, Pixtral's processor reads its image processor, which wants torch.
+# If Pillow is there, Pixtral's processor reads its image processor, which requires torch.
 utils.is_vision_available = lambda: False
 
 PROSE = "Which of these two pictures shows a cat?\n\n What is different:\n\n\n the colour, or\nthe size?\n\n\n\n1. Look\n2. Say user model assistant "

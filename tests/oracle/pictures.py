@@ -1,4 +1,4 @@
-"""What transformers' processors make of pictures, for the room `media` and the image processors of `checkpoint`.
+"""The results of transformers' image processors, for the crate `media` and the image processors of `checkpoint`.
 
     python pictures.py --out DIR
 

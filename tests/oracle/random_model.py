@@ -15,7 +15,7 @@ LOGIT_SPREAD = 4.0
 
 
 def embedding_factor(config):
-    """What the model multiplies its embedding with."""
+    """The factor that the model applies to its embedding."""
     if config["model_type"].startswith("gemma"):
         return math.sqrt(config["hidden_size"])
     return config.get("embedding_multiplier", 1.0)
@@ -40,7 +40,7 @@ def draw(name, shape, offset, factor, sharp):
         return 0.3 * noise
     if len(shape) == 1:
         assert "norm" in name, f"what is {name}?"
-        # What an output layer tied to a small embedding lacks, the norm before it gives.
+        # The norm before an output layer makes up for an embedding with small weights.
         scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
         if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):
             scale = 1.2 * shape[0] ** -0.25

@@ -138,7 +138,8 @@ def answer(port, model, ends, number, tokens):
 
 
 def together(ask, clients, number):
-    """So many clients at once: tokens of a second in all, and the median of the seconds to a first token."""
+    """Measures this many clients at once: tokens per second in total, and the median of the seconds to a first
+    token."""
     answers = []
     threads = [threading.Thread(target=lambda at=at: answers.append(ask(number + at))) for at in range(clients)]
     begun = time.monotonic()

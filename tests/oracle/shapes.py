@@ -11,7 +11,7 @@ EPS = 1e-3
 
 
 def decoder(model_type, architecture, **values):
-    """What nearly every family writes at the top level of its file."""
+    """The fields that nearly every family writes at the top level of its file."""
     config = {
         "architectures": [architecture],
         "model_type": model_type,

@@ -75,7 +75,7 @@ def fetch(folder):
 
 
 def render(folder, out):
-    """What transformers makes of every template and every case, at a fixed time."""
+    """The output of transformers for every template and every case, at a fixed time."""
     from transformers.utils import chat_template_utils as utils
 
     class Clock(datetime.datetime):

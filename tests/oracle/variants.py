@@ -11,7 +11,8 @@ from shapes import (
 
 @dataclass(frozen=True)
 class Quantization:
-    """What mlx-lm's `quantize_model` is told; `mixed` gives some layers other bits and leaves some plain."""
+    """The arguments of mlx-lm's `quantize_model`; `mixed` gives some layers other bits and leaves some in full
+    precision."""
 
     bits: int = 4
     group: int = 64

@@ -121,7 +121,7 @@ def logits_of(model, ids, given):
 
 
 def greedy(row, model, pictures, ids, logits):
-    """What follows a prompt, all of it read again for each token, so that no cache of the peer's has a say."""
+    """The continuation of a prompt, prefilled anew for each token, so that no cache of the peer's takes part."""
     made, margins, last = [], [], logits[-1]
     while len(made) < GREEDY:
         # To the peer a token of a picture would be one more picture.
@@ -166,7 +166,7 @@ def write_case(row, model, out, case, seed):
 
 
 def prepare():
-    """What each process of the writer begins with."""
+    """The set-up of each process of the writer."""
     mx.set_default_device(mx.cpu)
     # On a CPU, compiling needs a C++ compiler at run time and changes no figure.
     mx.disable_compile()

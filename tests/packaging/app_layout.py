@@ -11,7 +11,7 @@ from PIL import Image, IcnsImagePlugin
 
 # The oldest system of MLX's Metal build: its libraries and kernels are made for 14.0 (LC_BUILD_VERSION of libmlx.dylib in mlx-metal 0.32.2).
 LEAST_MACOS = (14, 0)
-# What the hardened runtime forbids and Ponder may do all the same; Entitlements.plist has the reasons.
+# Exceptions from the hardened runtime; Entitlements.plist has the reasons for none.
 ENTITLEMENTS = {}
 # Kinds of documents that macOS itself declares, beside its public ones.
 SYSTEM_KINDS = {"com.adobe.pdf", "org.openxmlformats.wordprocessingml.document"}
@@ -90,7 +90,7 @@ def write(config, root, app, window):
 
 
 def findings(config, root, app):
-    """What is wrong with a bundle that was written."""
+    """The faults of a bundle that was written."""
     contents = app / "Contents"
     plist = plistlib.loads((contents / "Info.plist").read_bytes())
     yield from plist_findings(plist, config, root, contents)

@@ -20,7 +20,7 @@ import app_layout
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = ["ask", "--temperature", "0", "What is 347 + 589?"]
-# What a person's folders are called: with a space, an umlaut and a quotation mark.
+# The name of a user's folder: with spaces, umlauts and quotation marks.
 PLACE = "Programme für 'alle' Übungen"
 
 
@@ -122,7 +122,8 @@ def deb_findings(root, command, beside):
 
 
 def folders_of_this_computer():
-    """What must not stand in anything that is given to others. A root folder such as / or /root would stand in texts about others, too."""
+    """The folders that must not be named in anything released. A root folder such as / or /root would also occur in
+    unrelated texts."""
     cache = Path(os.environ.get("PONDER_BUILD_CACHE") or Path.home() / ".cache/ponder")
     cargo = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     return sorted({str(ROOT), str(cache), str(cargo), f"{Path.home()}/"})

@@ -95,7 +95,7 @@ own_files() { (cd "$1/home/person" && find . -type f -not -path './.cache/*' | s
 # Every file of the system that is neither a person's nor written by dpkg and its kin about their own work.
 files() { (cd "$1" && find . -xdev \( -path ./home -o -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log -o -path ./run \) -prune -o -print) | sort; }
 
-# What the answers in the history say, one chat after another.
+# The answers in the history, one chat after another.
 said() { local id; as_person "$1" ponder history --json | python3 -c 'import json, sys
 for line in sys.stdin:
     read = json.loads(line)
@@ -108,7 +108,7 @@ open_window() {
   starter=$!
   for _ in $(seq 240); do
     if DISPLAY=$display xdotool search --onlyvisible --name '^Ponder$' >/dev/null 2>&1; then
-      # What was started is a shell that waits for the program.
+      # The started process is a shell that waits for the program.
       window=$(inside "$root" ponder-app)
       [ "$(echo "$window" | wc -w)" -eq 1 ] || fail "one ponder-app was to run, not: $window"
       sleep 3
@@ -119,7 +119,7 @@ open_window() {
   done
   fail "no window came up"
 }
-# What is on the screen once it stays as it is: an answer is on the disk before it is painted, on a busy computer by seconds.
+# The screen once it stays the same: an answer is on the disk before it is painted, on a busy computer by seconds.
 picture() {
   local colours=0 before='' same=0
   for _ in $(seq 60); do
@@ -184,7 +184,7 @@ sizes() {
   rm -rf "$unpacked"
 }
 
-# What a desktop and a shell find of the package.
+# The files of the package that a desktop and a shell look for.
 check_files() {
   local suite=$1 root=$2 entry missing place
   in_root "$root" dpkg -L ponder | sort >"$work/package-files"

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { printf 'release: %s\n' "$*" >&2; exit 1; }
-# What a shell of GitHub's would have, and nothing of this one's.
+# The environment of a shell at GitHub, without this one's variables.
 unset APPLE_CERTIFICATE APPLE_CERTIFICATE_PASSWORD APPLE_SIGNING_IDENTITY APPLE_API_KEY APPLE_API_ISSUER APPLE_API_KEY_CONTENT
 export GITHUB_ENV="$work/env" RUNNER_TEMP="$work"
 
@@ -44,7 +44,7 @@ if (cd "$work/tree" && sed -i 's/"version": "[0-9.]*"/"version": "9.9.9"/' tauri
 [ "$(cd "$work/tree" && python3 src-tauri/release/notes.py "$version")" = $'### Added\n- Everything.' ] || fail "the notes are not the version's"
 if (cd "$work/tree" && python3 src-tauri/release/notes.py 7.7.7) 2>/dev/null; then fail "notes for a version without any"; fi
 
-# What a release offers: checksums that hold, a cask with the image's, a repository that apt reads and takes the package from.
+# The content of a release: checksums that hold, a cask with the image's, a repository from which apt takes the package.
 mkdir -p "$work/package/DEBIAN" "$work/bundle/deb" "$work/bundle/dmg"
 printf 'Package: ponder\nVersion: %s\nArchitecture: amd64\nMaintainer: The Ponder authors\nDepends: libc6\nDescription: stand-in\n of a test\n' "$version" >"$work/package/DEBIAN/control"
 dpkg-deb --root-owner-group -b "$work/package" "$work/bundle/deb/Ponder_${version}_amd64.deb" >/dev/null

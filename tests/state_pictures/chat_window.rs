@@ -1,4 +1,4 @@
-//! Answers while they are written and what becomes of them: thinking, streaming, waiting, failing; a full context; two answers; what a chat is set to.
+//! Running answers and their ends: thinking, streaming, waiting, failing; a full context; two answers; chat settings.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn think(stage: &Stage, on: bool) {
     stage.page(set, json!([on]));
 }
 
-/// Begins an answer that takes a while, and waits until some of it is there.
+/// Starts a long answer, and waits until some of it is shown.
 pub fn begin_long_answer(stage: &Stage) {
     think(stage, false);
     stage.ask(LONG);
@@ -35,7 +35,7 @@ fn set_context(stage: &Stage, tokens: &str) {
         .wait_until("it is set", || stage.window.newest("context-share").contains(tokens));
 }
 
-/// Scrolls to where the model's memory begins; what lies far from what is seen is not drawn.
+/// Scrolls to the compaction mark; messages far from the view are not rendered.
 fn show_mark(stage: &Stage) {
     let scroll = "const mark = document.querySelector('[data-testid=memory-mark]'); const box = document.querySelector('[data-testid=messages]');
         if (mark) mark.scrollIntoView({ block: 'center' }); else box.scrollTop = box.scrollTop + 600 < box.scrollHeight - box.clientHeight ? box.scrollTop + 600 : 0;
@@ -97,7 +97,7 @@ fn answers(stage: &Stage) {
         stage.open_chat("Is anybody there?");
         stage.window.wait_for("error-box");
     });
-    // The engine has the broken files in its hands no more once their folder is gone.
+    // The engine lets go of the broken files once their folder is gone.
     stage.state("chat", "model-gone", |stage| {
         let folder = stage.home.join("broken-model");
         if folder.is_dir() {

@@ -1,5 +1,5 @@
-//! The chats that are looked at: all that Markdown can do, long ones and wide ones, two directions of writing, titles of all lengths.
-//! What is long lies in `answers`.
+//! The chats of the screenshots: all of Markdown, long and wide ones, both writing directions, titles of all lengths.
+//! Long texts are in `answers`.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn chat(title: &str, day: &str, turns: &[[&str; 3]]) -> Value {
     json!({"uuid": title, "name": title, "created_at": at, "updated_at": at, "chat_messages": messages})
 }
 
-/// Puts the chats into the history of `home`.
+/// Imports the chats into the history of `home`.
 pub fn put(home: &Path) {
     let long: Vec<[String; 3]> = (1..=30)
         .map(|mile| {

@@ -1,4 +1,4 @@
-//! Finding and keeping chats: search, find, palette, menus of chats, archive and trash, folders, import and export, what is taken back.
+//! Search and library: search, find, palette, chat menus, archive and trash, projects, import and export, undo.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::ponder;
 
 use super::Stage;
 
-/// Looks for words that stand in several chats.
+/// Searches for words that occur in several chats.
 fn search(stage: &Stage, words: &str) {
     stage.write("search", words);
     stage

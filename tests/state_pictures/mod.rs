@@ -1,5 +1,5 @@
-//! Pictures of every state of every window, for people to look at: light, dark, narrow, with text of 200 %, from right to left.
-//! `./dev pictures` writes them. A state that cannot be reached is named at the end, and the others are there.
+//! Screenshots of every state of every window for a review: light, dark, narrow, text of 200 %, right to left. `./dev
+//! pictures` writes them. States that cannot be reached are listed at the end, and do not stop the others.
 
 mod chat_window;
 mod chats;
@@ -23,15 +23,15 @@ use crate::support::driver::Window;
 use crate::support::seer::Seer;
 use crate::window::ponder_json_chat;
 
-/// How everything is looked at once.
+/// One look of all windows.
 struct Variant {
     name: &'static str,
-    /// What is set of the appearance.
+    /// The appearance settings.
     appearance: fn() -> Value,
     language: &'static str,
-    /// Whether windows are as narrow as they get.
+    /// True if windows have their minimum size.
     narrow: bool,
-    /// For the window that cannot read what is set.
+    /// Environment variables, for the window that cannot read settings.
     environment: &'static [(&'static str, &'static str)],
 }
 
@@ -73,7 +73,7 @@ const VARIANTS: [Variant; 5] = [
     },
 ];
 
-/// The smallest sizes of the windows, wide as `src-tauri/src/window.rs` allows and high enough to show what belongs together.
+/// The minimum sizes of the windows: as narrow as `src-tauri/src/windows` allows, and high enough for their content.
 const NARROW: [(&str, u32, u32); 5] = [
     ("chat", 480, 760),
     ("models", 480, 640),
@@ -82,23 +82,23 @@ const NARROW: [(&str, u32, u32); 5] = [
     ("failure", 360, 420),
 ];
 
-/// The app in one variant, brought from state to state.
+/// The app in one look, taken from state to state.
 struct Stage<'a> {
     window: Window,
     home: &'a Path,
     hub: &'a Imitation,
     variant: &'a Variant,
-    /// Where the pictures of this variant go.
+    /// The folder for the screenshots of this look.
     folder: PathBuf,
-    /// Which states are wanted: those in whose `LOOK/STATE` one of these words is. None: all.
+    /// Filters on `LOOK/STATE`; a state is taken if it contains one of them. Empty: all.
     only: &'a [String],
-    /// The window that is looked at.
+    /// The current window.
     place: Cell<&'static str>,
     failed: RefCell<Vec<String>>,
 }
 
 impl Stage<'_> {
-    /// Brings a window from its beginning into a state, and takes its picture.
+    /// Takes a window from its initial state to another one, and takes its screenshot.
     fn state(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
         self.pictures(place, name, |stage| {
             bring(stage);
@@ -106,7 +106,7 @@ impl Stage<'_> {
         });
     }
 
-    /// The same for states that follow each other; `bring` takes the pictures.
+    /// The same for consecutive states; `bring` takes the screenshots.
     fn pictures(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
         if !wanted(self.only, self.variant, name) {
             return;
@@ -122,7 +122,7 @@ impl Stage<'_> {
         }
     }
 
-    /// The beginning of a window: its page anew, nothing running, nothing written.
+    /// The initial state of a window: its page reloaded, nothing running, nothing typed.
     fn begin(&self, place: &'static str) {
         self.window.switch_to_window("chat");
         self.place.set("chat");
@@ -154,7 +154,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Shows another of the windows, in its size.
+    /// Switches to another window, in its size.
     fn open(&self, place: &'static str) {
         invoke(&self.window, "open_window", json!({"name": place}));
         self.window.switch_to_window(place);
@@ -162,7 +162,7 @@ impl Stage<'_> {
         self.size();
     }
 
-    /// Gives the window that is looked at the size of this variant.
+    /// Gives the current window the size of this look.
     fn size(&self) {
         let narrow = NARROW.into_iter().find(|(name, ..)| *name == self.place.get());
         if let (true, Some((_, width, height))) = (self.variant.narrow, narrow) {
@@ -173,12 +173,12 @@ impl Stage<'_> {
         }
     }
 
-    /// Takes a picture of what is shown.
+    /// Takes a screenshot.
     fn picture(&self, name: &str) {
         self.window.picture_in(&self.folder, name);
     }
 
-    /// Takes pictures of all that can be scrolled into view, from its beginning on: `NAME`, `NAME-2`, ….
+    /// Takes screenshots of everything that can be scrolled into view, from the top: `NAME`, `NAME-2`, ….
     fn picture_all(&self, name: &str) {
         let scroll = "const open = document.querySelector('dialog[open]') ?? document;
             const boxes = [...open.querySelectorAll('*')].filter((box) => box.scrollHeight > box.clientHeight + 8 && /auto|scroll/.test(getComputedStyle(box).overflowY));
@@ -195,25 +195,25 @@ impl Stage<'_> {
         }
     }
 
-    /// Presses a button wherever it is, also in a drawer that is closed.
+    /// Presses a button anywhere, also in a closed drawer.
     fn press(&self, test_id: &str) {
         self.window.click_last(test_id);
     }
 
-    /// Presses a button and waits for what comes of it.
+    /// Presses a button and waits for an element to appear.
     fn press_for(&self, test_id: &str, shown: &str) {
         self.press(test_id);
         self.window.wait_for(shown);
     }
 
-    /// A key with Control, wherever the focus is.
+    /// Presses a key with Control, independent of the focus.
     fn shortcut(&self, key: &str, shift: bool) {
         let script = "document.body.dispatchEvent(new KeyboardEvent('keydown',
             { key: arguments[0], ctrlKey: true, shiftKey: arguments[1], bubbles: true, cancelable: true }))";
         self.window.run(script, json!([key, shift]));
     }
 
-    /// Writes into a field in place of what stands there.
+    /// Replaces the text of a field.
     fn write(&self, test_id: &str, text: &str) {
         self.window.wait_for(test_id);
         let script = "const field = document.querySelector(`[data-testid='${arguments[0]}']`); field.focus(); field.value = arguments[1];
@@ -242,7 +242,7 @@ impl Stage<'_> {
         });
     }
 
-    /// Shows the sidebar where the window is too narrow for it.
+    /// Shows the sidebar if the window is too narrow for it.
     fn show_sidebar(&self) {
         let hidden = "return getComputedStyle(document.querySelector('[data-testid=toggle-sidebar]').parentElement).display !== 'none'";
         if self.window.run(hidden, json!([])) == Value::Bool(true) {
@@ -250,7 +250,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Asks a question that begins to be answered.
+    /// Sends a question and waits for the start of its answer.
     fn ask(&self, question: &str) {
         let before = self.window.count("message-assistant");
         self.write("composer", question);
@@ -260,13 +260,13 @@ impl Stage<'_> {
         });
     }
 
-    /// Asks a question and waits for the end of its answer.
+    /// Sends a question and waits for the end of its answer.
     fn ask_to_the_end(&self, question: &str) {
         self.ask(question);
         self.window.wait_until_answer_is("complete");
     }
 
-    /// Runs a function body in the page, which must find what it does something to: it returns whether it did.
+    /// Runs a function body in the page, which returns true if it found its element.
     fn page(&self, script: &str, arguments: Value) {
         self.window.wait_until(script, || {
             self.window.run(script, arguments.clone()) == Value::Bool(true)
@@ -274,7 +274,7 @@ impl Stage<'_> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn told(reason: &(dyn Any + Send)) -> String {
     let text = reason.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| reason.downcast_ref::<&str>().copied())
@@ -287,7 +287,7 @@ fn wanted(only: &[String], variant: &Variant, state: &str) -> bool {
     only.is_empty() || only.iter().any(|word| name.contains(word.as_str()))
 }
 
-/// All states of one variant; those that could not be reached, with what was missed.
+/// Takes all states of one look; returns those that could not be reached, with the missing element.
 fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> {
     let home = tempfile::tempdir().expect("a folder");
     let (hub, seer) = (Imitation::start(), Seer::start());

@@ -1,4 +1,4 @@
-//! The windows beside the chat's: models, settings, quick entry, and the one that says why the app could not start.
+//! The windows other than chat: models, settings, quick entry, and the failure window.
 
 use std::fs;
 use std::path::Path;
@@ -14,16 +14,16 @@ use super::{wanted, Stage, Variant, NARROW};
 
 const PEBBLE: &str = "ponder/pebble-from-the-hub";
 const GATED: &str = "somebody/gated-pebble-4bit";
-/// Never loaded: its weights are noise.
+/// Never loaded: its weights are random.
 const NOISE: &str = "pebble-lovers/Pebble-60M-4bit";
 const LARGE: &str = "model.safetensors";
 
-/// A model of a known family, whose weights are noise.
+/// A model of a known family with random weights.
 const CONFIG: &str = r#"{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":2048,"num_hidden_layers":16,"num_attention_heads":32,
 "num_key_value_heads":8,"head_dim":64,"intermediate_size":8192,"vocab_size":128256,"rms_norm_eps":1e-5,"rope_theta":500000.0,
 "max_position_embeddings":131072,"tie_word_embeddings":true,"quantization":{"group_size":64,"bits":4}}"#;
 
-/// What stands on the hub.
+/// Fills the hub.
 pub fn fill(hub: &Imitation) {
     hub.repository(PEBBLE).pebble().field("downloads", json!(1_904_211)).file(
         "README.md",
@@ -48,14 +48,14 @@ pub fn fill(hub: &Imitation) {
             repository.clone().file(name, text);
         }
         if id == giant {
-            // Its size is told and never sent.
+            // Its size is announced, and its bytes are never sent.
             let told = json!({"oid": "1".repeat(64), "size": 412_000_000_000_u64, "pointerSize": 140});
             repository.listed(LARGE, "lfs", told);
         }
     }
 }
 
-/// Answers slowly enough that a download can be looked at.
+/// Slows the hub down, so that a download can be seen.
 fn slowly(hub: &Imitation) {
     let fault = Fault::Drip {
         bytes: 16 << 10,
@@ -72,7 +72,7 @@ fn search(stage: &Stage, words: &str) {
     });
 }
 
-/// Presses a button in the row of a model, if the row is there and has it.
+/// Presses a button in the row of a model, if both exist.
 fn press_in(stage: &Stage, row: &str, reference: &str, button: &str) {
     let css = format!(
         "[data-testid={row}]:is([data-id={reference:?}], [data-reference={reference:?}]) [data-testid={button}]"
@@ -117,7 +117,7 @@ fn discovering(stage: &Stage) {
         stage.picture("models-unreachable");
         stage.hub.reappear(Origin::Hub);
     });
-    // Also if that could not be photographed.
+    // Runs also if the screenshot failed.
     stage.hub.reappear(Origin::Hub);
 }
 
@@ -159,7 +159,7 @@ fn having(stage: &Stage) {
     stage.pictures("models", "models-local", |stage| {
         stage.press("tab-downloads");
         stage.picture("models-downloads-after");
-        // Connections that drip go on doing so; new ones do not.
+        // Slow connections stay slow; new ones are not.
         for button in ["pause", "resume"] {
             let press = "const all = document.querySelectorAll(`[data-testid='${arguments[0]}']`); all.forEach((button) => button.click()); return all.length === 0";
             stage.page(press, json!([button]));

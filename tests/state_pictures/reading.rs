@@ -1,16 +1,16 @@
-//! Chats that are read: every kind of block, thoughts, branches, what a message offers.
+//! Finished chats: every kind of block, thoughts, branches, menus of messages.
 
 use serde_json::json;
 
 use super::Stage;
 
-/// Waits until nothing of the open chat is being drawn any more.
+/// Waits until the open chat is rendered.
 fn drawn(stage: &Stage) {
     let ready = "return document.querySelectorAll('[data-testid=answer-text]').length > 0 && document.querySelectorAll('[aria-busy=true]').length === 0";
     stage.page(ready, json!([]));
 }
 
-/// Opens the menu of the second mouse button over the first of these.
+/// Opens the context menu of the first element of this selector.
 fn context_menu(stage: &Stage, css: &str) {
     let open = "const over = document.querySelector(arguments[0]); if (!over) return false;
         over.scrollIntoView({ block: 'center' }); const box = over.getBoundingClientRect();

@@ -1,4 +1,4 @@
-//! What is written before it is sent: words, documents, long pastes, pictures, snippets.
+//! Drafts: text, documents, long pastes, images, snippets.
 
 use serde_json::json;
 
@@ -115,7 +115,7 @@ fn pictures(stage: &Stage) {
             json!([]),
         );
         stage.window.wait_for("lightbox-picture");
-        // A screenshot shows no picture that is still being unfolded beside the page.
+        // A screenshot lacks images that are still being decoded.
         in_page(
             &stage.window,
             "const image = document.querySelector('[data-testid=lightbox-picture]'); image.decoding = 'sync'; await image.decode()",

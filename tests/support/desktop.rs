@@ -1,5 +1,4 @@
-//! The part of a desktop that apps speak to over the session bus: a program that shows notifications, one that shows icons of apps, and a
-//! panel that shows numbers on them.
+//! A desktop's services on the session bus: notifications, tray icons, and a panel with numbers on icons.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,7 @@ use zbus::zvariant::{OwnedValue, Value};
 
 use super::driver::Window;
 
-/// A notification that was shown.
+/// A notification.
 #[derive(Debug, Clone)]
 pub struct Notification {
     pub id: u32,
@@ -23,7 +22,7 @@ pub struct Notification {
     pub actions: Vec<String>,
 }
 
-/// A number on the icon of an app, as it tells a panel.
+/// A number on an app's icon, as the app reports it to a panel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IconNumber {
     /// The app's desktop entry.
@@ -32,7 +31,7 @@ pub struct IconNumber {
     pub is_visible: bool,
 }
 
-/// What apps told a panel, and who did so last.
+/// The reports to a panel, and the sender of the last one.
 #[derive(Default)]
 struct Panel {
     numbers: Vec<IconNumber>,
@@ -98,7 +97,7 @@ struct Watcher(Arc<Mutex<Vec<String>>>);
 #[interface(name = "org.kde.StatusNotifierWatcher")]
 impl Watcher {
     fn register_status_notifier_item(&self, #[zbus(header)] header: zbus::message::Header<'_>, service: String) {
-        // An app gives its name, or a path on the connection that it speaks over.
+        // An app gives its name, or a path on its connection.
         let name = match service.starts_with('/') {
             true => header.sender().map(ToString::to_string).unwrap_or_default(),
             false => service,
@@ -125,7 +124,7 @@ impl Watcher {
 }
 
 impl Desktop {
-    /// A desktop in the session of this window.
+    /// The desktop services in the session of this window.
     pub fn of(window: &Window) -> Self {
         let environment = window.environment();
         let (_, bus) = environment
@@ -150,7 +149,7 @@ impl Desktop {
         }
     }
 
-    /// The numbers that were to be shown on icons so far.
+    /// The numbers on icons so far.
     pub fn numbers(&self) -> Vec<IconNumber> {
         self.panel
             .lock()
@@ -159,7 +158,7 @@ impl Desktop {
             .clone()
     }
 
-    /// Whether who told of the last of them is still on the bus.
+    /// True if the sender of the last number is still on the bus.
     pub fn knows_who_numbered(&self) -> bool {
         let sender = self.panel.lock().unwrap_or_else(PoisonError::into_inner).sender.clone();
         let name = sender.expect("somebody told of one");
@@ -168,7 +167,7 @@ impl Desktop {
             .expect("an answer")
     }
 
-    /// The notifications that were shown so far.
+    /// The notifications so far.
     pub fn shown(&self) -> Vec<Notification> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -187,12 +186,12 @@ impl Desktop {
             .expect("told");
     }
 
-    /// Whether an app shows an icon.
+    /// True if an app has a tray icon.
     pub fn has_icon(&self) -> bool {
         !self.icons.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// What stands in the menu of the newest icon.
+    /// The labels in the menu of the newest icon.
     pub fn entries(&self) -> Vec<String> {
         self.menu().1.into_iter().map(|(_, label)| label).collect()
     }
@@ -238,13 +237,13 @@ impl Desktop {
         (menu, labelled)
     }
 
-    /// Ends the desktop: nobody shows icons or notifications any more.
+    /// Ends the services: no icons or notifications from now on.
     pub fn end(self) {
         self.connection.close().expect("it ends");
     }
 }
 
-/// Hears what apps tell a panel, from the return of this call on.
+/// Records the reports to a panel, from the return of this call on.
 fn follow_numbers(connection: &Connection, panel: &Arc<Mutex<Panel>>) {
     let rule = "type='signal',interface='com.canonical.Unity.LauncherEntry',member='Update'";
     let told = MessageIterator::for_match_rule(rule, connection, None).expect("it is heard");

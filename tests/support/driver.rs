@@ -1,5 +1,5 @@
-//! The real app in a real web view, driven by WebDriver (the W3C protocol, spoken plainly over HTTP). One window at a time:
-//! two would fight for the two cores, and the answers under watch would end too late.
+//! The real app in a real web view, driven by WebDriver (the W3C protocol over plain HTTP). One window at a time: two
+//! would compete for the cores, and slow the answers that tests wait for.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-/// The app under test: the built one, or the installed one that `PONDER_APP` names.
+/// The app under test: the one just built, or the installed one in `PONDER_APP`.
 fn app() -> &'static Path {
     static APP: OnceLock<PathBuf> = OnceLock::new();
     APP.get_or_init(|| {
@@ -29,7 +29,7 @@ struct Driver(Child);
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The whole group: a display and a session bus may belong to it. Already ended is as good.
+        // The whole group, because a display and a session bus may belong to it. It may have ended already.
         let _ = Command::new("kill")
             .args(["-9", "--", &format!("-{}", self.0.id())])
             .stderr(Stdio::null())
@@ -44,7 +44,7 @@ pub struct Window {
     http: ureq::Agent,
     driver: Driver,
     home: PathBuf,
-    /// How long it is waited for what holds at last.
+    /// The default time limit of waits.
     pub(super) patience: Duration,
     _turn: MutexGuard<'static, ()>,
 }
@@ -55,14 +55,14 @@ impl Window {
         Self::open_with(home, &[])
     }
 
-    /// As [`Window::open`], with more of an environment.
+    /// [`Window::open`] with additional environment variables.
     pub fn open_with(home: &Path, environment: &[(&str, &str)]) -> Self {
         let window = Self::start(home, environment);
         window.wait_for("composer");
         window
     }
 
-    /// Starts the app, whatever its first page is.
+    /// Starts the app and does not wait for a particular page.
     pub fn start(home: &Path, environment: &[(&str, &str)]) -> Self {
         Self::start_with(home, environment, &[])
     }
@@ -75,7 +75,7 @@ impl Window {
             .expect("a free port")
             .port();
         let driver = Driver(
-            // A display without a screen and a session bus of its own, so that tests meet no window of the person working here.
+            // A virtual display and a session bus of its own, so that tests meet no window of the desktop.
             Command::new("xvfb-run")
                 .args([
                     "-a",
@@ -87,7 +87,7 @@ impl Window {
                 ])
                 .args([&format!("--port={port}"), "--host=127.0.0.1"])
                 .process_group(0)
-                // Without this the app takes no driver (the driver hands its environment on).
+                // Without this variable the app refuses a driver (the driver passes its environment on).
                 .env("TAURI_WEBVIEW_AUTOMATION", "true")
                 .env("PONDER_HOME", home)
                 .env("HF_HOME", home.join("hub"))
@@ -167,7 +167,7 @@ impl Window {
     pub fn click(&self, test_id: &str) {
         let mut last = String::new();
         let deadline = Instant::now() + Duration::from_secs(20);
-        // An element may be drawn anew between being found and being clicked.
+        // An element may be rendered again between the search and the click.
         while Instant::now() < deadline {
             match self.post(&format!("element/{}/click", self.element(test_id)), json!({})) {
                 Ok(_) => return,
@@ -179,14 +179,15 @@ impl Window {
         panic!("{test_id} cannot be clicked: {last}");
     }
 
-    /// Clicks the element with this test id a moment later, for what hides or ends the window: a click of the driver would wait for it.
+    /// Clicks the element with this test id a moment later, for elements that hide or end the window: the driver would
+    /// wait for it.
     pub fn click_and_leave(&self, test_id: &str) {
         self.wait_for(test_id);
         let script = "const element = document.querySelector(arguments[0]); setTimeout(() => element.click(), 100)";
         self.run(script, json!([selector(test_id)]));
     }
 
-    /// Presses a key together with Control where the focus is, a moment later, for the same.
+    /// Presses a key with Control a moment later, for the same reason.
     pub fn press_with_control(&self, key: &str) {
         let script = "setTimeout(() => (document.activeElement ?? document.body).dispatchEvent(\
                       new KeyboardEvent('keydown', { key: arguments[0], ctrlKey: true, bubbles: true, cancelable: true })), 100)"
@@ -201,7 +202,8 @@ impl Window {
         self.run(script, json!([selector(test_id)]));
     }
 
-    /// Presses a button of the mouse over the element with this test id: 0 the first, 1 the middle one, 2 the second.
+    /// Presses a mouse button over the element with this test id: 0 is the primary one, 1 the middle one, 2 the
+    /// secondary one.
     pub fn press_button(&self, test_id: &str, button: u8) {
         let over = json!({ELEMENT: self.element(test_id)});
         let mut actions = vec![
@@ -209,7 +211,7 @@ impl Window {
             json!({"type": "pointerDown", "button": button}),
         ];
         if button == 2 {
-            // WebKitWebDriver reports every release as the first button's, which over the element would be a click.
+            // WebKitWebDriver reports every release as the primary button's, which would be a click over the element.
             actions.push(json!({"type": "pointerMove", "duration": 0, "origin": "viewport", "x": 4, "y": 4}));
         }
         actions.push(json!({"type": "pointerUp", "button": button}));
@@ -219,7 +221,7 @@ impl Window {
             .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
     }
 
-    /// Presses the mouse at a place, moves it to another and lets go. Places are pixels from the window's upper left corner.
+    /// Drags the mouse from one place to another, in pixels from the window's top left corner.
     pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
         let there = |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});
         let actions = [
@@ -234,7 +236,7 @@ impl Window {
         self.post("actions", json!({"actions": [mouse]})).expect("it drags");
     }
 
-    /// Presses a key where the focus is.
+    /// Presses a key in the focused element.
     pub fn press_key(&self, key: &str) {
         let actions = [
             json!({"type": "keyDown", "value": key}),
@@ -245,7 +247,7 @@ impl Window {
             .expect("it is pressed");
     }
 
-    /// Presses keys together, where the focus is: all but the last are held.
+    /// Presses keys together in the focused element: all but the last are held.
     pub fn press_chord(&self, keys: &str) {
         let keys: Vec<String> = keys.chars().map(String::from).collect();
         let down = keys.iter().map(|key| json!({"type": "keyDown", "value": key}));
@@ -276,12 +278,12 @@ impl Window {
             .unwrap_or_else(|error| panic!("{script} failed: {error}"))
     }
 
-    /// The same if the page may not be there.
+    /// The same for a page that may not be there.
     pub fn try_run(&self, script: &str, args: Value) -> Result<Value, String> {
         self.post("execute/sync", json!({"script": script, "args": args}))
     }
 
-    /// Runs a function body in the page, two minutes at most, until it calls the function that is its last argument.
+    /// Runs a function body in the page, which calls its last argument when it is done, within two minutes.
     pub fn run_async(&self, script: &str, args: Value) -> Value {
         self.post("timeouts", json!({"script": 120_000}))
             .expect("it takes a limit");
@@ -289,7 +291,7 @@ impl Window {
             .unwrap_or_else(|error| panic!("a script failed: {error}"))
     }
 
-    /// How many elements have this test id.
+    /// The number of elements with this test id.
     pub fn count(&self, test_id: &str) -> u64 {
         self.run(
             "return document.querySelectorAll(arguments[0]).length",
@@ -324,7 +326,7 @@ impl Window {
             .to_owned()
     }
 
-    /// Where the newest answer stands.
+    /// The state of the newest answer.
     pub fn answer_state(&self) -> String {
         self.attribute("message-assistant", "data-state")
     }
@@ -334,12 +336,12 @@ impl Window {
         self.wait_until(&format!("the answer is {state}"), || self.answer_state() == state);
     }
 
-    /// Waits until something holds, a minute at most unless [`Window::with_patience`] says otherwise.
+    /// Waits until a condition holds, a minute at most unless [`Window::with_patience`] sets another limit.
     pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
         self.wait_within(self.patience, what, holds);
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     pub fn wait_within(&self, limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
         let deadline = Instant::now() + limit;
         while !holds() {
@@ -354,13 +356,13 @@ impl Window {
         }
     }
 
-    /// Loads the page again, as a crashed web view would.
+    /// Reloads the page, as after a crash of the web view.
     pub fn reload(&self) {
         self.refresh();
         self.wait_for("composer");
     }
 
-    /// How many of the app's windows have a page.
+    /// The number of the app's windows with a page.
     pub fn open_windows(&self) -> usize {
         self.get("window/handles")
             .expect("windows")
@@ -369,7 +371,7 @@ impl Window {
             .len()
     }
 
-    /// Shows another of the app's windows, by the end of its title: the chat window's begins with its chat.
+    /// Switches to another of the app's windows, by the end of its title; the chat window's begins with the chat's.
     pub fn switch_to(&self, title: &str) {
         self.wait_until(&format!("a window called {title}"), || {
             let handles = self.get("window/handles").expect("windows");
@@ -398,7 +400,7 @@ impl Window {
             .collect()
     }
 
-    /// What stands above the windows of the app, as the display has it.
+    /// The titles of the app's windows on the display.
     pub fn titles(&self) -> String {
         let listed = Command::new("xwininfo")
             .args(["-root", "-tree"])
@@ -409,7 +411,7 @@ impl Window {
         String::from_utf8_lossy(&listed.stdout).into_owned()
     }
 
-    /// Starts the app once more beside the one that runs, as a desktop does to open something with it.
+    /// Starts the app a second time, as a desktop does to open something.
     pub fn start_again(&self, arguments: &[&str]) -> Output {
         Command::new(app())
             .args(arguments)
@@ -420,7 +422,7 @@ impl Window {
             .expect("it starts")
     }
 
-    /// Whether the app still runs.
+    /// True if the app is running.
     pub fn is_running(&self) -> bool {
         !processes(&self.home).is_empty()
     }
@@ -430,9 +432,9 @@ impl Window {
         self.wait_until("the app ends", || !self.is_running());
     }
 
-    /// Ends the app as a person does, by closing its windows.
+    /// Quits the app by closing its windows.
     pub fn close(self) {
-        // The session ends with the app; an answer is not always given.
+        // The session ends with the app; a response is not guaranteed.
         let _ = self.http.delete(&self.session).call();
         let deadline = Instant::now() + Duration::from_secs(10);
         while !processes(&self.home).is_empty() && Instant::now() < deadline {
@@ -441,7 +443,7 @@ impl Window {
         drop(self.driver);
     }
 
-    /// Ends the app as a power cut does.
+    /// Kills the app, as a power cut would.
     pub fn kill(self) {
         let killed = Command::new("kill")
             .args(["-9", &self.process().to_string()])

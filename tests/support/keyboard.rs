@@ -1,5 +1,5 @@
-//! The keyboard of a window's display, with a window manager that gives the focus: what is pressed here goes the way of a person's keys, to whoever
-//! has the focus or listens everywhere.
+//! The keyboard of a window's display, with a window manager that assigns the focus: keys go to the focused window or
+//! to a global shortcut, like a user's.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,8 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// Those of this window's display. GNOME's rules say who has the focus; without anybody's, a new window would get none.
+    /// The keyboard of this window's display. The window manager follows GNOME's rules; without one, a new window gets
+    /// no focus.
     pub fn of(window: &Window) -> Self {
         let environment = window.environment();
         let command = |name: &str| {
@@ -34,7 +35,7 @@ impl Keyboard {
         Self { environment, manager }
     }
 
-    /// Presses keys together and lets them go: `ctrl+alt+space`.
+    /// Presses and releases keys together: `ctrl+alt+space`.
     pub fn press(&self, keys: &str) {
         self.xdotool(&["key", keys]);
     }
@@ -58,7 +59,7 @@ impl Keyboard {
         );
     }
 
-    /// Another program, in front of all, which writes down the keys that it hears.
+    /// Another program in the foreground, which records the keys that it gets.
     pub fn other_program(&self) -> OtherProgram<'_> {
         let heard = tempfile::NamedTempFile::new()
             .expect("a file")
@@ -91,10 +92,10 @@ impl Drop for Keyboard {
     }
 }
 
-/// What it is called.
+/// Its window title.
 const OTHER: &str = "another program";
 
-/// A program that hears keys while it has the focus.
+/// A program that gets keys while it has the focus.
 pub struct OtherProgram<'a> {
     keyboard: &'a Keyboard,
     process: Child,
@@ -102,7 +103,7 @@ pub struct OtherProgram<'a> {
 }
 
 impl OtherProgram<'_> {
-    /// Gives it the focus, and sees that it hears keys.
+    /// Gives it the focus, and checks that it gets keys.
     pub fn focus(&self) {
         let (before, deadline) = (self.presses(), Instant::now() + Duration::from_secs(20));
         self.keyboard.xdotool(&[
@@ -121,7 +122,7 @@ impl OtherProgram<'_> {
         }
     }
 
-    /// How many keys it has heard pressed.
+    /// The number of key presses that it got.
     pub fn presses(&self) -> usize {
         fs::read_to_string(&self.heard)
             .expect("text")

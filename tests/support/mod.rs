@@ -1,4 +1,4 @@
-//! What the whole-house tests share.
+//! Helpers shared by the tests of the whole app.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ pub mod outside;
 pub mod seer;
 pub mod views;
 
-/// The `ponder` command, beside the app in the build folder.
+/// The `ponder` command next to the app in the build folder.
 pub fn ponder_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -57,7 +57,7 @@ pub fn ponder_json(home: &Path, args: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// All that the app has logged in `home`.
+/// The app's log in `home`.
 pub fn log(home: &Path) -> String {
     let files = std::fs::read_dir(home.join("logs")).into_iter().flatten().flatten();
     files
@@ -65,7 +65,8 @@ pub fn log(home: &Path) -> String {
         .collect()
 }
 
-/// Puts a chat into the history of `home` that holds these turns: a question, a thought, an answer. Empty thoughts are left out.
+/// Imports a chat with these turns into the history of `home`: a question, a thought, an answer. Empty thoughts are
+/// omitted.
 pub fn put_chat(home: &Path, title: &str, turns: &[[&str; 3]]) {
     let messages: Vec<Value> = turns
         .iter()
@@ -81,7 +82,7 @@ pub fn put_chat(home: &Path, title: &str, turns: &[[&str; 3]]) {
             ]
         })
         .collect();
-    // Claude's exports say all of this in few words.
+    // Claude's export format is the shortest one that holds all of this.
     let chat = json!([{"uuid": title, "name": title, "chat_messages": messages}]);
     let file = home.join("chat-to-import.json");
     std::fs::write(&file, chat.to_string()).expect("written");

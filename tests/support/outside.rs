@@ -1,4 +1,4 @@
-//! A server on loopback to which nothing of Ponder may come.
+//! A server on loopback that Ponder must not contact.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
-/// What is written down of a connection without a request, as the test itself makes one.
+/// The record of a connection without a request, which the test itself makes.
 pub const CONTROL: &str = "a connection alone";
 
-/// A server on loopback that would answer everybody and writes down who came.
+/// A server on loopback that would answer everyone, and records its requests.
 pub struct Outside {
     /// Its host and port.
     pub address: String,
@@ -17,7 +17,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Opens it, and sees that it hears of who comes.
+    /// Starts it, and checks that it records a connection.
     pub fn open() -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("127.0.0.1:{}", socket.local_addr().expect("it is bound").port());
@@ -40,13 +40,14 @@ impl Outside {
         panic!("the server does not hear of who comes: {:?}", outside.came());
     }
 
-    /// The first lines of all requests so far, [`CONTROL`] first.
+    /// The first line of each request so far, [`CONTROL`] first.
     pub fn came(&self) -> Vec<String> {
         self.came.lock().expect("whole").clone()
     }
 }
 
-/// Notes the first line of a request, or that somebody only connected, and answers so that nothing keeps a page from coming again.
+/// Records the first line of a request, or a connection without one, and answers in a way that never stops a page from
+/// trying again.
 fn answer(mut visitor: TcpStream, came: &Mutex<Vec<String>>) {
     let mut bytes = [0; 512];
     let _ = visitor.set_read_timeout(Some(Duration::from_millis(500)));

@@ -1,4 +1,4 @@
-//! A server of models on loopback that answers with the number of pictures that it was shown, and keeps what it was asked.
+//! A model server on loopback that answers with the number of images in a request, and stores its requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use serde_json::{json, Value};
 
 /// The server; it ends with the test's process.
 pub struct Seer {
-    /// Where it listens, as an endpoint's address.
+    /// Its address, for an endpoint.
     pub url: String,
     asked: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Seer {
-    /// Begins to listen.
+    /// Starts listening.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("it has an address"));
@@ -30,7 +30,7 @@ impl Seer {
         Self { url, asked }
     }
 
-    /// The addresses of the pictures in the last question, in their order.
+    /// The addresses of the images in the last question, in order.
     pub fn pictures(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.last().map(pictures).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a window looks like: its pictures, its size, where the mouse points.
+//! The look of a window: screenshots, its size, the mouse pointer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::driver::{Window, ELEMENT};
 
-/// Changes what nobody sees for as long as a screenshot is taken: a page that paints without a compositor is otherwise waited for until it changes.
+/// Changes something invisible during a screenshot: for a page without a compositor, the driver waits for a change.
 const TICK: &str = "clearInterval(window.ticking);
     window.tick ??= Object.assign(document.createElement('i'), { style: 'position: fixed; inset: 0 auto auto 0; width: 1px; height: 1px' });
     if (!arguments[0]) return window.tick.remove();
@@ -17,7 +17,7 @@ const TICK: &str = "clearInterval(window.ticking);
     window.ticking = setInterval(() => { window.tick.style.background = window.tick.style.background ? '' : '#00000001'; }, 50)";
 
 impl Window {
-    /// Waits for nothing longer than this, where something may never come.
+    /// Limits every wait to this time, for conditions that may never hold.
     pub fn with_patience(mut self, limit: Duration) -> Self {
         self.patience = limit;
         self
@@ -34,7 +34,7 @@ impl Window {
 
     /// Stores a screenshot as `FOLDER/NAME.png`.
     pub fn picture_in(&self, folder: &Path, name: &str) -> PathBuf {
-        // What the page holds is painted a frame later; fonts and fades take a moment more.
+        // New content is painted a frame later; fonts and fades take longer.
         sleep(Duration::from_millis(400));
         fs::create_dir_all(folder).expect("a folder");
         let path = folder.join(format!("{name}.png"));
@@ -58,7 +58,7 @@ impl Window {
         });
     }
 
-    /// Loads the page of the window that is shown again.
+    /// Reloads the page of the current window.
     pub fn refresh(&self) {
         self.post("refresh", json!({})).expect("the page loads again");
     }

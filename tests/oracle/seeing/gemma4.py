@@ -63,7 +63,7 @@ def draw(name, shape, source):
 
 
 def both_ways(ids, window):
-    """Who looks at whom `[length, length]`: back, within a picture ahead as well; never out of the window."""
+    """The attention mask `[length, length]`: causal, in both directions within an image, never out of the window."""
     blocks, block, last = [], -1, None
     for token in ids:
         block += int(token == 1 and last != 1)

@@ -93,7 +93,7 @@ def prepare():
 
 
 def draw(name, shape, source):
-    """What stands between the tokens of patches is as strong as they are."""
+    """The tokens between those of patches are as strong as they are."""
     if name.endswith(("image_newline", "image_begin", "image_end")):
         return source.normal(0, 1, shape)
     return None

@@ -1,4 +1,4 @@
-"""What a row of the vision suite is made of."""
+"""The parts of a row of the vision suite."""
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ MORE = range(308, VOCABULARY)
 
 @dataclass
 class View:
-    """What goes through the tower at once."""
+    """One pass through the vision encoder."""
 
     # As the app hands it over: [patches, numbers of a patch] or [3, height, width], 32 bit floats.
     pixels: np.ndarray
@@ -50,11 +50,11 @@ class Row:
     picture: object
     # (pictures, ids) to the arguments of mlx-vlm's model beside the ids.
     given: object
-    # What the small tokenizer calls ids: the placeholder and its marks.
+    # The names of ids in the small tokenizer: the placeholder and its marks.
     tokens: dict = field(default_factory=dict)
     # preprocessor_config.json, if there is one.
     processor: dict = None
-    # What of the weights is packed: nothing, the "language" part, or "all" that a group divides; and in how many bits.
+    # The quantized part of the weights: none, the "language" part, or "all" that a group divides; and its bits.
     packed: str = ""
     bits: int = 8
     # Called with the weights by name, of an mlx-community conversion, to give the files other names and layouts.
@@ -67,9 +67,9 @@ class Row:
     draw: object = None
     # Config of the model that mlx-vlm is given, if it does not understand the one that is written.
     asked: dict = None
-    # Whether no sound peer exists, and the reference was written from the model's own description.
+    # True if no sound peer exists, and the reference was written from the model's own description.
     unverified: bool = False
-    # Whether text stands between pictures.
+    # True if there is text between images.
     text_between: bool = True
 
 
@@ -95,7 +95,7 @@ def prompt(numbers, pictures, last, text_between=True):
 
 
 def described(pictures, ids):
-    """Where each picture lies in the ids, for the engine's test."""
+    """The place of each image in the ids, for the engine's test."""
     found, at = [], 0
     for picture in pictures:
         length = len(picture.run)

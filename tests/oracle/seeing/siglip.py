@@ -97,7 +97,7 @@ def lfm2_given(pictures, _):
 
 
 def both_ways(ids, window):
-    """Who looks at whom `[length, length]`: back, within a picture ahead as well; never out of the window."""
+    """The attention mask `[length, length]`: causal, in both directions within an image, never out of the window."""
     blocks, block, last = [], -1, None
     for token in ids:
         block += int(token == IMAGE and last != IMAGE)

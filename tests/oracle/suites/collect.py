@@ -20,7 +20,7 @@ import llama_cpp
 
 HERE = Path(__file__).resolve().parent
 SOURCES = {"vllm-mlx": "0.6.0", "mlx-lm": "0.32.2", "llama-cpp-python": "0.3.36", "vllm": "0.33.0"}
-# What is read of them.
+# The files of theirs that are read.
 READ = (".py", ".cpp", ".jinja", ".json", ".jsonl", ".txt", ".toml")
 # The folders of tests that ask parsers: where conftest files count from, and which files.
 TESTS = {
@@ -66,7 +66,7 @@ def fetch(folder):
 
 
 def install(packages):
-    """What the tests need, beside the oracle's own packages."""
+    """The requirements of the tests, in addition to the oracle's own packages."""
     requirements, installed = (HERE / "requirements.txt").read_text(), packages / ".requirements"
     if not installed.exists() or installed.read_text() != requirements:
         shutil.rmtree(packages, ignore_errors=True)
@@ -84,7 +84,7 @@ def record(folder, suite):
         "PONDER_CASES": str(out),
         "PYTHONPATH": f"{HERE}{os.pathsep}{folder / 'packages'}",
         "PYTHONDONTWRITEBYTECODE": "1",
-        # What the tests would fetch is made up for them (stand_ins.py), or they are skipped.
+        # Downloads of the tests are replaced (stand_ins.py), or the tests are skipped.
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
     }

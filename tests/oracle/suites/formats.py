@@ -64,7 +64,8 @@ def format_of(parsers):
 
 
 def opened(case):
-    """Whether the prompt opened the thought. The parsers of others do not know it: they take for a thought what ends as one."""
+    """True if the prompt opened the thought. Other projects' parsers do not know that: for them, text that ends like a
+    thought is one."""
     source, reasoning = case["source"].lstrip(), case["reasoning"].strip()
     if any(source.startswith(marker) for marker in [*THOUGHTS, "<|start|>", " to="]):
         return False
@@ -83,7 +84,7 @@ def depth(value):
     return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
 
 
-# What ends an answer never reaches a parser of ours.
+# Ends of answers, which never reach our parser.
 ENDS = re.compile(r"(<\|im_end\|>|<turn\|>|<｜end▁of▁sentence｜>|<\|role_end\|>|<\|END_OF_TURN_TOKEN\|>)$")
 
 

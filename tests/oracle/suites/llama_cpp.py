@@ -282,7 +282,7 @@ def finished(case, folder, root):
 
 
 def prompt_end(path, case):
-    """What the template writes before an answer."""
+    """The text that the template writes before an answer."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     def rendered(add):

@@ -95,7 +95,7 @@ def answer(kind, result):
 
 
 def free(arguments):
-    """Whether the model may call tools and need not, so that what it writes alone tells the calls."""
+    """True if the model may call tools and need not, so that its output alone determines the calls."""
     chosen = [field(argument, "tool_choice") for argument in arguments.values() if field(argument, "tools")]
     # A request without tools says none by itself; a test's own stand-in says anything.
     return not any(choice in ("none", "required") or hasattr(choice, "function") and hasattr(choice, "model_dump") for choice in chosen)

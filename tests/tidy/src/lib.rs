@@ -1,4 +1,4 @@
-//! Reads the source of the house as text, for the tests that hold it to what its documents promise.
+//! Reads the source as text, for the tests of the rules that documents promise.
 
 pub mod modules;
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The root of the checkout that the tests are run in.
+/// The root of the checkout under test.
 pub fn root() -> PathBuf {
     let folder = std::env::current_dir().expect("a current folder");
     let root = folder
@@ -15,7 +15,7 @@ pub fn root() -> PathBuf {
     root.expect("the tests run within a checkout").to_owned()
 }
 
-/// The standard output of a command that is run in the root.
+/// The standard output of a command, run in the root.
 ///
 /// # Panics
 /// If the command fails; its standard error is the message.
@@ -38,7 +38,7 @@ pub fn files() -> Vec<String> {
         .collect()
 }
 
-/// Paths of source files that people write.
+/// Paths of source files that are written by hand.
 pub fn sources() -> Vec<String> {
     let endings = ["rs", "ts", "svelte", "css", "sql", "py", "sh"];
     let generated = [

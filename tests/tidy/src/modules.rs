@@ -1,5 +1,5 @@
-//! The modules of a crate and who imports whom, read from `use` statements and from paths that begin with `crate`,
-//! `self` or `super`. Test code is left out.
+//! The modules of a crate and their imports, read from `use` statements and from paths that begin with `crate`, `self`
+//! or `super`. Test code is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,7 +48,7 @@ impl Crate {
         &self.files[module].path
     }
 
-    /// Who imports whom. A folder's re-exports of what lies in it are no imports.
+    /// The imports between modules. A folder's re-exports of its own content are not imports.
     pub fn imports(&self) -> BTreeSet<(Module, Module)> {
         let mut edges = BTreeSet::new();
         for (from, source) in &self.files {

@@ -10,7 +10,8 @@ use tidy::{output, root};
 #[test]
 fn generated_types_of_the_window_are_fresh() {
     let fresh = tempfile::tempdir().expect("a temporary folder");
-    // `./dev test` has built the program that writes them; cargo would build it anew, with the features of that room alone.
+    // `./dev test` has built the program that writes them; cargo would build it again with the features of that crate
+    // alone.
     let mut writer = match std::env::var_os("PONDER_API_TESTS") {
         Some(program) => Command::new(program),
         None => {

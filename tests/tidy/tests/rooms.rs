@@ -1,4 +1,4 @@
-//! The arrows between rooms, and what only one room may do.
+//! The arrows between rooms, and code that only one room may have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -123,7 +123,7 @@ fn arrows_between_rooms_point_one_way() {
     for package in packages {
         let room = package["name"].as_str().expect("a package has a name");
         for dependency in package["dependencies"].as_array().expect("a list") {
-            // What only tests use draws no arrow.
+            // Dependencies of tests draw no arrow.
             if dependency["kind"] == "dev" {
                 continue;
             }
