@@ -9,7 +9,7 @@ import type { LocalPrefs } from '../shared/localPrefs';
 const OLD_CHAT = 'ponder.open-chat';
 const OLD_DRAFT = 'ponder.new-draft';
 
-/** Reads what the window remembers. What an earlier version left in `storage` moves to the host, once. */
+/** Reads the window's remembered state. State of an earlier version in `storage` moves to the host, once. */
 export async function openChatWindowPrefs(
   platform: Platform,
   storage: Pick<Storage, 'getItem' | 'removeItem'>,

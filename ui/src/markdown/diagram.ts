@@ -1,7 +1,7 @@
 /**
- * Diagrams of mermaid, drawn when somebody asks for it. What a model wrote is drawn by a large library, so what comes out is
- * sanitised and shown as a picture: there nothing runs, nothing is loaded and no style leaves it. While the library draws, its
- * draft is on the page, where the page's own rules (no script and no request but the app's) hold for it as well.
+ * Diagrams of mermaid, drawn on request. A large library draws text that a model wrote, so the result is sanitized and
+ * shown as an image: there nothing runs, nothing is loaded and no style leaves it. While the library draws, its draft
+ * is on the page, where the page's own rules (no script and no request but the app's) hold for it as well.
  */
 
 import type { MermaidConfig } from 'mermaid';

@@ -63,7 +63,7 @@ export function mathExtension(render: (tex: string, display: boolean) => string)
 type Typeset = (tex: string, display: boolean) => string;
 let typeset: Typeset | null = null;
 
-/** Reads KaTeX. What it makes needs its style sheet, which the page reads. */
+/** Loads KaTeX. Its output needs its style sheet, which the page loads. */
 export async function loadTypesetter(): Promise<void> {
   const { default: katex } = await import('katex');
   // Errors show the source in the text's own colour; `trust` stays off, so that no formula makes a link or loads an image.

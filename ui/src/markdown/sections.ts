@@ -1,10 +1,10 @@
 /**
- * A text cut into sections that are lexed one by one. What a lexer does costs, at worst, the length of what it is given times
- * the marks in it, or times its depth; a section is bounded in all three, so that the cost of a text grows with its length
- * alone. A section over the bounds stays plain text.
+ * A text cut into sections that are lexed one by one. A lexer costs, at worst, the length of its text times the marks
+ * in it, or times its depth; a section is bounded in all three, so that the cost of a text grows with its length alone.
+ * A section over the bounds stays plain text.
  *
- * A section ends where Markdown ends every block: after a blank line whose next line continues nothing, and around what may
- * hold blank lines itself (fences, formulas, comments).
+ * A section ends where Markdown ends every block: after a blank line whose next line continues nothing, and around
+ * blocks that may hold blank lines themselves (fences, formulas, comments).
  */
 
 /** A stretch of a text, with the blank lines after it. */

@@ -42,7 +42,7 @@ export function searchTerms(query: string): string[] {
     .filter((word) => /[\p{L}\p{N}]/u.test(word));
 }
 
-/** Markdown about as it is read: without the signs that only format. What stands in code stays, up to its fences. */
+/** Markdown approximately as it is read: without formatting marks. Code keeps its text, without its fences. */
 export function readText(markdown: string): string {
   return markdown
     .replace(/^[ \t]*(?:```|~~~)[^\n]*$/gm, '')
@@ -51,7 +51,7 @@ export function readText(markdown: string): string {
     .replace(/\*\*|__|`/g, '');
 }
 
-/** Ranges of a document in which an element's text holds these words. What no reader reads is left out. */
+/** The ranges of a document whose text matches these words. Text that no reader sees is left out. */
 export function rangesIn(element: Element, words: readonly string[]): Range[] {
   const nodes: { node: Text; start: number }[] = [];
   let text = '';

@@ -39,7 +39,7 @@ export class Chats {
     return this.list.find((chat) => chat.id === id) ?? null;
   }
 
-  /** Lists the chats again. What changes while that is done is listed once more afterwards, however often it changes. */
+  /** Lists the chats again. Changes during the call are listed once more afterwards, no matter how many there are. */
   refresh(): Promise<void> {
     this.#stale = true;
     this.#refreshing ??= this.#refresh();

@@ -175,7 +175,7 @@ export class Conversation {
     await this.reload();
   }
 
-  /** Leaves the open chat, which another window or program has deleted. What is being written in it becomes the draft of a new chat. */
+  /** Leaves the open chat, which another window or program has deleted. Its draft moves to a new chat. */
   #leaveDeleted({ id, title }: ChatSummary): void {
     const { draft } = this;
     const waiting = this.#queue.take(id);
@@ -430,7 +430,7 @@ export class Conversation {
       await this.#writes.write(id, before, after, () =>
         id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after),
       );
-      if (id !== null && id === this.id) void this.compaction.refresh(); // What was counted meanwhile held for the settings before.
+      if (id !== null && id === this.id) void this.compaction.refresh(); // The count so far was for the old settings.
       return null;
     } catch (reason) {
       if (this.settings === after) this.settings = this.#writes.accepted ?? before;

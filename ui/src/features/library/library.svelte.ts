@@ -56,7 +56,7 @@ export class Library {
     return this.folders.find((folder) => folder.id === id) ?? null;
   }
 
-  /** Has a folder's files read before the first question of a chat in it. What goes wrong with that is told when the question is asked. */
+  /** Prefetches a project's files before the first question of a chat in it. That question reports any error. */
   prefetch(folder: string, settings: ChatSettings): void {
     this.platform.prefetchFolder(folder, settings).catch(() => {});
   }

@@ -117,7 +117,7 @@ export class Discover {
     void this.search();
   }
 
-  /** Asks for the next page. What fails here leaves the list as it is; scrolling asks again. */
+  /** Asks for the next page. After an error the list stays as it is; scrolling asks again. */
   async extend(): Promise<void> {
     const cursor = this.#cursor;
     if (cursor === null || this.extending || this.shown !== 'models') return;
