@@ -6,11 +6,11 @@ import type { Stage } from "./Stage";
 import type { StoredMessage } from "./StoredMessage";
 
 /**
- * What happened to an answer.
+ * A change of an answer.
  */
 export type AnswerBody = { "type": "progress", 
 /**
- * What is being waited for.
+ * The current stage.
  */
 stage: Stage, 
 /**
@@ -18,11 +18,11 @@ stage: Stage,
  */
 done: number, 
 /**
- * Units in all.
+ * Total units.
  */
 total: number, } | { "type": "waiting", 
 /**
- * The models that answer, by their references; its own may be among them.
+ * The references of the models that are answering; its own may be among them.
  */
 models: Array<string>, } | { "type": "continued", 
 /**
@@ -30,19 +30,19 @@ models: Array<string>, } | { "type": "continued",
  */
 parts: Array<Part>, 
 /**
- * What the user should know about it.
+ * Notices for the user.
  */
 notices: Array<Notice>, } | { "type": "delta", 
 /**
- * What came.
+ * The new content.
  */
 content: Content, 
 /**
- * When it came.
+ * The time of the content.
  */
 at: number, } | { "type": "notice", 
 /**
- * What.
+ * The notice.
  */
 notice: Notice, } | { "type": "finished", 
 /**

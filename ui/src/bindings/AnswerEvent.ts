@@ -2,7 +2,8 @@
 import type { AnswerBody } from "./AnswerBody";
 
 /**
- * One event of one answer. Numbers count from 1 without gaps, so that a window that attaches again asks for what is new.
+ * One event of one answer. Numbers count from 1 without gaps, so that a window that attaches again can ask for the new
+ * ones.
  */
 export type AnswerEvent = { 
 /**
@@ -10,10 +11,10 @@ export type AnswerEvent = {
  */
 message: string, 
 /**
- * The number of the last event in here (neighbouring deltas may have been joined).
+ * The number of the last event in here; adjacent deltas may have been merged.
  */
 seq: number, 
 /**
- * What happened.
+ * The event itself.
  */
 body: AnswerBody, };

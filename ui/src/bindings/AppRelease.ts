@@ -9,10 +9,10 @@ export type AppRelease = {
  */
 version: string, 
 /**
- * What is new in it, as Markdown; empty if nothing was written. Not signed, so it is shown as a stranger's text.
+ * Release notes as Markdown; empty if there are none. They are not signed, so they are shown as untrusted text.
  */
 notes: string, 
 /**
- * When it was made; milliseconds since 1970.
+ * The release date, in milliseconds since 1970.
  */
 at: number | null, };

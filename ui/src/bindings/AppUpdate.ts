@@ -2,26 +2,26 @@
 import type { AppRelease } from "./AppRelease";
 
 /**
- * What is known of newer versions of Ponder. Nothing is asked and nothing fetched unless a person wants it.
+ * The state of the app's own updates. Nothing is requested or fetched unless the user asks for it.
  */
 export type AppUpdate = { "state": "off" } | { "state": "not_asked" } | { "state": "asking" } | { "state": "newest" } | { "state": "available", 
 /**
- * Which.
+ * The newer version.
  */
 release: AppRelease, } | { "state": "fetching", 
 /**
- * Which.
+ * The version that is fetched.
  */
 release: AppRelease, 
 /**
- * Bytes that are here.
+ * Bytes fetched so far.
  */
 done: number, 
 /**
- * Bytes that the server promised; 0 if it promised none.
+ * Total size in bytes as the server announced it; 0 if it did not.
  */
 total: number, } | { "state": "installed", 
 /**
- * Which.
+ * The installed version.
  */
 release: AppRelease, };

@@ -6,7 +6,7 @@ import type { Theme } from "./Theme";
 import type { ThoughtDisplay } from "./ThoughtDisplay";
 
 /**
- * How the windows look, all of them alike.
+ * The appearance of all windows.
  */
 export type Appearance = { 
 /**
@@ -14,26 +14,26 @@ export type Appearance = {
  */
 theme: Theme, 
 /**
- * How large text is, in percent.
+ * The text size, in percent.
  */
 text_size: number, 
 /**
- * How much room there is.
+ * The spacing.
  */
 density: Density, 
 /**
- * The colours of code.
+ * The color scheme of code.
  */
 code_theme: CodeTheme, 
 /**
- * How long lines may get.
+ * The maximum line length.
  */
 width: ReadingWidth, 
 /**
- * When thoughts are seen.
+ * The visibility of thoughts.
  */
 thoughts: ThoughtDisplay, 
 /**
- * How large everything is, in percent.
+ * The zoom of everything, in percent.
  */
 zoom: number, };

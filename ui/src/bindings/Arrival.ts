@@ -3,7 +3,7 @@ import type { Error } from "./Error";
 import type { ImportPreview } from "./ImportPreview";
 
 /**
- * Something that was brought to the app from outside: by a link, a file, a notification. It waits until the chat window takes it.
+ * Something that the app was opened with: a link, a file, a notification. It waits until the chat window takes it.
  */
 export type Arrival = { "kind": "draft", 
 /**
@@ -15,7 +15,7 @@ text: string, } | { "kind": "chat",
  */
 id: string, } | { "kind": "chats", 
 /**
- * What the file is asked for by.
+ * The key under which the file is read.
  */
 key: string, 
 /**
@@ -23,11 +23,11 @@ key: string,
  */
 name: string, 
 /**
- * What it holds.
+ * A preview of its content.
  */
 found: ImportPreview, } | { "kind": "file", 
 /**
- * What its bytes are asked for by.
+ * The key under which its bytes are read.
  */
 key: string, 
 /**
@@ -35,14 +35,14 @@ key: string,
  */
 name: string, } | { "kind": "command_installed", 
 /**
- * Where it lies.
+ * The path of the command.
  */
 path: string, 
 /**
- * Its folder, if a terminal may have to be told of that; `None`: terminals look there.
+ * Its folder if that may not be on the terminal's search path; `None` if it is.
  */
 folder: string | null, } | { "kind": "refused", 
 /**
- * Why.
+ * The reason.
  */
 error: Error, };

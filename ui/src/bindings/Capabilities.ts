@@ -2,11 +2,11 @@
 import type { ThinkingControl } from "./ThinkingControl";
 
 /**
- * What an engine can do with a model, so that nothing else is offered.
+ * The features of an engine for one model, so that nothing else is offered.
  */
 export type Capabilities = { 
 /**
- * An answer that ended early can be continued, by its tokens or its words.
+ * An answer that ended early can be continued, by its tokens or its text.
  */
 continue_answer: boolean, 
 /**
@@ -14,7 +14,7 @@ continue_answer: boolean,
  */
 end_thinking: boolean, 
 /**
- * The beginning of the next prompt can be read before it is asked.
+ * The beginning of the next prompt can be prefilled in advance.
  */
 prefetch: boolean, 
 /**
@@ -22,30 +22,30 @@ prefetch: boolean,
  */
 memory: boolean, 
 /**
- * Log probabilities of tokens can be had.
+ * Log probabilities of tokens are available.
  */
 logprobs: boolean, 
 /**
- * The model sees pictures that a request carries.
+ * The model sees images in a request.
  */
 images: boolean, 
 /**
- * Why it does not, although its files hold a part for that: a sentence for people.
+ * The reason why it does not, although its files have a vision encoder: a sentence for the user.
  */
 vision_problem: string | null, 
 /**
- * The model may be given tools to call.
+ * The model supports tools.
  */
 tools: boolean, 
 /**
- * Keys and values can be kept in few bits.
+ * The KV cache can be quantized.
  */
 kv_bits: boolean, 
 /**
- * What is said is sent to another computer.
+ * Requests are sent to another computer.
  */
 leaves_computer: boolean, 
 /**
- * What can be done about the model's reasoning, if that is not told with a model of this computer.
+ * The model's reasoning controls, if they are not reported with a local model.
  */
 thinking: ThinkingControl | null, };

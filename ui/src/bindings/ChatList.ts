@@ -2,15 +2,15 @@
 import type { ChatSummary } from "./ChatSummary";
 
 /**
- * The list of chats, or what of it has changed.
+ * The list of chats, or the part of it that changed.
  */
 export type ChatList = { 
 /**
- * Which state of the list this is: who has it asks for what has changed since.
+ * The version of the list. A caller that has it asks for the changes since.
  */
 edition: number, 
 /**
- * Whether these are all chats; else those that are new or changed since the edition that was asked for.
+ * True if these are all chats; otherwise those that are new or changed since the requested edition.
  */
 whole: boolean, 
 /**
@@ -18,6 +18,6 @@ whole: boolean,
  */
 chats: Array<ChatSummary>, 
 /**
- * Chats that are no longer listed, by their ids.
+ * The ids of chats that left the list.
  */
 gone: Array<string>, };

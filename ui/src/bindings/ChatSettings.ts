@@ -4,7 +4,7 @@ import type { Sampling } from "./Sampling";
 import type { Thinking } from "./Thinking";
 
 /**
- * What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
+ * The settings of a chat's next turn. Stored as JSON in this form, so a new setting is a field with a default.
  */
 export type ChatSettings = { 
 /**
@@ -16,38 +16,38 @@ model: string | null,
  */
 thinking: Thinking | null, 
 /**
- * The most tokens a thought may take; `None`: as many as it wants.
+ * The maximum number of thinking tokens; `None` for no limit.
  */
 thinking_budget: number | null, 
 /**
- * Instructions that stand before the conversation; empty: none.
+ * The system prompt; empty if there is none.
  */
 system_prompt: string, 
 /**
- * How tokens are chosen.
+ * The sampling options.
  */
 sampling: Sampling, 
 /**
- * The most tokens of an answer, its thought included; `None`: as many as the context holds.
+ * The maximum number of tokens in an answer, its thought included; `None` for the rest of the context.
  */
 max_tokens: number | null, 
 /**
- * The most tokens of the context that are used, if the model of this computer has more; `None`: all that it has.
+ * The maximum size of the context, if the local model has more; `None` for all of it.
  */
 context: number | null, 
 /**
- * Keeps keys and values of models of this computer in so many bits; `None`: as they are computed.
+ * KV cache quantization of local models; `None` for full precision.
  */
 kv_bits: 4 | 8 | null, 
 /**
- * Texts that end an answer where they first appear in it.
+ * Stop texts: the answer ends at the first occurrence.
  */
 stop: Array<string>, 
 /**
- * How closely the model looks at pictures.
+ * The detail at which the model sees images.
  */
 image_detail: ImageDetail, 
 /**
- * What the model is told of an earlier chat that this one goes on with; empty: nothing.
+ * The summary of the chat that this one continues; empty if there is none.
  */
 carried_summary: string, };

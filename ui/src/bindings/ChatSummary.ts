@@ -13,34 +13,35 @@ id: string,
  */
 title: string, 
 /**
- * When it was begun.
+ * The creation time.
  */
 created_at: number, 
 /**
- * When something was last said.
+ * The time of the last message.
  */
 updated_at: number, 
 /**
- * Whether it stays at the top.
+ * True if it stays at the top.
  */
 pinned: boolean, 
 /**
- * Whether an answer is being written.
+ * True if an answer is running.
  */
 running: boolean, 
 /**
- * Whether an answer ended in it that no window has shown since.
+ * True if an answer ended in it that no window has shown since.
  */
 unread: boolean, 
 /**
- * Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out. The end of an answer is one change.
+ * Grows with every change of what a window draws of the chat, in any process; drafts do not count. The end of an
+ * answer is one change.
  */
 revision: number, 
 /**
- * Whether it was put away: it is kept and found, and the list does not show it by itself.
+ * True if it is archived: it is stored and searched, but not in the list.
  */
 archived: boolean, 
 /**
- * The folder it lies in.
+ * The project it belongs to.
  */
 folder: string | null, };

@@ -6,7 +6,7 @@ import type { ScrollPlace } from "./ScrollPlace";
 import type { StoredMessage } from "./StoredMessage";
 
 /**
- * A chat as its window shows it: the branch that is looked at.
+ * The selected branch of a chat, as its window shows it.
  */
 export type ChatView = { 
 /**
@@ -14,23 +14,23 @@ export type ChatView = {
  */
 summary: ChatSummary, 
 /**
- * What it remembers for its next turn.
+ * The settings for its next turn.
  */
 settings: ChatSettings, 
 /**
- * What was written and not sent.
+ * The unsent draft.
  */
 draft: Array<Content>, 
 /**
- * Where it was scrolled to; `None`: its end.
+ * Its scroll position; `None` for the end.
  */
 scroll_place: ScrollPlace | null, 
 /**
- * The messages of the branch, oldest first: all of them, or the newest of a long one. Those before the first, if that has a parent, are
- * read apart.
+ * The messages of the branch, oldest first: all of them, or the newest of a long one. If the first has a parent,
+ * earlier messages are read separately.
  */
 messages: Array<StoredMessage>, 
 /**
- * Answers that are being written beside the last one of the branch, to the same question.
+ * Running answers to the same question as the last answer of the branch.
  */
 beside: Array<StoredMessage>, };

@@ -2,14 +2,14 @@
 import type { Content } from "./Content";
 
 /**
- * What the chat window remembers from one start to the next.
+ * State that the chat window restores at the next start.
  */
 export type ChatWindowState = { 
 /**
- * The chat that was open; `None`: a new one.
+ * The open chat; `None` for a new one.
  */
 open_chat: string | null, 
 /**
- * What was written for a new chat and not sent.
+ * The unsent draft of a new chat.
  */
 new_draft: Array<Content>, };

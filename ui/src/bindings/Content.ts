@@ -4,7 +4,7 @@ import type { ToolCall } from "./ToolCall";
 import type { JsonValue } from "./serde_json/JsonValue";
 
 /**
- * What one part of a message holds, wherever messages are: in a request, an event, the history and a window.
+ * The content of one part of a message, in a request, an event, the history and a window.
  */
 export type Content = { "kind": "text", 
 /**
@@ -24,31 +24,31 @@ call: ToolCall, } | { "kind": "data",
  */
 data: JsonValue, } | { "kind": "image", 
 /**
- * Where its bytes are: the id of an attachment of the history.
+ * The id of the attachment that holds its bytes.
  */
 attachment: string, 
 /**
- * Such as `image/png`.
+ * The media type, such as `image/png`.
  */
 media_type: string, 
 /**
- * In pixels.
+ * The width in pixels.
  */
 width: number, 
 /**
- * In pixels.
+ * The height in pixels.
  */
 height: number, 
 /**
- * What it shows, in words; empty if nobody said.
+ * A description of it; empty if there is none.
  */
 alt: string, } | { "kind": "file", 
 /**
- * Where its text is: the id of an attachment of the history.
+ * The id of the attachment that holds its text.
  */
 attachment: string, 
 /**
- * Such as `text/csv`.
+ * The media type, such as `text/csv`.
  */
 media_type: string, 
 /**
@@ -56,10 +56,10 @@ media_type: string,
  */
 name: string, 
 /**
- * How long it is.
+ * Its size.
  */
 bytes: number, 
 /**
- * The part of its text that is meant; `None` of a file whose text nobody read.
+ * The part of its text that is used; `None` for a file whose text was not read.
  */
 excerpt?: Excerpt, };

@@ -2,15 +2,15 @@
 import type { HistoryBackup } from "./HistoryBackup";
 
 /**
- * Where the data of the app lies, and what it takes.
+ * The place and the size of the app's data.
  */
 export type DataUse = { 
 /**
- * The folder of all data but the models.
+ * The folder of all data except models.
  */
 folder: string, 
 /**
- * How many chats there are, those in the archive and in the trash among them.
+ * The number of chats, the archive and the trash included.
  */
 chats: number, 
 /**
@@ -18,7 +18,7 @@ chats: number,
  */
 history: number, 
 /**
- * Bytes of the pictures and texts that chats and drafts hold.
+ * Bytes of the attachments of chats and drafts.
  */
 attachments: number, 
 /**

@@ -2,7 +2,7 @@
 import type { Absence } from "./Absence";
 
 /**
- * What the desktop can do; `None`: it can.
+ * The features of the desktop; `None` means that it has one.
  */
 export type Desktop = { 
 /**
@@ -10,7 +10,7 @@ export type Desktop = {
  */
 tray: Absence | null, 
 /**
- * A shortcut that is heard everywhere.
+ * A global shortcut.
  */
 global_shortcut: Absence | null, 
 /**
@@ -18,14 +18,14 @@ global_shortcut: Absence | null,
  */
 notifications: Absence | null, 
 /**
- * The command `ponder` in the terminal, put there by the app.
+ * The command `ponder` in the terminal, installed by the app.
  */
 command: Absence | null, 
 /**
- * Whether the app is opened at login.
+ * True if the app is opened at login.
  */
 open_at_login: boolean, 
 /**
- * Why the shortcut that is set is not heard.
+ * The reason why the chosen shortcut is not heard.
  */
 shortcut_refused: string | null, };

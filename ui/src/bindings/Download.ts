@@ -4,7 +4,7 @@ import type { DownloadState } from "./DownloadState";
 import type { Error } from "./Error";
 
 /**
- * A model being fetched.
+ * A model that is being downloaded.
  */
 export type Download = { 
 /**
@@ -12,15 +12,15 @@ export type Download = {
  */
 id: string, 
 /**
- * The revision that was asked for, such as `main`.
+ * The requested revision, such as `main`.
  */
 revision: string, 
 /**
- * The commit it stands for; `None` before the file list is there.
+ * The commit of that revision; `None` until the file list is there.
  */
 commit: string | null, 
 /**
- * Where it is.
+ * Its state.
  */
 state: DownloadState, 
 /**
@@ -28,26 +28,26 @@ state: DownloadState,
  */
 files: Array<DownloadFile>, 
 /**
- * Bytes on disk, in all.
+ * Total bytes on disk.
  */
 done: number, 
 /**
- * Bytes of all files; 0 before the file list is there.
+ * Total bytes of all files; 0 until the file list is there.
  */
 total: number, 
 /**
- * Bytes a second over the last seconds; 0 if nothing arrives.
+ * Bytes per second over the last seconds; 0 if nothing arrives.
  */
 bytes_per_second: number, 
 /**
- * Seconds that are left at this speed; `None` if nobody can say.
+ * Seconds left at this speed; `None` if that is unknown.
  */
 seconds_left: number | null, 
 /**
- * When it resumes by itself, if it waits.
+ * The time at which it resumes by itself, if it waits.
  */
 retry_at: number | null, 
 /**
- * What went wrong, if it waits or failed.
+ * The failure, if it waits or failed.
  */
 error: Error | null, };

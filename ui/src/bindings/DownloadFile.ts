@@ -18,6 +18,6 @@ bytes: number,
  */
 done: number, 
 /**
- * Where it is.
+ * Its state.
  */
 state: DownloadState, };

@@ -9,11 +9,11 @@ export type EndedBy = { "rule": "stop_token",
  */
 token: number, 
 /**
- * How it is spelled.
+ * Its text.
  */
 text: string, 
 /**
- * Where it is named as a stop, such as `generation_config.eos_token_id`.
+ * The sources that name it as a stop, such as `generation_config.eos_token_id`.
  */
 sources: Array<string>, } | { "rule": "stop_text", 
 /**

@@ -7,14 +7,14 @@ import type { KeySource } from "./KeySource";
  */
 export type EndpointInfo = { 
 /**
- * How it is called.
+ * Its name.
  */
 name: string, 
 /**
- * Where it is.
+ * Its address.
  */
 address: EndpointAddress, 
 /**
- * Where the key comes from that is sent to it. The key itself never reaches a window.
+ * The source of its key. The key itself never reaches a window.
  */
 key: KeySource, };

@@ -12,7 +12,7 @@ export type EndpointModels = {
  */
 endpoint: Endpoint, 
 /**
- * Whether what is said to its models is sent to another computer.
+ * True if requests to its models leave this computer.
  */
 leaves_computer: boolean, 
 /**
@@ -20,6 +20,6 @@ leaves_computer: boolean,
  */
 models: Array<RemoteModel>, 
 /**
- * Why it did not answer.
+ * The reason why it did not answer.
  */
 problem: Error | null, };

@@ -3,7 +3,7 @@ import type { MemoryFigures } from "./MemoryFigures";
 import type { ModelInfo } from "./ModelInfo";
 
 /**
- * What the engine of this computer holds at the moment.
+ * The state of this computer's engine.
  */
 export type EngineStatus = { 
 /**

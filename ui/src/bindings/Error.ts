@@ -2,14 +2,14 @@
 import type { ErrorCode } from "./ErrorCode";
 
 /**
- * An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, arguments?, message}`.
+ * An error as it crosses IPC, the command line's JSON and the boundaries of crates: `{code, arguments?, message}`.
  *
- * The message says what failed, what is safe and what to do, in English words for a person. The arguments are the values that it
- * names, so that a window can say the same in another language.
+ * The message says what failed, what is safe and what to do, in English for the user. The arguments are its values, so
+ * that a window can say the same in another language.
  */
 export type Error = { 
 /**
- * For programs.
+ * The code, for programs.
  */
 code: ErrorCode, 
 /**
@@ -17,6 +17,6 @@ code: ErrorCode,
  */
 arguments?: Record<string, string | number>, 
 /**
- * For people.
+ * The message, for the user.
  */
 message: string, };

@@ -6,7 +6,7 @@ import type { ExcerptUnit } from "./ExcerptUnit";
  */
 export type Excerpt = { 
 /**
- * What is counted.
+ * The unit of the numbers below.
  */
 unit: ExcerptUnit, 
 /**
@@ -18,6 +18,6 @@ first: number,
  */
 last: number, 
 /**
- * How many the whole text has.
+ * The number of units in the whole text.
  */
 of: number, };

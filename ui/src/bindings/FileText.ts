@@ -2,11 +2,11 @@
 import type { ExcerptUnit } from "./ExcerptUnit";
 
 /**
- * The text of a file, in the parts that people can name.
+ * The text of a file, in pages or lines.
  */
 export type FileText = { 
 /**
- * What it is divided into.
+ * The unit of `pieces`.
  */
 unit: ExcerptUnit, 
 /**

@@ -2,7 +2,7 @@
 import type { Content } from "./Content";
 
 /**
- * A folder of chats: a project.
+ * A project: a folder of chats.
  */
 export type Folder = { 
 /**
@@ -14,14 +14,14 @@ id: string,
  */
 name: string, 
 /**
- * Instructions that stand before those of each chat in it; empty: none.
+ * Instructions that precede those of each of its chats; empty if there are none.
  */
 system_prompt: string, 
 /**
- * Files whose texts stand before the first question of each chat in it, in this order.
+ * Files whose texts precede the first question of each chat in it, in this order.
  */
 files: Array<Content>, 
 /**
- * When it was made.
+ * The creation time.
  */
 created_at: number, };

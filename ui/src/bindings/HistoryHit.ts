@@ -2,7 +2,7 @@
 import type { Role } from "./Role";
 
 /**
- * One place where something was found.
+ * One place where the words were found.
  */
 export type HistoryHit = { 
 /**
@@ -14,26 +14,26 @@ chat: string,
  */
 title: string, 
 /**
- * The message; `None` if it is the title.
+ * The message; `None` for the title.
  */
 message: string | null, 
 /**
- * Who said it; `None` if it is the title.
+ * The role of its author; `None` for the title.
  */
 role: Role | null, 
 /**
- * The model that said it.
+ * The model that wrote it.
  */
 model: string | null, 
 /**
- * When it was said, in Unix milliseconds.
+ * The time of the message, in Unix milliseconds.
  */
 at: number, 
 /**
- * The place with some text around it, on one line.
+ * The words with some text around them, on one line.
  */
 snippet: string, 
 /**
- * Where the words stand in the snippet, from and up to, in UTF-16 code units.
+ * The ranges of the words in the snippet, start and end, in UTF-16 code units.
  */
 marks: Array<[number, number]>, };

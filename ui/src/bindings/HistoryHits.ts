@@ -2,7 +2,7 @@
 import type { HistoryHit } from "./HistoryHit";
 
 /**
- * What was found.
+ * The result of a search.
  */
 export type HistoryHits = { 
 /**
@@ -10,10 +10,10 @@ export type HistoryHits = {
  */
 hits: Array<HistoryHit>, 
 /**
- * Whether there are more than are told.
+ * True if there are more hits than these.
  */
 more: boolean, 
 /**
- * Whether older chats are still being read into the index, so that some may be missing.
+ * True if older chats are still being indexed, so that hits may be missing.
  */
 indexing: boolean, };

@@ -2,14 +2,14 @@
 import type { RepairedHistory } from "./RepairedHistory";
 
 /**
- * How the history was opened.
+ * The state in which the history was opened.
  */
 export type HistoryState = { 
 /**
- * Whether it is a copy that is looked at, in which nothing can be changed.
+ * True if it is a read-only copy.
  */
 read_only: boolean, 
 /**
- * What became of it if it was found damaged.
+ * The result of the repair, if it was damaged.
  */
 repaired: RepairedHistory | null, };

@@ -4,7 +4,7 @@ import type { ModelKind } from "./ModelKind";
 import type { ThinkingControl } from "./ThinkingControl";
 
 /**
- * A model as the hub describes it. The search fills what it can; the rest comes with `describe`.
+ * A model on the hub. The search fills in what it can; `describe` adds the rest.
  */
 export type HubModel = { 
 /**
@@ -20,35 +20,35 @@ name: string,
  */
 author: string, 
 /**
- * What it is for, as far as its tags, its name and its files tell.
+ * Its kind, derived from its tags, its name and its files.
  */
 kind: ModelKind, 
 /**
- * Downloads of the last 30 days, as the hub counts.
+ * Downloads of the last 30 days, as the hub counts them.
  */
 downloads: number, 
 /**
- * How many people like it.
+ * The number of likes.
  */
 likes: number, 
 /**
- * When it was last changed.
+ * The time of the last change.
  */
 updated_at: number | null, 
 /**
- * Bytes of the files that would be fetched.
+ * Bytes of the files that would be downloaded.
  */
 bytes: number | null, 
 /**
- * Such as `4 bit`.
+ * The quantization, such as `4 bit`.
  */
 quantization: string | null, 
 /**
- * Tokens its context holds.
+ * The size of its context in tokens.
  */
 context: number | null, 
 /**
- * The licence as the author names it, such as `apache-2.0`.
+ * The license as the author names it, such as `apache-2.0`.
  */
 licence: string | null, 
 /**
@@ -56,42 +56,42 @@ licence: string | null,
  */
 family: string | null, 
 /**
- * Whether its terms must be accepted on the hub first.
+ * True if its terms must be accepted on the hub first.
  */
 gated: boolean, 
 /**
- * What can be done about its reasoning; `None` before it is described, and if its template could not be read.
+ * Its reasoning controls; `None` until it is described, and if its template could not be read.
  */
 thinking: ThinkingControl | null, 
 /**
- * Why it will not run here; `None` if it will, and before it is described.
+ * The reason why it will not run here; `None` if it will, and until it is described.
  */
 problem: string | null, 
 /**
- * Whether its files and config were looked at; before that, `problem` says nothing.
+ * True if its files and config were read; until then `problem` is empty.
  */
 described: boolean, 
 /**
- * The commit that was looked at.
+ * The commit that was read.
  */
 commit: string | null, 
 /**
- * The revision that was asked for, if an address names another than `main`.
+ * The requested revision, if an address names one other than `main`.
  */
 revision?: string, 
 /**
- * Whether it fits this computer, at the default context.
+ * How well it fits this computer, at the default context.
  */
 fit: MemoryFit | null, 
 /**
- * Whether it is complete on this computer.
+ * True if it is complete on this computer.
  */
 here: boolean, 
 /**
- * Why it is in the list of good first models; `None` in a search.
+ * The reason why it is recommended as a first model; `None` in a search.
  */
 note: string | null, 
 /**
- * When this was asked of the hub, if it comes from the cache because the hub cannot be reached.
+ * The time of the request, if this comes from the cache because the hub cannot be reached.
  */
 cached_at: number | null, };

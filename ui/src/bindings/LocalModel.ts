@@ -11,27 +11,27 @@ import type { ThoughtMarkers } from "./ThoughtMarkers";
  */
 export type LocalModel = { 
 /**
- * How it is called.
+ * Its reference.
  */
 reference: string, 
 /**
- * A short name for people.
+ * A short name for the user.
  */
 name: string, 
 /**
- * What it is for.
+ * Its kind.
  */
 kind: ModelKind, 
 /**
- * Whether it came with the app.
+ * True if it came with the app.
  */
 built_in: boolean, 
 /**
- * The folder, for people.
+ * Its folder, as a text for the user.
  */
 path: string, 
 /**
- * The commit it was fetched at.
+ * The commit of its files.
  */
 revision: string | null, 
 /**
@@ -39,7 +39,7 @@ revision: string | null,
  */
 family: string | null, 
 /**
- * Such as `8 bit`.
+ * The quantization, such as `8 bit`.
  */
 quantization: string | null, 
 /**
@@ -47,47 +47,47 @@ quantization: string | null,
  */
 bytes: number, 
 /**
- * Tokens its context holds.
+ * The size of its context in tokens.
  */
 context: number | null, 
 /**
- * What can be done about its reasoning; `None` if the model cannot be used.
+ * Its reasoning controls; `None` if the model cannot be used.
  */
 thinking: ThinkingControl | null, 
 /**
- * How it sets its thoughts apart; `None` if its template tells of none.
+ * Its thought markers; `None` if its template has none.
  */
 thought: ThoughtMarkers | null, 
 /**
- * How its tokens are chosen if nothing is asked for: as its makers say, else so that nothing is drawn. Empty for models that cannot
- * be used.
+ * The default sampling: its makers' recommendation, or greedy. Empty for models that cannot be used.
  */
 sampling: Sampling, 
 /**
- * Whether it sees pictures: the tensors of its vision tower are there.
+ * True if it supports vision: the tensors of its vision encoder are there.
  */
 sees: boolean, 
 /**
- * Why it does not see although its files hold a part for that: a sentence for people. It can be used with text.
+ * The reason why it does not support vision although its files have an encoder: a sentence for the user. Text
+ * works.
  */
 vision_problem: string | null, 
 /**
- * Why it cannot be used; `None` if it can.
+ * The reason why it cannot be used; `None` if it can.
  */
 problem: string | null, 
 /**
- * Whether the reason is files that are missing or cut short, so that repairing it or fetching it again helps.
+ * True if that is because files are missing or truncated, so that a repair or a new download helps.
  */
 incomplete: boolean, 
 /**
- * Whose folder it lies in.
+ * The place of its folder.
  */
 place: ModelPlace, 
 /**
- * When it last answered, in milliseconds since 1970; `None` if it never did.
+ * The time of its last answer, in milliseconds since 1970; `None` if there is none.
  */
 last_used_at: number | null, 
 /**
- * All commits of it that are here, the one that is used first; empty outside of the cache.
+ * All of its local commits, the active one first; empty outside the cache.
  */
 revisions: Array<LocalRevision>, };

@@ -5,10 +5,10 @@
  */
 export type MachineMemory = { 
 /**
- * What models may use of it, in bytes.
+ * The part that models may use, in bytes.
  */
 total: number, 
 /**
- * Free at the moment, in bytes.
+ * Free memory at the moment, in bytes.
  */
 free: number, };

@@ -5,14 +5,14 @@
  */
 export type MemoryFigures = { 
 /**
- * Held by arrays.
+ * Bytes held by arrays.
  */
 active: number, 
 /**
- * The most that was ever held since the last load.
+ * The largest number of bytes held since the last load.
  */
 peak: number, 
 /**
- * Kept for reuse.
+ * Bytes kept for reuse.
  */
 cache: number, };

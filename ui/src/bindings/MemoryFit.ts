@@ -2,7 +2,7 @@
 import type { FitVerdict } from "./FitVerdict";
 
 /**
- * The sum behind the word: what a model needs at a context, and what there is.
+ * The estimate behind the verdict: the memory that a model needs at a context, and the memory that there is.
  */
 export type MemoryFit = { 
 /**
@@ -10,36 +10,36 @@ export type MemoryFit = {
  */
 word: FitVerdict, 
 /**
- * The context it was reckoned at, in tokens.
+ * The context of the estimate, in tokens.
  */
 context: number, 
 /**
- * The most the model itself can take, in tokens.
+ * The model's own maximum, in tokens.
  */
 most_context: number, 
 /**
- * The most at which it is still comfortable, in tokens; `None` if it never is.
+ * The largest comfortable context, in tokens; `None` if there is none.
  */
 comfortable_context: number | null, 
 /**
- * The weights as they lie in memory, in bytes.
+ * The weights in memory, in bytes.
  */
 weights: number, 
 /**
- * The keys, values and states of a conversation that fills the context, in bytes. They are there twice: for the answer
- * that runs, and kept for the next.
+ * The KV cache and states of a conversation that fills the context, in bytes. They are counted twice: for the
+ * running answer, and as the prefix cache of the next.
  */
 kv: number, 
 /**
- * What reading the prompt takes beside them for a moment, in bytes.
+ * Temporary memory of prefill, in bytes.
  */
 working: number, 
 /**
- * The three together, in bytes.
+ * The sum of the three, in bytes.
  */
 needed: number, 
 /**
- * Memory free at the moment, in bytes.
+ * Free memory at the moment, in bytes.
  */
 free: number, 
 /**
@@ -47,6 +47,6 @@ free: number,
  */
 total: number, 
 /**
- * The most it really took when it was loaded here, in bytes; `None` before that.
+ * The measured peak of earlier runs on this computer, in bytes; `None` before the first.
  */
 measured: number | null, };

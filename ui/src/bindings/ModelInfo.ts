@@ -6,7 +6,7 @@ import type { ThinkingControl } from "./ThinkingControl";
  */
 export type ModelInfo = { 
 /**
- * How it is called.
+ * Its reference.
  */
 reference: string, 
 /**
@@ -18,19 +18,19 @@ revision: string,
  */
 family: string, 
 /**
- * Such as `8 bit, groups of 64`, or `bfloat16`.
+ * The quantization, such as `8 bit, groups of 64`, or `bfloat16`.
  */
 quantization: string, 
 /**
- * Whether quantised weights were widened at load, because the device multiplies plain ones faster.
+ * True if quantized weights were dequantized at load, because the device multiplies full-precision ones faster.
  */
 dequantised: boolean, 
 /**
- * Kinds of products with packed numbers that MLX computes wrongly on this device; their weights were dequantised.
+ * Kinds of quantized products that MLX computes wrongly on this device; their weights were dequantized.
  */
 wrong_products: Array<string>, 
 /**
- * How many parameters it has.
+ * The number of parameters.
  */
 parameters: number, 
 /**
@@ -38,11 +38,11 @@ parameters: number,
  */
 resident_bytes: number, 
 /**
- * Tokens its context holds.
+ * The size of its context in tokens.
  */
 context: number, 
 /**
- * What can be done about its reasoning.
+ * Its reasoning controls.
  */
 thinking: ThinkingControl, 
 /**
@@ -54,10 +54,10 @@ template_hash: string,
  */
 device: string, 
 /**
- * Milliseconds the load took.
+ * Milliseconds that loading took.
  */
 load_ms: number, 
 /**
- * Whether it sees pictures: the tensors of its vision tower are there.
+ * True if it supports vision: the tensors of its vision encoder are there.
  */
 sees: boolean, };

@@ -3,15 +3,15 @@ import type { Error } from "./Error";
 import type { TokenSource } from "./TokenSource";
 
 /**
- * How this app uses the network.
+ * The network settings of this app.
  */
 export type NetSettings = { 
 /**
- * Whether no connection is opened.
+ * True if no connection is opened.
  */
 offline: boolean, 
 /**
- * Whether the environment (HF_HUB_OFFLINE) forces that, so that the switch does nothing.
+ * True if the environment (HF_HUB_OFFLINE) forces that; the switch has no effect then.
  */
 forced_by_env: boolean, 
 /**
@@ -19,10 +19,10 @@ forced_by_env: boolean,
  */
 endpoint: string, 
 /**
- * Where the token comes from.
+ * The source of the token.
  */
 token: TokenSource, 
 /**
- * Why the keychain cannot be used, an error of that code; `None` if it can.
+ * The reason why the keychain cannot be used, an error with that code; `None` if it can.
  */
 keychain_problem: Error | null, };

@@ -6,14 +6,14 @@ import type { NoticeCode } from "./NoticeCode";
  */
 export type Notice = { 
 /**
- * What it is about.
+ * Its subject.
  */
 code: NoticeCode, 
 /**
- * The values that a text for it names; [`NoticeCode`] says which.
+ * The values of its text; [`NoticeCode`] lists them.
  */
 arguments?: Record<string, string | number>, 
 /**
- * For people, in English: shown if a window has no text of its own.
+ * The message in English, shown if a window has no text of its own.
  */
 message: string, };

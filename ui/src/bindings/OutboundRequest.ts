@@ -2,23 +2,23 @@
 import type { Purpose } from "./Purpose";
 
 /**
- * One request that went over the network, or was kept from it.
+ * A request that went over the network, or was blocked.
  */
 export type OutboundRequest = { 
 /**
- * Counts up, over the years.
+ * A number that grows across restarts.
  */
 number: number, 
 /**
- * When it began.
+ * The start time.
  */
 at: number, 
 /**
- * The host, and the port if it is not the scheme's own.
+ * The host, with the port if that is not the scheme's default.
  */
 host: string, 
 /**
- * What for.
+ * Its purpose.
  */
 purpose: Purpose, 
 /**
@@ -26,26 +26,26 @@ purpose: Purpose,
  */
 method: string, 
 /**
- * The answer's status; `None` while there is none, and if there never was one.
+ * The status of the response; `None` until there is one.
  */
 status: number | null, 
 /**
- * Bytes of the request: its line, its headers and its body, as HTTP/1.1 writes them.
+ * Bytes of the request: line, headers and body, as HTTP/1.1 writes them.
  */
 sent: number, 
 /**
- * Bytes of the answer's body that arrived.
+ * Bytes of the response body received.
  */
 received: number, 
 /**
- * Milliseconds it took, or has taken until it was last written down.
+ * Duration in milliseconds, up to its last record if it still runs.
  */
 milliseconds: number, 
 /**
- * Why it failed, for a person; `None` if it did not, or still runs.
+ * The failure, as a text for the user; `None` if it succeeded or still runs.
  */
 failure: string | null, 
 /**
- * Whether it is over.
+ * True if it has ended.
  */
 over: boolean, };

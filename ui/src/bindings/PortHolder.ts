@@ -5,10 +5,10 @@
  */
 export type PortHolder = { 
 /**
- * What the system calls it.
+ * Its name, as the system reports it.
  */
 name: string, 
 /**
- * The id of its process.
+ * Its process id.
  */
 process: number, };

@@ -2,14 +2,14 @@
 import type { ChatSettings } from "./ChatSettings";
 
 /**
- * Settings of chats under a name.
+ * Chat settings with a name.
  */
 export type Preset = { 
 /**
- * What it is called.
+ * Its name.
  */
 name: string, 
 /**
- * What it sets. The model and the carried summary of a chat stay as they are, whatever stands here.
+ * Its settings. Applying it keeps a chat's model and carried summary.
  */
 settings: ChatSettings, };

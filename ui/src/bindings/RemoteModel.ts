@@ -6,7 +6,7 @@ import type { ThinkingControl } from "./ThinkingControl";
  */
 export type RemoteModel = { 
 /**
- * How chats and the command line call it: `endpoint:ENDPOINT/NAME`.
+ * Its name in chats and on the command line: `endpoint:ENDPOINT/NAME`.
  */
 reference: string, 
 /**
@@ -14,18 +14,18 @@ reference: string,
  */
 endpoint: string, 
 /**
- * How the endpoint calls it.
+ * Its name at the endpoint.
  */
 name: string, 
 /**
- * Tokens its context holds; `None` if the endpoint does not tell.
+ * The size of its context in tokens; `None` if the endpoint does not report it.
  */
 context: number | null, 
 /**
- * What can be done about its reasoning, as far as is known.
+ * Its reasoning controls, as far as they are known.
  */
 thinking: ThinkingControl, 
 /**
- * Whether what is said to it is sent to another computer.
+ * True if requests to it leave this computer.
  */
 leaves_computer: boolean, };

@@ -3,7 +3,7 @@ import type { Error } from "./Error";
 import type { HubModel } from "./HubModel";
 
 /**
- * A page of what a search found.
+ * A page of search results.
  */
 export type SearchPage = { 
 /**
@@ -11,18 +11,18 @@ export type SearchPage = {
  */
 models: Array<HubModel>, 
 /**
- * What to ask for the next page with; `None` at the end.
+ * The cursor of the next page; `None` at the end.
  */
 cursor: string | null, 
 /**
- * How many of the hub's page the filters left out.
+ * The number of models of the hub's page that the filters removed.
  */
 left_out: number, 
 /**
- * When this page was asked of the hub, if it comes from the cache because the hub cannot be reached.
+ * The time of the request, if this page comes from the cache because the hub cannot be reached.
  */
 cached_at: number | null, 
 /**
- * Why the hub cannot be reached, if the page comes from the cache.
+ * The reason why the hub cannot be reached, if the page comes from the cache.
  */
 cached_because: Error | null, };

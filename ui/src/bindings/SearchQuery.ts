@@ -2,11 +2,11 @@
 import type { Sort } from "./Sort";
 
 /**
- * What to look for on the hub.
+ * A search on the hub.
  */
 export type SearchQuery = { 
 /**
- * Words, an id, or an address of a model's page. Empty for everything.
+ * Words, an id, or the address of a model's page. Empty for everything.
  */
 text: string, 
 /**
@@ -22,14 +22,14 @@ fits_only: boolean,
  */
 thinks_only: boolean, 
 /**
- * Only models of this owner.
+ * Only models by this owner.
  */
 author: string | null, 
 /**
- * Only models whose quantisation is called so, such as `4 bit`.
+ * Only models with this quantization, such as `4 bit`.
  */
 quantization: string | null, 
 /**
- * Where the page before ended; `None` for the first.
+ * The end of the previous page; `None` for the first.
  */
 cursor: string | null, };

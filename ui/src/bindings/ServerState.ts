@@ -3,14 +3,14 @@ import type { Error } from "./Error";
 import type { PortHolder } from "./PortHolder";
 
 /**
- * Whether the server answers, and why not.
+ * The state of the server, with the reason if it does not answer.
  */
 export type ServerState = { "kind": "off" } | { "kind": "starting" } | { "kind": "on" } | { "kind": "port_taken", 
 /**
- * Which, if that is known.
+ * The program, if it is known.
  */
 by: PortHolder | null, } | { "kind": "key_needed" } | { "kind": "failed", 
 /**
- * Why.
+ * The reason.
  */
 error: Error, };

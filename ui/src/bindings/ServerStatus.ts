@@ -10,11 +10,11 @@ import type { ServerState } from "./ServerState";
  */
 export type ServerStatus = { 
 /**
- * How it is set.
+ * Its settings.
  */
 settings: ServerSettings, 
 /**
- * Whether it answers.
+ * Its state.
  */
 state: ServerState, 
 /**
@@ -22,18 +22,18 @@ state: ServerState,
  */
 address: string, 
 /**
- * The same for other computers; `None` if they may not ask, or this computer's address is not known.
+ * The address for other computers; `None` if they may not connect, or if this computer's address is not known.
  */
 network_address: string | null, 
 /**
- * Where the key comes from that clients must send.
+ * The source of the clients' key.
  */
 key: KeySource, 
 /**
- * What it does.
+ * Its load and its counters.
  */
 figures: ServerFigures, 
 /**
- * The programs that have asked since it started, the last one that asked first.
+ * The programs that have sent requests since the start, the most recent first.
  */
 clients: Array<InboundClient>, };

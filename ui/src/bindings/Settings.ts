@@ -9,21 +9,21 @@ import type { Snippet } from "./Snippet";
 import type { Thinking } from "./Thinking";
 
 /**
- * What a person has set for the whole app. What is stored leaves out what was never changed, so a new field needs a default
- * here and nothing else. Not in here: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which
- * lie in the keychain; and what is remembered without having been set, such as [`ChatWindowState`].
+ * The user's settings for the whole app. Only changed values are stored, so a new field needs nothing but a default
+ * here. Not included: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which are in
+ * the keychain; and state that is not a setting, such as [`ChatWindowState`].
  */
 export type Settings = { 
 /**
- * The reference of the model that answers in chats that chose none.
+ * The reference of the model for chats that chose none.
  */
 default_model: string, 
 /**
- * Folders in which models are looked for, beside the cache that is shared with other programs. Absolute paths.
+ * Folders that are searched for models, in addition to the shared cache. Absolute paths.
  */
 model_folders: Array<string>, 
 /**
- * Servers whose models may be asked. Their keys are no part of it.
+ * The endpoints. Their keys are in the keychain.
  */
 endpoints: Array<Endpoint>, 
 /**
@@ -31,11 +31,11 @@ endpoints: Array<Endpoint>,
  */
 thinking: Thinking | null, 
 /**
- * The most tokens a thought may take in new chats; `None`: as many as it wants.
+ * The thinking budget of new chats in tokens; `None` for no limit.
  */
 thinking_budget: number | null, 
 /**
- * Whether the model that gave a chat's first answer writes its title, if it is loaded anyway.
+ * True if the model of a chat's first answer generates its title, provided it is loaded.
  */
 write_titles: boolean, 
 /**
@@ -43,7 +43,7 @@ write_titles: boolean,
  */
 language: string | null, 
 /**
- * How closely pictures are looked at in new chats, by commands, and for programs that do not say.
+ * The detail at which models see images in new chats, in commands, and for programs that do not choose.
  */
 image_detail: ImageDetail, 
 /**
@@ -51,38 +51,38 @@ image_detail: ImageDetail,
  */
 server: ServerSettings, 
 /**
- * Whether the computer's sleep is held off while an answer is written or a model arrives.
+ * True if sleep is prevented while an answer or a download runs.
  */
 keep_awake: boolean, 
 /**
- * Texts that a person puts into questions by their names.
+ * Texts that the user inserts by name.
  */
 snippets: Array<Snippet>, 
 /**
- * Whether the desktop tells of long answers and downloads that ended while no window was looked at.
+ * True if the desktop notifies about long answers and downloads that end while no window has the focus.
  */
 notifications: boolean, 
 /**
- * Whether an icon of the app is in the menu bar or the tray.
+ * True if the app has an icon in the menu bar or the tray.
  */
 tray: boolean, 
 /**
- * The keys that open quick entry from everywhere, such as `Alt+Space`; `None`: none do.
+ * The global shortcut of quick entry, such as `Alt+Space`; `None` for none.
  */
 quick_entry: string | null, 
 /**
- * Settings of chats under names.
+ * Named chat settings.
  */
 presets: Array<Preset>, 
 /**
- * The name of the preset that new chats begin with.
+ * The name of the preset for new chats.
  */
 default_preset: string | null, 
 /**
- * How the windows look.
+ * The appearance of the windows.
  */
 appearance: Appearance, 
 /**
- * What the engine of this computer keeps in memory.
+ * The memory settings of this computer's engine.
  */
 engine: EngineSettings, };

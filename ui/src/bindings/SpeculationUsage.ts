@@ -5,14 +5,14 @@
  */
 export type SpeculationUsage = { 
 /**
- * Tokens that were drafted.
+ * Drafted tokens.
  */
 draft_tokens: number, 
 /**
- * How many of them became part of the answer (`accepted_prediction_tokens` of OpenAI's usage).
+ * The drafted tokens that became part of the answer (`accepted_prediction_tokens` of OpenAI's usage).
  */
 accepted_draft_tokens: number, 
 /**
- * Passes of the model that gave tokens. Without drafts every token takes one.
+ * Passes of the model that yielded tokens. Without drafts, each token takes one.
  */
 decode_steps: number, };

@@ -28,11 +28,11 @@ chat: string,
  */
 parent: string | null, 
 /**
- * Who speaks.
+ * The role of its author.
  */
 role: Role, 
 /**
- * Where it stands.
+ * Its state.
  */
 state: AnswerState, 
 /**
@@ -40,8 +40,8 @@ state: AnswerState,
  */
 parts: Array<Part>, 
 /**
- * The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. Its state is `Stopped` if the tool was
- * not run because the person went on without it.
+ * The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. The state is
+ * `Stopped` if the user went on without running the tool.
  */
 tool_call_id: string | null, 
 /**
@@ -49,11 +49,11 @@ tool_call_id: string | null,
  */
 siblings: Array<string>, 
 /**
- * When it was made.
+ * The creation time.
  */
 created_at: number, 
 /**
- * When it ended.
+ * The time at which it ended.
  */
 finished_at: number | null, 
 /**
@@ -65,23 +65,24 @@ model: string | null,
  */
 model_revision: string | null, 
 /**
- * SHA-256 of the chat template it was asked through.
+ * SHA-256 of the chat template that rendered its prompt.
  */
 template_hash: string | null, 
 /**
- * What an answer was asked with, its model's reference included, the chat's instructions left out; `None` for every other message.
+ * The settings an answer was requested with, its model's reference included and the chat's instructions left out;
+ * `None` for every other message.
  */
 settings: ChatSettings | null, 
 /**
- * Whether its thought was ended for the model, by the person or by the budget.
+ * True if its thought was ended for the model, by the user or by the budget.
  */
 thinking_ended: boolean, 
 /**
- * How many of its tokens are reasoning, as far as it has come; `None` if that was never counted.
+ * The number of reasoning tokens so far; `None` if they were not counted.
  */
 thinking_tokens: number | null, 
 /**
- * Why it ended.
+ * The reason for its end.
  */
 finish_reason: FinishReason | null, 
 /**
@@ -89,15 +90,15 @@ finish_reason: FinishReason | null,
  */
 ended_by: EndedBy | null, 
 /**
- * Why it failed.
+ * The error that ended it.
  */
 error: Error | null, 
 /**
- * What the user should know about it.
+ * Notices for the user.
  */
 notices: Array<Notice>, 
 /**
- * Tokens counted.
+ * Token counts.
  */
 usage: Usage | null, 
 /**
@@ -105,15 +106,15 @@ usage: Usage | null,
  */
 timing: Timing | null, 
 /**
- * Set if the model remembers nothing up to and including this message. The last mark of a branch counts.
+ * The compaction mark: the model sees nothing up to and including this message. The last mark of a branch counts.
  */
 memory_cut: MemoryCut | null, 
 /**
- * Whether a person wrote this answer over a model's.
+ * True if the user edited this answer.
  */
 edited: boolean, 
 /**
- * Whether the answer can be continued: it ended early and holds something, more of it could come, and it is the last message of
- * what its chat looks at. Decided when it is read from the history.
+ * True if the answer can be continued: it ended early, is not empty, could go on, and is the last message of the
+ * selected branch. Computed when it is read from the history.
  */
 continuable: boolean, };

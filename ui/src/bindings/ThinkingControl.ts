@@ -2,26 +2,26 @@
 import type { Thinking } from "./Thinking";
 
 /**
- * What a chat can do about a model's reasoning, derived from the model's own template.
+ * A model's reasoning controls, derived from its own template.
  */
 export type ThinkingControl = { "kind": "switch", 
 /**
- * Whether it thinks when nothing is said.
+ * True if it thinks by default.
  */
 default_on: boolean, } | { "kind": "levels", 
 /**
- * Those that make a difference, least effort first.
+ * The distinct levels, least effort first.
  */
 levels: Array<Thinking>, 
 /**
- * The one it takes when nothing is said, or off; `None` if that is none of them.
+ * The default, possibly off; `None` if it is none of them.
  */
 default: Thinking | null, 
 /**
- * Whether it can be switched off as well.
+ * True if it can be switched off as well.
  */
 off: boolean, } | { "kind": "always" } | { "kind": "never" } | { "kind": "by_request", 
 /**
- * Whether it thinks when nothing is said.
+ * True if it thinks by default.
  */
 default_on: boolean, };

@@ -5,7 +5,7 @@
  */
 export type Timing = { 
 /**
- * Milliseconds to load the model; 0 if it was loaded already.
+ * Milliseconds to load the model; 0 if it was loaded.
  */
 load_ms: number, 
 /**
@@ -13,7 +13,7 @@ load_ms: number,
  */
 first_token_ms: number, 
 /**
- * Prompt tokens read per second.
+ * Prompt tokens prefilled per second.
  */
 prefill_tokens_per_second: number, 
 /**

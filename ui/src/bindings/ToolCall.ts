@@ -2,11 +2,12 @@
 import type { JsonValue } from "./serde_json/JsonValue";
 
 /**
- * A call of a tool that a model made.
+ * A model's call of a tool.
  */
 export type ToolCall = { 
 /**
- * Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call names it.
+ * Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call refers
+ * to it.
  */
 id: string, 
 /**

@@ -10,6 +10,6 @@ export type TrashedChat = {
  */
 chat: ChatSummary, 
 /**
- * When it is deleted for good.
+ * The time at which it is deleted permanently.
  */
 deleted_for_good_at: number, };

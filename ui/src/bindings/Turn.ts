@@ -2,22 +2,22 @@
 import type { StoredMessage } from "./StoredMessage";
 
 /**
- * A question that was stored and the answer that was begun for it.
+ * A stored question and the answer that was started for it.
  */
 export type Turn = { 
 /**
- * What the person asked.
+ * The user's question.
  */
 question: StoredMessage, 
 /**
- * The answer, still empty; attach to it to see it grow.
+ * The answer, still empty; attach to it for its events.
  */
 answer: StoredMessage, 
 /**
- * [`ChatSummary::revision`] right before it was stored.
+ * [`ChatSummary::revision`] right before the turn was stored.
  */
 revision_before: number, 
 /**
- * The same right after it: who showed the state before and adds the turn shows this one.
+ * The same right after it. A window that showed the earlier revision and adds the turn shows this one.
  */
 revision: number, };

@@ -2,14 +2,14 @@
 import type { StoredMessage } from "./StoredMessage";
 
 /**
- * A question that was stored and two answers that were begun for it.
+ * A stored question and the two answers that were started for it.
  */
 export type TurnWithTwoAnswers = { 
 /**
- * What the person asked.
+ * The user's question.
  */
 question: StoredMessage, 
 /**
- * The answers, still empty, in the order in which they were asked for. The chat looks at the first.
+ * The answers, still empty, in the requested order. The chat selects the first.
  */
 answers: [StoredMessage, StoredMessage], };

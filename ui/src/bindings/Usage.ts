@@ -2,7 +2,7 @@
 import type { SpeculationUsage } from "./SpeculationUsage";
 
 /**
- * Tokens counted.
+ * Token counts.
  */
 export type Usage = { 
 /**
@@ -10,22 +10,22 @@ export type Usage = {
  */
 prompt_tokens: number, 
 /**
- * How many of them, and of an answer that is continued, were still in the KV cache.
+ * The tokens of the prompt and of a continued answer that were in the KV cache.
  */
 cached_tokens: number, 
 /**
- * How many of both were read before the first new token.
+ * The tokens of both that were prefilled before the first new token.
  */
 prefilled_tokens: number, 
 /**
- * Tokens of the whole answer, its prefix and what ended its thought included, the stop token not.
+ * Tokens of the whole answer, including its prefix and the end of its thought, without the stop token.
  */
 completion_tokens: number, 
 /**
- * How many of those were reasoning; `None` if the engine was not told.
+ * The reasoning tokens among them; `None` if the engine was not told.
  */
 thinking_tokens: number | null, 
 /**
- * What speculative decoding did; `None` if nothing was drafted.
+ * The figures of speculative decoding; `None` if nothing was drafted.
  */
 speculation?: SpeculationUsage, };

@@ -2,7 +2,7 @@
 import type { WrongFile } from "./WrongFile";
 
 /**
- * What reading all files of a model again found.
+ * The result of verifying all files of a model.
  */
 export type Verification = { 
 /**
@@ -10,15 +10,15 @@ export type Verification = {
  */
 reference: string, 
 /**
- * The commit that was compared with.
+ * The commit to which the files were compared.
  */
 commit: string | null, 
 /**
- * How many files were compared.
+ * The number of files compared.
  */
 files: number, 
 /**
- * Bytes that were read.
+ * Bytes read.
  */
 bytes: number, 
 /**
@@ -26,6 +26,6 @@ bytes: number,
  */
 wrong: Array<WrongFile>, 
 /**
- * Files that nothing is known about to compare with.
+ * Files without anything to compare them to.
  */
 unknown: Array<string>, };

@@ -1,8 +1,8 @@
-//! The interface between the app and its windows: settings, chats, listings, the hub's views, the commands. The rooms that
-//! fill it (history, chat, hub, net, remote, server, power) share it; the engine and what it is built of do not know it, so a
-//! change here builds no engine anew.
+//! The interface between the app and its windows: settings, chats, listings, the hub's views, the commands. The rooms
+//! that implement it (history, chat, hub, net, remote, server, power) share it. The engine does not depend on it, so a
+//! change here does not rebuild the engine.
 //!
-//! Types marked `#[ts(export)]`, and those of `protocol` that they hold, are written to `ui/src/bindings` by the unit tests.
+//! The unit tests write types marked `#[ts(export)]`, and the types of `protocol` inside them, to `ui/src/bindings`.
 
 mod app;
 mod chats;
@@ -18,7 +18,7 @@ pub use settings::*;
 mod tests {
     use ts_rs::{Config, TS};
 
-    /// The types of `protocol` that windows see by themselves; those inside a type of this crate are written with it.
+    /// The types of `protocol` that windows use directly; those inside a type of this crate are exported with it.
     #[test]
     fn export_bindings_of_protocol() -> Result<(), ts_rs::ExportError> {
         let config = Config::from_env();

@@ -1,4 +1,4 @@
-//! Conversations and tools in the form of OpenAI's chat API, as files and requests carry them.
+//! Conversations and tools as JSON in the form of OpenAI's chat API.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,13 @@ use protocol::{Content, Error, ErrorCode, Message, Role, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A conversation or a tool that is not in this form.
+/// A conversation or a tool that does not have this form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{param}: {reason}")]
 pub struct InvalidParam {
     /// The place, such as `messages[3].content[1]`.
     pub param: String,
-    /// The fault at that place.
+    /// The error at that place.
     pub reason: String,
 }
 
@@ -31,14 +31,14 @@ fn invalid<T>(param: impl Into<String>, reason: impl ToString) -> Result<T> {
     })
 }
 
-/// A message as it is written. Unknown fields are ignored.
+/// A message on the wire. Unknown fields are ignored.
 #[derive(Deserialize)]
 struct WireMessage {
     role: String,
     #[serde(default)]
     content: Value,
     reasoning: Option<String>,
-    /// The older name of the same, which wins: programs that send both mean it.
+    /// The older name of the same field; it wins, because programs that send both mean this one.
     reasoning_content: Option<String>,
     tool_calls: Option<Vec<WireCall>>,
     name: Option<String>,
@@ -59,21 +59,22 @@ struct WireFunction {
     arguments: Value,
 }
 
-/// Reads a list of messages. `developer` is another word for `system`; a call without an id gets one, the same every time.
-/// A call whose arguments are no JSON is left out if nobody answered it: the end of an answer cut it, and nobody ran it.
+/// Reads a list of messages. `developer` is a synonym of `system`; a call without an id gets a deterministic one. A
+/// call with invalid JSON arguments is left out if nobody answered it: the answer was cut off there, and the call never
+/// ran.
 ///
 /// # Errors
-/// When something is not such a list, or a part is no text; the error names the place.
+/// If something is not such a list, or a part is not text; the error names the place.
 pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
     messages_with_pictures(list, &mut |_, param| {
         invalid(param, "pictures are not read here; only text is")
     })
 }
 
-/// The same with parts of type `image_url`: `picture` makes a part of the address and the place of each.
+/// The same with parts of type `image_url`: `picture` turns the address and the place of each into a part.
 ///
 /// # Errors
-/// As [`messages`], and what `picture` refuses.
+/// As [`messages`], and any error of `picture`.
 pub fn messages_with_pictures(
     list: Vec<Value>,
     picture: &mut dyn FnMut(&str, &str) -> Result<Content>,
@@ -95,10 +96,10 @@ pub fn messages_with_pictures(
     list.into_iter().enumerate().map(read).collect()
 }
 
-/// Checks a list of tool declarations, which the chat templates are given as they are.
+/// Checks a list of tool declarations, which go to the chat templates unchanged.
 ///
 /// # Errors
-/// When one has no `function.name`; the error names its place.
+/// If one has no `function.name`; the error names its place.
 pub fn tools(list: Vec<Value>) -> Result<Vec<Value>> {
     let nameless = list.iter().position(|tool| !tool["function"]["name"].is_string());
     match nameless {
@@ -107,10 +108,10 @@ pub fn tools(list: Vec<Value>) -> Result<Vec<Value>> {
     }
 }
 
-/// The calls of a conversation so far.
+/// The calls of the conversation so far.
 #[derive(Default)]
 struct Calls {
-    /// The tool of each call id, because the form leaves its name out of the result.
+    /// The tool of each call id, because this form leaves its name out of the result.
     names: HashMap<String, String>,
     /// The ids that results name.
     answered: HashSet<String>,
@@ -118,22 +119,22 @@ struct Calls {
 }
 
 impl Calls {
-    /// `None` for a call that was cut.
+    /// `None` for a call that was cut off.
     fn read(&mut self, call: WireCall, param: &str) -> Result<Option<ToolCall>> {
         // This form carries arguments as a JSON text, Hugging Face's as an object.
         let arguments = match call.function.arguments {
-            // Some servers write no arguments as no text.
+            // Some servers write missing arguments as an empty text.
             Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
             Value::String(text) => match serde_json::from_str(&text) {
                 Ok(arguments) => arguments,
-                // Without an id, nobody can tell whether it was answered.
+                // Without an id, a call cannot be matched to its answer.
                 Err(_) if !call.id.is_empty() && !self.answered.contains(&call.id) => return Ok(None),
                 Err(error) => return invalid(format!("{param}.function.arguments"), format!("no JSON: {error}")),
             },
             Value::Null => Value::Object(Map::new()),
             other => other,
         };
-        // Nine letters and digits, because Mistral's templates refuse anything else.
+        // Nine letters and digits; Mistral's templates refuse anything else.
         let id = if call.id.is_empty() {
             format!("call{:05}", self.count)
         } else {
@@ -193,7 +194,7 @@ fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Res
         (Some("text"), Some(text), _) | (Some("refusal"), _, Some(text)) => Ok(Content::Text { text: text.to_owned() }),
         (Some("image_url"), ..) => {
             let param = format!("{param}[{index}]");
-            // Some programs leave the object around the address out.
+            // Some programs leave out the object around the address.
             match part["image_url"]["url"].as_str().or(part["image_url"].as_str()) {
                 Some(url) => picture(url, &param),
                 None => invalid(param, "there is no image_url.url"),

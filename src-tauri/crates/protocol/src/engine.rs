@@ -1,4 +1,4 @@
-//! The traits that engines fulfil: MLX in this process, and endpoints of other programs.
+//! The traits of engines: MLX in this process, and endpoints of other programs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{
     ModelInfo, ModelSource, Receiver, Request, Result, TokenCount,
 };
 
-/// Asks a job to end; it is looked at between prefill chunks and between tokens. Clones ask the same job.
+/// Cancels a job; checked between prefill chunks and between tokens. Clones cancel the same job.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<Cancel>);
 
@@ -23,22 +23,22 @@ struct Cancel {
 }
 
 impl CancelFlag {
-    /// Ends the job soon. Doing it twice, or after the end, changes nothing.
+    /// Ends the job soon. Has no effect a second time, or after the end.
     pub fn cancel(&self) {
         self.0.asked.store(true, Ordering::Release);
         self.0.waiting.notify_waiters();
     }
 
-    /// Whether somebody asked.
+    /// True after a request to cancel.
     pub fn is_cancelled(&self) -> bool {
         self.0.asked.load(Ordering::Acquire)
     }
 
-    /// Waits until somebody asks.
+    /// Waits for a request to cancel.
     pub async fn cancelled(&self) {
         let waiting = self.0.waiting.notified();
         tokio::pin!(waiting);
-        // Registered before looking, so that no call falls between the two.
+        // Registered before the check, so that no call falls in between.
         waiting.as_mut().enable();
         if !self.is_cancelled() {
             waiting.await;
@@ -46,7 +46,7 @@ impl CancelFlag {
     }
 }
 
-/// Cancels its job when it is dropped, so that nothing is computed that nobody waits for any more.
+/// Cancels its job when dropped, so that nothing is computed without a reader.
 #[derive(Debug)]
 pub struct CancelOnDrop(pub CancelFlag);
 
@@ -56,53 +56,53 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Asks a job to end its thinking and to answer; it is looked at between tokens. Clones ask the same job.
+/// Ends a job's thinking, so that it answers; checked between tokens. Clones address the same job.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerNowFlag(Arc<AtomicBool>);
 
 impl AnswerNowFlag {
-    /// Ends the thought that runs or is about to begin; after it, nothing changes. There is no way back.
+    /// Ends the current or next thought; after it, nothing changes. It cannot be undone.
     pub fn answer_now(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether somebody asked.
+    /// True after a request to answer now.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// A running job: its events and the handles that end it or its thinking. Dropping the events does not cancel.
+/// A running job: its events and the handles that cancel it or end its thinking. Dropping the events does not cancel.
 #[derive(Debug)]
 pub struct JobHandle {
-    /// What the engine says; ends with exactly one `Done` or `Failed`.
+    /// The engine's events; the last is exactly one `Done` or `Failed`.
     pub events: Receiver<EngineEvent>,
-    /// Ends the job.
+    /// Cancels the job.
     pub cancel: CancelFlag,
     /// Ends the job's thinking.
     pub end_thinking: AnswerNowFlag,
 }
 
-/// Something that answers conversations. It speaks of messages, options and events, never of arrays, weights or sockets, and
-/// every call returns at once; calls may come from any thread.
+/// Answers conversations. The interface speaks of messages, options and events, never of arrays, weights or sockets.
+/// Every call returns at once and may come from any thread.
 pub trait Engine: Send + Sync + 'static {
-    /// Makes an answer. An engine of this computer loads the request's model first if it is not loaded; a model that is not
+    /// Generates an answer. An engine of this computer loads the request's model first if needed; a model that is not
     /// this engine's ends the job with `ModelNotFound`.
     fn generate(&self, request: Request) -> JobHandle;
 
-    /// What can be done with a model.
+    /// The features that the engine supports for a model.
     fn capabilities(&self, model: &ModelSource) -> Capabilities;
 
-    /// How many tokens the prompt of a request has. Nothing is loaded for it and no running answer is waited for; an engine
-    /// that does not have the model's tokenizer estimates. Fails as [`Engine::generate`] does before the first token.
+    /// Counts the prompt tokens of a request. Loads nothing and does not wait for running answers; an engine without
+    /// the model's tokenizer estimates. Fails as [`Engine::generate`] does before the first token.
     fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>>;
 
-    /// Makes a vector of each input. The model is loaded first if it is not loaded; dropping the future ends the job.
+    /// Computes a vector for each input. The model is loaded first if needed; dropping the future cancels the job.
     ///
     /// # Errors
-    /// `BadRequest` if the model makes no vectors, or not of these dimensions, or an input is empty or holds what is no token;
-    /// `ContextFull`, with the input's index, if one is longer than the model reads; what loading a model may fail with. An engine
-    /// without embedding models refuses everything.
+    /// `BadRequest` if the model is not an embedding model, does not support these dimensions, or an input is empty or
+    /// has an invalid token; `ContextFull`, with the input's index, if one is longer than the model's context; any
+    /// error of loading a model. An engine without embedding models refuses every request.
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
         let message = format!(
             "{} cannot be asked for embeddings; choose an embedding model of this computer",
@@ -111,18 +111,18 @@ pub trait Engine: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(Error::new(ErrorCode::BadRequest, message))))
     }
 
-    /// The engine of this computer, if this is one or sends to one.
+    /// The engine of this computer, if this is one or forwards to one.
     fn local(&self) -> Option<&dyn LocalEngine> {
         None
     }
 }
 
-/// What an engine of this computer does at the moment.
+/// The activity of this computer's engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EngineActivity {
-    /// Whether somebody waits for it: for an answer, for vectors, for a model.
+    /// True while an answer, an embedding or a model load is pending.
     pub busy: bool,
-    /// The references of the loaded models, the one used last at the end.
+    /// The references of the loaded models, the most recently used last.
     pub loaded: Vec<String>,
     /// The number of answers of programs that run at the same time; 0: unknown.
     pub slots: usize,
@@ -130,16 +130,18 @@ pub struct EngineActivity {
 
 /// An engine that loads models from folders into this computer's memory.
 pub trait LocalEngine: Engine {
-    /// Loads a model, replacing those used least recently if it does not fit beside them; one that answers is never replaced. Exactly one `Ready` or `Failed` follows any number of
-    /// `Progress`. Jobs that are asked for meanwhile wait.
+    /// Loads a model, replacing the least recently used ones if it does not fit next to them; a model that is answering
+    /// is never replaced. Exactly one `Ready` or `Failed` follows any number of `Progress`. Jobs that arrive meanwhile
+    /// wait.
     fn load(&self, model: FolderSource) -> Receiver<LoadEvent>;
 
-    /// Prefetches ("reads ahead"), at idle priority, what the next request of this conversation will begin with: the messages of
-    /// `request` are those so far, and a question will follow. Nothing is loaded for it: a model that is not loaded is waited for. The
-    /// newest call replaces earlier ones, and every other call comes first. An engine without a prefix cache does nothing.
+    /// Prefetches ("reads ahead"), at idle priority, the beginning of this conversation's next request: `request` holds
+    /// the messages so far, and a question will follow. Nothing is loaded for it: it waits for the model to be loaded.
+    /// The newest call replaces earlier ones, and every other call takes precedence. An engine without a prefix cache
+    /// does nothing.
     fn prefetch(&self, request: Request);
 
-    /// Frees the model of this reference and all its memory, after its running jobs have ended; changes nothing if it is not loaded.
+    /// Unloads the model of this reference after its running jobs have ended; does nothing if it is not loaded.
     fn unload(&self, reference: &str) -> BoxFuture<'static, Result<()>>;
 
     /// Frees the model of this reference now if no request waits for it; returns true if it did. A model that answers
@@ -151,23 +153,23 @@ pub trait LocalEngine: Engine {
     /// that answers stays, and so does one next to which another is being loaded.
     fn unload_after(&self, idle: Option<Duration>);
 
-    /// Frees every model. Running jobs end first.
+    /// Unloads every model after the running jobs have ended.
     fn unload_all(&self) -> BoxFuture<'static, Result<()>>;
 
-    /// Frees what is kept only to be faster, such as what was read of earlier prompts. Done between two steps: answers that run go on as
-    /// they would have, and the next prompts are read whole. An engine that keeps nothing does nothing.
+    /// Frees caches, such as the prefix cache. Done between two steps: running answers go on unchanged, and the next
+    /// prompts are prefilled in full. An engine without caches does nothing.
     fn free_caches(&self) -> BoxFuture<'static, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Lets each loaded model keep at most so many bytes of conversations that it has read, from now on; `None`: as many as suit this
+    /// Limits the prefix cache of each loaded model to this many bytes, from now on; `None` for a limit that suits this
     /// computer. An engine without a prefix cache does nothing.
     fn limit_prefix_caches(&self, _bytes: Option<u64>) {}
 
-    /// The loaded models, the one used last at the end.
+    /// The loaded models, the most recently used last.
     fn loaded(&self) -> Vec<ModelInfo>;
 
-    /// What the engine does, and whenever that changes. Of an engine in another process nothing is heard.
+    /// The engine's activity and its changes. An engine in another process reports none.
     fn follow(&self) -> watch::Receiver<EngineActivity> {
         watch::channel(EngineActivity::default()).1
     }
@@ -176,22 +178,22 @@ pub trait LocalEngine: Engine {
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>>;
 }
 
-/// Knows this computer's memory, so that an engine can stop before the system stops it. Asked on the engine's thread, never
-/// between tokens. Devices are named as in [`ModelInfo::device`].
+/// Knows this computer's memory, so that an engine can stop before the system stops it. Called on the engine's thread,
+/// never between tokens. Devices are named as in [`ModelInfo::device`].
 pub trait MemoryGuard: std::fmt::Debug + Send + Sync + 'static {
-    /// Whether a model may be loaded, once the engine has given `freed` bytes back and holds `kept` bytes of other models. Beside
-    /// others it has to fit comfortably, because they can make room for it.
+    /// Checks that a model may be loaded once the engine has freed `freed` bytes and keeps `kept` bytes of other
+    /// models. Next to other models it has to fit comfortably, because they can be unloaded for it.
     ///
     /// # Errors
     /// `MemoryShort` if it clearly will not fit.
     fn before_load(&self, model: &FolderSource, device: &str, kept: u64, freed: u64) -> Result<()>;
 
-    /// Whether reading may go on, which is about to take so many bytes more than the `held` bytes that the engine has.
+    /// Checks that prefill may go on: the next chunk takes `bytes` in addition to the engine's `held` bytes.
     ///
     /// # Errors
-    /// `MemoryShort` if they clearly are not there.
+    /// `MemoryShort` if they clearly are not available.
     fn before_chunk(&self, bytes: u64, device: &str, held: u64) -> Result<()>;
 
-    /// Records the most that a model took so far, in bytes; called after each answer.
+    /// Records the peak memory of a model so far, in bytes; called after each answer.
     fn record_peak(&self, model: &FolderSource, bytes: u64);
 }

@@ -1,4 +1,4 @@
-//! The one error that crosses a boundary: a code for programs, arguments for texts, a message for people.
+//! The one error that crosses a boundary: a code for programs, arguments for texts, a message for the user.
 
 use std::collections::BTreeMap;
 
@@ -7,82 +7,82 @@ use ts_rs::TS;
 
 use crate::{Argument, Arguments};
 
-/// What went wrong, as far as somebody acts on it. A variant is added when the window, the command line or a script
-/// behaves differently because of it, and removed when nobody does any more.
+/// The kind of failure, as far as a caller acts on it. A code exists if the window, the command line or a script
+/// behaves differently because of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The prompt and the wanted answer do not fit the model's context. Nothing was dropped; shorten or branch.
+    /// The prompt and the requested answer do not fit the model's context. Nothing was dropped; shorten or branch.
     ContextFull,
-    /// What the caller passed makes no sense; retrying the same does not help.
+    /// The caller passed an invalid value; a retry does not help.
     BadRequest,
-    /// No such chat, message or file. Retrying does not help.
+    /// No such chat, message or file. A retry does not help.
     NotFound,
-    /// No model of that name is on this computer.
+    /// No model with that name is on this computer.
     ModelNotFound,
-    /// The model's files are there but broken or incomplete; repairing or fetching it again helps.
+    /// The model's files are broken or incomplete; a repair or a new download helps.
     ModelBroken,
-    /// The model's family, quantisation or tokenizer is not known to this version.
+    /// The model's family, quantization or tokenizer is not supported by this version.
     ModelUnsupported,
-    /// A model, or what it is asked to read, takes more memory than there is. Nothing was loaded; close other programs, ask for
-    /// less, or take a smaller model.
+    /// A model or its prompt takes more memory than there is. Nothing was loaded; close other programs, shorten the
+    /// prompt, or use a smaller model.
     MemoryShort,
-    /// A picture cannot be read: it is broken, too large, or of a kind that is not known. Another file helps.
+    /// An image cannot be read: it is broken, too large, or of an unknown kind. Another file helps.
     PictureBroken,
-    /// A document cannot be read: it is broken, protected, too large, or of a kind that is not known. Another file helps.
+    /// A document cannot be read: it is broken, protected, too large, or of an unknown kind. Another file helps.
     FileBroken,
-    /// The model cannot see, and a picture was to be shown to it. Nothing was sent; a model that sees helps, and `models` names those of
-    /// this computer, if there are any.
+    /// The request has an image and the model does not support vision. Nothing was sent; `models` names the local
+    /// models that do, if there are any.
     PictureNotSeen,
     /// The model's own chat template refused these messages.
     TemplateRefused,
-    /// An answer is already running in this chat, or as many requests wait for the engine as may: then `retry_after` says after how
-    /// many seconds trying again may help.
+    /// An answer is already running in this chat, or the engine's queue is full; then `retry_after` is the number of
+    /// seconds after which a retry may help.
     Busy,
     /// The history file could not be read or written.
     Storage,
-    /// This computer's keychain cannot be used, `reason` says why; the environment variable that `variable` names takes its place.
+    /// This computer's keychain cannot be used; `reason` says why, and the environment variable in `variable` can take
+    /// its place.
     Keychain,
-    /// The app is set to open no connection; switching that off helps.
+    /// The app is offline by its settings; switching that off helps.
     Offline,
-    /// The other computer could not be reached, or failed; trying again later helps.
+    /// The other computer could not be reached, or failed; a later retry helps.
     Network,
-    /// An endpoint wants a key, or another one than it was sent; storing the right one helps.
+    /// An endpoint requires a key, or refused the one that was sent; storing the right one helps.
     KeyRefused,
-    /// The hub wants a token, or its terms accepted, before it hands this model out.
+    /// The hub requires a token, or acceptance of its terms, for this model.
     Gated,
-    /// The disk has not enough room; freeing some helps, and what was fetched is kept.
+    /// The disk is full; freeing space helps, and downloaded data is kept.
     DiskFull,
-    /// The hub sent something else than it promised, again and again, or a new version of Ponder is not signed as it must be; nothing
-    /// wrong was kept.
+    /// The hub repeatedly sent wrong data, or a new version of Ponder is not signed correctly; nothing wrong was kept.
     Corrupt,
-    /// A person, or another program, stopped it; nothing is wrong.
+    /// The user or another program stopped it; nothing is wrong.
     Stopped,
-    /// The engine failed in the middle; the next job works.
+    /// The engine failed in one job; the next one works.
     Engine,
     /// The engine's thread is gone.
     EngineGone,
 }
 
-/// An error as it crosses IPC, the command line's JSON and the rooms' borders: `{code, arguments?, message}`.
+/// An error as it crosses IPC, the command line's JSON and the boundaries of crates: `{code, arguments?, message}`.
 ///
-/// The message says what failed, what is safe and what to do, in English words for a person. The arguments are the values that it
-/// names, so that a window can say the same in another language.
+/// The message says what failed, what is safe and what to do, in English for the user. The arguments are its values, so
+/// that a window can say the same in another language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, TS)]
 #[error("{message}")]
 pub struct Error {
-    /// For programs.
+    /// The code, for programs.
     pub code: ErrorCode,
     /// The values that the message names, such as `context` and `prompt` for [`ErrorCode::ContextFull`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(type = "Record<string, string | number>", optional)]
     pub arguments: Arguments,
-    /// For people.
+    /// The message, for the user.
     pub message: String,
 }
 
 impl Error {
-    /// An error of this code with this message, without arguments.
+    /// An error with this code and message, without arguments.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// The error with one more argument.
+    /// Adds an argument.
     pub fn with(mut self, name: &str, value: impl Into<Argument>) -> Self {
         self.arguments.insert(name.to_owned(), value.into());
         self

@@ -1,4 +1,4 @@
-//! What an engine says while it works.
+//! The events of an engine's jobs.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -6,31 +6,31 @@ use ts_rs::TS;
 use crate::mailbox::Coalesce;
 use crate::{Content, Error, ModelInfo, Notice};
 
-/// What is being waited for before the first token.
+/// The work before the first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// The model is read and made resident; counted in bytes.
+    /// The weights are read and made resident; counted in bytes.
     Load,
-    /// The graphics card's kernels are compiled and compared with what they should compute, once on a computer; not counted.
+    /// The GPU kernels are compiled and their results checked, once on a computer; not counted.
     Kernels,
-    /// Pictures of the prompt go through the model's tower; counted in pictures.
+    /// Images of the prompt go through the vision encoder; counted in images.
     EncodeImages,
-    /// The prompt is read; counted in tokens.
+    /// The prompt is prefilled; counted in tokens.
     Prefill,
 }
 
-/// Why an answer ended.
+/// The reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model ended its turn, or a stop text appeared.
     Stop,
-    /// The token limit or the context's end was reached, or the answer ran in a circle (notice `repetition`).
+    /// The token limit or the end of the context was reached, or the answer repeated itself (notice `repetition`).
     Length,
-    /// The model called a tool and waits for its answer.
+    /// The model called a tool and waits for its result.
     ToolCalls,
-    /// Somebody stopped it.
+    /// The job was canceled.
     Cancelled,
 }
 
@@ -42,9 +42,9 @@ pub enum EndedBy {
     StopToken {
         /// Its id.
         token: u32,
-        /// How it is spelled.
+        /// Its text.
         text: String,
-        /// Where it is named as a stop, such as `generation_config.eos_token_id`.
+        /// The sources that name it as a stop, such as `generation_config.eos_token_id`.
         sources: Vec<String>,
     },
     /// One of the request's stop texts appeared.
@@ -52,35 +52,35 @@ pub enum EndedBy {
         /// The text.
         text: String,
     },
-    /// As many tokens as were asked for.
+    /// The requested maximum of tokens.
     TokenLimit,
     /// The context is full.
     Context,
-    /// The answer ran in a circle.
+    /// The answer repeated itself.
     Repetition,
-    /// The endpoint said that it ended; the rule behind it is not told.
+    /// The endpoint ended it; it does not report the rule.
     Endpoint {
         /// The endpoint's `finish_reason`.
         reason: String,
     },
-    /// Somebody stopped it.
+    /// The job was canceled.
     Cancelled,
 }
 
-/// Tokens counted.
+/// Token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Usage {
     /// Tokens of the rendered conversation.
     pub prompt_tokens: u32,
-    /// How many of them, and of an answer that is continued, were still in the KV cache.
+    /// The tokens of the prompt and of a continued answer that were in the KV cache.
     pub cached_tokens: u32,
-    /// How many of both were read before the first new token.
+    /// The tokens of both that were prefilled before the first new token.
     pub prefilled_tokens: u32,
-    /// Tokens of the whole answer, its prefix and what ended its thought included, the stop token not.
+    /// Tokens of the whole answer, including its prefix and the end of its thought, without the stop token.
     pub completion_tokens: u32,
-    /// How many of those were reasoning; `None` if the engine was not told.
+    /// The reasoning tokens among them; `None` if the engine was not told.
     pub thinking_tokens: Option<u32>,
-    /// What speculative decoding did; `None` if nothing was drafted.
+    /// The figures of speculative decoding; `None` if nothing was drafted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub speculation: Option<SpeculationUsage>,
@@ -89,22 +89,22 @@ pub struct Usage {
 /// Tokens of speculative decoding: drafted, then verified by the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct SpeculationUsage {
-    /// Tokens that were drafted.
+    /// Drafted tokens.
     pub draft_tokens: u32,
-    /// How many of them became part of the answer (`accepted_prediction_tokens` of OpenAI's usage).
+    /// The drafted tokens that became part of the answer (`accepted_prediction_tokens` of OpenAI's usage).
     pub accepted_draft_tokens: u32,
-    /// Passes of the model that gave tokens. Without drafts every token takes one.
+    /// Passes of the model that yielded tokens. Without drafts, each token takes one.
     pub decode_steps: u32,
 }
 
 /// Times and rates of one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct Timing {
-    /// Milliseconds to load the model; 0 if it was loaded already.
+    /// Milliseconds to load the model; 0 if it was loaded.
     pub load_ms: f64,
     /// Milliseconds from the start of prefill to the first token.
     pub first_token_ms: f64,
-    /// Prompt tokens read per second.
+    /// Prompt tokens prefilled per second.
     pub prefill_tokens_per_second: f64,
     /// Tokens generated per second after the first.
     pub decode_tokens_per_second: f64,
@@ -117,7 +117,7 @@ pub struct Done {
     pub finish_reason: FinishReason,
     /// The rule behind it.
     pub ended_by: EndedBy,
-    /// Tokens counted; `None` if the engine was not told.
+    /// Token counts; `None` if the engine was not told.
     pub usage: Option<Usage>,
     /// Times and rates.
     pub timing: Timing,
@@ -125,17 +125,17 @@ pub struct Done {
     pub tokens: Vec<u32>,
 }
 
-/// A token that was chosen, and how likely it was. Log probabilities are natural logarithms of the model's distribution, after
-/// logit bias and penalties and before temperature and what cuts the distribution, as mlx-lm reports them.
+/// A chosen token and its likelihood. Log probabilities are natural logarithms of the model's distribution, after logit
+/// bias and penalties and before temperature and the cuts of the distribution, as mlx-lm reports them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenLogprobs {
     /// The token's id.
     pub token: u32,
-    /// The bytes that it spells, which may be part of a character.
+    /// The bytes that it decodes to, which may be part of a character.
     pub bytes: Vec<u8>,
     /// Its log probability.
     pub logprob: f32,
-    /// The likeliest tokens, likeliest first; as many as were asked for.
+    /// The likeliest tokens, likeliest first; as many as requested.
     pub top: Vec<TopLogprob>,
 }
 
@@ -144,7 +144,7 @@ pub struct TokenLogprobs {
 pub struct TopLogprob {
     /// The token's id.
     pub token: u32,
-    /// The bytes that it spells.
+    /// The bytes that it decodes to.
     pub bytes: Vec<u8>,
     /// Its log probability.
     pub logprob: f32,
@@ -154,22 +154,22 @@ pub struct TopLogprob {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineEvent {
-    /// How far loading or prefill has come.
+    /// Progress of loading or prefill.
     Progress {
-        /// What is being waited for.
+        /// The current stage.
         stage: Stage,
         /// Units done.
         done: u64,
-        /// Units in all.
+        /// Total units.
         total: u64,
     },
-    /// The answer is not begun yet, because there is no memory for it beside the answers of these models. It begins when they have
-    /// ended; the next event of another kind says that the wait is over.
+    /// The answer has not started, because there is no memory for it next to the answers of these models. It starts
+    /// when they have ended; the next event of another kind ends the wait.
     Waiting {
-        /// The models that answer, by their references; its own may be among them.
+        /// The references of the models that are answering; its own may be among them.
         models: Vec<String>,
     },
-    /// The prompt is rendered and generation is about to begin.
+    /// The prompt is rendered and generation starts next.
     Started {
         /// Tokens of the rendered conversation; `None` if the engine does not render it.
         prompt_tokens: Option<u32>,
@@ -178,42 +178,42 @@ pub enum EngineEvent {
         /// SHA-256 of the chat template, hexadecimal; `None` if it is not known.
         template_hash: Option<String>,
     },
-    /// An answer is continued: all that the tokens of its prefix say, in order and without what might still become a marker. It replaces what was
-    /// shown of the answer before; what comes now follows it.
+    /// An answer is continued: the content of its prefix, in order, without text that may still become a marker. It
+    /// replaces the answer as shown so far; later events extend it.
     Continued {
         /// Thoughts, text and calls.
         parts: Vec<Content>,
-        /// What the user should know about them.
+        /// Notices for the user.
         notices: Vec<Notice>,
         /// The ids of the prefix, which no delta carries again.
         tokens: Vec<u32>,
     },
-    /// More of the answer: a piece of text, never half a character, or a complete call. `tokens` are the ids generated since the
-    /// last delta: those of all deltas and of `Done` in a row are what the model wrote, and decoding them gives at least the text
-    /// sent so far.
+    /// More of the answer: a piece of text, never half a character, or a complete call. `tokens` are the ids generated
+    /// since the last delta. Joined over all deltas and `Done`, they are the model's output, and decoding them yields
+    /// at least the text sent so far.
     Delta {
-        /// What came.
+        /// The new content.
         content: Content,
-        /// Ids generated since the last delta; none if the engine is told text alone.
+        /// Ids generated since the last delta; empty if the engine receives text alone.
         tokens: Vec<u32>,
-        /// How many tokens of the whole answer so far are reasoning; `None` if the engine cannot count them.
+        /// Reasoning tokens of the whole answer so far; `None` if the engine cannot count them.
         thinking_tokens: Option<u32>,
     },
-    /// How likely the tokens were that the next `Delta` or `Done` carries, in order, if the request asked for it. Tokens that were
-    /// not chosen have none: those of an answer prefix, and those that end a thought for the model.
+    /// The likelihoods of the tokens of the next `Delta` or `Done`, in order, if the request asked for them. Tokens
+    /// that were not sampled have none: those of an answer prefix, and those that end a thought for the model.
     Logprobs(Vec<TokenLogprobs>),
-    /// The thought was ended for the model, by the person or by the budget.
+    /// The thought was ended for the model, by the user or by the budget.
     ThinkingEnded,
     /// Something the user should know.
     Notice(Notice),
     /// The end.
     Done(Done),
-    /// The end, by an error; what was sent before stays valid.
+    /// The end, by an error; earlier events stay valid.
     Failed(Error),
 }
 
 impl Coalesce for EngineEvent {
-    /// Two pieces of one text become one, a newer progress of one stage or a newer wait replaces the older.
+    /// Merges two pieces of one text; a newer progress of the same stage, or a newer wait, replaces the older.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
@@ -270,20 +270,20 @@ impl Coalesce for EngineEvent {
     }
 }
 
-/// One event of loading a model. `Ready` or `Failed` comes last, exactly once.
+/// An event of loading a model. `Ready` or `Failed` comes last, exactly once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadEvent {
-    /// Bytes made resident of bytes in all.
+    /// Bytes made resident, of the total.
     Progress {
         /// Bytes done.
         done: u64,
-        /// Bytes in all.
+        /// Total bytes.
         total: u64,
     },
-    /// The model answers from now on.
+    /// The model is ready.
     Ready(Box<ModelInfo>),
-    /// The model could not be loaded; the engine lives, and models that made room for it are gone.
+    /// The model could not be loaded; the engine works, and models that were unloaded for it are gone.
     Failed(Error),
 }
 

@@ -1,9 +1,9 @@
-//! Documents: files of which a model is given the text.
+//! Documents: files whose text a model is given.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// What a text is divided into, for people.
+/// The unit of a text, for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ExcerptUnit {
@@ -16,18 +16,18 @@ pub enum ExcerptUnit {
 /// A part of a text, or all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 pub struct Excerpt {
-    /// What is counted.
+    /// The unit of the numbers below.
     pub unit: ExcerptUnit,
     /// The first page or line of the part, from 1.
     pub first: u32,
     /// The last one.
     pub last: u32,
-    /// How many the whole text has.
+    /// The number of units in the whole text.
     pub of: u32,
 }
 
 impl Excerpt {
-    /// All of a text of so many pages or lines.
+    /// All of a text with this many pages or lines.
     pub fn whole(unit: ExcerptUnit, of: u32) -> Self {
         Self {
             unit,
@@ -37,7 +37,7 @@ impl Excerpt {
         }
     }
 
-    /// Whether nothing is left out.
+    /// True if nothing is left out.
     pub fn is_whole(&self) -> bool {
         self.first <= 1 && self.last >= self.of
     }

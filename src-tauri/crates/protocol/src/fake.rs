@@ -1,4 +1,4 @@
-//! An engine for the tests of other rooms: it says what the test scripted and remembers what it was asked.
+//! A scripted engine for the tests of other crates; it records its requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use crate::{
     ModelSource, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
 };
 
-/// A job that the test drives by hand.
+/// A job that the test controls.
 #[derive(Debug)]
 pub struct FakeJob {
-    /// What was asked.
+    /// The request of the job.
     pub request: Request,
-    /// Where the test says what the engine does.
+    /// The events that the test sends as the engine.
     pub events: Sender<EngineEvent>,
-    /// Set when the other room cancels.
+    /// Set when the code under test cancels.
     pub cancel: CancelFlag,
-    /// Set when the other room ends the thinking.
+    /// Set when the code under test ends the thinking.
     pub end_thinking: AnswerNowFlag,
 }
 
@@ -30,7 +30,7 @@ struct State {
     jobs: VecDeque<FakeJob>,
     prefetched: Vec<Request>,
     loaded: Vec<ModelInfo>,
-    /// References of models that do not see, and why if their vision part is broken; all others do.
+    /// References of models without vision, with the reason if their encoder is broken; all others support it.
     blind: BTreeMap<String, Option<String>>,
     /// The time since the last use of what is loaded; `None` while it answers.
     idle: Option<Duration>,
@@ -71,22 +71,22 @@ impl FakeEngine {
         Self::default()
     }
 
-    /// The oldest job that the test has not taken yet.
+    /// The oldest job that the test has not taken.
     pub fn take_job(&self) -> Option<FakeJob> {
         self.state().jobs.pop_front()
     }
 
-    /// What was prefetched since the test last asked.
+    /// The prefetches since the last call.
     pub fn take_prefetched(&self) -> Vec<Request> {
         std::mem::take(&mut self.state().prefetched)
     }
 
-    /// Says that the model of this reference does not see.
+    /// Makes the model of this reference one without vision.
     pub fn make_blind(&self, reference: &str) {
         self.state().blind.insert(reference.to_owned(), None);
     }
 
-    /// Says that the model of this reference has a vision part that cannot be used, for this reason.
+    /// Makes the model of this reference one with a broken vision encoder, for this reason.
     pub fn break_vision(&self, reference: &str, problem: &str) {
         self.state()
             .blind
@@ -105,7 +105,7 @@ impl FakeEngine {
         self.state().unload_after
     }
 
-    /// Says what it holds: for models `active`, which go with the last of them, and for caches `cache`.
+    /// Sets the memory figures: `active` for models, freed with the last of them, and `cache` for caches.
     pub fn set_memory(&self, memory: MemoryFigures) {
         self.state().memory = memory;
     }
@@ -157,7 +157,7 @@ impl Engine for FakeEngine {
         }
     }
 
-    /// A token for each byte of text.
+    /// Counts one token per byte of text.
     fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
         let tokens: usize = request
             .messages
@@ -170,7 +170,7 @@ impl Engine for FakeEngine {
         })))
     }
 
-    /// Three numbers for each input: how many tokens it has, 1 and 0. A text has a token for each byte.
+    /// Returns three numbers for each input: its number of tokens, 1 and 0. A text has one token per byte.
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
         let tokens = |input: &EmbeddingInput| match input {
             EmbeddingInput::Text(text) => text.len(),

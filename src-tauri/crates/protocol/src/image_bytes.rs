@@ -1,4 +1,4 @@
-//! The bytes of pictures, as requests carry them.
+//! The bytes of images, as requests carry them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// The bytes of a picture's file. Clones share them; as JSON they are base64.
+/// The bytes of an image file. Clones share them; in JSON they are base64.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ImageBytes(Arc<[u8]>);
 
 impl ImageBytes {
-    /// What such a file is called everywhere, the `attachment` of [`Content::Image`](crate::Content::Image): SHA-256 of its bytes,
-    /// hexadecimal. Equal pictures are one.
+    /// The id of the file everywhere, the `attachment` of [`Content::Image`](crate::Content::Image): SHA-256 of its
+    /// bytes, hexadecimal. Equal images have equal ids.
     pub fn id(&self) -> String {
         format!("{:x}", Sha256::digest(&self.0))
     }
 
-    /// Whether a text has the form of such an id, so that it may be part of a path.
+    /// True if a text has the form of such an id, so that it is safe in a path.
     pub fn is_id(text: &str) -> bool {
         text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
@@ -33,7 +33,8 @@ impl ImageBytes {
     /// The bytes in a data URL.
     ///
     /// # Errors
-    /// If the address is of another kind, which is never opened, or its bytes are no base64; the reason is for people.
+    /// If the address is of another kind, which is never opened, or its bytes are not base64; the reason is for the
+    /// user.
     pub fn from_data_url(url: &str) -> Result<Self, &'static str> {
         let scheme = url.get(..5).unwrap_or_default();
         if !scheme.eq_ignore_ascii_case("data:") {
@@ -51,7 +52,7 @@ impl ImageBytes {
         format!("data:{media_type};base64,{}", self.to_base64())
     }
 
-    /// The bytes that this base64 stands for; `None` if it is none.
+    /// The bytes of this base64; `None` if it is invalid.
     pub fn from_base64(text: &str) -> Option<Self> {
         STANDARD.decode(text).ok().map(Self::from)
     }
@@ -72,7 +73,7 @@ impl From<Vec<u8>> for ImageBytes {
 }
 
 impl fmt::Debug for ImageBytes {
-    /// Says how many they are: nobody wants to read them in a log.
+    /// Prints the length alone, to keep logs readable.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "ImageBytes({} bytes)", self.0.len())
     }

@@ -1,7 +1,7 @@
-//! What an engine is asked and what it says: messages, requests, events, notices, errors, and the traits [`Engine`] and
-//! [`LocalEngine`]. Nothing here does input or output, and every other room may lean on this one.
+//! The contract with an engine: messages, requests, events, notices, errors, and the traits [`Engine`] and
+//! [`LocalEngine`]. Nothing here does input or output, and every other room may depend on it.
 //!
-//! The TypeScript of these types is written by the crate `api`, which windows see.
+//! The crate `api`, which windows use, exports the TypeScript of these types.
 
 mod call_body;
 mod embedding;

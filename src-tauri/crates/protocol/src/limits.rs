@@ -1,20 +1,21 @@
-//! What the numbers and texts of a request may be, for everybody who asks for one: the window, the command line, the server, the engine.
+//! The limits of a request's numbers and texts, for all of its sources: the window, the command line, the server, the
+//! engine.
 
 use std::ops::RangeInclusive;
 
 use crate::{Error, ErrorCode, Result, Sampling};
 
-/// More stop texts than anybody needs.
+/// The maximum number of stop texts.
 pub const MOST_STOPS: usize = 64;
 
-/// The longest stop text, in characters.
+/// The maximum length of a stop text, in characters.
 pub const LONGEST_STOP: usize = 1000;
 
-/// No model's context is made shorter than so many tokens.
+/// The smallest size to which a context can be limited, in tokens.
 pub const LEAST_CONTEXT: u32 = 512;
 
 impl Sampling {
-    /// What is done if neither the person nor the model's makers say anything: the likeliest token is taken.
+    /// The defaults if neither the user nor the model's makers set anything: greedy sampling.
     pub fn neutral() -> Self {
         Self {
             temperature: Some(0.0),
@@ -31,7 +32,7 @@ impl Sampling {
         }
     }
 
-    /// This, and what `other` says if this says nothing. Biases and the seed stay its own.
+    /// These values, with those of `other` for the unset ones. Biases and the seed are not taken over.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self {
@@ -50,7 +51,7 @@ impl Sampling {
         }
     }
 
-    /// Refuses numbers that mean nothing.
+    /// Refuses invalid numbers.
     ///
     /// # Errors
     /// `BadRequest`, which names the field.
@@ -82,7 +83,7 @@ fn within(field: &str, value: f32, range: RangeInclusive<f32>) -> Result<()> {
         .with("high", high.to_string()))
 }
 
-/// Refuses an answer that may say nothing.
+/// Refuses an answer of no tokens.
 ///
 /// # Errors
 /// `BadRequest`.
@@ -97,7 +98,7 @@ pub fn check_max_tokens(most: Option<u32>) -> Result<()> {
     }
 }
 
-/// Refuses a context in which nothing fits.
+/// Refuses a context that is too small for any prompt.
 ///
 /// # Errors
 /// `BadRequest`.
@@ -111,7 +112,7 @@ pub fn check_context(tokens: Option<u32>) -> Result<()> {
     }
 }
 
-/// Refuses stop texts that would end every answer before it begins, and more of them than anybody needs.
+/// Refuses empty and overlong stop texts, and too many of them.
 ///
 /// # Errors
 /// `BadRequest`.
@@ -133,7 +134,7 @@ pub fn check_stop(texts: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// That a setting cannot be what it is.
+/// The error for an invalid setting.
 #[must_use]
 pub fn refusal(field: &str, message: impl Into<String>) -> Error {
     Error::new(ErrorCode::BadRequest, message).with("field", field)

@@ -1,5 +1,6 @@
-//! A queue from one writer to one reader that never blocks the writer and never grows with a slow reader: neighbours that
-//! can be merged are merged, nothing is dropped. The reader gets exactly one last event, also when the writer vanishes.
+//! A queue from one writer to one reader that never blocks the writer and never grows with a slow reader: adjacent
+//! events that can be merged are merged, nothing is dropped. The reader gets exactly one last event, also when the
+//! writer is dropped.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,11 +9,11 @@ use tokio::sync::Notify;
 
 /// An event that may wait in a [`mailbox`].
 pub trait Coalesce: Sized {
-    /// Takes `next` into this event, which was queued just before, or gives it back.
+    /// Merges `next` into this event, which was queued just before, or returns it.
     fn coalesce(&mut self, next: Self) -> Option<Self>;
-    /// Whether nothing comes after this event.
+    /// True if no event follows this one.
     fn is_last(&self) -> bool;
-    /// The last event of a writer that vanished without one.
+    /// The last event of a writer that was dropped without sending one.
     fn abandoned() -> Self;
 }
 
@@ -31,16 +32,16 @@ struct Shared<T> {
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // No code that can panic runs under this lock, so a poisoned queue is still whole.
+        // No code that can panic runs under this lock, so a poisoned queue is intact.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The writing end.
+/// The sending half.
 #[derive(Debug)]
 pub struct Sender<T: Coalesce>(Arc<Shared<T>>);
 
-/// The reading end.
+/// The receiving half.
 #[derive(Debug)]
 pub struct Receiver<T: Coalesce> {
     shared: Arc<Shared<T>>,
@@ -67,7 +68,7 @@ pub fn mailbox<T: Coalesce>() -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T: Coalesce> Sender<T> {
-    /// Queues an event. Events after the last one are ignored, so that the reader sees exactly one.
+    /// Queues an event. Events after the last one are ignored, so the reader sees exactly one.
     pub fn send(&self, event: T) {
         let mut queue = self.0.lock();
         if queue.ended || queue.reader_gone {
@@ -83,7 +84,7 @@ impl<T: Coalesce> Sender<T> {
         self.0.ready.notify_one();
     }
 
-    /// Whether nobody will read any more.
+    /// True if the reader is gone.
     pub fn is_closed(&self) -> bool {
         self.0.lock().reader_gone
     }
@@ -105,7 +106,7 @@ impl<T: Coalesce> Receiver<T> {
             if let Some(event) = self.try_recv() {
                 return Some(event);
             }
-            // A permit is stored when the writer came in between, so no wake-up is lost.
+            // A permit is stored if the writer came in between, so no wake-up is lost.
             let shared = self.shared.clone();
             shared.ready.notified().await;
         }

@@ -1,4 +1,4 @@
-//! A conversation as a model is given it.
+//! The messages of a conversation.
 
 use std::borrow::Cow;
 
@@ -7,22 +7,22 @@ use ts_rs::TS;
 
 use crate::Excerpt;
 
-/// The speaker of a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Instructions for the whole chat.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// A tool's answer.
+    /// The result of a tool.
     Tool,
 }
 
 impl Role {
-    /// Its name in chat templates and in OpenAI's interface.
+    /// Its name in chat templates and in OpenAI's API.
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -33,55 +33,55 @@ impl Role {
     }
 }
 
-/// What one part of a message holds, wherever messages are: in a request, an event, the history and a window.
+/// The content of one part of a message, in a request, an event, the history and a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Content {
-    /// Plain text. Whatever it spells, it is never read as a control token.
+    /// Plain text. It is never read as a control token, no matter how it is spelled.
     Text {
         /// The text.
         text: String,
     },
-    /// Reasoning, shown apart from the answer.
+    /// Reasoning, shown separately from the answer.
     Thinking {
         /// The text.
         text: String,
     },
-    /// A tool that was called.
+    /// A call of a tool.
     ToolCall {
         /// The call.
         call: ToolCall,
     },
-    /// What a tool answered, as data.
+    /// The result of a tool, as data.
     Data {
         /// A JSON object.
         data: serde_json::Value,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// Where its bytes are: the id of an attachment of the history.
+        /// The id of the attachment that holds its bytes.
         attachment: String,
-        /// Such as `image/png`.
+        /// The media type, such as `image/png`.
         media_type: String,
-        /// In pixels.
+        /// The width in pixels.
         width: u32,
-        /// In pixels.
+        /// The height in pixels.
         height: u32,
-        /// What it shows, in words; empty if nobody said.
+        /// A description of it; empty if there is none.
         alt: String,
     },
-    /// A file that is not a picture.
+    /// A file that is not an image.
     File {
-        /// Where its text is: the id of an attachment of the history.
+        /// The id of the attachment that holds its text.
         attachment: String,
-        /// Such as `text/csv`.
+        /// The media type, such as `text/csv`.
         media_type: String,
         /// Its name, without a folder.
         name: String,
-        /// How long it is.
+        /// Its size.
         #[ts(type = "number")]
         bytes: u64,
-        /// The part of its text that is meant; `None` of a file whose text nobody read.
+        /// The part of its text that is used; `None` for a file whose text was not read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         excerpt: Option<Excerpt>,
@@ -99,7 +99,7 @@ impl Content {
         Self::Thinking { text: text.into() }
     }
 
-    /// The text of a part that grows piece by piece; `None` for parts that come whole.
+    /// The text of a part that grows piece by piece; `None` for parts that arrive complete.
     pub fn growing_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } | Self::Thinking { text } => Some(text),
@@ -107,7 +107,7 @@ impl Content {
         }
     }
 
-    /// The same kind of part with another text; a part that comes whole stays as it is.
+    /// The same kind of part with another text; a part that arrives complete is unchanged.
     pub fn with_text(&self, text: impl Into<String>) -> Self {
         match self {
             Self::Text { .. } => Self::text(text),
@@ -116,7 +116,7 @@ impl Content {
         }
     }
 
-    /// Takes `next` into this part, which came just before, or gives it back: texts of one kind become one.
+    /// Merges `next` into this part, which came just before, or returns it: texts of one kind become one.
     pub fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Text { text }, Self::Text { text: more })
@@ -128,7 +128,7 @@ impl Content {
         }
     }
 
-    /// Adds `next` at the end of these parts.
+    /// Appends `next` to these parts.
     pub fn push(parts: &mut Vec<Self>, next: Self) {
         let rest = match parts.last_mut() {
             Some(last) => last.coalesce(next),
@@ -137,8 +137,8 @@ impl Content {
         parts.extend(rest);
     }
 
-    /// How this part is written if only text is possible: data as JSON, a picture or a file as a placeholder that is seen.
-    /// `None` for reasoning and calls, which stand apart from what is said.
+    /// The part as text, where nothing else is possible: data as JSON, an image or a file as a visible placeholder.
+    /// `None` for reasoning and calls, which are not part of what is said.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Text { text } => Some(text.into()),
@@ -150,7 +150,7 @@ impl Content {
         }
     }
 
-    /// Whether it is a picture or a file, which not every engine can take.
+    /// True for an image or a file, which not every engine supports.
     pub fn is_media(&self) -> bool {
         match self {
             Self::Image { .. } | Self::File { .. } => true,
@@ -159,10 +159,11 @@ impl Content {
     }
 }
 
-/// A call of a tool that a model made.
+/// A model's call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ToolCall {
-    /// Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call names it.
+    /// Nine random letters and digits, because Mistral's templates accept nothing else; the result of the call refers
+    /// to it.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -189,29 +190,29 @@ impl ToolCall {
     }
 }
 
-/// One message of a request, in the terms of the OpenAI chat form.
+/// One message of a request, in the terms of OpenAI's chat API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The role of its author.
     pub role: Role,
-    /// What is said, in order; reasoning and calls stand in the fields below, because templates take them apart.
+    /// The content, in order; reasoning and calls have fields of their own, because templates treat them separately.
     pub content: Vec<Content>,
-    /// The reasoning that came before an assistant's answer, if it is kept. The template decides whether it is shown.
+    /// The reasoning before an assistant's answer, if it is kept. The template decides if it is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Tools that an assistant called.
+    /// The assistant's tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The tool that answers, in a message of [`Role::Tool`].
+    /// The tool whose result this is, in a message of [`Role::Tool`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The call that is answered, in a message of [`Role::Tool`].
+    /// The call whose result this is, in a message of [`Role::Tool`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
 
 impl Message {
-    /// A message of text alone.
+    /// A message of text only.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self {
             role,
@@ -223,13 +224,13 @@ impl Message {
         }
     }
 
-    /// All content as one text, for whoever can take nothing else; see [`Content::as_text`] for what stands for pictures and files.
-    /// Whoever asks for it says so if [`Message::has_media`].
+    /// All content as one text, for engines that support nothing else; [`Content::as_text`] defines the placeholders of
+    /// images and files. The caller reports it to the user if [`Message::has_media`].
     pub fn text_with_placeholders(&self) -> String {
         self.content.iter().filter_map(Content::as_text).collect()
     }
 
-    /// Whether there is a picture or a file in it.
+    /// True if it has an image or a file.
     pub fn has_media(&self) -> bool {
         self.content.iter().any(Content::is_media)
     }

@@ -1,4 +1,4 @@
-//! Models as the rooms speak of them.
+//! Models and their features.
 
 use std::path::PathBuf;
 
@@ -7,26 +7,26 @@ use ts_rs::TS;
 
 use crate::Thinking;
 
-/// Where a model answers: in a folder of this computer, or behind an endpoint.
+/// The place where a model runs: a folder of this computer, or an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSource {
-    /// Files on this computer, which a [`LocalEngine`](crate::LocalEngine) loads.
+    /// Files on this computer, loaded by a [`LocalEngine`](crate::LocalEngine).
     Folder(FolderSource),
     /// A model that another program serves.
     Remote {
         /// The name of the endpoint.
         endpoint: String,
-        /// How the endpoint calls the model.
+        /// The model's name at the endpoint.
         name: String,
     },
 }
 
 impl ModelSource {
-    /// What the reference of a remote model begins with. No hub id or built-in model holds a colon.
+    /// The prefix of a remote model's reference. No hub id or built-in model has a colon.
     pub const REMOTE_PREFIX: &str = "endpoint:";
 
-    /// How the model is called in chats and on the command line: a folder's own reference, or `endpoint:ENDPOINT/NAME`.
+    /// The model's name in chats and on the command line: a folder's own reference, or `endpoint:ENDPOINT/NAME`.
     pub fn reference(&self) -> String {
         match self {
             Self::Folder(folder) => folder.reference.clone(),
@@ -34,8 +34,8 @@ impl ModelSource {
         }
     }
 
-    /// The remote model that a reference means; `None` if the reference is of another form. Endpoints have no slash in their
-    /// names, models may have several.
+    /// The remote model of a reference; `None` if the reference has another form. Names of endpoints have no slash,
+    /// those of models may have several.
     pub fn remote(reference: &str) -> Option<Self> {
         let (endpoint, name) = reference.strip_prefix(Self::REMOTE_PREFIX)?.split_once('/')?;
         (!endpoint.is_empty() && !name.is_empty()).then(|| Self::Remote {
@@ -59,47 +59,47 @@ impl From<FolderSource> for ModelSource {
     }
 }
 
-/// A model that can be loaded: a name for people and history, and the folder its files are in.
+/// A local model: its name for users and the history, and the folder of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FolderSource {
-    /// How it is called: `pebble`, a hub id such as `mlx-community/Qwen3-4B-4bit`, or a folder's path.
+    /// Its reference: `pebble`, a hub id such as `mlx-community/Qwen3-4B-4bit`, or a folder's path.
     pub reference: String,
     /// The folder with config.json and the weights.
     pub path: PathBuf,
-    /// The commit it was fetched at; `None` for folders.
+    /// The commit of its files; `None` for folders.
     pub revision: Option<String>,
 }
 
-/// What an engine can do with a model, so that nothing else is offered.
+/// The features of an engine for one model, so that nothing else is offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Capabilities {
-    /// An answer that ended early can be continued, by its tokens or its words.
+    /// An answer that ended early can be continued, by its tokens or its text.
     pub continue_answer: bool,
     /// A thought can be ended early, by *Answer now* or a budget.
     pub end_thinking: bool,
-    /// The beginning of the next prompt can be read before it is asked.
+    /// The beginning of the next prompt can be prefilled in advance.
     pub prefetch: bool,
     /// The model's memory on this computer is known and can be freed.
     pub memory: bool,
-    /// Log probabilities of tokens can be had.
+    /// Log probabilities of tokens are available.
     pub logprobs: bool,
-    /// The model sees pictures that a request carries.
+    /// The model sees images in a request.
     pub images: bool,
-    /// Why it does not, although its files hold a part for that: a sentence for people.
+    /// The reason why it does not, although its files have a vision encoder: a sentence for the user.
     #[serde(default)]
     pub vision_problem: Option<String>,
-    /// The model may be given tools to call.
+    /// The model supports tools.
     pub tools: bool,
-    /// Keys and values can be kept in few bits.
+    /// The KV cache can be quantized.
     pub kv_bits: bool,
-    /// What is said is sent to another computer.
+    /// Requests are sent to another computer.
     pub leaves_computer: bool,
-    /// What can be done about the model's reasoning, if that is not told with a model of this computer.
+    /// The model's reasoning controls, if they are not reported with a local model.
     pub thinking: Option<ThinkingControl>,
 }
 
 impl Capabilities {
-    /// Why the model does not see, for a sentence that says that it does not: `, because …`; empty if it reads text alone.
+    /// The reason why the model lacks vision, as the end of a sentence: `, because …`; empty if it is a text model.
     #[must_use]
     pub fn because_blind(&self) -> String {
         let because = |problem: &String| format!(", because its vision part cannot be read ({problem})");
@@ -107,111 +107,111 @@ impl Capabilities {
     }
 }
 
-/// How many tokens a request has.
+/// The number of tokens of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct TokenCount {
     /// Tokens of the rendered conversation.
     pub tokens: u32,
-    /// Whether that is a guess, because the model's tokenizer is not on this computer.
+    /// True if that is an estimate, because the model's tokenizer is not on this computer.
     pub estimated: bool,
 }
 
-/// What a chat can do about a model's reasoning, derived from the model's own template.
+/// A model's reasoning controls, derived from its own template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ThinkingControl {
     /// It can be switched.
     Switch {
-        /// Whether it thinks when nothing is said.
+        /// True if it thinks by default.
         default_on: bool,
     },
     /// It has effort levels.
     Levels {
-        /// Those that make a difference, least effort first.
+        /// The distinct levels, least effort first.
         levels: Vec<Thinking>,
-        /// The one it takes when nothing is said, or off; `None` if that is none of them.
+        /// The default, possibly off; `None` if it is none of them.
         default: Option<Thinking>,
-        /// Whether it can be switched off as well.
+        /// True if it can be switched off as well.
         off: bool,
     },
-    /// It thinks as it likes; nothing switches it.
+    /// It thinks as it likes; nothing controls it.
     Always,
-    /// It never does.
+    /// It never thinks.
     Never,
-    /// It thinks when the conversation asks for it, in a system prompt or in words such as `/think`.
+    /// It thinks if the conversation asks for it, in a system prompt or with words such as `/think`.
     ByRequest {
-        /// Whether it thinks when nothing is said.
+        /// True if it thinks by default.
         default_on: bool,
     },
 }
 
-/// How a model sets a thought apart from its answer.
+/// The markers that separate a model's thought from its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ThoughtMarkers {
-    /// What opens it.
+    /// The opening marker.
     pub open: String,
-    /// What closes it.
+    /// The closing marker.
     pub close: String,
-    /// Whether the prompt opens it already, so that the model's first words are thought.
+    /// True if the prompt ends with the opening marker, so that the model starts with its thought.
     pub opened_by_prompt: bool,
 }
 
 /// A loaded model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ModelInfo {
-    /// How it is called.
+    /// Its reference.
     pub reference: String,
     /// The commit or content hash of its files.
     pub revision: String,
     /// `model_type` of config.json.
     pub family: String,
-    /// Such as `8 bit, groups of 64`, or `bfloat16`.
+    /// The quantization, such as `8 bit, groups of 64`, or `bfloat16`.
     pub quantization: String,
-    /// Whether quantised weights were widened at load, because the device multiplies plain ones faster.
+    /// True if quantized weights were dequantized at load, because the device multiplies full-precision ones faster.
     pub dequantised: bool,
-    /// Kinds of products with packed numbers that MLX computes wrongly on this device; their weights were dequantised.
+    /// Kinds of quantized products that MLX computes wrongly on this device; their weights were dequantized.
     pub wrong_products: Vec<String>,
-    /// How many parameters it has.
+    /// The number of parameters.
     #[ts(type = "number")]
     pub parameters: u64,
     /// Bytes of the resident weights.
     #[ts(type = "number")]
     pub resident_bytes: u64,
-    /// Tokens its context holds.
+    /// The size of its context in tokens.
     pub context: u32,
-    /// What can be done about its reasoning.
+    /// Its reasoning controls.
     pub thinking: ThinkingControl,
     /// SHA-256 of the chat template, hexadecimal.
     pub template_hash: String,
     /// The device that computes: `cpu`, `metal`, `cuda`.
     pub device: String,
-    /// Milliseconds the load took.
+    /// Milliseconds that loading took.
     pub load_ms: f64,
-    /// Whether it sees pictures: the tensors of its vision tower are there.
+    /// True if it supports vision: the tensors of its vision encoder are there.
     pub sees: bool,
 }
 
-/// What a model is for.
+/// The kind of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelKind {
     /// It answers conversations.
     #[default]
     Chat,
-    /// It makes vectors of texts, and writes nothing.
+    /// It computes vectors of texts, and generates nothing.
     Embedding,
 }
 
 /// Memory of the engine, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct MemoryFigures {
-    /// Held by arrays.
+    /// Bytes held by arrays.
     #[ts(type = "number")]
     pub active: u64,
-    /// The most that was ever held since the last load.
+    /// The largest number of bytes held since the last load.
     #[ts(type = "number")]
     pub peak: u64,
-    /// Kept for reuse.
+    /// Bytes kept for reuse.
     #[ts(type = "number")]
     pub cache: u64,
 }

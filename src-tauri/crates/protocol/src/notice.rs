@@ -1,21 +1,21 @@
-//! What the user should know about an answer, and the values that a text for people names.
+//! Notices about an answer, and the values in texts for the user.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A value that a text for people names, such as a number of tokens or the name of a file.
+/// A value in a text for the user, such as a number of tokens or the name of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Argument {
     /// A count, a size in bytes or another whole number.
     Number(u64),
-    /// A name, a path or a text of another program.
+    /// A name, a path or another program's text.
     Text(String),
 }
 
-/// The values of a text for people by their names, so that a window can put them into a text of its own language.
+/// The values of a text by name, so that a window can insert them into its own language.
 pub type Arguments = BTreeMap<String, Argument>;
 
 macro_rules! numbers {
@@ -42,7 +42,7 @@ impl From<String> for Argument {
     }
 }
 
-/// What a notice is about. Windows show a text of their own for it; nothing is decided by it.
+/// The subject of a notice. Windows show their own text for it; nothing is decided by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeCode {
@@ -50,46 +50,46 @@ pub enum NoticeCode {
     ThoughtWhileOff,
     /// The answer ended in the middle of the thought.
     ThinkingTruncated,
-    /// The thought was ended for the model: by its budget of `budget` tokens, or without that argument by the user.
+    /// The thought was ended for the model: by its budget of `budget` tokens, or, without that argument, by the user.
     ThinkingEnded,
-    /// A tool call was begun and not written in full; it is shown as text, which comes next and holds the marker `opening`, and `closing` if
-    /// the model closed the call.
+    /// A tool call was started but not completed; it is shown as text, which comes next and includes the marker
+    /// `opening`, and `closing` if the model closed the call.
     BrokenToolCall,
-    /// The answer kept repeating itself and was ended.
+    /// The answer repeated itself and was ended.
     Repetition,
-    /// `layers` layers keep their keys and values whole, because they cannot be kept in few bits.
+    /// `layers` layers keep a full-precision KV cache, because theirs cannot be quantized.
     KvBits,
     /// An endpoint does not follow the Thinking switch.
     ThinkingSwitchIgnored,
     /// An endpoint has no thinking budget.
     ThinkingBudgetIgnored,
-    /// An endpoint refused the field `field` of the request, so it was left out.
+    /// An endpoint refused the field `field` of the request, so it was omitted.
     FieldRefused,
-    /// The model cannot see files; it was told their names instead.
+    /// The model does not support files; it got their names instead.
     MediaNotSeen,
-    /// `images` pictures of the conversation were not shown to the model, which was told their names instead: it cannot see, or their
-    /// files are gone.
+    /// `images` images of the conversation were not shown to the model, which got their names instead: it lacks vision,
+    /// or their files are missing.
     ImageLeftOut,
-    /// The model was shown the picture `name` at `width` × `height` pixels of its `original_width` × `original_height`.
+    /// The model saw the image `name` at `width` × `height` pixels instead of its `original_width` × `original_height`.
     ImageResized,
-    /// The picture `name` moves; the model was shown its first frame.
+    /// The image `name` is animated; the model saw its first frame.
     ImageAnimated,
-    /// A notice of another version of this program, of which only the message can be shown.
+    /// A notice of another version of this program; only the message can be shown.
     Unknown,
 }
 
 /// Something the user should know about an answer that is otherwise fine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Notice {
-    /// What it is about.
+    /// Its subject.
     #[serde(with = "any_code")]
     #[ts(as = "NoticeCode")]
     pub code: NoticeCode,
-    /// The values that a text for it names; [`NoticeCode`] says which.
+    /// The values of its text; [`NoticeCode`] lists them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(type = "Record<string, string | number>", optional)]
     pub arguments: Arguments,
-    /// For people, in English: shown if a window has no text of its own.
+    /// The message in English, shown if a window has no text of its own.
     pub message: String,
 }
 
@@ -103,14 +103,14 @@ impl Notice {
         }
     }
 
-    /// The notice with one more argument.
+    /// Adds an argument.
     pub fn with(mut self, name: &str, value: impl Into<Argument>) -> Self {
         self.arguments.insert(name.to_owned(), value.into());
         self
     }
 }
 
-/// Codes as words, of which those that this version does not know become [`NoticeCode::Unknown`].
+/// Codes as strings; unknown ones become [`NoticeCode::Unknown`].
 mod any_code {
     use serde::de::value::Error;
     use serde::de::IntoDeserializer;

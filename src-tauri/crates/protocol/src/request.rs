@@ -1,4 +1,4 @@
-//! What an engine is asked for.
+//! A request to an engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,8 +24,8 @@ pub enum Thinking {
     High,
 }
 
-/// How the next token is chosen. A field that is `None` follows the model's `generation_config.json`, and if that is
-/// silent the value named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
+/// The sampling options. A field that is `None` follows the model's `generation_config.json`, and without a value there
+/// the default named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sampling {
@@ -33,7 +33,7 @@ pub struct Sampling {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub temperature: Option<f32>,
-    /// Keeps the smallest set of tokens with this much probability; 0 and 1 keep all.
+    /// Keeps the smallest set of tokens with this cumulative probability; 0 and 1 keep all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub top_p: Option<f32>,
@@ -45,7 +45,7 @@ pub struct Sampling {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub top_k: Option<u32>,
-    /// The chance that XTC removes the likeliest tokens of a step; 0 never.
+    /// The probability that XTC removes the likeliest tokens of a step; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub xtc_probability: Option<f32>,
@@ -57,30 +57,30 @@ pub struct Sampling {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub repetition_penalty: Option<f32>,
-    /// Taken once from the logit of every recent token.
+    /// Subtracted once from the logit of every recent token.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub presence_penalty: Option<f32>,
-    /// Taken from the logit of a recent token for each of its occurrences.
+    /// Subtracted from the logit of a recent token for each of its occurrences.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub frequency_penalty: Option<f32>,
-    /// How many recent tokens the three penalties look at. Default 20.
+    /// The number of recent tokens that the three penalties consider. Default 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub penalty_context: Option<u32>,
-    /// Added to the logits of single token ids.
+    /// Added to the logits of token ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(type = "Record<string, number>", optional)]
     pub logit_bias: BTreeMap<u32, f32>,
-    /// Makes sampling repeatable. Without one every answer differs.
+    /// Makes sampling reproducible. Without it, every answer differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "number")]
     pub seed: Option<u64>,
 }
 
 impl Sampling {
-    /// Always the likeliest token.
+    /// Greedy sampling.
     pub fn greedy() -> Self {
         Self {
             temperature: Some(0.0),
@@ -89,13 +89,13 @@ impl Sampling {
     }
 }
 
-/// How many bits a key or value of full attention takes in the cache, if less than the model's own type is asked for.
+/// Bits of a key or value of full attention in the cache, if fewer than in the model's own type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum KvBits {
     /// A quarter of 16 bits; long contexts lose a little.
     Four,
-    /// Half of 16 bits; hardly to be told from none.
+    /// Half of 16 bits; hardly distinguishable from full precision.
     Eight,
 }
 
@@ -123,105 +123,107 @@ impl From<KvBits> for u8 {
     }
 }
 
-/// What an answer already says that is to be continued.
+/// The beginning of an answer that is to be continued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerPrefix {
-    /// The ids that the model wrote, those of markers and of what ended its thought included, the stop token not. The answer goes on
-    /// exactly as if it had never been interrupted.
+    /// The model's token ids, including those of markers and of the end of its thought, without the stop token. The
+    /// answer goes on exactly as if it had never been interrupted.
     Tokens {
         /// The ids, in order.
         tokens: Vec<u32>,
-        /// The model that wrote them, if it is known: another one is refused, because its ids mean something else.
+        /// The model that generated them, if known; another one is refused, because its ids differ.
         model_revision: Option<String>,
-        /// Whether its thought was ended for the model, by somebody or by the budget, so that no second one shows.
+        /// True if its thought was ended for the model, by the user or by the budget, so that no second one is shown.
         thinking_ended: bool,
     },
-    /// What it said, if the ids are not known.
+    /// The text so far, if the ids are not known.
     Text {
-        /// The reasoning. Without an answer after it, it is continued.
+        /// The reasoning. It is continued if no answer follows it.
         thinking: Option<String>,
         /// The answer so far.
         text: Option<String>,
     },
 }
 
-/// A prompt that is no conversation: it is read without a chat template, and all that follows it is text.
+/// A prompt that is not a conversation: it is encoded without a chat template, and the whole completion is text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RawPrompt {
     /// Text to be continued. Control tokens spelled in it are control tokens.
     Text(String),
-    /// A gap to be filled, by a model that has control tokens for that.
+    /// A gap to fill, for models with control tokens for that.
     FillIn {
-        /// What stands before the gap.
+        /// The text before the gap.
         before: String,
-        /// What stands after it.
+        /// The text after the gap.
         after: String,
     },
     /// Token ids to be continued.
     Tokens(Vec<u32>),
 }
 
-/// Who waits for an answer: what comes first is served first.
+/// The priority of a request: smaller values are served first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// A person in front of a window.
+    /// A user in front of a window.
     #[default]
     Chat,
-    /// A program that asked over an interface.
+    /// A program that uses an API.
     Api,
-    /// Nobody right now, as for titles and summaries.
+    /// Nobody is waiting, as for titles and summaries.
     Background,
 }
 
-/// One answer to be made.
+/// A request for one answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The model that answers.
     pub model: ModelSource,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
-    /// The pictures of the conversation, by the attachment that [`Content::Image`] names. One that is missing here is not shown. When a
-    /// conversation is prefetched, there may be more of them: those of the question that will follow.
+    /// The images of the conversation, by the attachment that [`Content::Image`] names. Missing ones are not shown. For
+    /// a prefetch there may be more of them: those of the question that will follow.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: BTreeMap<String, ImageBytes>,
-    /// How closely the model looks at pictures.
+    /// The detail at which the model sees images.
     #[serde(default)]
     pub image_detail: ImageDetail,
-    /// What is continued instead of a conversation; then there are no messages.
+    /// A prompt to complete instead of a conversation; `messages` is empty then.
     pub raw_prompt: Option<RawPrompt>,
     /// Tools the model may call, each in the OpenAI form `{"type":"function","function":{…}}`.
     pub tools: Vec<serde_json::Value>,
     /// The Thinking switch; `None` leaves the template's own default.
     pub thinking: Option<Thinking>,
-    /// How tokens are chosen.
+    /// The sampling options.
     pub sampling: Sampling,
-    /// At most this many tokens, thinking included, those of an answer prefix not; `None`: as many as the context holds.
+    /// The maximum number of tokens, thinking included, an answer prefix not; `None` for the rest of the context.
     pub max_tokens: Option<u32>,
-    /// Ends the thought when it has taken this many tokens, those of an answer prefix included; 0 ends it before it begins. `None`: never.
+    /// The number of tokens after which the thought is ended, those of an answer prefix included; 0 skips it. `None`
+    /// for no limit.
     pub thinking_budget: Option<u32>,
-    /// At most so many tokens of the context are used, if the model has more; `None`: all of it. Only for models of this computer.
+    /// The maximum size of the context, if the model has more; `None` for all of it. Only for local models.
     #[serde(default)]
     pub context: Option<u32>,
-    /// The answer is continued from here instead of being begun.
+    /// The beginning of the answer, if it is to be continued.
     pub answer_prefix: Option<AnswerPrefix>,
-    /// Texts that end the answer where they first appear in it; they are cut off.
+    /// Stop texts: the answer ends before the first occurrence.
     pub stop: Vec<String>,
-    /// Keeps keys and values of full attention in this many bits; `None`: as they are computed. Layers whose heads do not
-    /// allow it keep theirs, and a notice `kv_bits` says so.
+    /// KV cache quantization of full attention; `None` for full precision. Layers whose heads do not support it keep
+    /// full precision, which a notice `kv_bits` reports.
     pub kv_bits: Option<KvBits>,
-    /// Reports the log probability of each token that is chosen, and of so many of the likeliest beside it, at most 20
-    /// ([`EngineEvent::Logprobs`](crate::EngineEvent::Logprobs)); `None`: none. Engines without the capability `logprobs` ignore it.
+    /// Reports the log probability of each sampled token and of this many of the likeliest, at most 20
+    /// ([`EngineEvent::Logprobs`](crate::EngineEvent::Logprobs)); `None` for none. Engines without the capability
+    /// `logprobs` ignore it.
     pub top_logprobs: Option<u8>,
-    /// The answer's text is JSON that follows this JSON Schema; `None`: it is free. Thoughts and calls always
-    /// are. An endpoint is asked for it and may not know how.
+    /// The JSON Schema of the answer's text; `None` for free text. Thoughts and calls are always free. An endpoint gets
+    /// the schema and may not support it.
     pub schema: Option<serde_json::Value>,
-    /// The answer has to be a call of one of the tools. Engines hold those models to it whose calls they can say in a grammar; others
-    /// are asked for it in words, if at all.
+    /// The answer has to be a tool call. Engines enforce it for models whose calls they can express as a grammar; the
+    /// others get it as an instruction, if at all.
     pub call_required: bool,
-    /// Who waits for it.
+    /// The priority among other requests.
     pub priority: Priority,
     /// The time for which the model stays loaded after its last use, from now on; [`Duration::MAX`]: until another one
     /// needs the memory. `None` leaves it as it is. Engines without models of their own ignore it.
@@ -230,9 +232,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// Replaces what the model will not see by its name in words ([`Content::as_text`]): all pictures if it does not see (`sees`), else
-    /// those whose bytes the request does not carry; files in any case. What is left of [`Content::Image`] is to be shown to the model.
-    /// Returns what the person should know about it.
+    /// Replaces content that the model will not see by its name as text ([`Content::as_text`]): all images for a model
+    /// without vision (`sees` is false), otherwise those whose bytes the request lacks; files in any case. The
+    /// remaining [`Content::Image`] are for the model to see. Returns notices for the user.
     pub fn leave_out_unseen(&mut self, sees: bool) -> Vec<Notice> {
         let (mut images, mut files) = (0u32, 0u32);
         for message in &mut self.messages {
@@ -279,8 +281,7 @@ impl Request {
         image.into_iter().chain(file).collect()
     }
 
-    /// The pictures that the model is to be shown, in the order in which they stand in the conversation; one that stands there twice is
-    /// there twice.
+    /// The images that the model will see, in the order of the conversation; one that occurs twice is returned twice.
     pub fn shown_images(&self) -> impl Iterator<Item = (&str, &ImageBytes)> {
         let parts = self.messages.iter().flat_map(|message| &message.content);
         parts.filter_map(|part| match part {
@@ -293,7 +294,7 @@ impl Request {
         })
     }
 
-    /// The tokens of a model's context that are used.
+    /// The usable part of a model's context, in tokens.
     #[must_use]
     pub fn context_of(&self, model: u32) -> u32 {
         self.context.map_or(model, |most| most.min(model))

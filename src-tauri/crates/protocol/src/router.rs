@@ -1,4 +1,4 @@
-//! Sends each request to the engine that has its model.
+//! Routes each request to the engine of its model.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     TokenCount,
 };
 
-/// One engine made of two: models in folders go to this computer's engine, models behind endpoints to the other.
+/// Two engines as one: models in folders go to this computer's engine, models behind endpoints to the other.
 #[derive(Clone)]
 pub struct EngineRouter {
     local: Arc<dyn LocalEngine>,
@@ -17,7 +17,7 @@ pub struct EngineRouter {
 }
 
 impl EngineRouter {
-    /// A router between these two.
+    /// A router for these two.
     pub fn new(local: Arc<dyn LocalEngine>, remote: Arc<dyn Engine>) -> Self {
         Self { local, remote }
     }

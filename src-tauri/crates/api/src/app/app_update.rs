@@ -9,45 +9,45 @@ use ts_rs::TS;
 pub struct AppRelease {
     /// Its number, such as `0.2.0`.
     pub version: String,
-    /// What is new in it, as Markdown; empty if nothing was written. Not signed, so it is shown as a stranger's text.
+    /// Release notes as Markdown; empty if there are none. They are not signed, so they are shown as untrusted text.
     pub notes: String,
-    /// When it was made; milliseconds since 1970.
+    /// The release date, in milliseconds since 1970.
     #[ts(type = "number | null")]
     pub at: Option<i64>,
 }
 
-/// What is known of newer versions of Ponder. Nothing is asked and nothing fetched unless a person wants it.
+/// The state of the app's own updates. Nothing is requested or fetched unless the user asks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[ts(export)]
 pub enum AppUpdate {
     /// This build takes no updates by itself: no release key is built in, or the system's packages bring them.
     Off,
-    /// Nobody has asked since the app was started.
+    /// Nothing was requested since the app started.
     NotAsked,
     /// The server is being asked.
     Asking,
     /// There is no newer version.
     Newest,
-    /// There is one.
+    /// A newer version exists.
     Available {
-        /// Which.
+        /// The newer version.
         release: AppRelease,
     },
     /// It is being fetched.
     Fetching {
-        /// Which.
+        /// The version that is fetched.
         release: AppRelease,
-        /// Bytes that are here.
+        /// Bytes fetched so far.
         #[ts(type = "number")]
         done: u64,
-        /// Bytes that the server promised; 0 if it promised none.
+        /// Total size in bytes as the server announced it; 0 if it did not.
         #[ts(type = "number")]
         total: u64,
     },
-    /// Its signature was right and it lies in the place of this one; it takes over when the app is started again.
+    /// The signature was valid and the new version has replaced this one on disk; it runs after a restart.
     Installed {
-        /// Which.
+        /// The installed version.
         release: AppRelease,
     },
 }

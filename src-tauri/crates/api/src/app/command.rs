@@ -1,60 +1,60 @@
-//! What a menu, a shortcut or the palette can ask for.
+//! Commands of menus, shortcuts and the command palette.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A command of the app. Its keys stand in `ui/src/shared/shortcuts.json`, for the menus and for the windows.
+/// A command of the app. Its keys are listed in `ui/src/shared/shortcuts.json`, for menus and windows alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 #[ts(export)]
 pub enum Command {
-    /// Begins a chat.
+    /// Starts a new chat.
     NewChat,
     /// Searches all chats.
     Search,
     /// Finds words in the open chat.
     Find,
-    /// Opens the field for everything.
+    /// Opens the command palette.
     Palette,
-    /// Goes to where a question is written.
+    /// Moves the focus to the composer.
     Composer,
-    /// Answers the last question once more.
+    /// Generates the last answer again.
     Regenerate,
-    /// Ends the answer that is being written.
+    /// Stops the running answer.
     Stop,
-    /// Ends its thought.
+    /// Ends the running thought.
     AnswerNow,
     /// Switches thinking on or off.
     Thinking,
-    /// Shows what the open chat is set to.
+    /// Shows the settings of the open chat.
     ChatSettings,
-    /// Asks two models, or one in two ways.
+    /// Asks one question of two models, or of one model with two settings.
     TwoAnswers,
-    /// Writes the open chat to a file.
+    /// Exports the open chat.
     Export,
-    /// Takes chats from a file.
+    /// Imports chats from a file.
     Import,
     /// Shows the Models window.
     Models,
     /// Shows the Settings window.
     Settings,
-    /// Shows what is built into Ponder, and its licences.
+    /// Shows the version of Ponder, its parts and their licenses.
     About,
-    /// Opens the small window for one question.
+    /// Opens quick entry.
     QuickEntry,
-    /// Draws all windows larger.
+    /// Zooms in, in all windows.
     ZoomIn,
-    /// Draws all windows smaller.
+    /// Zooms out, in all windows.
     ZoomOut,
-    /// Draws all windows as they are at first.
+    /// Resets the zoom of all windows.
     ZoomReset,
     /// Lists all shortcuts.
     Help,
-    /// Lets the window fill the screen, or no longer.
+    /// Switches full screen on or off.
     FullScreen,
     /// Closes the window.
     CloseWindow,
-    /// Lets the terminal find the command `ponder`.
+    /// Installs the command `ponder` for terminals.
     InstallCommand,
     /// Ends the app.
     Quit,
@@ -90,7 +90,7 @@ impl Command {
         Self::Quit,
     ];
 
-    /// Whether the chat window's page does it; the host does the others, in whichever window it is asked for.
+    /// True if the chat window's page runs it; the host runs the others, in whichever window they are invoked.
     #[must_use]
     pub fn is_of_chat(self) -> bool {
         match self {
@@ -122,13 +122,13 @@ impl Command {
         }
     }
 
-    /// Whether the page of whichever window is in front does it.
+    /// True if the page of the focused window runs it.
     #[must_use]
     pub fn is_of_page(self) -> bool {
         matches!(self, Self::ZoomIn | Self::ZoomOut | Self::ZoomReset | Self::Help)
     }
 
-    /// Whether it brings the chat window to the front if that is not there; the other commands of the chat window need it in front.
+    /// True if it brings the chat window to the front; the other commands of the chat window need it there already.
     #[must_use]
     pub fn opens_chat_window(self) -> bool {
         matches!(self, Self::NewChat | Self::Search | Self::Palette | Self::Import)

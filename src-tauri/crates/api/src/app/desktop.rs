@@ -1,15 +1,16 @@
-//! What the app shares with the desktop around it: what is brought to it, what runs when it is to end, what the desktop can do.
+//! The app and the desktop around it: links and files that are opened with it, work that is unfinished at the end, and
+//! features that the desktop lacks.
 
 use protocol::Error;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Something that was brought to the app from outside: by a link, a file, a notification. It waits until the chat window takes it.
+/// Something that the app was opened with: a link, a file, a notification. It waits until the chat window takes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
 pub enum Arrival {
-    /// Words of a link, for the draft of a new chat. They are nobody's question until a person sends them.
+    /// Text of a link, for the draft of a new chat. It is sent only by the user.
     Draft {
         /// The words.
         text: String,
@@ -19,108 +20,108 @@ pub enum Arrival {
         /// Its id.
         id: String,
     },
-    /// A file of chats, which are imported only if a person says so.
+    /// A file of chats, imported only if the user confirms it.
     Chats {
-        /// What the file is asked for by.
+        /// The key under which the file is read.
         key: String,
         /// Its name.
         name: String,
-        /// What it holds.
+        /// A preview of its content.
         found: ImportPreview,
     },
     /// A file for the draft of a new chat.
     File {
-        /// What its bytes are asked for by.
+        /// The key under which its bytes are read.
         key: String,
         /// Its name.
         name: String,
     },
-    /// The command `ponder` was put where terminals look.
+    /// The command `ponder` was installed for terminals.
     CommandInstalled {
-        /// Where it lies.
+        /// The path of the command.
         path: String,
-        /// Its folder, if a terminal may have to be told of that; `None`: terminals look there.
+        /// Its folder if that may not be on the terminal's search path; `None` if it is.
         folder: Option<String>,
     },
-    /// What cannot be taken, and why.
+    /// Something that cannot be opened.
     Refused {
-        /// Why.
+        /// The reason.
         error: Error,
     },
 }
 
-/// What a file of chats holds, before anything of it is stored.
+/// The content of a file of chats, before any of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ImportPreview {
-    /// Its chats.
+    /// The number of chats.
     pub chats: usize,
-    /// Their messages.
+    /// The number of messages in them.
     pub messages: usize,
-    /// The titles of the first of them.
+    /// The titles of the first chats.
     pub titles: Vec<String>,
 }
 
-/// What runs while the app is asked to end.
+/// Work that runs while the app is asked to quit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Unfinished {
-    /// The titles of the chats with an answer that is being written; empty for a chat without one.
+    /// The titles of the chats in which an answer is running; empty for an untitled chat.
     pub answers: Vec<String>,
-    /// The models that are being fetched.
+    /// The models that are being downloaded.
     pub downloads: Vec<String>,
 }
 
 impl Unfinished {
-    /// Whether nothing runs.
+    /// True if nothing runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.downloads.is_empty()
     }
 }
 
-/// When the app ends that was asked to while something runs.
+/// The time at which an app with running work quits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum QuitChoice {
-    /// As soon as nothing runs; its windows close now.
+    /// As soon as nothing runs; the windows close now.
     WhenDone,
-    /// Now. What was written is stored, and downloads go on the next time.
+    /// Now. Running answers are stored, and downloads resume at the next start.
     Now,
     /// Not at all.
     Cancel,
 }
 
-/// Why this desktop has no such thing.
+/// The reason why this desktop lacks a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Absence {
-    /// The desktop shows no icons of apps.
+    /// The desktop shows no tray icons.
     NoTray,
-    /// Wayland lets no app hear keys while another is in front.
+    /// Wayland does not tell an app about keys while another one is in front.
     Wayland,
     /// No program shows notifications.
     NoNotifications,
-    /// Nothing of that kind is needed here.
+    /// The feature is not needed here.
     NotNeeded,
 }
 
-/// What the desktop can do; `None`: it can.
+/// The features of the desktop; `None` means that it has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Desktop {
     /// An icon in the menu bar or the tray.
     pub tray: Option<Absence>,
-    /// A shortcut that is heard everywhere.
+    /// A global shortcut.
     pub global_shortcut: Option<Absence>,
     /// Notifications.
     pub notifications: Option<Absence>,
-    /// The command `ponder` in the terminal, put there by the app.
+    /// The command `ponder` in the terminal, installed by the app.
     pub command: Option<Absence>,
-    /// Whether the app is opened at login.
+    /// True if the app is opened at login.
     pub open_at_login: bool,
-    /// Why the shortcut that is set is not heard.
+    /// The reason why the chosen shortcut is not heard.
     pub shortcut_refused: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The server that answers other programs of this computer, as the windows show it.
+//! The server that answers other programs, as the windows show it.
 
 use protocol::Error;
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,25 @@ use ts_rs::TS;
 
 use crate::models::KeySource;
 
-/// How the server is set.
+/// The settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
 #[ts(export)]
 pub struct ServerSettings {
-    /// Whether it answers.
+    /// True if the server is switched on.
     pub on: bool,
     /// The port that it listens on.
     pub port: u16,
-    /// Whether other computers of the network may ask, too; only with a key.
+    /// True if other computers on the network may connect; this requires a key.
     pub network: bool,
-    /// When the key was made that clients must send, in milliseconds since 1970; the key itself lies in the keychain. `None`: there
-    /// is none. So another key is another setting, and every process hears of it.
+    /// The time at which the clients' key was created, in milliseconds since 1970; the key itself is in the keychain.
+    /// `None` if there is none. A new key thereby changes the settings, and every process notices.
     #[ts(type = "number | null")]
     pub key_made_at: Option<i64>,
 }
 
 impl ServerSettings {
-    /// The port unless another one is chosen.
+    /// The default port.
     pub const PORT: u16 = 8231;
 }
 
@@ -43,33 +43,33 @@ impl Default for ServerSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PortHolder {
-    /// What the system calls it.
+    /// Its name, as the system reports it.
     pub name: String,
-    /// The id of its process.
+    /// Its process id.
     pub process: u32,
 }
 
-/// Whether the server answers, and why not.
+/// The state of the server, with the reason if it does not answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
 pub enum ServerState {
     /// It is switched off.
     Off,
-    /// It is being started; a keychain may wait for a person.
+    /// It is starting; a keychain may be waiting for the user.
     Starting,
     /// It answers.
     On,
     /// Another program listens on its port.
     PortTaken {
-        /// Which, if that is known.
+        /// The program, if it is known.
         by: Option<PortHolder>,
     },
-    /// Other computers could ask, or a key is set, and there is none in the keychain.
+    /// Other computers could connect, or a key is set, but the keychain holds none.
     KeyNeeded,
     /// It could not be started.
     Failed {
-        /// Why.
+        /// The reason.
         error: Error,
     },
 }
@@ -78,27 +78,27 @@ pub enum ServerState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ServerStatus {
-    /// How it is set.
+    /// Its settings.
     pub settings: ServerSettings,
-    /// Whether it answers.
+    /// Its state.
     pub state: ServerState,
     /// Its address without a path, such as `http://127.0.0.1:8231`.
     pub address: String,
-    /// The same for other computers; `None` if they may not ask, or this computer's address is not known.
+    /// The address for other computers; `None` if they may not connect, or if this computer's address is not known.
     pub network_address: Option<String>,
-    /// Where the key comes from that clients must send.
+    /// The source of the clients' key.
     pub key: KeySource,
-    /// What it does.
+    /// Its load and its counters.
     pub figures: ServerFigures,
-    /// The programs that have asked since it started, the last one that asked first.
+    /// The programs that have sent requests since the start, the most recent first.
     pub clients: Vec<InboundClient>,
 }
 
-/// What the server does at the moment.
+/// The load and the counters of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ServerFigures {
-    /// Requests that are being answered.
+    /// Requests in progress.
     pub in_flight: usize,
     /// Open connections.
     pub connections: usize,
@@ -109,36 +109,36 @@ pub struct ServerFigures {
     pub requests: u64,
 }
 
-/// A program that has asked since the server started.
+/// A program that has sent requests since the server started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct InboundClient {
-    /// What it calls itself.
+    /// Its name, as it calls itself.
     pub name: String,
-    /// How often it has asked for something.
+    /// The number of its requests.
     #[ts(type = "number")]
     pub requests: u64,
-    /// Tokens that it sent.
+    /// Prompt tokens that it sent.
     #[ts(type = "number")]
     pub prompt_tokens: u64,
-    /// Tokens that it was sent.
+    /// Completion tokens that it received.
     #[ts(type = "number")]
     pub completion_tokens: u64,
-    /// When it last asked, in milliseconds since 1970.
+    /// The time of its last request, in milliseconds since 1970.
     #[ts(type = "number")]
     pub last_seen_at: i64,
 }
 
-/// How another program is told to ask this server.
+/// The instructions that connect another program to this server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ClientSetup {
     /// The program, such as `Claude Code`.
     pub name: String,
-    /// The file that the text belongs into; `None`: a terminal, or a program of one's own.
+    /// The file that the text belongs in; `None` for a terminal or the user's own program.
     pub file: Option<String>,
-    /// The language of the text, as highlighters call it.
+    /// The language of the text, as syntax highlighters call it.
     pub language: String,
-    /// What is to be copied.
+    /// The text to copy.
     pub text: String,
 }

@@ -1,27 +1,27 @@
-//! What windows are told of the computer's memory, heat and power.
+//! Changes of the computer's memory, heat and power that windows show.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// What was given back because the computer's memory got short.
+/// Memory that was freed because the computer ran short of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct MemoryRelease {
-    /// How much, in bytes.
+    /// The amount, in bytes.
     #[ts(type = "number")]
     pub bytes: u64,
-    /// The references of the models that were put out of memory; the next question loads its model again. If there are none, what was kept
-    /// of earlier questions went.
+    /// The references of the unloaded models; the next question loads its model again. If there are none, prefix caches
+    /// were freed.
     pub unloaded: Vec<String>,
 }
 
-/// What slows this computer down.
+/// The cause of a slow computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Slowdown {
     /// It saves power.
     LowPower,
-    /// It has become hot.
+    /// It is hot.
     Heat,
 }

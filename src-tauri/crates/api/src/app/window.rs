@@ -3,20 +3,20 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A window. The same word is its label in the shell and the value of `?window=` in its address.
+/// A window. The name is also its label in the shell and the value of `?window=` in its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum WindowName {
-    /// Chats. Closing it ends the app, or hides it where the app stays in the Dock or the tray.
+    /// Chats. Closing it quits the app, or hides it if the app stays in the Dock or the tray.
     Chat,
-    /// Models: found, fetched, kept.
+    /// Models: search, downloads, local models.
     Models,
-    /// What is set for the whole app.
+    /// Settings of the app.
     Settings,
     /// Quick entry: one question, and its answer.
     Quick,
-    /// Why the app could not start; it stands alone.
+    /// The reason why the app could not start; no other window is open then.
     Failure,
 }
 
@@ -24,7 +24,7 @@ impl WindowName {
     /// Every window.
     pub const ALL: [Self; 5] = [Self::Chat, Self::Models, Self::Settings, Self::Quick, Self::Failure];
 
-    /// The word for it.
+    /// The name as a string.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,30 +1,30 @@
-//! Pictures as a window adds them.
+//! Attachments, as a window adds them.
 
 use protocol::ExcerptUnit;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A picture that was stored, and is in no message yet.
+/// An image that was stored and is in no message yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct AddedPicture {
-    /// Where its bytes are: the id of an attachment of the history.
+    /// The id of the attachment that holds its bytes.
     pub attachment: String,
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// In pixels, as it is seen.
+    /// The width in pixels, as displayed.
     pub width: u32,
-    /// In pixels, as it is seen.
+    /// The height in pixels, as displayed.
     pub height: u32,
-    /// Whether it moves; a model is shown its first frame.
+    /// True if it is animated; a model is shown its first frame.
     pub animated: bool,
 }
 
-/// The text of a file, in the parts that people can name.
+/// The text of a file, in pages or lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct FileText {
-    /// What it is divided into.
+    /// The unit of `pieces`.
     pub unit: ExcerptUnit,
     /// Its pages or lines, in order.
     pub pieces: Vec<String>,

@@ -1,4 +1,4 @@
-//! Chats as history keeps them and the windows show them. Times are Unix milliseconds.
+//! Chats as the history stores them and the windows show them. Times are Unix milliseconds.
 
 use protocol::{Coalesce, Content, EndedBy, Error, FinishReason, Notice, Role, Stage, Timing, Usage};
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use ts_rs::TS;
 
 use crate::settings::ChatSettings;
 
-/// Where a message stands. Everything but an answer is `Complete` from the start.
+/// The state of a message. Every message but an answer is `Complete` from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum AnswerState {
-    /// Being written by the process that owns it.
+    /// The process that owns it is writing it.
     Streaming,
     /// Ended by the model or its limit.
     Complete,
@@ -31,84 +31,85 @@ pub struct ChatSummary {
     pub id: String,
     /// Its title; empty until the first question.
     pub title: String,
-    /// When it was begun.
+    /// The creation time.
     #[ts(type = "number")]
     pub created_at: i64,
-    /// When something was last said.
+    /// The time of the last message.
     #[ts(type = "number")]
     pub updated_at: i64,
-    /// Whether it stays at the top.
+    /// True if it stays at the top.
     pub pinned: bool,
-    /// Whether an answer is being written.
+    /// True if an answer is running.
     pub running: bool,
-    /// Whether an answer ended in it that no window has shown since.
+    /// True if an answer ended in it that no window has shown since.
     #[serde(default)]
     pub unread: bool,
-    /// Grows with every change of what a window draws of the chat, whoever makes it; drafts are left out. The end of an answer is one change.
+    /// Grows with every change of what a window draws of the chat, in any process; drafts do not count. The end of an
+    /// answer is one change.
     #[serde(default)]
     #[ts(type = "number")]
     pub revision: i64,
-    /// Whether it was put away: it is kept and found, and the list does not show it by itself.
+    /// True if it is archived: it is stored and searched, but not in the list.
     #[serde(default)]
     pub archived: bool,
-    /// The folder it lies in.
+    /// The project it belongs to.
     #[serde(default)]
     pub folder: Option<String>,
 }
 
-/// The list of chats, or what of it has changed.
+/// The list of chats, or the part of it that changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ChatList {
-    /// Which state of the list this is: who has it asks for what has changed since.
+    /// The version of the list. A caller that has it asks for the changes since.
     #[ts(type = "number")]
     pub edition: u64,
-    /// Whether these are all chats; else those that are new or changed since the edition that was asked for.
+    /// True if these are all chats; otherwise those that are new or changed since the requested edition.
     pub whole: bool,
     /// The chats, in the order of the list.
     pub chats: Vec<ChatSummary>,
-    /// Chats that are no longer listed, by their ids.
+    /// The ids of chats that left the list.
     pub gone: Vec<String>,
 }
 
-/// Where a chat is scrolled to.
+/// The scroll position of a chat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ScrollPlace {
-    /// The first message in sight.
+    /// The first visible message.
     pub message: String,
-    /// How many pixels of it are above the view.
+    /// The number of its pixels above the view.
     pub offset: f64,
 }
 
-/// A place in a branch up to which the model remembers nothing.
+/// A place in a branch; the model sees nothing before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct MemoryCut {
-    /// What the model is told of what it does not remember; `None`: nothing.
+    /// A summary of the messages that the model does not see; `None` if it gets none.
     pub summary: Option<String>,
 }
 
-/// How much of its model's context a chat takes.
+/// The part of the model's context that a chat takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ContextUse {
-    /// Tokens of what the model would be asked.
+    /// Tokens of the next prompt.
     pub tokens: u32,
-    /// Tokens that the context holds; `None` if that is not known.
+    /// Tokens of the model's context; `None` if that is not known.
     pub context: Option<u32>,
-    /// Whether the tokens are a guess.
+    /// True if the number of tokens is an estimate.
     pub estimated: bool,
 }
 
-/// What is deleted with a message.
+/// The messages that are deleted together with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum DeleteScope {
-    /// All that comes after it, on every branch.
+    /// All messages after it, on every branch.
     Branch,
-    /// Its question and all that answers it; what follows on the branch that is looked at stays.
+    /// Its question and all answers to it; the rest of the selected branch stays.
     Turn,
 }
 
@@ -118,35 +119,35 @@ pub enum DeleteScope {
 pub struct TrashedChat {
     /// The chat.
     pub chat: ChatSummary,
-    /// When it is deleted for good.
+    /// The time at which it is deleted permanently.
     #[ts(type = "number")]
     pub deleted_for_good_at: i64,
 }
 
-/// What became of a history that was found damaged at the start.
+/// The result of repairing a history that was found damaged at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct RepairedHistory {
-    /// Where the damaged file lies now.
+    /// The path of the damaged file.
     pub set_aside: String,
-    /// How many chats were kept.
+    /// The number of chats that were recovered.
     #[ts(type = "number")]
     pub chats: u64,
-    /// Whether something was taken from a backup.
+    /// True if some of it came from a backup.
     pub from_backup: bool,
 }
 
-/// How the history was opened.
+/// The state in which the history was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct HistoryState {
-    /// Whether it is a copy that is looked at, in which nothing can be changed.
+    /// True if it is a read-only copy.
     pub read_only: bool,
-    /// What became of it if it was found damaged.
+    /// The result of the repair, if it was damaged.
     pub repaired: Option<RepairedHistory>,
 }
 
-/// A folder of chats: a project.
+/// A project: a folder of chats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Folder {
@@ -154,27 +155,27 @@ pub struct Folder {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Instructions that stand before those of each chat in it; empty: none.
+    /// Instructions that precede those of each of its chats; empty if there are none.
     pub system_prompt: String,
-    /// Files whose texts stand before the first question of each chat in it, in this order.
+    /// Files whose texts precede the first question of each chat in it, in this order.
     #[serde(default)]
     pub files: Vec<Content>,
-    /// When it was made.
+    /// The creation time.
     #[ts(type = "number")]
     pub created_at: i64,
 }
 
-/// One part of a message, in the order it was made.
+/// One part of a message, in the order of generation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Part {
-    /// What it holds.
+    /// Its content.
     #[serde(flatten)]
     pub content: Content,
-    /// When its first piece came.
+    /// The time of its first piece.
     #[ts(type = "number")]
     pub started_at: i64,
-    /// When its last piece came.
+    /// The time of its last piece.
     #[ts(type = "number")]
     pub ended_at: i64,
 }
@@ -189,59 +190,60 @@ pub struct StoredMessage {
     pub chat: String,
     /// The message it answers; `None` for the first of a chat.
     pub parent: Option<String>,
-    /// Who speaks.
+    /// The role of its author.
     pub role: Role,
-    /// Where it stands.
+    /// Its state.
     pub state: AnswerState,
     /// Its content.
     pub parts: Vec<Part>,
-    /// The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. Its state is `Stopped` if the tool was
-    /// not run because the person went on without it.
+    /// The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. The state is
+    /// `Stopped` if the user went on without running the tool.
     pub tool_call_id: Option<String>,
     /// The ids of all messages with the same parent, oldest first, this one included.
     pub siblings: Vec<String>,
-    /// When it was made.
+    /// The creation time.
     #[ts(type = "number")]
     pub created_at: i64,
-    /// When it ended.
+    /// The time at which it ended.
     #[ts(type = "number | null")]
     pub finished_at: Option<i64>,
     /// The model that wrote it.
     pub model: Option<String>,
     /// The commit or content hash of that model.
     pub model_revision: Option<String>,
-    /// SHA-256 of the chat template it was asked through.
+    /// SHA-256 of the chat template that rendered its prompt.
     pub template_hash: Option<String>,
-    /// What an answer was asked with, its model's reference included, the chat's instructions left out; `None` for every other message.
+    /// The settings an answer was requested with, its model's reference included and the chat's instructions left out;
+    /// `None` for every other message.
     pub settings: Option<ChatSettings>,
-    /// Whether its thought was ended for the model, by the person or by the budget.
+    /// True if its thought was ended for the model, by the user or by the budget.
     pub thinking_ended: bool,
-    /// How many of its tokens are reasoning, as far as it has come; `None` if that was never counted.
+    /// The number of reasoning tokens so far; `None` if they were not counted.
     pub thinking_tokens: Option<u32>,
-    /// Why it ended.
+    /// The reason for its end.
     pub finish_reason: Option<FinishReason>,
     /// The rule that ended it.
     pub ended_by: Option<EndedBy>,
-    /// Why it failed.
+    /// The error that ended it.
     pub error: Option<Error>,
-    /// What the user should know about it.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
-    /// Tokens counted.
+    /// Token counts.
     pub usage: Option<Usage>,
     /// Times and rates.
     pub timing: Option<Timing>,
-    /// Set if the model remembers nothing up to and including this message. The last mark of a branch counts.
+    /// The compaction mark: the model sees nothing up to and including this message. The last mark of a branch counts.
     pub memory_cut: Option<MemoryCut>,
-    /// Whether a person wrote this answer over a model's.
+    /// True if the user edited this answer.
     #[serde(default)]
     pub edited: bool,
-    /// Whether the answer can be continued: it ended early and holds something, more of it could come, and it is the last message of
-    /// what its chat looks at. Decided when it is read from the history.
+    /// True if the answer can be continued: it ended early, is not empty, could go on, and is the last message of the
+    /// selected branch. Computed when it is read from the history.
     pub continuable: bool,
 }
 
 impl StoredMessage {
-    /// A complete, empty message that stands nowhere yet.
+    /// A complete, empty message that has no place in a chat yet.
     pub fn new(role: Role) -> Self {
         Self {
             id: String::new(),
@@ -272,7 +274,7 @@ impl StoredMessage {
         }
     }
 
-    /// The words of the answer or the question alone, such as a title is made of.
+    /// The text of the answer or the question alone, such as a title is made from.
     pub fn text(&self) -> String {
         self.parts
             .iter()
@@ -288,67 +290,67 @@ impl StoredMessage {
     }
 }
 
-/// A chat as its window shows it: the branch that is looked at.
+/// The selected branch of a chat, as its window shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ChatView {
     /// The chat.
     pub summary: ChatSummary,
-    /// What it remembers for its next turn.
+    /// The settings for its next turn.
     pub settings: ChatSettings,
-    /// What was written and not sent.
+    /// The unsent draft.
     pub draft: Vec<Content>,
-    /// Where it was scrolled to; `None`: its end.
+    /// Its scroll position; `None` for the end.
     pub scroll_place: Option<ScrollPlace>,
-    /// The messages of the branch, oldest first: all of them, or the newest of a long one. Those before the first, if that has a parent, are
-    /// read apart.
+    /// The messages of the branch, oldest first: all of them, or the newest of a long one. If the first has a parent,
+    /// earlier messages are read separately.
     pub messages: Vec<StoredMessage>,
-    /// Answers that are being written beside the last one of the branch, to the same question.
+    /// Running answers to the same question as the last answer of the branch.
     #[serde(default)]
     pub beside: Vec<StoredMessage>,
 }
 
-/// Where a question goes in the tree of its chat.
+/// The place of a question in the tree of its chat.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Position {
-    /// At the end of the branch that is looked at.
+    /// At the end of the selected branch.
     #[default]
     End,
     /// At the beginning: an edited first question.
     Beginning,
-    /// After this message: a question that was edited goes after the message that the earlier one came after.
+    /// After this message. An edited question gets the parent of the original.
     After(String),
 }
 
-/// A question that was stored and the answer that was begun for it.
+/// A stored question and the answer that was started for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Turn {
-    /// What the person asked.
+    /// The user's question.
     pub question: StoredMessage,
-    /// The answer, still empty; attach to it to see it grow.
+    /// The answer, still empty; attach to it for its events.
     pub answer: StoredMessage,
-    /// [`ChatSummary::revision`] right before it was stored.
+    /// [`ChatSummary::revision`] right before the turn was stored.
     #[ts(type = "number")]
     pub revision_before: i64,
-    /// The same right after it: who showed the state before and adds the turn shows this one.
+    /// The same right after it. A window that showed the earlier revision and adds the turn shows this one.
     #[ts(type = "number")]
     pub revision: i64,
 }
 
-/// A question that was stored and two answers that were begun for it.
+/// A stored question and the two answers that were started for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct TurnWithTwoAnswers {
-    /// What the person asked.
+    /// The user's question.
     pub question: StoredMessage,
-    /// The answers, still empty, in the order in which they were asked for. The chat looks at the first.
+    /// The answers, still empty, in the requested order. The chat selects the first.
     pub answers: [StoredMessage; 2],
 }
 
-/// An answer that is being written, in this process.
+/// A running answer of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct RunningAnswer {
@@ -358,48 +360,49 @@ pub struct RunningAnswer {
     pub message: String,
 }
 
-/// What happened to an answer.
+/// A change of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
 pub enum AnswerBody {
-    /// How far loading or prefill has come.
+    /// Progress of loading or prefill.
     Progress {
-        /// What is being waited for.
+        /// The current stage.
         stage: Stage,
         /// Units done.
         #[ts(type = "number")]
         done: u64,
-        /// Units in all.
+        /// Total units.
         #[ts(type = "number")]
         total: u64,
     },
-    /// The answer is not begun yet, because there is no memory for it beside the answers of these models.
+    /// The answer has not started, because there is no memory for it next to the answers of these models.
     Waiting {
-        /// The models that answer, by their references; its own may be among them.
+        /// The references of the models that are answering; its own may be among them.
         models: Vec<String>,
     },
-    /// An answer is continued: its content so far, which replaces what was shown.
+    /// An answer is continued: its content so far, which replaces everything shown.
     Continued {
         /// Its parts.
         parts: Vec<Part>,
-        /// What the user should know about it.
+        /// Notices for the user.
         notices: Vec<Notice>,
     },
-    /// More at the end of the message: a text continues the last part if that is of the same kind, all else is a part of its own.
+    /// More content at the end of the message: text extends a last part of the same kind, everything else is a new
+    /// part.
     Delta {
-        /// What came.
+        /// The new content.
         content: Content,
-        /// When it came.
+        /// The time of the content.
         #[ts(type = "number")]
         at: i64,
     },
     /// Something the user should know.
     Notice {
-        /// What.
+        /// The notice.
         notice: Notice,
     },
-    /// The end, in whatever state; replaces all that was shown.
+    /// The end, in any state; replaces everything shown.
     Finished {
         /// The message as it is stored.
         message: Box<StoredMessage>,
@@ -408,21 +411,22 @@ pub enum AnswerBody {
     Detached,
 }
 
-/// One event of one answer. Numbers count from 1 without gaps, so that a window that attaches again asks for what is new.
+/// One event of one answer. Numbers count from 1 without gaps, so that a window that attaches again can ask for the new
+/// ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct AnswerEvent {
     /// The message.
     pub message: String,
-    /// The number of the last event in here (neighbouring deltas may have been joined).
+    /// The number of the last event in here; adjacent deltas may have been merged.
     #[ts(type = "number")]
     pub seq: u64,
-    /// What happened.
+    /// The event itself.
     pub body: AnswerBody,
 }
 
 impl Coalesce for AnswerEvent {
-    /// Two pieces of one text become one that carries the later number.
+    /// Merges two deltas of one text; the result has the later number.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
         match (&mut self.body, next) {
             (

@@ -1,30 +1,30 @@
-//! What is looked for in all chats, and where it stands; chats as files.
+//! Full-text search over all chats; chats as files.
 
 use protocol::Role;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// What is looked for in titles, questions, answers and the names of what is attached to them.
+/// A search in titles, questions, answers and the names of their attachments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct HistoryQuery {
-    /// Words that all stand in one place, each as it is or as a beginning; words between quotes stand there one after another.
+    /// Words that all occur in one place, in full or as a prefix; quoted words occur one after another.
     pub text: String,
-    /// Answers of this model alone, and the questions to them, by its reference.
+    /// Limits the search to answers of this model, by its reference, and the questions to them.
     pub model: Option<String>,
-    /// What was said at this time or later, in Unix milliseconds.
+    /// The earliest time, in Unix milliseconds.
     #[ts(type = "number | null")]
     pub since: Option<i64>,
-    /// What was said before this time, in Unix milliseconds.
+    /// The time before which a message was written, in Unix milliseconds.
     #[ts(type = "number | null")]
     pub until: Option<i64>,
-    /// Titles are left out: who has the list of chats finds them there.
+    /// Leaves titles out: a caller that has the list of chats searches them there.
     pub without_titles: bool,
 }
 
 impl HistoryQuery {
-    /// These words, wherever and whenever.
+    /// A search for these words, without filters.
     pub fn words(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -33,7 +33,7 @@ impl HistoryQuery {
     }
 }
 
-/// One place where something was found.
+/// One place where the words were found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct HistoryHit {
@@ -41,48 +41,48 @@ pub struct HistoryHit {
     pub chat: String,
     /// Its title.
     pub title: String,
-    /// The message; `None` if it is the title.
+    /// The message; `None` for the title.
     pub message: Option<String>,
-    /// Who said it; `None` if it is the title.
+    /// The role of its author; `None` for the title.
     pub role: Option<Role>,
-    /// The model that said it.
+    /// The model that wrote it.
     pub model: Option<String>,
-    /// When it was said, in Unix milliseconds.
+    /// The time of the message, in Unix milliseconds.
     #[ts(type = "number")]
     pub at: i64,
-    /// The place with some text around it, on one line.
+    /// The words with some text around them, on one line.
     pub snippet: String,
-    /// Where the words stand in the snippet, from and up to, in UTF-16 code units.
+    /// The ranges of the words in the snippet, start and end, in UTF-16 code units.
     pub marks: Vec<(u32, u32)>,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct HistoryHits {
     /// Titles first, then messages, newest first.
     pub hits: Vec<HistoryHit>,
-    /// Whether there are more than are told.
+    /// True if there are more hits than these.
     pub more: bool,
-    /// Whether older chats are still being read into the index, so that some may be missing.
+    /// True if older chats are still being indexed, so that hits may be missing.
     pub indexing: bool,
 }
 
-/// How chats are written to a file.
+/// A file format for exported chats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ExportFormat {
-    /// For reading and editing: the branch that is looked at.
+    /// For reading and editing: the selected branch.
     Markdown,
-    /// For programs: everything, and what is imported again.
+    /// For programs: everything; the format that can be imported again.
     Json,
-    /// A page for a browser with everything in it: the branch that is looked at.
+    /// A self-contained page for a browser: the selected branch.
     Html,
 }
 
 impl ExportFormat {
-    /// The ending of its files' names.
+    /// The file extension.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Markdown => "md",
@@ -92,14 +92,14 @@ impl ExportFormat {
     }
 }
 
-/// What became of a file of chats.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ImportReport {
-    /// Chats that are new.
+    /// New chats.
     pub chats: usize,
     /// Their messages.
     pub messages: usize,
-    /// Chats that were here already, which stay as they are.
+    /// Chats that existed already; they stay as they are.
     pub already_here: usize,
 }

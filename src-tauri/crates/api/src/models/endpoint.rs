@@ -1,31 +1,31 @@
-//! Other programs that answer, as settings and windows speak of them.
+//! Endpoints: other programs that answer, as settings and windows show them.
 
 use protocol::{Error, ThinkingControl};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// An OpenAI-compatible server whose models may be asked. Its key itself lies in the keychain.
+/// An OpenAI-compatible server. Its key is in the keychain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Endpoint {
-    /// How it is called: a word without a slash, unique among endpoints. Its models are called `endpoint:NAME/MODEL`.
+    /// Its name: a word without a slash, unique among endpoints. Its models are called `endpoint:NAME/MODEL`.
     pub name: String,
-    /// What `/chat/completions` and `/models` are appended to, such as `http://127.0.0.1:8080/v1`.
+    /// The prefix of `/chat/completions` and `/models`, such as `http://127.0.0.1:8080/v1`.
     pub base_url: String,
-    /// Whether the keychain holds a key for it.
+    /// True if the keychain holds a key for it.
     #[serde(default)]
     pub has_key: bool,
 }
 
-/// What an endpoint's address means for what is sent there.
+/// An endpoint's address and its consequences for privacy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct EndpointAddress {
-    /// The address as it is used: `/v1` is added to one without a path.
+    /// The address in use: `/v1` is added to one without a path.
     pub base_url: String,
-    /// Whether what is sent there leaves this computer.
+    /// True if requests leave this computer.
     pub leaves_computer: bool,
-    /// Whether it leaves this computer by plain `http`, so that whoever is on the way can read it, the key included.
+    /// True if they leave it over plain `http`, where anyone on the way can read them, the key included.
     pub unencrypted: bool,
 }
 
@@ -33,15 +33,15 @@ pub struct EndpointAddress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct EndpointInfo {
-    /// How it is called.
+    /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: EndpointAddress,
-    /// Where the key comes from that is sent to it. The key itself never reaches a window.
+    /// The source of its key. The key itself never reaches a window.
     pub key: KeySource,
 }
 
-/// Where an endpoint's key comes from.
+/// The source of an endpoint's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
@@ -50,7 +50,7 @@ pub enum KeySource {
     None,
     /// The system's keychain.
     Keychain,
-    /// `PONDER_KEY_<NAME>`, which goes before the keychain.
+    /// `PONDER_KEY_<NAME>`, which takes precedence over the keychain.
     Environment,
 }
 
@@ -58,17 +58,17 @@ pub enum KeySource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct RemoteModel {
-    /// How chats and the command line call it: `endpoint:ENDPOINT/NAME`.
+    /// Its name in chats and on the command line: `endpoint:ENDPOINT/NAME`.
     pub reference: String,
     /// The endpoint's name.
     pub endpoint: String,
-    /// How the endpoint calls it.
+    /// Its name at the endpoint.
     pub name: String,
-    /// Tokens its context holds; `None` if the endpoint does not tell.
+    /// The size of its context in tokens; `None` if the endpoint does not report it.
     pub context: Option<u32>,
-    /// What can be done about its reasoning, as far as is known.
+    /// Its reasoning controls, as far as they are known.
     pub thinking: ThinkingControl,
-    /// Whether what is said to it is sent to another computer.
+    /// True if requests to it leave this computer.
     pub leaves_computer: bool,
 }
 
@@ -78,10 +78,10 @@ pub struct RemoteModel {
 pub struct EndpointModels {
     /// The endpoint.
     pub endpoint: Endpoint,
-    /// Whether what is said to its models is sent to another computer.
+    /// True if requests to its models leave this computer.
     pub leaves_computer: bool,
     /// Its models; none if it did not answer.
     pub models: Vec<RemoteModel>,
-    /// Why it did not answer.
+    /// The reason why it did not answer.
     pub problem: Option<Error>,
 }

@@ -1,4 +1,4 @@
-//! The models window's words: what is on the hub, whether it fits, what is being fetched, what went over the network.
+//! The Models window: models on the hub, whether they fit, downloads, and requests over the network.
 //!
 //! Times are milliseconds since 1970 (UTC) unless a field says otherwise; sizes are bytes.
 
@@ -6,51 +6,51 @@ use protocol::{Error, ModelKind, ThinkingControl};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Whether a model fits this computer's memory.
+/// How well a model fits this computer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum FitVerdict {
-    /// With room to spare for other programs.
+    /// With memory to spare for other programs.
     Comfortable,
-    /// It runs when little else does.
+    /// It runs if little else does.
     Tight,
     /// Not on this computer, or not at this context.
     WillNotFit,
 }
 
-/// The sum behind the word: what a model needs at a context, and what there is.
+/// The estimate behind the verdict: the memory that a model needs at a context, and the memory that there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct MemoryFit {
     /// The verdict.
     pub word: FitVerdict,
-    /// The context it was reckoned at, in tokens.
+    /// The context of the estimate, in tokens.
     pub context: u32,
-    /// The most the model itself can take, in tokens.
+    /// The model's own maximum, in tokens.
     pub most_context: u32,
-    /// The most at which it is still comfortable, in tokens; `None` if it never is.
+    /// The largest comfortable context, in tokens; `None` if there is none.
     pub comfortable_context: Option<u32>,
-    /// The weights as they lie in memory, in bytes.
+    /// The weights in memory, in bytes.
     #[ts(type = "number")]
     pub weights: u64,
-    /// The keys, values and states of a conversation that fills the context, in bytes. They are there twice: for the answer
-    /// that runs, and kept for the next.
+    /// The KV cache and states of a conversation that fills the context, in bytes. They are counted twice: for the
+    /// running answer, and as the prefix cache of the next.
     #[ts(type = "number")]
     pub kv: u64,
-    /// What reading the prompt takes beside them for a moment, in bytes.
+    /// Temporary memory of prefill, in bytes.
     #[ts(type = "number")]
     pub working: u64,
-    /// The three together, in bytes.
+    /// The sum of the three, in bytes.
     #[ts(type = "number")]
     pub needed: u64,
-    /// Memory free at the moment, in bytes.
+    /// Free memory at the moment, in bytes.
     #[ts(type = "number")]
     pub free: u64,
     /// All memory that a model may use on this computer, in bytes.
     #[ts(type = "number")]
     pub total: u64,
-    /// The most it really took when it was loaded here, in bytes; `None` before that.
+    /// The measured peak of earlier runs on this computer, in bytes; `None` before the first.
     #[ts(type = "number | null")]
     pub measured: Option<u64>,
 }
@@ -59,15 +59,15 @@ pub struct MemoryFit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct MachineMemory {
-    /// What models may use of it, in bytes.
+    /// The part that models may use, in bytes.
     #[ts(type = "number")]
     pub total: u64,
-    /// Free at the moment, in bytes.
+    /// Free memory at the moment, in bytes.
     #[ts(type = "number")]
     pub free: u64,
 }
 
-/// A model as the hub describes it. The search fills what it can; the rest comes with `describe`.
+/// A model on the hub. The search fills in what it can; `describe` adds the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct HubModel {
@@ -77,55 +77,55 @@ pub struct HubModel {
     pub name: String,
     /// The owner.
     pub author: String,
-    /// What it is for, as far as its tags, its name and its files tell.
+    /// Its kind, derived from its tags, its name and its files.
     #[serde(default)]
     pub kind: ModelKind,
-    /// Downloads of the last 30 days, as the hub counts.
+    /// Downloads of the last 30 days, as the hub counts them.
     #[ts(type = "number")]
     pub downloads: u64,
-    /// How many people like it.
+    /// The number of likes.
     #[ts(type = "number")]
     pub likes: u64,
-    /// When it was last changed.
+    /// The time of the last change.
     #[ts(type = "number | null")]
     pub updated_at: Option<i64>,
-    /// Bytes of the files that would be fetched.
+    /// Bytes of the files that would be downloaded.
     #[ts(type = "number | null")]
     pub bytes: Option<u64>,
-    /// Such as `4 bit`.
+    /// The quantization, such as `4 bit`.
     pub quantization: Option<String>,
-    /// Tokens its context holds.
+    /// The size of its context in tokens.
     pub context: Option<u32>,
-    /// The licence as the author names it, such as `apache-2.0`.
+    /// The license as the author names it, such as `apache-2.0`.
     pub licence: Option<String>,
     /// `model_type` of config.json.
     pub family: Option<String>,
-    /// Whether its terms must be accepted on the hub first.
+    /// True if its terms must be accepted on the hub first.
     pub gated: bool,
-    /// What can be done about its reasoning; `None` before it is described, and if its template could not be read.
+    /// Its reasoning controls; `None` until it is described, and if its template could not be read.
     pub thinking: Option<ThinkingControl>,
-    /// Why it will not run here; `None` if it will, and before it is described.
+    /// The reason why it will not run here; `None` if it will, and until it is described.
     pub problem: Option<String>,
-    /// Whether its files and config were looked at; before that, `problem` says nothing.
+    /// True if its files and config were read; until then `problem` is empty.
     pub described: bool,
-    /// The commit that was looked at.
+    /// The commit that was read.
     pub commit: Option<String>,
-    /// The revision that was asked for, if an address names another than `main`.
+    /// The requested revision, if an address names one other than `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub revision: Option<String>,
-    /// Whether it fits this computer, at the default context.
+    /// How well it fits this computer, at the default context.
     pub fit: Option<MemoryFit>,
-    /// Whether it is complete on this computer.
+    /// True if it is complete on this computer.
     pub here: bool,
-    /// Why it is in the list of good first models; `None` in a search.
+    /// The reason why it is recommended as a first model; `None` in a search.
     pub note: Option<String>,
-    /// When this was asked of the hub, if it comes from the cache because the hub cannot be reached.
+    /// The time of the request, if this comes from the cache because the hub cannot be reached.
     #[ts(type = "number | null")]
     pub cached_at: Option<i64>,
 }
 
-/// In which order a search answers.
+/// The order of search results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
@@ -137,16 +137,16 @@ pub enum Sort {
     Updated,
     /// Most likes first.
     Likes,
-    /// Smallest first, among those of a page whose size is known; a page is longer than usual.
+    /// Smallest first, among the models of a page whose size is known; such a page is longer than usual.
     Size,
 }
 
-/// What to look for on the hub.
+/// A search on the hub.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct SearchQuery {
-    /// Words, an id, or an address of a model's page. Empty for everything.
+    /// Words, an id, or the address of a model's page. Empty for everything.
     pub text: String,
     /// The order.
     pub sort: Sort,
@@ -154,51 +154,51 @@ pub struct SearchQuery {
     pub fits_only: bool,
     /// Only models that think.
     pub thinks_only: bool,
-    /// Only models of this owner.
+    /// Only models by this owner.
     pub author: Option<String>,
-    /// Only models whose quantisation is called so, such as `4 bit`.
+    /// Only models with this quantization, such as `4 bit`.
     pub quantization: Option<String>,
-    /// Where the page before ended; `None` for the first.
+    /// The end of the previous page; `None` for the first.
     pub cursor: Option<String>,
 }
 
-/// A page of what a search found.
+/// A page of search results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct SearchPage {
     /// The models, in order.
     pub models: Vec<HubModel>,
-    /// What to ask for the next page with; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     pub cursor: Option<String>,
-    /// How many of the hub's page the filters left out.
+    /// The number of models of the hub's page that the filters removed.
     pub left_out: u32,
-    /// When this page was asked of the hub, if it comes from the cache because the hub cannot be reached.
+    /// The time of the request, if this page comes from the cache because the hub cannot be reached.
     #[ts(type = "number | null")]
     pub cached_at: Option<i64>,
-    /// Why the hub cannot be reached, if the page comes from the cache.
+    /// The reason why the hub cannot be reached, if the page comes from the cache.
     pub cached_because: Option<Error>,
 }
 
-/// Where a download is.
+/// The state of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum DownloadState {
-    /// It waits for others.
+    /// It waits for other downloads.
     Queued,
-    /// Its file list is being asked for.
+    /// Its file list is being requested.
     Listing,
     /// Bytes arrive.
     Running,
-    /// What is on disk is being read and compared.
+    /// Files on disk are being read and compared.
     Verifying,
-    /// A person stopped it; it resumes where it was.
+    /// The user paused it; it resumes where it stopped.
     Paused,
-    /// Something went wrong that passes; it resumes by itself.
+    /// A temporary failure; it resumes by itself.
     Waiting,
-    /// All files are right and in their place.
+    /// All files are verified and in place.
     Done,
-    /// Something went wrong that a person must look at.
+    /// A failure that needs the user.
     Failed,
 }
 
@@ -214,85 +214,85 @@ pub struct DownloadFile {
     /// Bytes on disk.
     #[ts(type = "number")]
     pub done: u64,
-    /// Where it is.
+    /// Its state.
     pub state: DownloadState,
 }
 
-/// A model being fetched.
+/// A model that is being downloaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Download {
     /// The model's id.
     pub id: String,
-    /// The revision that was asked for, such as `main`.
+    /// The requested revision, such as `main`.
     pub revision: String,
-    /// The commit it stands for; `None` before the file list is there.
+    /// The commit of that revision; `None` until the file list is there.
     pub commit: Option<String>,
-    /// Where it is.
+    /// Its state.
     pub state: DownloadState,
     /// Its files, in the order of the repository.
     pub files: Vec<DownloadFile>,
-    /// Bytes on disk, in all.
+    /// Total bytes on disk.
     #[ts(type = "number")]
     pub done: u64,
-    /// Bytes of all files; 0 before the file list is there.
+    /// Total bytes of all files; 0 until the file list is there.
     #[ts(type = "number")]
     pub total: u64,
-    /// Bytes a second over the last seconds; 0 if nothing arrives.
+    /// Bytes per second over the last seconds; 0 if nothing arrives.
     pub bytes_per_second: f64,
-    /// Seconds that are left at this speed; `None` if nobody can say.
+    /// Seconds left at this speed; `None` if that is unknown.
     pub seconds_left: Option<f64>,
-    /// When it resumes by itself, if it waits.
+    /// The time at which it resumes by itself, if it waits.
     #[ts(type = "number | null")]
     pub retry_at: Option<i64>,
-    /// What went wrong, if it waits or failed.
+    /// The failure, if it waits or failed.
     pub error: Option<Error>,
 }
 
-/// How far a verification is.
+/// The progress of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct VerifyProgress {
     /// The file being read.
     pub path: String,
-    /// Bytes read, in all.
+    /// Total bytes read.
     #[ts(type = "number")]
     pub done: u64,
-    /// Bytes to read, in all.
+    /// Total bytes to read.
     #[ts(type = "number")]
     pub total: u64,
 }
 
-/// A file that is not what the hub has.
+/// A file that differs from the hub's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct WrongFile {
     /// Its path in the repository.
     pub path: String,
-    /// What is wrong with it, for a person.
+    /// The difference, as a text for the user.
     pub reason: String,
 }
 
-/// What reading all files of a model again found.
+/// The result of verifying all files of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Verification {
     /// The model.
     pub reference: String,
-    /// The commit that was compared with.
+    /// The commit to which the files were compared.
     pub commit: Option<String>,
-    /// How many files were compared.
+    /// The number of files compared.
     pub files: u32,
-    /// Bytes that were read.
+    /// Bytes read.
     #[ts(type = "number")]
     pub bytes: u64,
     /// Files that are wrong or missing; empty if all is well.
     pub wrong: Vec<WrongFile>,
-    /// Files that nothing is known about to compare with.
+    /// Files without anything to compare them to.
     pub unknown: Vec<String>,
 }
 
-/// What removing a model would do.
+/// The consequences of removing a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Removal {
@@ -301,102 +301,102 @@ pub struct Removal {
     /// Bytes that would be freed.
     #[ts(type = "number")]
     pub bytes_freed: u64,
-    /// Bytes that stay, because another commit or model uses them.
+    /// Bytes that stay because another commit or model uses them.
     #[ts(type = "number")]
     pub shared_bytes: u64,
-    /// Whether the engine holds it at the moment.
+    /// True if the engine has it loaded.
     pub loaded: bool,
-    /// Whether it is being fetched.
+    /// True if it is being downloaded.
     pub downloading: bool,
-    /// How many chats were last answered by it; they stay readable.
+    /// The number of chats that it answered last; they stay readable.
     pub chats: u32,
-    /// What the newest of them are called, [`Self::TITLES`] at most; a chat without a title has an empty one.
+    /// The titles of the newest of them, [`Self::TITLES`] at most; empty for a chat without a title.
     pub chat_titles: Vec<String>,
-    /// Why it cannot be removed; `None` if it can.
+    /// The reason why it cannot be removed; `None` if it can.
     pub refused: Option<String>,
 }
 
 impl Removal {
-    /// So many chats are named.
+    /// The largest number of chat titles.
     pub const TITLES: usize = 12;
 }
 
-/// A newer commit of a model that is here.
+/// A newer commit of a local model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Update {
     /// The model.
     pub reference: String,
-    /// The commit that is here.
+    /// The local commit.
     pub current: String,
-    /// The newest on the hub.
+    /// The newest commit on the hub.
     pub newest: String,
     /// Paths of the files that differ.
     pub files: Vec<String>,
-    /// Bytes that must be fetched.
+    /// Bytes to download.
     #[ts(type = "number")]
     pub bytes: u64,
 }
 
-/// What an outbound request is for.
+/// The purpose of an outbound request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Purpose {
-    /// Looking for models.
+    /// Search for models.
     Search,
-    /// What the hub says about one model: its commit, its config.
+    /// Metadata of one model: its commit, its config.
     ModelInfo,
-    /// The list of a model's files.
+    /// The file list of a model.
     FileList,
-    /// A model's card.
+    /// A model card.
     Card,
-    /// Fetching a model's files.
+    /// Download of a model's files.
     Download,
-    /// Comparing what is here with the hub.
+    /// Comparison of local files to the hub.
     Verify,
-    /// Asking for a newer commit.
+    /// Check for a newer commit.
     Update,
-    /// An answer by a server of models, or the list of its models.
+    /// An answer by an endpoint, or the list of its models.
     Inference,
-    /// Looking for a newer version of Ponder, or fetching it.
+    /// Check for a newer version of Ponder, or its download.
     AppUpdate,
 }
 
-/// One request that went over the network, or was kept from it.
+/// A request that went over the network, or was blocked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct OutboundRequest {
-    /// Counts up, over the years.
+    /// A number that grows across restarts.
     #[ts(type = "number")]
     pub number: u64,
-    /// When it began.
+    /// The start time.
     #[ts(type = "number")]
     pub at: i64,
-    /// The host, and the port if it is not the scheme's own.
+    /// The host, with the port if that is not the scheme's default.
     pub host: String,
-    /// What for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// `GET`, `HEAD` or `POST`.
     pub method: String,
-    /// The answer's status; `None` while there is none, and if there never was one.
+    /// The status of the response; `None` until there is one.
     pub status: Option<u16>,
-    /// Bytes of the request: its line, its headers and its body, as HTTP/1.1 writes them.
+    /// Bytes of the request: line, headers and body, as HTTP/1.1 writes them.
     #[ts(type = "number")]
     pub sent: u64,
-    /// Bytes of the answer's body that arrived.
+    /// Bytes of the response body received.
     #[ts(type = "number")]
     pub received: u64,
-    /// Milliseconds it took, or has taken until it was last written down.
+    /// Duration in milliseconds, up to its last record if it still runs.
     #[ts(type = "number")]
     pub milliseconds: u64,
-    /// Why it failed, for a person; `None` if it did not, or still runs.
+    /// The failure, as a text for the user; `None` if it succeeded or still runs.
     pub failure: Option<String>,
-    /// Whether it is over.
+    /// True if it has ended.
     pub over: bool,
 }
 
-/// Where the token for the hub comes from.
+/// The source of the hub's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
@@ -407,22 +407,22 @@ pub enum TokenSource {
     Environment,
     /// The system's keychain.
     Keychain,
-    /// The file where Hugging Face's own programs keep it.
+    /// The token file of Hugging Face's own programs.
     File,
 }
 
-/// How this app uses the network.
+/// The network settings of this app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct NetSettings {
-    /// Whether no connection is opened.
+    /// True if no connection is opened.
     pub offline: bool,
-    /// Whether the environment (HF_HUB_OFFLINE) forces that, so that the switch does nothing.
+    /// True if the environment (HF_HUB_OFFLINE) forces that; the switch has no effect then.
     pub forced_by_env: bool,
     /// The hub's address.
     pub endpoint: String,
-    /// Where the token comes from.
+    /// The source of the token.
     pub token: TokenSource,
-    /// Why the keychain cannot be used, an error of that code; `None` if it can.
+    /// The reason why the keychain cannot be used, an error with that code; `None` if it can.
     pub keychain_problem: Option<Error>,
 }

@@ -1,33 +1,33 @@
-//! Who uses a model, for the one who is about to remove it.
+//! The users of a model, listed before it is removed.
 
 use futures::future::BoxFuture;
 use protocol::Result;
 
-/// What uses a model at the moment.
+/// The current users of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelUsage {
-    /// Whether the engine of this process holds it in memory.
+    /// True if the engine of this process has it loaded.
     pub loaded: bool,
-    /// The titles of the chats that were last answered by it, the newest first.
+    /// The titles of the chats that it answered last, newest first.
     pub chats: Vec<String>,
-    /// Whether new chats begin with it.
+    /// True if new chats use it.
     pub default: bool,
-    /// Whether it is a folder that is looked into because a person added it.
+    /// True if it is a folder that the user added.
     pub folder: bool,
 }
 
-/// The chats and the engine that use models. Lies between the hub and chat, so that neither knows the other.
+/// The chats and the engine as users of models. The trait stands between hub and chat, so that neither knows the other.
 pub trait ModelUsers: Send + Sync {
-    /// What uses the model of this reference.
+    /// The current users of the model of this reference.
     fn usage<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ModelUsage>>;
 
-    /// Puts the model out of memory, because its files are about to go.
+    /// Unloads the model because its files are about to be removed.
     fn unload<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<()>>;
 
-    /// Told after the model is gone: new chats that would have begun with it begin with `replacement`, and a folder that was the
-    /// model is no longer looked into.
+    /// Called after the model was removed: new chats that would have used it use `replacement`, and its folder leaves
+    /// the list of folders.
     fn removed<'a>(&'a self, reference: &'a str, replacement: &'a str) -> BoxFuture<'a, Result<()>>;
 
-    /// Told after the model came back: it is used again as it was.
+    /// Called after a removed model was restored: it is used again as before.
     fn put_back<'a>(&'a self, reference: &'a str, usage: &'a ModelUsage) -> BoxFuture<'a, Result<()>>;
 }

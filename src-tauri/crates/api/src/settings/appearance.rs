@@ -1,4 +1,4 @@
-//! How the windows look.
+//! The appearance of the windows.
 
 use protocol::limits::refusal;
 use protocol::Result;
@@ -10,7 +10,7 @@ use ts_rs::TS;
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Theme {
-    /// As the system is set.
+    /// Follows the system.
     #[default]
     System,
     /// Always light.
@@ -19,40 +19,40 @@ pub enum Theme {
     Dark,
 }
 
-/// How much room there is between lines and rows.
+/// The spacing of lines and rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Density {
-    /// Room to breathe.
+    /// Wide spacing.
     #[default]
     Comfortable,
-    /// More on one screen.
+    /// Narrow spacing.
     Compact,
 }
 
-/// The colours of code.
+/// The color scheme of code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum CodeTheme {
-    /// Soft colours of their own.
+    /// Muted colors.
     #[default]
     Soft,
-    /// One colour beside that of the text.
+    /// One color next to the text's own.
     Ink,
-    /// Strong colours.
+    /// Strong colors.
     Vivid,
 }
 
-/// How long the lines of a chat may get.
+/// The maximum line length of a chat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ReadingWidth {
     /// As in a book.
     Narrow,
-    /// As drawn.
+    /// The default.
     #[default]
     Normal,
     /// For tables and code.
@@ -61,38 +61,38 @@ pub enum ReadingWidth {
     Full,
 }
 
-/// When the words of a thought are seen that nobody opened.
+/// The visibility of thoughts that are not expanded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ThoughtDisplay {
-    /// Never.
+    /// Hidden.
     Folded,
-    /// Its last lines, while it is being thought.
+    /// The last lines, while thinking.
     #[default]
     WhileThinking,
-    /// Always, whole.
+    /// Always in full.
     Always,
 }
 
-/// How the windows look, all of them alike.
+/// The appearance of all windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct Appearance {
     /// Light or dark.
     pub theme: Theme,
-    /// How large text is, in percent.
+    /// The text size, in percent.
     pub text_size: u16,
-    /// How much room there is.
+    /// The spacing.
     pub density: Density,
-    /// The colours of code.
+    /// The color scheme of code.
     pub code_theme: CodeTheme,
-    /// How long lines may get.
+    /// The maximum line length.
     pub width: ReadingWidth,
-    /// When thoughts are seen.
+    /// The visibility of thoughts.
     pub thoughts: ThoughtDisplay,
-    /// How large everything is, in percent.
+    /// The zoom of everything, in percent.
     pub zoom: u16,
 }
 
@@ -111,10 +111,10 @@ impl Default for Appearance {
 }
 
 impl Appearance {
-    /// What `text_size` and `zoom` may be.
+    /// The allowed values of `text_size` and `zoom`.
     const PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
 
-    /// Refuses sizes at which nothing can be read.
+    /// Refuses sizes at which nothing is readable.
     ///
     /// # Errors
     /// `BadRequest`, which names the field.

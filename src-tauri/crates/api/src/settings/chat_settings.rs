@@ -1,10 +1,10 @@
-//! What one chat is set to, and presets of it.
+//! Settings of one chat, and presets.
 
 use protocol::{limits, ImageDetail, KvBits, Result, Sampling, Thinking};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// What one chat remembers for its next turn. Stored as JSON as it stands here, so a new setting is a field with a default.
+/// The settings of a chat's next turn. Stored as JSON in this form, so a new setting is a field with a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
@@ -13,32 +13,32 @@ pub struct ChatSettings {
     pub model: Option<String>,
     /// The Thinking switch; `None` follows the model's template.
     pub thinking: Option<Thinking>,
-    /// The most tokens a thought may take; `None`: as many as it wants.
+    /// The maximum number of thinking tokens; `None` for no limit.
     pub thinking_budget: Option<u32>,
-    /// Instructions that stand before the conversation; empty: none.
+    /// The system prompt; empty if there is none.
     pub system_prompt: String,
-    /// How tokens are chosen.
+    /// The sampling options.
     pub sampling: Sampling,
-    /// The most tokens of an answer, its thought included; `None`: as many as the context holds.
+    /// The maximum number of tokens in an answer, its thought included; `None` for the rest of the context.
     pub max_tokens: Option<u32>,
-    /// The most tokens of the context that are used, if the model of this computer has more; `None`: all that it has.
+    /// The maximum size of the context, if the local model has more; `None` for all of it.
     pub context: Option<u32>,
-    /// Keeps keys and values of models of this computer in so many bits; `None`: as they are computed.
+    /// KV cache quantization of local models; `None` for full precision.
     #[ts(type = "4 | 8 | null")]
     pub kv_bits: Option<KvBits>,
-    /// Texts that end an answer where they first appear in it.
+    /// Stop texts: the answer ends at the first occurrence.
     pub stop: Vec<String>,
-    /// How closely the model looks at pictures.
+    /// The detail at which the model sees images.
     pub image_detail: ImageDetail,
-    /// What the model is told of an earlier chat that this one goes on with; empty: nothing.
+    /// The summary of the chat that this one continues; empty if there is none.
     pub carried_summary: String,
 }
 
 impl ChatSettings {
-    /// Refuses a value that no request may have.
+    /// Refuses values that no request may have.
     ///
     /// # Errors
-    /// `BadRequest` with the argument `field`, which names the first that is wrong.
+    /// `BadRequest`, whose argument `field` names the first wrong one.
     pub fn check(&self) -> Result<()> {
         self.sampling.check()?;
         limits::check_max_tokens(self.max_tokens)?;
@@ -47,13 +47,13 @@ impl ChatSettings {
     }
 }
 
-/// Settings of chats under a name.
+/// Chat settings with a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Preset {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it sets. The model and the carried summary of a chat stay as they are, whatever stands here.
+    /// Its settings. Applying it keeps a chat's model and carried summary.
     pub settings: ChatSettings,
 }
 
@@ -61,7 +61,7 @@ impl Preset {
     /// The longest name, in characters.
     pub const LONGEST_NAME: usize = 60;
 
-    /// These settings with those of the preset.
+    /// These settings, with those of the preset applied.
     #[must_use]
     pub fn applied_to(&self, settings: &ChatSettings) -> ChatSettings {
         ChatSettings {

@@ -1,4 +1,4 @@
-//! The settings of the app: one struct, whose fields are the keys of history's table `settings`.
+//! The settings of the app: one struct whose fields are the keys of history's table `settings`.
 
 mod appearance;
 mod chat_settings;
@@ -18,64 +18,64 @@ pub use chat_settings::{ChatSettings, Preset};
 use crate::app::ServerSettings;
 use crate::models::Endpoint;
 
-/// What a person has set for the whole app. What is stored leaves out what was never changed, so a new field needs a default
-/// here and nothing else. Not in here: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which
-/// lie in the keychain; and what is remembered without having been set, such as [`ChatWindowState`].
+/// The user's settings for the whole app. Only changed values are stored, so a new field needs nothing but a default
+/// here. Not included: the offline switch, which `net` keeps in a file of its own that fails closed; keys, which are in
+/// the keychain; and state that is not a setting, such as [`ChatWindowState`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
 #[ts(export)]
 pub struct Settings {
-    /// The reference of the model that answers in chats that chose none.
+    /// The reference of the model for chats that chose none.
     pub default_model: String,
-    /// Folders in which models are looked for, beside the cache that is shared with other programs. Absolute paths.
+    /// Folders that are searched for models, in addition to the shared cache. Absolute paths.
     pub model_folders: Vec<String>,
-    /// Servers whose models may be asked. Their keys are no part of it.
+    /// The endpoints. Their keys are in the keychain.
     pub endpoints: Vec<Endpoint>,
     /// The Thinking switch of new chats; `None` follows the model's template.
     pub thinking: Option<Thinking>,
-    /// The most tokens a thought may take in new chats; `None`: as many as it wants.
+    /// The thinking budget of new chats in tokens; `None` for no limit.
     pub thinking_budget: Option<u32>,
-    /// Whether the model that gave a chat's first answer writes its title, if it is loaded anyway.
+    /// True if the model of a chat's first answer generates its title, provided it is loaded.
     pub write_titles: bool,
     /// The language of the windows, a BCP 47 tag; `None`: the system's.
     pub language: Option<String>,
-    /// How closely pictures are looked at in new chats, by commands, and for programs that do not say.
+    /// The detail at which models see images in new chats, in commands, and for programs that do not choose.
     pub image_detail: ImageDetail,
     /// The server that answers other programs.
     pub server: ServerSettings,
-    /// Whether the computer's sleep is held off while an answer is written or a model arrives.
+    /// True if sleep is prevented while an answer or a download runs.
     pub keep_awake: bool,
-    /// Texts that a person puts into questions by their names.
+    /// Texts that the user inserts by name.
     pub snippets: Vec<Snippet>,
-    /// Whether the desktop tells of long answers and downloads that ended while no window was looked at.
+    /// True if the desktop notifies about long answers and downloads that end while no window has the focus.
     pub notifications: bool,
-    /// Whether an icon of the app is in the menu bar or the tray.
+    /// True if the app has an icon in the menu bar or the tray.
     pub tray: bool,
-    /// The keys that open quick entry from everywhere, such as `Alt+Space`; `None`: none do.
+    /// The global shortcut of quick entry, such as `Alt+Space`; `None` for none.
     pub quick_entry: Option<String>,
-    /// Settings of chats under names.
+    /// Named chat settings.
     pub presets: Vec<Preset>,
-    /// The name of the preset that new chats begin with.
+    /// The name of the preset for new chats.
     pub default_preset: Option<String>,
-    /// How the windows look.
+    /// The appearance of the windows.
     pub appearance: Appearance,
-    /// What the engine of this computer keeps in memory.
+    /// The memory settings of this computer's engine.
     pub engine: EngineSettings,
 }
 
-/// What the engine of this computer keeps in memory.
+/// The memory settings of this computer's engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct EngineSettings {
-    /// A model that nobody asked anything for so many minutes leaves memory; `None`: it stays until another one needs the room.
+    /// Minutes without a request after which a model is unloaded; `None` to keep it until its memory is needed.
     pub unload_after: Option<u32>,
-    /// The megabytes that each loaded model may keep of conversations that it has read; `None`: as many as suit this computer.
+    /// The size limit of each loaded model's prefix cache, in megabytes; `None` for a value that suits this computer.
     pub prefix_cache: Option<u32>,
 }
 
 impl EngineSettings {
-    /// A week; whoever wants more wants never.
+    /// One week; the only longer setting is never.
     const LONGEST: u32 = 7 * 24 * 60;
 
     fn check(&self) -> Result<()> {
@@ -107,13 +107,13 @@ impl EngineSettings {
     }
 }
 
-/// A text that is written often.
+/// A text that is inserted by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Snippet {
-    /// What is typed for it, after a slash.
+    /// Its name, typed after a slash.
     pub name: String,
-    /// What it stands for.
+    /// Its text.
     pub text: String,
 }
 
@@ -143,8 +143,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings that these values, by their keys, stand for. A key that is not known, or a value that means nothing here, as
-    /// a newer version may have stored it, counts as never set.
+    /// The settings with these stored values. An unknown key or an invalid value, as a newer version may have stored
+    /// it, counts as not set.
     #[must_use]
     pub fn from_stored(stored: Map<String, Value>) -> Self {
         let understood = stored.into_iter().filter(|(key, value)| {
@@ -157,7 +157,7 @@ impl Settings {
     /// These settings with other values for some keys.
     ///
     /// # Errors
-    /// `BadRequest` for a key that does not exist and for a value that is none of its kind.
+    /// `BadRequest` for an unknown key or a value of the wrong type.
     pub fn with(&self, change: &Map<String, Value>) -> Result<Self> {
         let mut values = self.to_map();
         values.extend(change.clone());
@@ -191,13 +191,13 @@ impl Settings {
         self.engine.check()
     }
 
-    /// The preset that new chats begin with.
+    /// The preset for new chats.
     fn chosen_preset(&self) -> Option<&Preset> {
         let chosen = self.default_preset.as_ref()?;
         self.presets.iter().find(|preset| preset.name == *chosen)
     }
 
-    /// The keys, and their values here, that `before` has another value for.
+    /// The keys whose values differ from those of `before`, with the values here.
     #[must_use]
     pub fn changed_since(&self, before: &Self) -> Map<String, Value> {
         let before = before.to_map();
@@ -207,7 +207,7 @@ impl Settings {
             .collect()
     }
 
-    /// What a new chat begins with.
+    /// The settings of a new chat.
     #[must_use]
     pub fn new_chat(&self) -> ChatSettings {
         let plain = ChatSettings {
@@ -217,7 +217,7 @@ impl Settings {
             ..ChatSettings::default()
         };
         match self.chosen_preset() {
-            // Where the preset leaves thinking to the model, what is set for new chats holds.
+            // Thinking that the preset leaves open follows the setting for new chats.
             Some(preset) => ChatSettings {
                 thinking: preset.settings.thinking.or(plain.thinking),
                 thinking_budget: preset.settings.thinking_budget.or(plain.thinking_budget),
@@ -230,20 +230,20 @@ impl Settings {
     fn to_map(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(values)) => values,
-            // A struct of plain values is an object.
+            // A struct of plain values serializes as an object.
             _ => Map::new(),
         }
     }
 }
 
-/// What the chat window remembers from one start to the next.
+/// State that the chat window restores at the next start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct ChatWindowState {
-    /// The chat that was open; `None`: a new one.
+    /// The open chat; `None` for a new one.
     pub open_chat: Option<String>,
-    /// What was written for a new chat and not sent.
+    /// The unsent draft of a new chat.
     pub new_draft: Vec<Content>,
 }
 
@@ -270,7 +270,7 @@ mod tests {
         );
         assert_eq!(Settings::from_stored(stored), after);
 
-        // A server that a newer version set up otherwise stays off.
+        // A server that a newer version configured differently stays off.
         let server = json!({"on": true, "only_from": "10.0.0.1"});
         let strange =
             object(json!({"thinking_budget": "much", "colour": "green", "default_model": "a/b", "server": server}));
