@@ -17,6 +17,7 @@ mod mailbox;
 mod message;
 mod model;
 mod notice;
+mod options;
 mod request;
 mod router;
 
@@ -40,5 +41,6 @@ pub use model::{
     TokenCount,
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
-pub use request::{AnswerPrefix, KvBits, Priority, RawPrompt, Request, Sampling, Thinking};
+pub use options::{KvBits, Sampling, Thinking};
+pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use router::EngineRouter;
