@@ -1,6 +1,6 @@
 //! The floors inside rooms, as `tests/floors.toml` lists them, bottom first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidy::modules::Crate;
 use tidy::{read, root};
@@ -105,4 +105,33 @@ fn no_files_import_each_other_in_a_circle() {
         }
     }
     assert!(circles.is_empty(), "{} circles:\n{}", circles.len(), circles.join("\n"));
+}
+
+#[test]
+fn each_readme_names_the_modules_of_its_room() {
+    let mut missing = Vec::new();
+    for (room, layers) in floors() {
+        let readme = match room.as_str() {
+            "shell" => "src-tauri/src/README.md".to_owned(),
+            room => format!("src-tauri/crates/{room}/README.md"),
+        };
+        let text = read(&readme);
+        let named: BTreeSet<&str> = text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(|word| {
+                word.trim_start_matches("src/")
+                    .trim_end_matches('/')
+                    .trim_end_matches(".rs")
+            })
+            .collect();
+        let modules = layers.iter().flatten();
+        missing.extend(
+            modules
+                .filter(|name| !named.contains(name.as_str()))
+                .map(|name| format!("{readme}: {name}")),
+        );
+    }
+    assert!(missing.is_empty(), "not in their README:\n{}", missing.join("\n"));
 }
