@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = {"linux": "x86_64-unknown-linux-gnu", "macos": "aarch64-apple-darwin"}
-# Licences that allow distribution in a program under Apache 2.0, in SPDX's names.
+# Licenses that allow distribution in a program under Apache 2.0, in SPDX's names.
 ALLOWED = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "CDLA-Permissive-2.0", "ISC", "MIT", "MIT-0",
     "MPL-2.0", "OFL-1.1", "Unicode-3.0", "Unlicense", "Zlib", "bzip2-1.0.6", "MITNFA", "LGPL-2.1-or-later", "GPL-3.0-or-later WITH GCC-exception-3.1",
@@ -99,7 +99,7 @@ def native(system):
     for part in NATIVE:
         if system in part["systems"]:
             version = mlx if part["name"] in ("mlx", "mlx-c") else part["version"]
-            # Both have the same licence and holder, and the crate that builds them carries it.
+            # Both have the same license and holder, and the crate that builds them carries it.
             file = mlx_sys / "src/mlx-c/LICENSE" if part["name"] in ("mlx", "mlx-c") else None
             yield part | {"version": version, "folder": mlx_sys, "file": file, "sha256": None, "purl": f"pkg:generic/{part['name']}" + (f"@{version}" if version else "")}
 
@@ -141,7 +141,7 @@ def chosen(expression):
 
 
 def texts(part):
-    """The texts that a package brings for what applies of its licence, and its notices."""
+    """The texts that a package brings for what applies of its license, and its notices."""
     if not part["folder"] or not part["folder"].is_dir():
         return []
     if part["purl"].startswith("pkg:generic/") and not part["file"]:

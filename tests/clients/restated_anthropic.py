@@ -19,7 +19,7 @@ def use(id, name="get_weather", **arguments):
 
 
 ADAPTER = "vllm-mlx: Anthropic"
-# One grey pixel.
+# One gray pixel.
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 

@@ -1,4 +1,4 @@
-"""Texts with which the tests of other sanitisers try to get something past them, for `ui/src/app/hostileText.test.ts`.
+"""Texts with which the tests of other sanitizers try to get something past them, for `ui/src/app/hostileText.test.ts`.
 
     collect.py FILE       writes a JSON list of texts
 

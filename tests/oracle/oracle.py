@@ -7,11 +7,11 @@ from mlx_lm.utils import dequantize_model, load_model
 
 
 def load_in_f32(path):
-    """The model in 32 bit floats: cast first, dequantised then. The other order rounds the weights to the scales' 16 bits."""
+    """The model in 32 bit floats: cast first, dequantized then. The other order rounds the weights to the scales' 16 bits."""
     model, _ = load_model(Path(path))
     model.set_dtype(mx.float32)
     model = dequantize_model(model)
-    # Formats with bytes as scales come dequantised in 16 bits, which hold their numbers exactly.
+    # Formats with bytes as scales come dequantized in 16 bits, which hold their numbers exactly.
     model.set_dtype(mx.float32)
     model.eval()
     mx.eval(model.parameters())

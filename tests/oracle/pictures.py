@@ -90,7 +90,7 @@ def pictures(out):
 
 
 def write_deep(path, pixels):
-    """A PNG of 16 bits a colour, which Pillow reads and cannot write."""
+    """A PNG of 16 bits a color, which Pillow reads and cannot write."""
     import struct
     import zlib
     height, width, _ = pixels.shape

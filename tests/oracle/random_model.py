@@ -56,7 +56,7 @@ def draw(name, shape, offset, factor, sharp):
 
 
 def mixed(path, module):
-    """Some layers in other bits, some not at all, as files that were quantised with care have it."""
+    """Some layers in other bits, some not at all, as files that were quantized with care have it."""
     if not hasattr(module, "to_quantized"):
         return False
     if "layers.0.self_attn.v_proj" in path or path.endswith("lm_head"):
@@ -117,7 +117,7 @@ def write_model(variant, folder, seed, special):
             model, config, quantization.group, quantization.bits, mode=quantization.mode, quant_predicate=predicate
         )
         if predicate is mixed:
-            # Files of some quantisers say what was left as it is.
+            # Files of some quantizers say what was left as it is.
             left = [path for path, module in modules.items() if hasattr(module, "to_quantized") and not mixed(path, module)]
             config["quantization"] |= dict.fromkeys(left, False)
     if packed_blocks in variant.layout:

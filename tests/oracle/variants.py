@@ -1,4 +1,4 @@
-"""Every model that the engine is compared on: families, kinds of rope, quantisation, number formats and file layouts."""
+"""Every model that the engine is compared on: families, kinds of rope, quantization, number formats and file layouts."""
 from dataclasses import dataclass
 
 import layouts

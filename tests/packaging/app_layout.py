@@ -22,7 +22,7 @@ PLIST_KEYS = {
     "LSApplicationCategoryType", "LSMinimumSystemVersion", "LSRequiresCarbon", "NSHighResolutionCapable", "NSHumanReadableCopyright", "CFBundleURLTypes",
     "CFBundleDocumentTypes", "UTExportedTypeDeclarations", "NSLocalNetworkUsageDescription",
 }  # fmt: skip
-# Each picture that macOS looks for: points and density. An icns file without one shows a scaled neighbour.
+# Each picture that macOS looks for: points and density. An icns file without one shows a scaled neighbor.
 ICNS = {(16, 1), (16, 2), (32, 1), (32, 2), (128, 1), (128, 2), (256, 1), (256, 2), (512, 1), (512, 2)}
 
 

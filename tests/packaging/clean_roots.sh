@@ -128,7 +128,7 @@ picture() {
     colours=$(identify -format %k "$pictures/$1.png")
     if [ "$colours" = "$before" ]; then same=$((same + 1)); else same=0; fi
     before=$colours
-    # An empty window has two colours, its own and the screen's.
+    # An empty window has two colors, its own and the screen's.
     [ "$colours" -gt 20 ] && [ $same -ge 3 ] && return
   done
   fail "nothing was painted for two minutes: $pictures/$1.png"

@@ -20,7 +20,7 @@ whole=(APPLE_CERTIFICATE=abc APPLE_CERTIFICATE_PASSWORD='p w' APPLE_SIGNING_IDEN
 grep -A1 '^APPLE_CERTIFICATE_PASSWORD<<' "$GITHUB_ENV" | grep -qx 'p w' || fail "a secret was changed on the way"
 [ "$(stat -c '%a' "$work/AuthKey_K.p8")" = 600 ] && grep -qx second "$work/AuthKey_K.p8" || fail "the key's file"
 
-# Licences: everything that is built in has one that is allowed, and expressions mean what SPDX says.
+# Licenses: everything that is built in has one that is allowed, and expressions mean what SPDX says.
 python3 src-tauri/dependencies.py check
 PYTHONPATH=src-tauri python3 - <<'PY' || fail "licences are read wrongly"
 from dependencies import ALLOWED, chosen

@@ -79,7 +79,7 @@ def letter_index(c, weight):
 # ------------------------------------------------------------------ scenes
 @dataclass
 class Scene:
-    """What a picture shows; `things` rows are (map, r, g, b, x, y, radius, angle), pixels, radians."""
+    """The objects of an image; `things` rows are (map, r, g, b, x, y, radius, angle), pixels, radians."""
     width: int
     height: int
     things: list = field(default_factory=list)

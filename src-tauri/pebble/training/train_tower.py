@@ -32,7 +32,8 @@ PICTURES = int(os.environ.get("PICTURES", 256))
 #: Dialogues of a step and their length. One shape for all steps: what is compiled is compiled once, and memory is used again.
 ROWS, LENGTH = PICTURES * 3 // 2, 209
 WORKERS = int(os.environ.get("WORKERS", 10))
-#: What a picture is drawn for: shares, and the skills asked about it; the shares of a run from a checkpoint are those of what comes last.
+#: The subjects of images: shares, and the skills asked about each; the shares of a run from a checkpoint are those at
+#: its end.
 SUBJECTS = {"color": (14, ["color", "shape"]), "see": (3, ["see", "color"]), "count": (16, ["count", "count"]), "place": (18, ["place", "place", "color", "shape"]),
             "number": (14, ["number"]), "word": (20, ["word"]), "both": (3, ["both"]), "same": (9, ["same", "changed"]), "changed": (9, ["changed", "same"]), "more": (10, ["more"])}
 if len(sys.argv) > 3:
@@ -102,7 +103,7 @@ class Stream(torch.utils.data.IterableDataset):
 
 
 def render(things, slots, ground, maps, height, width):
-    """What `pictures.draw` draws, for all scenes at once [scenes, 3, height, width]."""
+    """The images of `pictures.draw`, for all scenes at once [scenes, 3, height, width]."""
     out = ground[:, :, None, None].expand(-1, -1, height, width).contiguous()
     y, x = torch.meshgrid(torch.arange(height, device=out.device) + .5, torch.arange(width, device=out.device) + .5, indexing="ij")
     for slot in range(SLOTS):
@@ -133,7 +134,8 @@ def look(b, maps, blur):
 
 
 def cells(b):
-    """What has its middle in each pooled cell: (kind or letter, color), the last class for nothing; [pictures, rows, columns]."""
+    """The object whose middle is in each pooled cell: (kind or letter, color), the last class for nothing; [pictures,
+    rows, columns]."""
     height, width = GRIDS[b["grid"]]
     n, rows, cols = len(b["things"]), height // CELL, width // CELL
     what = torch.full((n, rows, cols), LETTER + len(P.LETTERS), device=DEV)
@@ -148,7 +150,7 @@ def cells(b):
 
 
 def covers(b, maps):
-    """What lies over the middle of each patch, likewise [pictures, rows, columns]; a letter takes its whole box."""
+    """The object over the middle of each patch, likewise [pictures, rows, columns]; a letter takes its whole box."""
     height, width = GRIDS[b["grid"]]
     n, rows, cols = len(b["things"]), height // PATCH, width // PATCH
     what = torch.full((n, rows, cols), LETTER + len(P.LETTERS), device=DEV)
@@ -280,7 +282,7 @@ def main():
         begin = begin or time.time()
         frac = min(1., (time.time() - begin) / max(1., start + budget - begin))
         talked += frac >= LOOK_FIRST
-        # What first learns when the text part joins starts gently too.
+        # The learning rate starts gently once more when the text part joins.
         lr = peak * min(1, (step + 1) / 150) * (min(1, talked / 150) if talked else 1) * (.5 + .5 * np.cos(np.pi * max(0, frac - .1) / .9)) + 1e-6
         for g in (g for opt in opts for g in opt.param_groups):
             g["lr"] = lr * g["pace"]

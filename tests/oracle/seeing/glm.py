@@ -1,4 +1,4 @@
-"""GLM-4.1V, GLM-OCR and PaddleOCR-VL: block-wise multimodal positions, of which GLM turns neighbours and PaddleOCR halves."""
+"""GLM-4.1V, GLM-OCR and PaddleOCR-VL: block-wise multimodal positions, of which GLM turns neighbors and PaddleOCR halves."""
 import mlx.core as mx
 import numpy as np
 

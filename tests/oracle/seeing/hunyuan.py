@@ -60,7 +60,7 @@ def places(ids, grids):
 
 
 def stretched(self, table, rows, columns):
-    """Positions between their neighbours, for a grid that is a tenth of a cell larger; beyond the border the border."""
+    """Positions between their neighbors, for a grid that is a tenth of a cell larger; beyond the border the border."""
     def axis(count, source):
         at = mx.maximum((mx.arange(count) + 0.5) * (source / (count + 0.1)) - 0.5, 0)
         low = mx.floor(at).astype(mx.int32)

@@ -49,8 +49,8 @@ fn comments_begin_with_the_noun_or_the_verb() {
             if begins && BANNED.iter().any(|opening| said.starts_with(opening)) {
                 wrong.push(format!("{path}:{}: {said}", number + 1));
             }
-            // A blank line of a comment begins a paragraph.
-            begins = said.is_empty();
+            // A blank line or a heading of a comment begins a paragraph.
+            begins = said.is_empty() || said.starts_with("# ");
         }
     }
     assert!(wrong.is_empty(), "{} comments:\n{}", wrong.len(), wrong.join("\n"));

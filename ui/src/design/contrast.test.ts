@@ -10,7 +10,7 @@ function coloursOf(block: string): Colours {
   );
 }
 
-/** The colours of the first rule of this selector. */
+/** The colors of the first rule of this selector. */
 function ruleOf(selector: string): Colours {
   const from = css.indexOf(`${selector} {`);
   return coloursOf(css.slice(from, css.indexOf('}', from)));

@@ -34,7 +34,7 @@ const HOSTILE: readonly string[] = [
 ];
 
 beforeAll(() => {
-  // jsdom lays nothing out, and has no colours of a system.
+  // jsdom lays nothing out, and has no colors of a system.
   Object.assign(SVGElement.prototype, {
     getBBox: () => ({ x: 0, y: 0, width: 80, height: 20 }),
     getComputedTextLength: () => 80,

@@ -25,7 +25,7 @@ export function isDiagram(label: string): boolean {
 
 let drawn = 0;
 
-/** Draws a diagram in the colours that the window has now. */
+/** Draws a diagram in the colors that the window has now. */
 export async function drawDiagram(source: string): Promise<Drawing> {
   if (source.length > LONGEST_DIAGRAM) return { kind: 'failed', reason: t('diagram.tooLarge') };
   try {

@@ -1,5 +1,5 @@
 /**
- * Colours for code. The highlighter and each grammar are read the first time a block needs them, and every token becomes a
+ * Colors for code. The highlighter and each grammar are read the first time a block needs them, and every token becomes a
  * class, so that one set of custom properties draws light and dark.
  */
 
@@ -49,10 +49,10 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['patch', 'diff'],
 ]);
 
-/** Longer code stays plain: colouring it would hold up the window. */
+/** Longer code stays plain: coloring it would hold up the window. */
 const LIMIT = 60_000;
 
-// The theme's colours are names in disguise; `CLASSES` turns them into classes.
+// The theme's colors are names in disguise; `CLASSES` turns them into classes.
 const SCOPES: [className: string, colour: string, scopes: string[]][] = [
   ['t-comment', '#000001', ['comment', 'punctuation.definition.comment']],
   ['t-string', '#000002', ['string', 'markup.inserted', 'constant.character.escape']],

@@ -32,7 +32,7 @@ export type Block = { source: string; open: boolean; missing: Resource[] } & (
 export const STEP = 8192;
 export const STEP_BLOCKS = 200;
 
-/** A longer text is read in a worker when it is finished; longer code has no colours before. */
+/** A longer text is read in a worker when it is finished; longer code has no colors before. */
 export const LONG_TEXT = 4000;
 
 /** Carried by the slots of this page's drafts. */
@@ -61,7 +61,7 @@ export function withNewlines(text: string): string {
 
 const finished = new WeakMap<Draft, Block>();
 
-/** A draft with its HTML sanitised and its slots filled; the same object every time. */
+/** A draft with its HTML sanitized and its slots filled; the same object every time. */
 export function blockOf(draft: Draft): Block {
   let block = finished.get(draft);
   if (!block) finished.set(draft, (block = finish(draft)));

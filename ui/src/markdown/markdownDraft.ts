@@ -1,9 +1,9 @@
 /**
- * Markdown as drafts of blocks: parsed and rendered, not yet sanitised. Nothing in here needs a page, so it runs in a worker
+ * Markdown as drafts of blocks: parsed and rendered, not yet sanitized. Nothing in here needs a page, so it runs in a worker
  * as well.
  *
  * Rich pieces that we make ourselves (formulas, code inside lists, tick boxes) stand as empty slots while the model's HTML
- * is sanitised and are put in afterwards. A slot carries a random number that no answer can guess.
+ * is sanitized and are put in afterwards. A slot carries a random number that no answer can guess.
  */
 
 import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
@@ -24,7 +24,7 @@ export interface Slot {
   after: string;
 }
 
-/** A block before its HTML is sanitised. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
+/** A block before its HTML is sanitized. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
 export type Draft = { source: string; open: boolean; missing: Resource[] } & (
   | { kind: 'html'; html: string; slots: Slot[]; math: boolean }
   | { kind: 'code'; label: string; code: string; html: string | null }
@@ -168,7 +168,7 @@ function isPlain(token: BlockToken): token is { type: 'plain'; raw: string } {
   return token.type === 'plain';
 }
 
-/** Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays without colours. */
+/** Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays without colors. */
 export function draft(token: BlockToken, open: boolean, code: number): Draft {
   longestCode = code;
   slots = [];
@@ -178,7 +178,7 @@ export function draft(token: BlockToken, open: boolean, code: number): Draft {
   if (isPlain(token)) return { kind: 'plain', source, open, missing };
   if (isCode(token)) {
     const label = labelOf(token.lang);
-    // Colours come when the block is closed, for a half line colours wrongly.
+    // Colors come when the block is closed, for a half line colors wrongly.
     const html = open && !closed(token) ? null : colours(token.text, label);
     return { kind: 'code', source, open, label, code: token.text, html, missing };
   }

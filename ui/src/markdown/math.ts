@@ -66,7 +66,7 @@ let typeset: Typeset | null = null;
 /** Loads KaTeX. Its output needs its style sheet, which the page loads. */
 export async function loadTypesetter(): Promise<void> {
   const { default: katex } = await import('katex');
-  // Errors show the source in the text's own colour; `trust` stays off, so that no formula makes a link or loads an image.
+  // Errors show the source in the text's own color; `trust` stays off, so that no formula makes a link or loads an image.
   typeset = (tex, displayMode) =>
     katex.renderToString(tex, {
       displayMode,
@@ -79,7 +79,7 @@ export async function loadTypesetter(): Promise<void> {
     });
 }
 
-/** KaTeX's HTML, not yet sanitised; `null` until {@link loadTypesetter} has ended. A formula out of proportion stays as it is written. */
+/** KaTeX's HTML, not yet sanitized; `null` until {@link loadTypesetter} has ended. A formula out of proportion stays as it is written. */
 export function mathHtml(tex: string, display: boolean): string | null {
   if (!typeset) return null;
   try {

@@ -30,7 +30,7 @@ impl AppSettings {
         self.core.settings.subscribe()
     }
 
-    /// Sets some of them, by their keys in [`Settings`]; the others stay as they are. What is set then.
+    /// Changes some settings, by their keys in [`Settings`], and returns all of them as they are then.
     ///
     /// # Errors
     /// `BadRequest` if a key or a value means nothing, `ModelNotFound` if the default model is not there. Nothing is

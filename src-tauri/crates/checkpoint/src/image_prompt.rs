@@ -155,7 +155,7 @@ impl ImagePrompt {
     }
 }
 
-/// Segments, of which neighbouring marks are one, because they are encoded together.
+/// Segments, of which neighboring marks are one, because they are encoded together.
 #[derive(Default)]
 struct Builder {
     segments: Vec<RunSegment>,

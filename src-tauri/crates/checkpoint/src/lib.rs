@@ -1,5 +1,5 @@
 //! A model's files, read before any of its weights is computed with: `config.json` with its family, shapes and
-//! quantisation, the weight files and their headers, whether this program can run the model, and how much memory that
+//! quantization, the weight files and their headers, whether this program can run the model, and how much memory that
 //! takes. Pure: no MLX, network or database.
 
 pub mod config;

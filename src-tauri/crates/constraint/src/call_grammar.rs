@@ -21,7 +21,7 @@ pub(crate) fn parameters(tool: &Value) -> Value {
 /// The grammar of a call of one of these tools, which are declared as chat templates take them.
 ///
 /// # Errors
-/// [`Error::Schema`] if the arguments of a tool cannot be honoured.
+/// [`Error::Schema`] if the arguments of a tool cannot be honored.
 pub(crate) fn lark(body: &CallBody, tools: &[Value]) -> Result<String> {
     let (mut starts, mut rules) = (Vec::new(), Vec::new());
     for (index, tool) in tools.iter().enumerate() {

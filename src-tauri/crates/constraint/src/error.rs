@@ -5,7 +5,7 @@ use protocol::ErrorCode;
 /// An error of this room.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A schema that cannot be honoured; the reason names the keyword.
+    /// A schema that cannot be honored; the reason names the keyword.
     #[error("this JSON schema cannot be honoured: {0}")]
     Schema(String),
     /// The model has no token that ends an answer.

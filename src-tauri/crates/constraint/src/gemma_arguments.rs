@@ -1,4 +1,4 @@
-//! Arguments in Gemma 4's own notation, as Lark rules. What it has no words for is refused.
+//! Arguments in Gemma 4's own notation, as Lark rules. Values that the notation cannot express are refused.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const DEPTH: usize = 16;
 /// The rules of a tool's arguments, the first under this name.
 ///
 /// # Errors
-/// [`Error::Schema`] names the keyword that cannot be honoured.
+/// [`Error::Schema`] names the keyword that cannot be honored.
 pub(crate) fn rules(name: &str, schema: &Value, quote: u32) -> Result<Vec<String>> {
     let mut writer = Writer {
         root: schema,

@@ -35,7 +35,7 @@ pub fn any_object() -> Value {
     json!({"type": "object"})
 }
 
-/// Refuses a schema that cannot be honoured, before a model is loaded for it.
+/// Refuses a schema that cannot be honored, before a model is loaded for it.
 ///
 /// # Errors
 /// [`Error::Schema`] names the keyword.

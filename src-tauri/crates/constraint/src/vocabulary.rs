@@ -43,17 +43,17 @@ impl Vocabulary {
     /// The grammar of one answer in the form of this schema.
     ///
     /// # Errors
-    /// [`Error::Schema`] for a schema that cannot be honoured.
+    /// [`Error::Schema`] for a schema that cannot be honored.
     pub fn grammar(&self, schema: &Value) -> Result<AnswerGrammar> {
         let matcher = Matcher::new(Ok(parser(&self.factory, schema)?));
         Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))
     }
 
-    /// The grammar of one call of one of these tools, without its markers. What ends an answer may come once the call
-    /// is whole.
+    /// The grammar of one call of one of these tools, without its markers. An end of the answer may follow once the
+    /// call is complete.
     ///
     /// # Errors
-    /// [`Error::Schema`] if the arguments of a tool cannot be honoured.
+    /// [`Error::Schema`] if the arguments of a tool cannot be honored.
     pub fn call_grammar(&self, body: &CallBody, tools: &[Value]) -> Result<AnswerGrammar> {
         let matcher = Matcher::new(Ok(call_parser(&self.factory, body, tools)?));
         Ok(AnswerGrammar::new(matcher, self.stops.clone(), self.rows))

@@ -1,4 +1,4 @@
-//! Schemas that nobody means well with: refused by name, or honoured in bounded time and memory.
+//! Schemas that nobody means well with: refused by name, or honored in bounded time and memory.
 #![allow(clippy::unwrap_used)]
 
 mod schemas;
@@ -101,7 +101,7 @@ fn refused() -> Vec<(&'static str, Value)> {
     named
 }
 
-/// Schemas that may be honoured or refused, but have to be one of both soon.
+/// Schemas that may be honored or refused, but have to be one of both soon.
 fn either() -> Vec<Value> {
     let mut all = vec![
         nested(95),

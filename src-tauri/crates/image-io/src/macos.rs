@@ -12,7 +12,7 @@ use objc2_image_io::{
     kCGImageSourceThumbnailMaxPixelSize, CGImageSource,
 };
 
-/// A picture of 8 bits a colour.
+/// A picture of 8 bits a color.
 #[derive(Debug, Clone)]
 pub struct Decoded {
     /// Pixels in a row.

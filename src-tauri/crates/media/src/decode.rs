@@ -20,7 +20,7 @@ pub struct Measured {
     pub height: u32,
 }
 
-/// Kind and size of a picture by its header alone. What passes is within the limits of [`decode`].
+/// Kind and size of an image by its header alone. The result is within the limits of [`decode`].
 pub fn measure(bytes: &[u8]) -> Result<Measured> {
     let kind = checked(bytes)?;
     let (width, height) = contained(kind, || match kind {

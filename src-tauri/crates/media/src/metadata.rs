@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use crate::picture::Picture;
 
 /// The same file without the place it was taken at, the camera and other words about it; its pixels are not encoded
-/// anew, and orientation and colour profile stay. Kinds that cannot be cut so (TIFF, and HEIC whose parts are not where
+/// anew, and orientation and color profile stay. Kinds that cannot be cut so (TIFF, and HEIC whose parts are not where
 /// they are read) are an error: they are not handed out as they are.
 pub fn strip_metadata(bytes: &[u8]) -> Result<Vec<u8>> {
     match measure(bytes)?.kind {
@@ -58,7 +58,7 @@ fn orientation_alone(exif: &[u8]) -> Option<Vec<u8>> {
     Some(alone)
 }
 
-/// Segments that a picture needs: tables, frames, scans, its colour profile and Adobe's colour transform.
+/// Segments that a picture needs: tables, frames, scans, its color profile and Adobe's color transform.
 fn jpeg(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut kept = vec![0xff, 0xd8];
     let (mut at, mut started) = (2, false);
@@ -144,7 +144,7 @@ fn png(bytes: &[u8]) -> Result<Vec<u8>> {
             }
             // Frames have names of their own kind, which are kept.
             b"acTL" | b"fcTL" | b"fdAT" => kept.extend(chunk),
-            // Chunks that a program made up for itself may hold anything; colours and pixels do not.
+            // Chunks that a program made up for itself may hold anything; colors and pixels do not.
             _ if name[0].is_ascii_lowercase() && name[1].is_ascii_lowercase() => {}
             _ => kept.extend(chunk),
         }

@@ -14,7 +14,7 @@ pub(crate) struct Rgb {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A colour of 8 bits over white, rounded as Pillow does.
+/// A color of 8 bits over white, rounded as Pillow does.
 pub(crate) fn over_white(colour: u8, alpha: u8) -> u8 {
     let (colour, alpha) = (u32::from(colour), u32::from(alpha));
     ((colour * alpha + 255 * (255 - alpha) + 127) / 255) as u8
@@ -31,7 +31,7 @@ fn from_float(bytes: &[u8]) -> u8 {
 }
 
 impl Rgb {
-    /// Of what a decoder wrote; `None` if these colours are not known.
+    /// Of what a decoder wrote; `None` if these colors are not known.
     pub(crate) fn of(mut bytes: Vec<u8>, (width, height): (u32, u32), colours: ColorType) -> Option<Self> {
         let pixels = width as usize * height as usize;
         let bytes = match colours {

@@ -78,7 +78,7 @@ impl<'a> RgbRef<'a> {
         resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
     }
 
-    /// Colours of a part of a row; shorter if the picture ends before it, empty below it.
+    /// Colors of a part of a row; shorter if the picture ends before it, empty below it.
     fn row(&self, left: u32, top: u32, width: u32) -> &'a [u8] {
         if top >= self.size.1 || left >= self.size.0 {
             return &[];

@@ -79,7 +79,7 @@ impl<'a> Raster<'a> {
         }
         check_size(width, height)?;
         let unfolded = u64::from(raster.decoder.color_type().bytes_per_pixel());
-        // Grey becomes colour beside itself; what has more than three bytes is narrowed where it lies.
+        // Gray becomes color beside itself; what has more than three bytes is narrowed where it lies.
         let beside = if unfolded < 3 || raster.decoder.color_type() == ColorType::La16 {
             3
         } else {

@@ -50,7 +50,7 @@ fn loaded(folder: &std::path::Path, expected: &Value) -> BTreeMap<String, media:
 }
 
 /// How far two decoders of a kind may lie apart in all but one of 5,000 places, and in those: the decoder of JPEG
-/// spreads colours that were stored for four pixels with other roundings than libjpeg-turbo, whatever it is set to.
+/// spreads colors that were stored for four pixels with other roundings than libjpeg-turbo, whatever it is set to.
 fn allowed(name: &str) -> (u8, u8) {
     match name {
         _ if name.ends_with(".jpg") => (4, 6),

@@ -14,7 +14,7 @@ use common::{pieces, writers};
 use prompt::{ChatProcessor, Prompt, Splitter};
 use serde_json::{json, Map};
 
-/// Microseconds per token that nobody notices beside a model's step: what an optimised build has to keep, and one with
+/// Microseconds per token that nobody notices beside a model's step: what an optimized build has to keep, and one with
 /// debug assertions.
 const BOUND: f64 = if cfg!(debug_assertions) { 20.0 } else { 1.0 };
 

@@ -58,7 +58,7 @@ fn splitter(format: &str, opened: bool, thinking_on: bool) -> Splitter {
         .with_tools(&FIXTURE.tools)
 }
 
-/// Neighbouring pieces of one stretch as one event, so that the size of the pieces does not show; a paragraph that
+/// Neighboring pieces of one stretch as one event, so that the size of the pieces does not show; a paragraph that
 /// separates two stretches has no place and stays alone.
 fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();

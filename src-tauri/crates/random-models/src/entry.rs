@@ -13,7 +13,7 @@ pub(crate) struct Entry {
 /// The contents of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
-    /// Projections and tables, quantised if the shape is: the last axis are the inputs.
+    /// Projections and tables, quantized if the shape is: the last axis are the inputs.
     Matrix,
     /// A matrix that checkpoints keep in 16 bits.
     Wide,

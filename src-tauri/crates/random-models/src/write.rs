@@ -109,7 +109,7 @@ fn vocabulary() -> Map<String, Value> {
     words.zip(0..).map(|(word, id)| (word, Value::from(id))).collect()
 }
 
-/// The tensors that stand for one entry: a quantised matrix has up to three.
+/// The tensors that stand for one entry: a quantized matrix has up to three.
 fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
     let columns = entry.shape.last().copied().unwrap_or(1);
     let piece = |name: &str, dtype, shape: &[u64], fill| {

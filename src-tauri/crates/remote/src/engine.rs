@@ -62,8 +62,8 @@ impl RemoteEngine {
             .cloned()
     }
 
-    /// Takes these endpoints from now on; running answers continue. What was found out about models is forgotten,
-    /// because another server may be behind the same name.
+    /// Uses these endpoints from now on; running answers continue. Learned properties of models are dropped, because
+    /// another server may be behind the same name.
     pub fn set_endpoints(&self, endpoints: Vec<Endpoint>) {
         *self.0.endpoints() = endpoints;
         self.0.quirks().clear();

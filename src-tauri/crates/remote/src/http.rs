@@ -46,7 +46,7 @@ pub(crate) enum Outcome {
 /// Sends a body to the endpoint.
 ///
 /// # Errors
-/// What keeps an answer from coming; a status of 400 or 422 is none.
+/// If no response arrives; a response with status 400 or 422 is not an error.
 pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Value) -> Result<Outcome> {
     let key = keys::key(net, endpoint).await?;
     let address = format!("{}/chat/completions", endpoint.base_url);
@@ -95,7 +95,7 @@ pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, model: &str, body: &Valu
 /// The list of an endpoint's models.
 ///
 /// # Errors
-/// What keeps it from coming.
+/// If the list does not arrive.
 pub(crate) async fn list(net: &Net, endpoint: &Endpoint) -> Result<Value> {
     let key = keys::key(net, endpoint).await?;
     let address = format!("{}/models", endpoint.base_url);
@@ -187,7 +187,7 @@ pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Frame>> + Send>>;
 /// Reads the body of an answer.
 ///
 /// # Errors
-/// What keeps its beginning from coming.
+/// If its beginning does not arrive.
 pub(crate) async fn frames(mut response: Response, endpoint: &str) -> Result<Frames> {
     let mut beginning = Vec::new();
     let name = endpoint.to_owned();

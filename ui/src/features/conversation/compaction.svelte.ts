@@ -54,7 +54,7 @@ export class Compaction {
       this.#changed();
   }
 
-  /** Has the oldest turns summarised by the model, which then remembers the summary in their place. */
+  /** Has the oldest turns summarized by the model, which then remembers the summary in their place. */
   async summarise(): Promise<void> {
     const { id } = this.conversation;
     if (id === null || this.summarising) return;

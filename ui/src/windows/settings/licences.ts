@@ -1,7 +1,7 @@
 /** The components that Ponder is built from, as `src-tauri/dependencies.py` listed them for the build. */
 export interface Licences {
   components: Component[];
-  /** The texts of licences, each once. */
+  /** The texts of licenses, each once. */
   texts: string[];
 }
 
@@ -25,7 +25,7 @@ export async function licences(): Promise<Licences | null> {
   return read ? read() : null;
 }
 
-/** The components whose name or licence holds every word that was typed. */
+/** The components whose name or license holds every word that was typed. */
 export function matching(components: Component[], typed: string): Component[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return components.filter(({ name, licence }) =>

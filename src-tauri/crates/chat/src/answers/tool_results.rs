@@ -1,5 +1,4 @@
-//! A turn with tools: an answer that calls, the results, and the next answer of the same turn. Who runs the tools is
-//! not known here.
+//! A turn with tools: an answer that calls, the results, and the next answer of the same turn. Callers run the tools.
 
 use api::{ChatView, StoredMessage};
 use protocol::{Content, Result, Role};

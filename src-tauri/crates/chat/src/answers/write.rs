@@ -191,8 +191,8 @@ fn apply(running: &LiveAnswer, event: Option<EngineEvent>) -> Option<Outcome> {
     None
 }
 
-/// Writes what is new and says that this process lives, until `listened` ends. What could not be written is tried again
-/// together with what comes next.
+/// Writes new parts and renews the heartbeat until `listened` ends. A failed write is tried again together with the
+/// next parts.
 async fn persist(history: &History, owner: &str, running: &LiveAnswer, mut listened: oneshot::Receiver<()>) {
     let mut failing = false;
     loop {

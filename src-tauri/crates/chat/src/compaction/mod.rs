@@ -151,7 +151,7 @@ impl Compaction {
         self.summaries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A summary of the part of the chat that ends so; what was summarised before is in it.
+    /// A summary of the part of the chat that ends so; what was summarized before is in it.
     async fn summary(&self, view: &ChatView, template: &RequestTemplate, branch: &[StoredMessage]) -> Result<String> {
         let chat = &view.summary.id;
         let flag = CancelFlag::default();

@@ -23,8 +23,8 @@ const ASKED: &str =
     "Summarise the conversation below, so that it can go on from the summary alone: facts, names, numbers, decisions and open \
                      questions. Write at most 200 words, in the language of the conversation, and nothing but the summary.";
 
-/// A summary of these messages and of what was summarised before them. What is longer than the context is read in
-/// pieces, each with the summary of those before it.
+/// A summary of these messages and of the summary before them. Messages that exceed the context are read in pieces,
+/// each with the summary of those before it.
 pub(crate) async fn summarize(
     engine: &dyn Engine,
     model: &ModelSource,

@@ -19,7 +19,7 @@ fn joined(events: &[AnswerEvent], of: &Content) -> String {
     events.iter().map(text).collect()
 }
 
-/// The same events with neighbouring deltas joined, as far as that goes.
+/// The same events with neighboring deltas joined, as far as that goes.
 fn merged(events: &[AnswerEvent]) -> Vec<AnswerEvent> {
     let mut merged: Vec<AnswerEvent> = Vec::new();
     for event in events.iter().cloned() {

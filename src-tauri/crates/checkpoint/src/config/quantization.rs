@@ -6,7 +6,7 @@ use super::fields::Fields;
 use crate::error::Error;
 use crate::memory::Packing;
 
-/// The number format of quantised weights, in MLX's names.
+/// The number format of quantized weights, in MLX's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Integers with a scale and a bias per group.
@@ -41,7 +41,7 @@ impl Mode {
     }
 }
 
-/// How most of a model's weights are quantised. Single ones may differ; their shapes tell, and the loader goes by
+/// How most of a model's weights are quantized. Single ones may differ; their shapes tell, and the loader goes by
 /// those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantization {
@@ -68,8 +68,8 @@ impl Quantization {
         }
     }
 
-    /// The `quantization` of MLX's own files, with the parts that are quantised in another way or not at all
-    /// (`"path": {…}`, `"path": false`); formats of other quantisers are named in the error.
+    /// The `quantization` of MLX's own files, with the parts that are quantized in another way or not at all
+    /// (`"path": {…}`, `"path": false`); formats of other quantizers are named in the error.
     pub(crate) fn parse(top: Fields<'_>, text: Fields<'_>) -> Result<Option<Self>, Error> {
         let own = match top.object("quantization")? {
             Some(fields) => Some(fields),

@@ -1,4 +1,4 @@
-//! ERNIE 4.5, dense: Llama's shape, in which neighbours turn against each other; in PaddleOCR-VL, halves do.
+//! ERNIE 4.5, dense: Llama's shape, in which neighbors turn against each other; in PaddleOCR-VL, halves do.
 
 use super::llama;
 use super::row::{FamilyRow, ProcessorRow, VisionRow};

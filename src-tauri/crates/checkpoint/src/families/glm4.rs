@@ -1,4 +1,4 @@
-//! GLM 4, dense: norms around both halves of a layer, neighbours of half a head turn against each other.
+//! GLM 4, dense: norms around both halves of a layer, neighbors of half a head turn against each other.
 
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::shapes::Shapes;

@@ -52,7 +52,8 @@ pub fn weight_files_of_repository<'a>(paths: &BTreeSet<&'a str>) -> BTreeSet<&'a
 /// numbered shard, all that its name speaks of.
 ///
 /// # Errors
-/// [`Error::MissingFile`] if there are none, [`Error::InvalidIndex`], [`Error::Unreadable`]. Whether the files exist is not looked at.
+/// [`Error::MissingFile`] if there are none, [`Error::InvalidIndex`], [`Error::Unreadable`]. The files' existence is
+/// not checked.
 pub fn weight_files(folder: &Path) -> Result<BTreeSet<String>> {
     if let Some(map) = weight_map(folder)? {
         let files: BTreeSet<String> = map.into_values().collect();

@@ -75,7 +75,7 @@ pub enum Layout {
         block: u32,
         /// How often a patch's picture stands in it, for towers that take frames.
         frames: u32,
-        /// Within a patch: colour by colour (`[3, frames, side, side]`), or pixel by pixel (`[side, side, 3]`).
+        /// Within a patch: color by color (`[3, frames, side, side]`), or pixel by pixel (`[side, side, 3]`).
         colour_by_colour: bool,
     },
 }

@@ -11,7 +11,7 @@ use super::{Backend, CacheFormat, Packing, Workload};
 /// Batches whose results live at once: ten that run ahead, and the one that is handed over.
 const BATCHES: usize = 11;
 
-/// From this many rows on, CUDA multiplies dequantised matrices faster than packed ones: the first token of qwen3-4b (4
+/// From this many rows on, CUDA multiplies dequantized matrices faster than packed ones: the first token of qwen3-4b (4
 /// bits) on an H200 comes after 77 instead of 169 ms at 2,048 tokens of prompt, after 26 instead of 36 at 256.
 const MIN_DEQUANTIZED_ROWS: u64 = 256;
 
@@ -27,13 +27,13 @@ pub fn dequantises_rows(rows: u64) -> bool {
 struct Batch {
     /// Operations.
     operations: u64,
-    /// Numbers that the operations read, in mebi; MLX counts numbers and calls them bytes. What they read of caches is
-    /// left out here: batches would be shorter for it, and more context must never seem to take less.
+    /// Numbers that the operations read, in mebi; MLX counts numbers and calls them bytes. Reads of caches are left
+    /// out: batches would be shorter for them, and more context must never seem to take less.
     reads: u64,
 }
 
 /// The limits of MLX's backends: `DISPATCHES_PER_TASK` in `backend/cpu/encoder.h`; for the larger Apple chips in
-/// `backend/metal/device.cpp`; for data centre cards in `backend/cuda/device.cpp`.
+/// `backend/metal/device.cpp`; for data center cards in `backend/cuda/device.cpp`.
 fn batch(backend: Backend) -> Batch {
     match backend {
         Backend::Cpu => Batch {
@@ -106,7 +106,7 @@ impl<'a> Prefill<'a> {
     /// The most that lives at once, in bytes.
     pub(super) fn peak(&self) -> u64 {
         let limit = batch(self.workload.backend);
-        // The sum of each batch, and the largest sum of neighbours.
+        // The sum of each batch, and the largest sum of neighbors.
         let mut batches = vec![0u64];
         let (mut operations, mut reads) = (0, 0u64);
         for step in &self.steps {

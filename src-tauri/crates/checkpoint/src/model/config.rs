@@ -1,4 +1,4 @@
-//! A model's `config.json`, read without MLX: its family, shapes, context and quantisation. The loader builds from it,
+//! A model's `config.json`, read without MLX: its family, shapes, context and quantization. The loader builds from it,
 //! the list of models shows it.
 
 use std::path::Path;
@@ -18,9 +18,9 @@ pub struct ModelConfig {
     pub model_type: String,
     /// Tokens the context holds.
     pub context: u32,
-    /// How the weights were quantised, as the file says; the loader goes by the shapes of the weights.
+    /// How the weights were quantized, as the file says; the loader goes by the shapes of the weights.
     pub quantization: Option<Quantization>,
-    /// The type of the weights that are not quantised, such as `bfloat16`, if the file says.
+    /// The type of the weights that are not quantized, such as `bfloat16`, if the file says.
     pub dtype: Option<String>,
     /// The family and its shapes.
     pub family: Family,
@@ -92,7 +92,7 @@ impl ModelConfig {
         self
     }
 
-    /// The quantisation for people, such as `8 bit, groups of 64`, or the type of plain weights.
+    /// The quantization for people, such as `8 bit, groups of 64`, or the type of plain weights.
     pub fn quantization_label(&self) -> String {
         match &self.quantization {
             Some(quantization) => quantization.to_string(),

@@ -26,7 +26,7 @@ const NOTES: [&str; 2] = ["word/footnotes.xml", "word/endnotes.xml"];
 /// The text of a document.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// If the file is broken, protected or too large.
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken_archive)?;
     if archive.len() > MAX_FILES {
@@ -76,7 +76,7 @@ fn other_archive(archive: &ZipArchive<Cursor<&[u8]>>) -> Error {
     Error::UnknownKind { what, advice }
 }
 
-/// A file of the archive. What its header says of its length is not believed.
+/// A file of the archive. The length in its header is not trusted.
 fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>> {
     let file = archive.by_name(name).map_err(broken_archive)?;
     if file.encrypted() {

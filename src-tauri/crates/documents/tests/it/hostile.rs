@@ -188,7 +188,7 @@ fn pdfs_that_draw_without_end() {
             stream(&entries, draws.as_bytes())
         })
         .collect();
-    // It ends by its steps or its time, which takes seconds without optimisation.
+    // It ends by its steps or its time, which takes seconds without optimization.
     if std::env::var_os("PONDER_FULL").is_some() {
         broken("forms.pdf", pdf(&["/N Do"], "/XObject << /N 6 0 R >>", &more));
     }

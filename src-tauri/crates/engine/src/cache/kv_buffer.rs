@@ -1,9 +1,8 @@
 //! Buffers of keys and values that grow with the positions: the storage of full attention.
 //!
-//! While a sequence is read its rows lie in buffers that grow by steps and are written in place. What has been read
-//! never changes, so a frozen copy consists of [`Block`]s of [`BLOCK`] positions that all copies of one sequence share:
-//! freezing copies what is new since the last time, and only the last block, unless it is full, belongs to one copy
-//! alone.
+//! While a sequence is read its rows lie in buffers that grow by steps and are written in place. Rows never change, so
+//! a frozen copy consists of [`Block`]s of [`BLOCK`] positions that all copies of one sequence share: freezing copies
+//! only rows added since the last time, and only the last block, unless it is full, belongs to one copy alone.
 
 use std::rc::Rc;
 

@@ -63,8 +63,8 @@ async fn every_array_is_dropped_by_the_worker() {
 
     engine.unload_all().await.unwrap();
     assert!(engine.loaded().is_empty());
-    // Handles are counted by thread: one that was dropped elsewhere would be missing here. What MLX has allocated is
-    // counted for the whole process, so that `memory.rs` looks at it alone.
+    // Handles are counted by thread: one that was dropped elsewhere would be missing here. MLX's allocations are
+    // counted for the whole process, so `memory.rs` checks them alone.
     assert_eq!(engine.inspect().unwrap().living, 0);
 }
 

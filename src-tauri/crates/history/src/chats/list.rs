@@ -143,8 +143,8 @@ impl History {
         Ok(view)
     }
 
-    /// [`History::chat`] with the newest `most` messages of its branch alone, counted from the place that it was
-    /// scrolled to. What comes before them is read by [`History::messages_before`].
+    /// [`History::chat`] with only the newest `most` messages of its branch, counted from its scroll position.
+    /// [`History::messages_before`] reads the messages before them.
     pub async fn newest_of_chat(&self, chat: &str, most: u32) -> Result<ChatView> {
         let (mut view, head) = self.chat_head(chat).await?;
         if let Some(head) = head {

@@ -39,8 +39,7 @@ pub(crate) fn with_companions(database: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Takes away every right beyond these. What belongs to somebody else stays as it is: that person decided who may read
-/// it.
+/// Takes away every right beyond these. Files of another owner stay as they are: that owner decided who may read them.
 #[cfg(unix)]
 fn restrict(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;

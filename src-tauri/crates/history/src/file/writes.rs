@@ -16,8 +16,8 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// Waits until something was written since this was last asked. Who wrote may not be done yet: what is written lies
-    /// in the log before the transaction holds.
+    /// Waits for a write since the last call. The writer may still be busy: rows reach the log before the transaction
+    /// is committed.
     pub async fn heard(&self) {
         self.rang.notified().await;
     }
@@ -86,7 +86,7 @@ mod system {
 
     impl Drop for Watch {
         fn drop(&mut self) {
-            // Ends the thread. What is no longer watched cannot be given up, and needs not.
+            // Ends the thread. A file that is not watched cannot be unwatched, and need not be.
             let _ = self.0.remove(self.1.clone());
         }
     }

@@ -1,6 +1,6 @@
 //! A conversation of LM Studio (`conversations/*.conversation.json`): messages in order, each in one or more versions
-//! of which one is selected. A person's version is one step with `content`, an answer is several `steps` of content, of
-//! which some are thoughts. What follows a message follows its selected version.
+//! of which one is selected. A user's version is one step with `content`, an answer is several `steps` of content, some
+//! of them thoughts. The next message follows the selected version.
 
 use protocol::{Content, Role};
 use serde_json::Value;

@@ -227,8 +227,8 @@ impl ImportedChat {
 }
 
 impl History {
-    /// Stores the chats of a file, and the folders that they lie in. What is here already by its id, in the trash too,
-    /// is left as it is.
+    /// Stores the chats of a file, and their projects. Chats that exist already by their id, in the trash too, are left
+    /// as they are.
     pub async fn import(&self, file: ImportedChats) -> Result<ImportOutcome> {
         let mut outcome = ImportOutcome::default();
         for folder in file.folders {

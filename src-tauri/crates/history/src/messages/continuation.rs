@@ -7,8 +7,8 @@ use crate::messages::rules::{check_idle, one_at_a_time};
 use crate::{now, Error, History, Result};
 
 impl History {
-    /// Makes an answer that ended early a streaming one of this process. What it says, its tokens and its figures stay
-    /// as they are; how it ended, and what was asked of its last writer, is forgotten. Fails with
+    /// Makes an answer that ended early a streaming one of this process. Its content, tokens and figures stay; its end,
+    /// and requests to its last writer, are removed. Fails with
     /// [`Error::CannotContinue`] unless the answer is [`StoredMessage::continuable`], and with [`Error::Busy`] while
     /// the chat has a running answer.
     pub async fn continue_answer(&self, message: &str, owner: &str) -> Result<StoredMessage> {

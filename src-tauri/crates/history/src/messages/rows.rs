@@ -70,7 +70,7 @@ from_row!(
     memory_cut, edited, is_head, siblings, kind, content, started_at, ended_at
 );
 
-/// Joins neighbouring rows of one message. What of one cannot be read is left out, and a notice says so.
+/// Joins adjacent rows of one message. Unreadable parts are left out, and a notice says so.
 pub(crate) fn messages(rows: Vec<PartOfMessage>) -> Result<Vec<StoredMessage>> {
     let mut messages: Vec<StoredMessage> = Vec::new();
     for mut row in rows {

@@ -38,7 +38,7 @@ pub(crate) struct Term {
     prefix: bool,
 }
 
-/// The terms of a question: words, and phrases between quotes. What holds no letter and no digit is none.
+/// The terms of a search: words, and phrases between quotes. A word without any letter or digit is not a term.
 pub(crate) fn terms(text: &str) -> Vec<Term> {
     let mut terms = Vec::new();
     for (place, piece) in text.split('"').enumerate() {

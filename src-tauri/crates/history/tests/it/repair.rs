@@ -109,7 +109,7 @@ async fn every_chat_outside_destroyed_pages_is_read_after_a_repair_and_the_file_
                 && messages
                     .iter()
                     .all(|message| message.text().starts_with(['q', 'a']) && !message.text().contains('\u{aa}'));
-            // A page that lies inside the tree leads to the texts of neighbours, too.
+            // A page that lies inside the tree leads to the texts of neighbors, too.
             let near = chats.iter().any(|chat| chat.abs_diff(place) <= 6);
             assert!(whole || near, "chat {place} is not whole after {chats:?} were hurt");
             hurt += usize::from(!whole || messages.iter().any(|message| message.text().contains('\u{fffd}')));

@@ -1,6 +1,6 @@
 //! Separates reasoning, answer and tool calls while an answer is generated.
 //!
-//! Markers that are tokens are recognised by id, so that the same characters spelled out stay text; the others are
+//! Markers that are tokens are recognized by id, so that the same characters spelled out stay text; the others are
 //! looked for in the text. An opening marker counts before the first words and right after a block; Gemma 4's and
 //! harmony's, which carry the channel's name, also count later. A marker in any other place is literal text, and so is
 //! one inside a text of a call.

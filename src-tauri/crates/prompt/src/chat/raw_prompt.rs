@@ -24,8 +24,8 @@ const FILL_IN: [[&str; 3]; 6] = [
 ];
 
 impl ChatProcessor {
-    /// A prompt without the chat template. What the tokenizer puts before every text, such as a beginning, is put
-    /// before this one.
+    /// A prompt without the chat template. Tokens that the tokenizer puts before every text, such as a beginning, are
+    /// added.
     ///
     /// # Errors
     /// If a gap is to be filled and the model has no tokens for that, or the text cannot be encoded.

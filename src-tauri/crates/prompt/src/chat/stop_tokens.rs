@@ -19,7 +19,7 @@ pub struct StopToken {
 }
 
 /// The tokens that end an answer: the union of all places that name some, because each of them alone is incomplete in
-/// real models. Serialises as `{"stops":[{"id","text","sources"}]}`.
+/// real models. Serializes as `{"stops":[{"id","text","sources"}]}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StopSet {
     /// The tokens by id.

@@ -55,7 +55,7 @@ pub fn split(mut splitter: Splitter, text: &str, characters: usize) -> Vec<Event
     events
 }
 
-/// Events as the fixture writes them, neighbours of one kind joined.
+/// Events as the fixture writes them, neighbors of one kind joined.
 pub fn written(events: &[Event]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for event in events {

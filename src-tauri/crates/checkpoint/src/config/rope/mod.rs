@@ -15,7 +15,7 @@ pub use sections::{SectionOrder, Sections};
 pub struct RopeConfig {
     /// How many numbers of a head turn, from the first; even.
     pub dims: u32,
-    /// True if neighbours turn against each other (`rope_traditional`, GLM 4); else the two halves of what turns.
+    /// True if neighbors turn against each other (`rope_traditional`, GLM 4); else the two halves of what turns.
     pub traditional: bool,
     /// The period of each pair, `dims / 2`; infinite for pairs that keep still.
     pub periods: Vec<f32>,
@@ -161,7 +161,7 @@ impl RopeConfig {
         rope
     }
 
-    /// A half of a head whose neighbours turn by the place in the prompt, and another that turns by the place in a
+    /// A half of a head whose neighbors turn by the place in the prompt, and another that turns by the place in a
     /// picture (Falcon-OCR).
     pub(crate) fn golden(head_dim: u32, theta: f32) -> Result<Self, Error> {
         if !head_dim.is_multiple_of(4) || head_dim > WIDEST_HEAD || !(theta.is_finite() && theta > 1.0) {

@@ -18,7 +18,7 @@ use crate::model::config::ModelConfig;
 /// The file that names the modules; who has it is an embedding model.
 pub const MODULES: &str = "modules.json";
 
-/// The family whose embedding models, if `modules.json` was lost, are pooled by the last token and normalised, as all
+/// The family whose embedding models, if `modules.json` was lost, are pooled by the last token and normalized, as all
 /// of Qwen's are.
 pub(crate) const POOLED_BY_LAST_TOKEN: &str = "qwen3";
 

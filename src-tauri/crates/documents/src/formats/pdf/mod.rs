@@ -29,7 +29,7 @@ const MAX_STEPS: u64 = 5_000_000;
 /// The text of all pages.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// If the file is broken, protected or too large.
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     cost::check(bytes, budget)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {

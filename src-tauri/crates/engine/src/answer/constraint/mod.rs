@@ -17,7 +17,7 @@ pub use begin::begin;
 
 /// Limits the tokens of an answer.
 pub trait OutputConstraint {
-    /// Lets the parser read the next id. What does not follow the grammar shows when the next mask is asked for.
+    /// Lets the parser read the next id. A violation of the grammar shows when the next mask is requested.
     fn read(&mut self, parser: &mut ChannelParser, id: u32) -> Vec<Piece>;
 
     /// The tokens that may come next; `None` if all of them may.

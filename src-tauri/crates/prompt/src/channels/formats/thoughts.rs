@@ -110,7 +110,7 @@ pub(super) const APRIEL_THINK: KnownFormat = KnownFormat {
     ..ROW
 };
 
-/// Granite 3.2's words, which its quantised models shorten.
+/// Granite 3.2's words, which its quantized models shorten.
 pub(super) const GRANITE_WORDS: KnownFormat = KnownFormat {
     needed: &["Here is my thought process:"],
     terminator: Some("\n\nHere is my response:\n\n"),
