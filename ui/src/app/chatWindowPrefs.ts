@@ -30,7 +30,7 @@ export async function openChatWindowPrefs(
 
 class ChatWindowPrefs implements LocalPrefs {
   #state: ChatWindowState;
-  /** One after the other, so that the last word is the one that is kept. */
+  /** Writes one after another, so that the last value is the stored one. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(

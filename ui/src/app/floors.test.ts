@@ -1,4 +1,4 @@
-/** The folders of the window stand on floors: none imports from above, and none needs itself by way of another. */
+/** The folders of the window stand on floors: none imports from above, and none depends on itself through others. */
 
 import { expect, inject, it } from 'vitest';
 
@@ -26,7 +26,7 @@ function layers(): (string | string[])[] {
   return JSON.parse(list.replace(/,(\s*\])/g, '$1'));
 }
 
-/** The longest listed folder that a path lies in. */
+/** The longest listed folder that contains a path. */
 function placeOf(path: string): string {
   const fitting = [...FLOORS.keys()].filter((folder) => path.startsWith(`${folder}/`));
   const [longest] = fitting.sort((a, b) => b.length - a.length);

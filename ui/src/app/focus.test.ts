@@ -117,7 +117,7 @@ describe('the focus', () => {
     const button = document.body.appendChild(document.createElement('button'));
     await open('chat');
     button.focus();
-    // Web views take the focus from what is disabled; jsdom leaves it there.
+    // Web views take the focus from disabled elements; jsdom leaves it there.
     button.blur();
     button.disabled = true;
     await pass(0);

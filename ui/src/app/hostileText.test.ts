@@ -90,7 +90,7 @@ describe('hostile texts', () => {
       }
       await open('chat', chat.summary.id);
       for (const toggle of all('thought-toggle')) toggle.click();
-      // Grammars and KaTeX are read when they are first used, and what is long in a step of its own.
+      // Grammars and KaTeX load at first use, and long texts take a step of their own.
       await pass(200);
       await vi.dynamicImportSettled();
       await pass(200);

@@ -7,7 +7,7 @@ import { all, click, host, open, pass, the, useWindow } from '../testing/window'
 useWindow();
 afterEach(() => chooseLanguage(['en']));
 
-/** Waits for the words of a language, which are read when it is spoken. */
+/** Waits for the texts of a language, which load when it is chosen. */
 async function spoken(language: Spoken): Promise<void> {
   await LANGUAGES[language].read();
   await pass(0);

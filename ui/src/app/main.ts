@@ -13,7 +13,7 @@ import { openChatWindowPrefs } from './chatWindowPrefs';
 import type { RequestFrame } from '../features/conversation/liveAnswer.svelte';
 import type { LocalPrefs } from '../shared/localPrefs';
 
-/** Frames stand still in a hidden window, where an answer must not wait for them. */
+/** A hidden window gets no frames, and an answer must not wait for them. */
 const HIDDEN_FRAME = 250;
 
 const requestFrame: RequestFrame = (run) => {
@@ -34,7 +34,7 @@ const NO_PREFS: LocalPrefs = { openChat: '', newDraft: [] };
 declare global {
   /** Put there by the shell in the window that says why the app could not start. */
   var ponderFailure: StartFailure | undefined;
-  /** Put there by the shell: how the page looks before it has read what is set. */
+  /** Set by the shell: the page's look until it has read the settings. */
   var ponderAppearance: Appearance | undefined;
 }
 
@@ -48,7 +48,7 @@ const asked = new URLSearchParams(location.search).get('window') ?? '';
 const isWindow = (name: string): name is WindowName => name in WINDOWS;
 const name = isWindow(asked) ? asked : 'chat';
 const platform = await openPlatform();
-// Both before the first paint: the words of a page never change under somebody's eyes unasked.
+// Both before the first paint, so that the texts of a page never change unasked.
 const [localPrefs] = await Promise.all([
   name === 'chat' ? openChatWindowPrefs(platform, localStorage).catch(() => NO_PREFS) : NO_PREFS,
   language(),

@@ -10,14 +10,14 @@ useWindow();
 const ANSWER = 'An answer with **marks** and `code`.\n\n- one\n- two\n\n```python\nprint(1)\n```\n\nAnd its end.';
 /** Tokens of blocks in it, white space and those of a list's items included. */
 const TOKENS = 20;
-/** About as many questions and answers as fill a window and what is drawn beyond its edges. */
+/** The approximate number of messages that fill a window and its margins. */
 const DRAWN = 30;
 
 let lexer: MockInstance<Lexer['blockTokens']>;
 beforeEach(() => void (lexer = vi.spyOn(Lexer.prototype, 'blockTokens')));
 afterEach(() => lexer.mockRestore());
 
-/** How many tokens were read since the last call. */
+/** The number of tokens that were lexed since the last call. */
 function tokens(): number {
   const read = lexer.mock.results.reduce((sum, { value }) => sum + (Array.isArray(value) ? value.length : 0), 0);
   lexer.mockClear();
@@ -178,7 +178,7 @@ describe('a sidebar of 5,000 chats', () => {
     addChats(5000);
     await open('chat');
     let time = Date.now();
-    // On a real computer the order takes longer than the clock stands still.
+    // On a real computer sorting takes longer than one tick of the clock.
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => (time += 5));
     const order = vi.spyOn(format, 'groupChats');
     await host.pinChat(all('chat-item')[0]?.dataset['chatId'] ?? '', true);

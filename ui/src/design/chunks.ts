@@ -1,7 +1,7 @@
-/** How long a piece of a long text is, in characters. */
+/** The length of a chunk, in characters. */
 export const CHUNK = 4000;
 
-/** A text in pieces that end with a line if they can. A text that grows keeps all pieces but the last. */
+/** A text in chunks that end at a line if possible. A text that grows keeps all chunks but the last. */
 export function chunksOf(text: string): string[] {
   const pieces: string[] = [];
   let start = 0;

@@ -19,7 +19,7 @@ function ruleOf(selector: string): Colours {
 const LIGHT = ruleOf(':root');
 const DARK = { ...LIGHT, ...ruleOf(":root[data-theme='dark']") };
 
-/** Text colors and their backgrounds: words of each color on every surface that holds them. */
+/** Text colors and the surfaces on which they occur. */
 const SURFACES = ['paper', 'side', 'raised', 'sunk'];
 const PAIRS: [string, string][] = [
   ...['text', 'soft', 'faint', 'accent', 'good', 'tight', 'bad'].flatMap((name) =>

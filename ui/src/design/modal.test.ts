@@ -4,7 +4,7 @@ import { modal } from './modal';
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** The place of these words of the page. */
+/** The range of this text on the page. */
 function place(words: string): Range {
   const paragraph = document.createElement('p');
   paragraph.textContent = words;

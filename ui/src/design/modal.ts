@@ -1,6 +1,9 @@
 import type { Attachment } from 'svelte/attachments';
 
-/** Takes what is marked off the text below: WebKit paints the first words of a dialog as marked, too. The function marks again what is still there. */
+/**
+ * Clears the CSS highlights below a dialog: WebKit paints them over the dialog's first text, too. The returned function
+ * restores those whose text still exists.
+ */
 function withoutMarks(): () => void {
   if (typeof Highlight === 'undefined') return () => {};
   const marks = [...CSS.highlights];
@@ -14,8 +17,8 @@ function withoutMarks(): () => void {
 }
 
 /**
- * Opens a dialog over the window while it is there. The browser keeps the focus inside and gives it back afterwards; `close` is called on
- * Escape, and on a click beside the dialog's content if that is a way out of it.
+ * Opens a dialog over the window while its element exists. The browser keeps the focus inside and restores it
+ * afterwards; `close` is called on Escape and, with `byBackdrop`, on a click outside the dialog's content.
  */
 export function modal(close: () => void, { byBackdrop }: { byBackdrop: boolean }): Attachment<HTMLDialogElement> {
   return (dialog) => {

@@ -3,7 +3,7 @@
  * until it was drawn once.
  */
 
-/** How far beyond the edges rows are drawn, in pixels, so that scrolling shows no gap. */
+/** The margin beyond the view in which rows are rendered, in pixels, so that scrolling shows no gap. */
 export const OVERSCAN = 800;
 
 /** RowHeights that are drawn, from `first` up to but not including `end`. */
@@ -23,8 +23,8 @@ export class RowHeights {
   #guess: (index: number) => number = () => 0;
 
   /**
-   * Shows these rows; `guess` is the height of one that was never drawn. Says by how much the row that lies at `from` moves: rows that come
-   * and go above it move it.
+   * Sets the rows; `guess` is the height of one that was never rendered. Returns the offset by which the row at `from`
+   * moves, because rows above it came or went.
    */
   set(keys: readonly string[], guess: (index: number) => number, from = Infinity): number {
     const seen = Number.isFinite(from) ? this.#at(from) : this.#keys.length;
@@ -58,7 +58,9 @@ export class RowHeights {
     return this.#index.get(key) ?? -1;
   }
 
-  /** Takes what was measured. Says by how much the content moves that begins at `from`: rows above it moved it. */
+  /**
+   * Records measured heights. Returns the offset by which the content at `from` moves, because rows above it changed.
+   */
   measure(heights: Iterable<readonly [string, number]>, from: number): number {
     let moved = 0;
     let changed = this.#keys.length;
@@ -83,7 +85,7 @@ export class RowHeights {
   /** The rows in sight of a view that begins at `from`, and those near it. */
   span(from: number, height: number): Span {
     const count = this.#keys.length;
-    // A view that lies beyond the end shows the end.
+    // A view beyond the end shows the end.
     const top = Math.max(0, Math.min(from, this.total - height));
     const first = Math.max(0, this.#at(top - OVERSCAN));
     const end = Math.min(count, this.#at(top + height + OVERSCAN) + 1);

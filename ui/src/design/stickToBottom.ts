@@ -1,20 +1,20 @@
 /**
  * Keeps a scroll area at its end while the user is there. The one owner of its scroll position.
  *
- * The mechanism is positions, no timers. Whoever scrolls up lets go; whoever comes back to the end holds on again. Content
- * that grows is followed while held. A position that went up because the content became shorter (a thought that folds)
- * lies at the very end, or the content has another height than when it was last looked at, if it grew again since; so it
- * is told from a user's scrolling. A wheel that turns up lets go at once, before any position changes: otherwise a fast
- * stream would pull the view back within the same frame. So does whoever drags the bar, and what goes elsewhere by itself.
+ * The mechanism uses positions, no timers. Scrolling up releases the end; scrolling back to it holds it again. While
+ * held, the view follows content that grows. If the content became shorter (a thought that folds), the position went up
+ * but is at the very end, or the content's height changed since the last event; that distinguishes it from a user's
+ * scrolling. A wheel that turns up releases at once, before any position changes: otherwise a fast stream would pull
+ * the view back within the same frame. So do dragging the scroll bar and moving the view by script.
  */
 
 /** The event that scrolling away from the end on the user's behalf sends to the area. */
 const LEAVES = 'leaves-end';
 
-/** How near to the end counts as there when the user scrolls down. */
+/** The distance from the end that counts as there when the user scrolls down. */
 const NEAR = 24;
 
-/** The part of an element that is looked at; a real one fulfils it. */
+/** The part of an element that is used; a real one satisfies it. */
 export interface Scrollable {
   scrollTop: number;
   readonly scrollHeight: number;
@@ -39,7 +39,7 @@ export class StickToBottom {
     return this.#held;
   }
 
-  /** The position changed, whoever did it. */
+  /** Called for every change of the position. */
   scrolled(): void {
     const { scrollTop, scrollHeight, clientHeight } = this.area;
     const distance = scrollHeight - clientHeight - scrollTop;
@@ -60,7 +60,7 @@ export class StickToBottom {
     if (this.area.scrollHeight > this.area.clientHeight) this.#hold(false);
   }
 
-  /** Somewhere else is to be looked at. */
+  /** The view moves elsewhere. */
   release(): void {
     this.#hold(false);
   }
@@ -95,7 +95,7 @@ export function leaveEnd(area: HTMLElement): void {
   area.dispatchEvent(new Event(LEAVES));
 }
 
-/** Connects a scroll area and its content; the function takes the listeners away. */
+/** Connects a scroll area and its content; the returned function removes the listeners. */
 export function follow(area: HTMLElement, content: HTMLElement, stick: StickToBottom): () => void {
   const scrolled = () => stick.scrolled();
   const wheel = (event: WheelEvent) => {

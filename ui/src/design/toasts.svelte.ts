@@ -25,16 +25,16 @@ export interface Reporter {
   report(reason: unknown): void;
 }
 
-/** How long a toast without an error stays, in milliseconds. */
+/** The time that a toast without an error stays, in milliseconds. */
 export const TOAST_TIME = 8000;
 
 export class Toasts {
   shown = $state.raw<readonly Toast[]>([]);
-  /** The surfaces over the window, of which the last shows the messages: what lies below can neither be read nor pressed. */
+  /** The surfaces over the window; the last one shows the toasts, because nothing below it can be read or pressed. */
   #surfaces = $state.raw<readonly string[]>([]);
   #next = 1;
 
-  /** A surface lies over the window until the function is called. */
+  /** Puts a surface over the window until the returned function is called. */
   cover(surface: string): () => void {
     this.#surfaces = [...this.#surfaces, surface];
     return () => (this.#surfaces = this.#surfaces.filter((other) => other !== surface));
@@ -53,8 +53,8 @@ export class Toasts {
   }
 
   /**
-   * Shows why a call was rejected. The same error twice is one toast. `cause` names what was tried, so that the toast leaves
-   * once that has succeeded, or no longer matters.
+   * Shows why a call was rejected. The same error twice is one toast. `cause` names the attempt, so that the toast goes
+   * away once it has succeeded or does not matter.
    */
   report(reason: unknown, cause: string | null = null): void {
     const error = asHostError(reason);
@@ -63,7 +63,7 @@ export class Toasts {
     this.#add({ id: this.#next++, text, details: JSON.stringify(error, null, 2), cause, action: null, gone: null });
   }
 
-  /** Takes away what was said about a cause: it has succeeded, or no longer matters. */
+  /** Removes the toasts of a cause that has succeeded or does not matter. */
   settle(cause: string): void {
     if (this.shown.some((toast) => toast.cause === cause))
       this.#show(this.shown.filter((toast) => toast.cause !== cause));

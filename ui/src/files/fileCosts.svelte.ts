@@ -1,4 +1,4 @@
-/** The cost of documents and words for a model: the tokens that they take of its context. */
+/** The cost of documents and texts for a model, in tokens of its context. */
 
 import { createContext } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
@@ -9,7 +9,7 @@ import { partOf } from '../shared/files';
 import { words } from '../shared/messageParts';
 import type { Platform } from '../host';
 
-/** How often a part is made shorter until it fits. */
+/** The maximum number of attempts to shorten a part until it fits. */
 const TRIES = 6;
 
 export class FileCosts {
@@ -17,7 +17,7 @@ export class FileCosts {
 
   constructor(private readonly platform: Pick<Platform, 'contentTokens'>) {}
 
-  /** The tokens that this part of a file takes; `null` until {@link ask} has learned it, and if nobody can say. */
+  /** The tokens of this part of a file; `null` until {@link ask} has counted it, and if that is unknown. */
   of(model: string | null, file: FileContent): number | null {
     return this.#known.get(key(model, file)) ?? null;
   }
@@ -33,7 +33,7 @@ export class FileCosts {
     return sum;
   }
 
-  /** Learns what these files cost a model. */
+  /** Counts these files for a model. */
   async ask(model: string | null, files: readonly FileContent[]): Promise<void> {
     await Promise.all(files.map((file) => this.#count(model, file)));
   }
@@ -55,12 +55,12 @@ export class FileCosts {
     return null;
   }
 
-  /** The tokens that another part of a file takes; `null` if nobody can say. */
+  /** The tokens of another part of a file; `null` if that is unknown. */
   ofPart(model: string | null, file: FileContent, excerpt: Excerpt): Promise<number | null> {
     return this.#count(model, { ...file, excerpt });
   }
 
-  /** The tokens of a text; `null` if nobody can say. */
+  /** The tokens of a text; `null` if that is unknown. */
   async ofText(model: string | null, text: string): Promise<number | null> {
     if (text === '') return 0;
     return this.platform.contentTokens(model, words(text)).then(
@@ -73,7 +73,7 @@ export class FileCosts {
     const name = key(model, file);
     const known = this.#known.get(name);
     if (known !== undefined) return known;
-    // A model that is gone costs nothing, and says so when it is asked.
+    // A model that is gone costs nothing; the question reports it.
     const counted = await this.platform.contentTokens(model, [file]).catch(() => null);
     if (counted) this.#known.set(name, counted.tokens);
     return counted?.tokens ?? null;

@@ -1,4 +1,4 @@
-/** How an answer ended, in words. */
+/** The end of an answer, as a text. */
 
 import type { EndedBy } from '../bindings/EndedBy';
 import type { StoredMessage } from '../bindings/StoredMessage';

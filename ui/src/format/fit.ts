@@ -1,4 +1,4 @@
-/** How a model's need of memory is described. */
+/** The description of a model's memory needs. */
 
 import type { MemoryFit } from '../bindings/MemoryFit';
 import { t } from '../locales';
@@ -25,14 +25,14 @@ export function fitHint(fit: MemoryFit): string | null {
   return t('fit.hint.smaller');
 }
 
-/** One piece of the bar that stands for all memory. */
+/** A segment of the bar of all memory. */
 export interface Piece {
   kind: 'used' | 'weights' | 'kv' | 'working' | 'over';
   /** Of the bar, from 0 to 1. */
   share: number;
 }
 
-/** The bar: what other programs hold, then what the model needs; what is too much is cut off and marked. */
+/** The bar: the memory of other programs, then the model's; the excess is cut off and marked. */
 export function pieces(fit: MemoryFit): Piece[] {
   const used = Math.max(0, fit.total - fit.free);
   const parts: [Piece['kind'], number][] = [

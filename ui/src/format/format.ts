@@ -1,4 +1,4 @@
-/** Words and numbers for people. Pure: the time is passed in. */
+/** Texts and numbers for the user. Pure: the time is passed in. */
 
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { Timing } from '../bindings/Timing';
@@ -19,7 +19,7 @@ export function bytes(value: number): string {
   return inUnit(number(size, digits), unit, size);
 }
 
-/** How much of a size is there: `1.3 of 2.3 GB`, with the unit once if both have the same. */
+/** The part of a size: `1.3 of 2.3 GB`, with the unit once if both have the same. */
 export function progress(done: number, total: number): string {
   const [part, whole] = [scaled(done), scaled(total)];
   const before = part.unit === whole.unit ? number(part.size, part.digits) : bytes(done);
@@ -117,7 +117,7 @@ export function newestFirst(chats: readonly ChatSummary[]): readonly ChatSummary
   return [...chats].sort((a, b) => b.updated_at - a.updated_at);
 }
 
-/** The sidebar's groups of chats that stand newest first, empty ones left out. Days are days of the user's own clock. */
+/** The sidebar's groups of chats, newest first, without empty ones. Days are those of the user's own clock. */
 export function groupChats(chats: readonly ChatSummary[], now: number): ChatGroup[] {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
   const periodOf = ({ pinned, updated_at }: ChatSummary): Period => {
@@ -168,7 +168,7 @@ export function withQuote(draft: string, words: string): string {
   return `${draft.trim() ? `${draft.trimEnd()}\n\n` : ''}${quotation}\n\n`;
 }
 
-/** When something was said: the time if it was today, else day and time, in the language of the windows. */
+/** The time of a message: only the time if it was today, else day and time, in the language of the windows. */
 export function clock(at: number, now = Date.now()): string {
   const sameDay = new Date(at).toDateString() === new Date(now).toDateString();
   const day: Intl.DateTimeFormatOptions = sameDay ? {} : { day: 'numeric', month: 'short', year: 'numeric' };

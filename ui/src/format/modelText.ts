@@ -26,13 +26,13 @@ export function thinkingTag(control: ThinkingControl | null): string | null {
   }
 }
 
-/** How many bits a weight takes, in words of the window (`4 bit`); another format by its name (`mxfp4`). */
+/** The bits of a weight, as a text of the window (`4 bit`); another format by its name (`mxfp4`). */
 export function quantizationTag(quantization: string | null): string | null {
   const bits = /^(\d+) bit$/.exec(quantization ?? '')?.[1];
   return bits === undefined ? quantization : t('tag.bits', { bits });
 }
 
-/** The strengths of a model, in words of the window where they are known; `null` without any. */
+/** The strengths of a model, as a text of the window where they are known; `null` without any. */
 export function goodFor({ id, note }: HubModel): string | null {
   const key = `firstModel.${id}`;
   return isFirstModel(key) ? t(key) : note;
@@ -73,7 +73,7 @@ export function localTags(model: LocalModel, loaded: boolean): string[] {
   );
 }
 
-/** How a download goes at this time: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */
+/** The state of a download now: `1.3 of 2.3 GB · 18 MB/s · 2 min left · file 1 of 2`. */
 export function downloadStatus(download: Download, now: number): string {
   const far = download.total > 0 ? progress(download.done, download.total) : null;
   switch (download.state) {
@@ -116,13 +116,13 @@ function fileNumber(download: Download): number {
   return Math.min(done + 1, download.files.length);
 }
 
-/** How far a download is, from 0 to 1; `null` until that is known. */
+/** The progress of a download, from 0 to 1; `null` until that is known. */
 export function downloadShare(download: Download): number | null {
   if (download.state === 'done') return 1;
   return download.total > 0 ? download.done / download.total : null;
 }
 
-/** A short name for people: the last part of an id, with blanks for hyphens. */
+/** A short display name: the last part of an id, with spaces for hyphens. */
 export function displayName(id: string): string {
   const last = id.split('/').findLast(Boolean) ?? id;
   return plainName(last).replace(/[-_]/g, ' ');

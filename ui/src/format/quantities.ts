@@ -1,4 +1,4 @@
-/** Amounts and times of the Models window, in words for people. Pure: the time is passed in. */
+/** Amounts and times of the Models window, as texts. Pure: the time is passed in. */
 
 import { locale, number, t } from '../locales';
 import { bytes } from './format';
@@ -34,7 +34,7 @@ export function timeLeft(seconds: number): string {
     : t('time.left.hoursMinutes', { hours, minutes: minutes % 60 });
 }
 
-/** How long ago, by the days of the calendar: `just now`, `20 minutes ago`, `yesterday`, `5 days ago`, `3 months ago`. */
+/** The time since then, by calendar days: `just now`, `20 minutes ago`, `yesterday`, `5 days ago`, `3 months ago`. */
 export function ago(then: number, now: number): string {
   const relative = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' });
   const seconds = Math.max(0, (now - then) / 1000);
@@ -60,7 +60,7 @@ export function contextSteps(most: number): number[] {
 /** The share of a context from which pictures leave little room for words. */
 const CROWDED = 0.5;
 
-/** The share of a context that tokens take, as a whole percentage, and whether that is much. */
+/** The share of a context that tokens take, as a whole percentage, with a flag if that is much. */
 export function shareOf(tokens: number, context: number): { percent: number; crowded: boolean } {
   const share = tokens / context;
   return { percent: Math.max(1, Math.round(share * 100)), crowded: share > CROWDED };

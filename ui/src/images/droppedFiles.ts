@@ -43,7 +43,7 @@ export function pastedFilesUnseen(data: Carried & { readonly types: readonly str
   );
 }
 
-/** True if a thing dragged over the window could be a file. Its contents are unknown until it is dropped. */
+/** True if a dragged item could be a file. Its content is unknown until it is dropped. */
 export function carriesFiles(types: readonly string[]): boolean {
   return types.some((type) => type === 'Files' || type === 'text/uri-list' || type.startsWith('image/'));
 }
@@ -69,7 +69,7 @@ function decoded(path: string): string {
 /** The name that a web view gives a pasted image without one. */
 const UNNAMED = /^image\.(?:png|tiff?|jpe?g|gif|webp)$/i;
 
-/** The name of a file, for people; empty if it is none that a person gave. */
+/** The display name of a file; empty if the user did not choose one. */
 export function nameOf(file: Pick<File, 'name'>): string {
   return UNNAMED.test(file.name) ? '' : file.name;
 }
@@ -82,7 +82,10 @@ export function moved<T>(list: readonly T[], from: number, to: number): T[] {
   return [...rest.slice(0, to), entry, ...rest.slice(to)];
 }
 
-/** The place in a list that a point lies over, whose entries flow in rows, from left to right or from right to left; as many as there are entries if it lies after the last. */
+/**
+ * The index at a point in a list whose entries flow in rows, left to right or right to left; the number of entries
+ * after the last.
+ */
 export function placeAt(
   boxes: readonly Pick<DOMRect, 'left' | 'right' | 'top' | 'bottom'>[],
   x: number,

@@ -41,7 +41,7 @@ export class ImageCosts {
     for (const detail of DETAILS) {
       const unknown = pictures.filter((picture) => this.of(model, detail, picture) === null);
       if (unknown.length === 0) continue;
-      // A model that is gone costs nothing, and says so when it is asked.
+      // A model that is gone costs nothing; the question reports it.
       const tokens = await this.platform
         .pictureTokens(
           model,

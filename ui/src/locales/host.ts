@@ -1,7 +1,7 @@
 /**
- * The host's messages in the language of the windows. Its errors and notices carry a code and arguments, which choose a text
- * of the catalogue; the compiler sees to it that every code has one. The host's own English sentence is shown if the text
- * names an argument that did not come.
+ * The host's messages in the language of the windows. Its errors and notices have a code and arguments, which select a
+ * text of the catalogue; the compiler makes sure that every code has one. If an argument of the text is missing, the
+ * host's own English sentence is shown.
  */
 
 import type { Error as HostError } from '../bindings/Error';

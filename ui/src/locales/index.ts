@@ -31,7 +31,7 @@ export function useCatalogue(tag: string, texts: Catalogue, rightToLeft = false)
   numbers = [];
 }
 
-/** Has this called whenever something is read that is another in another language. */
+/** Sets a callback for each read of a value that depends on the language. */
 export function onRead(call: () => void): void {
   wasRead = call;
 }
@@ -47,7 +47,7 @@ export function t<K extends Key>(key: K, ...rest: Rest<(typeof en)[K]>): string 
   return insert(textOf(key, rest[0] ?? {}), rest[0] ?? {});
 }
 
-/** A piece of a text: words of the catalogue, or what was inserted between them. */
+/** A piece of a text: words of the catalogue, or an inserted value between them. */
 export interface Piece {
   readonly words: string;
   readonly inserted: boolean;

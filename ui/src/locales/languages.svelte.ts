@@ -16,7 +16,7 @@ interface Language {
 export const LANGUAGES = {
   en: { name: 'English', read: async () => en },
   de: { name: 'Deutsch', read: async () => (await import('./de')).de },
-  // Versions, ports and the names of models have Latin digits, so the numbers beside them have them too.
+  // Versions, ports and names of models have Latin digits, so other numbers have them too.
   ar: { name: 'العربية', latinDigits: true, rightToLeft: true, read: async () => (await import('./ar')).ar },
 } as const satisfies Record<string, Language>;
 
@@ -25,11 +25,11 @@ export type Spoken = keyof typeof LANGUAGES;
 
 const isSpoken = (tag: string): tag is Spoken => Object.hasOwn(LANGUAGES, tag);
 
-/** Grows with each change of language: what was read of the one before is drawn anew. */
+/** Grows with each change of language, so that texts of the previous one render again. */
 let changes = $state(0);
 onRead(() => void changes);
 
-/** How often the language changed, for what is not drawn from texts alone. */
+/** The number of language changes, for views that do not depend on texts alone. */
 export function languageChanges(): number {
   return changes;
 }
@@ -39,11 +39,11 @@ let latest: readonly string[] = [];
 
 /** The first of these languages that Ponder speaks, or English. */
 export function firstSpoken(wanted: readonly string[]): Spoken {
-  // Systems give what is no language tag as well, such as the locale "C".
+  // Systems also report values that are not language tags, such as the locale "C".
   return wanted.flatMap((tag) => [tag, tag.split('-')[0] ?? tag]).find(isSpoken) ?? 'en';
 }
 
-/** How numbers and dates are written: as in the country for which the system has the language set. */
+/** The format of numbers and dates: that of the country for which the system has the language set. */
 function localeOf(tag: string, { latinDigits }: Language): string {
   for (const wanted of navigator.languages) {
     try {
@@ -76,7 +76,7 @@ export async function chooseLanguage(wanted: readonly string[]): Promise<void> {
   changes += 1;
 }
 
-/** The languages a person wants: the one that was chosen, or those of the system. */
+/** The user's languages: the chosen one, or those of the system. */
 export function wantedLanguages(chosen: string | null | undefined): readonly string[] {
   return chosen ? [chosen] : navigator.languages;
 }

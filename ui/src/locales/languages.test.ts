@@ -10,7 +10,7 @@ const forms = (message: Message | undefined): readonly string[] =>
   typeof message === 'string' ? [message] : Object.values(message ?? {});
 const names = (message: Message | undefined): Set<string> =>
   new Set(forms(message).flatMap((text) => [...text.matchAll(/\{\w+\}/g)].map(String)));
-/** A text without the marks that keep the direction of what was inserted. */
+/** A text without the marks that isolate inserted values. */
 const plain = (text: string): string => text.replace(/[\u2068\u2069]/g, '');
 
 afterEach(() => chooseLanguage(['en']));

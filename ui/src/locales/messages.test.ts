@@ -17,7 +17,7 @@ const SCRIPTS = import.meta.glob<string>(['../**/*.ts', '!../**/*.test.ts', '!..
 
 /** Names, and parts of addresses and tokens, that are the same in every language. */
 const NAMES = ['Ponder', '/settings/tokens', 'hf_'];
-/** Attributes and properties whose value a person sees or hears. */
+/** Attributes and properties whose value a user sees or hears. */
 const VISIBLE = /^(title|label|placeholder|text|alt|message|aria-label|aria-valuetext|aria-description)$/;
 
 type Node = { type: string } & Record<string, unknown>;

@@ -75,7 +75,7 @@ describe('a diagram', () => {
     vi.stubGlobal('alert', fetched);
     const svg = svgOf(await drawDiagram(source));
     expect(fetched).not.toHaveBeenCalled();
-    // The draft of the library is gone from the page.
+    // The library's draft is gone from the page.
     expect(document.querySelectorAll('svg, [id^=ddiagram]')).toHaveLength(0);
     if (!svg) return;
     for (const element of svg.querySelectorAll('*')) {

@@ -1,4 +1,7 @@
-/** Footnotes: `[^1]` in a text, and `[^1]: …` as a block of its own, wherever it stands. Blocks are drawn apart, so that nothing is numbered anew. */
+/**
+ * Footnotes: `[^1]` in a text, and `[^1]: …` as a block of its own anywhere. Blocks render separately, so the labels
+ * are kept as they are.
+ */
 
 import type { MarkedExtension, Tokens } from 'marked';
 

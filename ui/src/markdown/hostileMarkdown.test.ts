@@ -56,7 +56,7 @@ const FAMILIES: Record<string, (n: number) => string> = {
   'blank lines': (n) => `a${'\n'.repeat(n)}b`,
 };
 
-/** Characters that were given to regular expressions, which is what a lexer's work is made of. */
+/** Characters that were given to regular expressions, which do most of a lexer's work. */
 let scanned = 0;
 const { exec } = RegExp.prototype;
 

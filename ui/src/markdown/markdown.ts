@@ -21,14 +21,17 @@ import { sanitizeAnswer, sanitizeOurs } from './sanitize';
 
 export type { Resource } from './markdownDraft';
 
-/** A block at the top level of a text. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
+/**
+ * A block at the top level of a text. An open one may still grow; `missing` lists the resources without which it
+ * renders incompletely.
+ */
 export type Block = { source: string; open: boolean; missing: Resource[] } & (
   | { kind: 'html'; html: string }
   | { kind: 'code'; label: string; code: string; html: string | null }
   | { kind: 'plain'; html: null }
 );
 
-/** How much of a text that came all at once is read in one step, in characters and in blocks. */
+/** The maximum size of a step for a text that arrived at once, in characters and in blocks. */
 export const STEP = 8192;
 export const STEP_BLOCKS = 200;
 
@@ -40,7 +43,7 @@ export const NONCE = Array.from(crypto.getRandomValues(new Uint32Array(4)), (par
 const SLOT = slotPattern(NONCE);
 useNonce(NONCE);
 
-/** Loads a resource, once, and what the page needs to draw it. */
+/** Loads a resource once, with its style sheets. */
 export async function loadResource(resource: Resource): Promise<void> {
   await Promise.all([load(resource), resource.kind === 'math' && loadMathStyle()]);
 }
@@ -120,7 +123,7 @@ export class MarkdownText {
     const tokens = read.slice(0, STEP_BLOCKS);
     const shown = tokens.filter(visible);
     const last = shown.at(-1);
-    // A first line that is not yet whole may still turn out to continue the block before: "2" after a list, then "2.".
+    // An incomplete first line may still turn out to continue the block before: "2" after a list, then "2.".
     const open = this.#behind ? [] : shown.slice(last && !last.raw.includes('\n') ? -2 : -1);
     const before = this.#settledSource.length;
     const settled = this.#behind ? tokens.length : open[0] ? tokens.indexOf(open[0]) : 0;
@@ -134,7 +137,7 @@ export class MarkdownText {
     return this.#all();
   }
 
-  /** Shows these drafts of the whole text. */
+  /** Shows the drafts of the whole text. */
   replace(drafts: readonly Draft[]): Block[] {
     const before = new Map(this.#all().map((block) => [block.source, block]));
     this.#reset();

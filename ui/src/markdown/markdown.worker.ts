@@ -1,4 +1,4 @@
-/** Reads long texts beside the window. */
+/** Renders long texts off the window's thread. */
 
 import { useCatalogue } from '../locales';
 import { draftWhole, useNonce } from './markdownDraft';

@@ -1,9 +1,9 @@
 /**
- * Markdown as drafts of blocks: parsed and rendered, not yet sanitized. Nothing in here needs a page, so it runs in a worker
- * as well.
+ * Markdown as drafts of blocks: parsed and rendered, not yet sanitized. It needs no page, so it runs in a worker as
+ * well.
  *
- * Rich pieces that we make ourselves (formulas, code inside lists, tick boxes) stand as empty slots while the model's HTML
- * is sanitized and are put in afterwards. A slot carries a random number that no answer can guess.
+ * Rich pieces of our own (formulas, code inside lists, checkboxes) are empty slots while the model's HTML is sanitized,
+ * and are inserted afterwards. A slot carries a random number that no answer can guess.
  */
 
 import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
@@ -17,14 +17,17 @@ import { sectionsOf } from './sections';
 /** Something that is read from the app's files when it is first used: the typesetter of formulas, or a grammar. */
 export type Resource = { kind: 'math' } | { kind: 'grammar'; name: string };
 
-/** HTML of our own for a slot; what is between the two ends has a model's words in it. */
+/** HTML of our own for a slot; the part between its two ends contains a model's text. */
 export interface Slot {
   before: string;
   html: string;
   after: string;
 }
 
-/** A block before its HTML is sanitized. An open one may still grow; `missing` lists what has to be loaded to render it fully. */
+/**
+ * A block before its HTML is sanitized. An open one may still grow; `missing` lists the resources without which it
+ * renders incompletely.
+ */
 export type Draft = { source: string; open: boolean; missing: Resource[] } & (
   | { kind: 'html'; html: string; slots: Slot[]; math: boolean }
   | { kind: 'code'; label: string; code: string; html: string | null }
@@ -38,10 +41,10 @@ export function loadResource(resource: Resource): Promise<void> {
 
 /** The definitions of links that a text has so far. */
 export type Links = Lexer['tokens']['links'];
-/** A block of a text, or what stays plain of it. */
+/** A block of a text, or a part of it that stays plain. */
 export type BlockToken = Token | { type: 'plain'; raw: string };
 
-/** More definitions than this are not read, because each run of words is compared with them. */
+/** The maximum number of definitions, because each run of text is compared with them. */
 const MOST_LINKS = 200;
 
 /** The placeholder of a slot during sanitizing: `<span data-slot="NONCE-NUMBER"></span>`. */
@@ -49,7 +52,7 @@ export function slotPattern(nonce: string): RegExp {
   return new RegExp(`<span data-slot="${nonce}-(\\d+)"></span>`, 'g');
 }
 
-/** Unknown to every answer; the page makes it, a worker is told it. */
+/** Unknown to every answer; the page creates it and passes it to workers. */
 let nonce = '';
 /** The slots of the block that is being rendered. */
 let slots: Slot[] = [];
@@ -197,7 +200,10 @@ function parsed(tokens: Token[]): string | null {
   }
 }
 
-/** All blocks of a finished text, with all they need; what cannot be loaded stays plain, and so does what comes after {@link MOST_BLOCKS}. */
+/**
+ * All blocks of a finished text, with their resources; blocks stay plain if one cannot be loaded, and after {@link
+ * MOST_BLOCKS}.
+ */
 export async function draftWhole(text: string): Promise<Draft[]> {
   const all = lex(text, {}).tokens.filter(visible);
   const rest = all

@@ -10,7 +10,7 @@ import { draftWhole, type Draft } from './markdownDraft';
 
 /** A text that takes longer than this, in milliseconds, stays as it is written. */
 const PATIENCE = 10_000;
-/** How long the first answer of a worker is waited for before the page reads by itself. */
+/** The time to wait for a worker's first answer before the page renders by itself. */
 const START = 3000;
 
 /** A request to the worker. */
@@ -40,7 +40,7 @@ const waiting = new Map<number, { job: Job; done: (drafts: Draft[] | null) => vo
 const read = new Map<string, Draft[] | null>();
 const KEPT = 24;
 
-/** The result for a text contains words of the window. */
+/** The result for a text contains texts of the window. */
 const named = (text: string): string => `${language}:${text}`;
 
 /** The earlier result for a text; `undefined` if it was not read, or long ago. */
@@ -80,7 +80,7 @@ function open(): Worker | null {
     opened.onerror = giveUp;
     return opened;
   } catch {
-    // The promise of the text that asked is made first.
+    // The promise of the requested text exists first.
     queueMicrotask(giveUp);
     return null;
   }

@@ -22,7 +22,7 @@ function token(raw: string, tex: string, display: boolean): MathToken {
   return { type: 'math', raw, tex: tex.trim(), display };
 }
 
-/** Teaches marked `$…$`, `$$…$$`, `\(…\)` and `\[…\]`; `render` makes the HTML. */
+/** Adds `$…$`, `$$…$$`, `\(…\)` and `\[…\]` to marked; `render` returns the HTML. */
 export function mathExtension(render: (tex: string, display: boolean) => string): MarkedExtension {
   const renderer = (generic: Tokens.Generic) => render(String(generic.tex), generic.display === true);
   return {
@@ -66,7 +66,8 @@ let typeset: Typeset | null = null;
 /** Loads KaTeX. Its output needs its style sheet, which the page loads. */
 export async function loadTypesetter(): Promise<void> {
   const { default: katex } = await import('katex');
-  // Errors show the source in the text's own color; `trust` stays off, so that no formula makes a link or loads an image.
+  // Errors show the source in the text's own color; `trust` stays off, so that no formula creates a link or loads an
+  // image.
   typeset = (tex, displayMode) =>
     katex.renderToString(tex, {
       displayMode,

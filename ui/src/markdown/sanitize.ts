@@ -1,4 +1,4 @@
-/** Everything that becomes HTML goes through here. */
+/** The sanitizer of all HTML. */
 
 import createDOMPurify, { type Config } from 'dompurify';
 
@@ -77,7 +77,7 @@ export function sanitizeAnswer(html: string): string {
   return purify.sanitize(html, ANSWER);
 }
 
-/** HTML that our own renderers made of a model's code or formula. */
+/** HTML that our own renderers created from a model's code or formula. */
 export function sanitizeOurs(html: string): string {
   return purify.sanitize(html, OURS);
 }

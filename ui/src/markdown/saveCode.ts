@@ -1,8 +1,8 @@
-/** How a code block reaches the system's dialog, however deep it lies in a chat. */
+/** A code block's way to the system's dialog, at any depth of a chat. */
 
 import { getContext, setContext } from 'svelte';
 
-/** Has a person choose a file for code in this language; the file's name, or `null` if there is none. */
+/** Lets the user choose a file for code in this language; returns the file's name, or `null` if there is none. */
 export type SaveCode = (code: string, language: string) => Promise<string | null>;
 
 const KEY = Symbol('save code');

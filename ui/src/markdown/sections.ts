@@ -16,7 +16,7 @@ export interface Section {
 
 /** The longest section that is lexed, fences aside: their cost is their length. */
 export const LONGEST_SECTION = 16_384;
-/** The most characters with a meaning in one run of words. */
+/** The maximum number of special characters in one run of text. */
 export const MOST_MARKS = 500;
 /** The deepest nesting of lists and quotations. */
 export const DEEPEST = 20;
@@ -24,7 +24,7 @@ export const DEEPEST = 20;
 export const LONGEST_FORMULA = 4000;
 /** The most of them in a section, whatever its runs. */
 const MOST_MARKS_IN_ALL = 4 * MOST_MARKS;
-/** How many formulas without an end are looked at in a section. */
+/** The maximum number of unclosed formulas in a section. */
 const MOST_UNCLOSED = 20;
 /** The longest gap between two words. */
 const WIDEST_GAP = 256;
@@ -76,7 +76,7 @@ function sectionEnd(source: string, start: number): { end: number; whole: boolea
     const indented = line[0] === ' ' || line[0] === '\t';
     if (blank && !continues(line, listed)) return { end: at, whole: false };
     blank = false;
-    // Inside a list what is indented may belong to an item.
+    // Inside a list, indented text may belong to an item.
     if (!listed || !indented) {
       const formula = unclosed < MOST_UNCLOSED && FORMULA.test(line);
       const end = rawEnd(source, at, line, formula);
@@ -95,10 +95,10 @@ function continues(line: string, listed: boolean): boolean {
   return line.startsWith(' '.repeat(OUTER)) || /^ {0,3}\t/.test(line);
 }
 
-/** The end of what may hold blank lines, if such begins with this line. */
+/** The end of a block that may hold blank lines, if this line begins one. */
 function rawEnd(source: string, at: number, line: string, formula: boolean): { end: number; whole: boolean } | null {
   const fence = FENCE.exec(line);
-  // The information after the mark may be longer than what was looked at.
+  // The info string after the fence may be longer than the examined part.
   if (fence && (fence[2]?.[0] === '~' || !source.slice(at + fence[0].length, lineEnd(source, at)).includes('`'))) {
     return { end: afterBlank(source, fenceEnd(source, lineEnd(source, at), fence[2] ?? '')), whole: true };
   }
@@ -157,7 +157,7 @@ function exceeds(section: string): boolean {
     const next = lineEnd(section, at);
     const { depth, item, words } = prefix(section, at, next);
     if (depth > DEEPEST) return true;
-    // Items, rows and blank lines begin words of their own.
+    // Items, rows and blank lines begin a new run of text.
     if (item || words >= next - 1 || section.charCodeAt(words) === PIPE) marks = 0;
     let gap = 0;
     for (let index = words; index < next; index++) {
@@ -174,7 +174,7 @@ function exceeds(section: string): boolean {
   return false;
 }
 
-/** How deep a line stands, whether it begins an item, and where its words begin. */
+/** The depth of a line, a flag if it begins an item, and the start of its text. */
 function prefix(section: string, start: number, end: number): { depth: number; item: boolean; words: number } {
   let at = start;
   let depth = 0;

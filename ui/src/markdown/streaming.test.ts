@@ -18,7 +18,7 @@ it('reads only the open block again while an answer grows', () => {
     );
   }
   read.mockRestore();
-  // A block that ends and the one that begins, and what was added.
+  // The block that ends, the one that begins, and the added ones.
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThan(4 * block.length);
 });

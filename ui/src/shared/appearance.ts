@@ -1,4 +1,4 @@
-/** How the page looks: attributes of its root, which the style sheet reads. */
+/** The page's look: attributes of its root, which the style sheet uses. */
 
 import type { Appearance } from '../bindings/Appearance';
 

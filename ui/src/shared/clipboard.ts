@@ -11,7 +11,7 @@ export async function copyPicture(url: string): Promise<boolean> {
 
 async function asPng(url: string): Promise<Blob> {
   const image = new Image();
-  // Without it what was drawn could not be read back.
+  // Without this the canvas could not be read.
   image.crossOrigin = 'anonymous';
   image.src = url;
   await image.decode();

@@ -3,7 +3,7 @@
 // Marks that turn the order of letters around, so that a program could be read as a picture (U+202E), and what is not seen at all.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+/g;
 
-/** The name without what changes how it is read. */
+/** The name without characters that change its reading order. */
 export function plainName(name: string): string {
   return name.replace(/[\n\r\t]+/g, ' ').replace(UNSEEN, '');
 }
@@ -18,14 +18,14 @@ export function directionOfSentence(text: string): 'auto' | 'ltr' | 'rtl' {
   return RIGHT_TO_LEFT.test(letter[0]) ? 'rtl' : 'ltr';
 }
 
-/** How much of a text tells its direction. */
+/** The length of text that decides its direction. */
 const TELLING = 2000;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc]/;
 const LETTER = /\p{L}|\u200f/u;
 
 /**
- * The `dir` of a text of any length. A web view that is told to find it out reads all of the text, anew with every piece that
- * comes, until it finds a letter.
+ * The `dir` of a text of any length. With `auto`, a web view reads the text up to its first letter, and again with
+ * every new piece.
  */
 export function directionOf(text: string): 'auto' | 'ltr' | 'rtl' {
   if (text.length <= TELLING) return 'auto';

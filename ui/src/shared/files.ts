@@ -7,7 +7,10 @@ import type { AttachmentContent } from './messageParts';
 /** A document of a message. */
 export type FileContent = Extract<AttachmentContent, { kind: 'file' }>;
 
-/** The longest file that is read, in bytes. The host has the same limit; a page would hold the whole file before it could say so. */
+/**
+ * The longest file that is read, in bytes. The host has the same limit, but a page would load the whole file before the
+ * host could refuse it.
+ */
 export const LONGEST_FILE = 50_000_000;
 
 /** A pasted text of more characters becomes a file. */
@@ -31,13 +34,13 @@ export function isWhole({ first, last, of }: Excerpt): boolean {
   return first <= 1 && last >= of;
 }
 
-/** The part from `first` to `last` in whichever order, within what there is. */
+/** The part from `first` to `last`, in either order, within the file. */
 export function partOf(excerpt: Excerpt, first: number, last: number): Excerpt {
   const within = (place: number): number => Math.min(Math.max(Math.round(place) || 1, 1), excerpt.of);
   return { ...excerpt, first: Math.min(within(first), within(last)), last: Math.max(within(first), within(last)) };
 }
 
-/** How many lines are read at once; a page is read whole. */
+/** The number of lines in one step; a page is read in full. */
 const LINES = 400;
 
 /** Spans of pieces that are read at once: from (counted from 0) and to (not included). */

@@ -34,7 +34,7 @@ export function matchesIn(text: string, words: string): [number, number][] {
   return found;
 }
 
-/** The words of a question to the search over all chats: what stands between quotes together, all else one by one. */
+/** The terms of a search over all chats: quoted text as one, everything else word by word. */
 export function searchTerms(query: string): string[] {
   const pieces = query.split('"');
   return pieces

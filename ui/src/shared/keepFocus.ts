@@ -1,11 +1,11 @@
 /**
- * The focus is never lost to nothing. A control that had it and goes away hands it on: whoever works by keyboard, or by a screen
- * reader, stays where the work is.
+ * The focus is never lost. A control that had it and disappears hands it on, so that users of a keyboard or a screen
+ * reader stay where they work.
  */
 
 /**
- * Calls `home` whenever the element that has the focus goes away. One that could not be used for a while, or was put elsewhere, has the
- * focus again afterwards. The function ends that.
+ * Calls `home` whenever the focused element disappears. One that is disabled for a while, or moved, gets the focus
+ * again afterwards. The returned function ends that.
  */
 export function keepFocus(root: Document, home: () => void): () => void {
   let last: Element | null = null;
@@ -50,7 +50,7 @@ function isDisabled(element: Element): boolean {
   return element instanceof HTMLButtonElement && element.disabled;
 }
 
-/** Puts the focus where a window has its home: what is marked with `data-focus-home`. */
+/** Moves the focus to the window's home: the element marked with `data-focus-home`. */
 export function focusHome(): void {
   document.querySelector<HTMLElement>('[data-focus-home]')?.focus();
 }

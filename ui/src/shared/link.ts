@@ -1,4 +1,4 @@
-/** Links that models write: which one was meant, where it really leads, and whether its words say so. */
+/** Links that models write: the intended one, its real target, and a check that its text agrees. */
 
 import { plainName } from './displayNames';
 
@@ -11,7 +11,7 @@ export function linkOf(target: EventTarget | null): HTMLAnchorElement | null {
 /** An address that may be opened. */
 export interface Address {
   kind: 'web' | 'mail';
-  /** Rebuilt of what was understood. */
+  /** Rebuilt from the parsed parts. */
   url: string;
   /** The target: the host as the network knows it, with its port, or the mail addresses. */
   who: string;
@@ -39,7 +39,7 @@ export function addressOf(href: string): Address | null {
   return { kind: 'web', url: url.href, who: url.host, disguised };
 }
 
-/** A letter to people, with subject and words; nothing attached, nobody hidden. */
+/** A mail with subject and text; no attachments, no hidden recipients. */
 function mailOf(url: URL): Address | null {
   const people = url.pathname.split(',').map((part) => decoded(part)?.trim() ?? '');
   if (people.some((person) => !MAILBOX.test(person))) return null;
@@ -69,7 +69,7 @@ function decoded(text: string): string | null {
 const ENDINGS =
   /\.(?:com|org|net|edu|gov|mil|int|info|io|ai|app|dev|de|uk|fr|eu|ch|at|nl|it|es|ru|cn|jp|br|in|us|ca|au|co|me|tv|xyz)$/i;
 
-/** The host that the words of a link claim; `null` if they claim none. */
+/** The host that the text of a link claims; `null` if it claims none. */
 function claimedHost(words: string): string | null {
   const text = plainName(words).trim();
   const match = /^(https?:\/\/|www\.)?([^\s/?#:@]+)(?::\d+)?(?:[/?#]\S*)?$/i.exec(text);
@@ -81,7 +81,7 @@ function claimedHost(words: string): string | null {
   }
 }
 
-/** True if the words of a link name another host than its target, or its address is disguised. */
+/** True if the text of a link names another host than its target, or its address is disguised. */
 export function misleads(words: string, address: Address): boolean {
   if (address.disguised) return true;
   const bare = (host: string): string => host.replace(/^www\./, '');

@@ -1,4 +1,4 @@
-/** The parts that a message is made of. */
+/** The parts of a message. */
 
 import type { Content } from '../bindings/Content';
 import type { Part } from '../bindings/Part';
@@ -33,12 +33,12 @@ export function attachmentsOf(parts: readonly Content[]): AttachmentContent[] {
   return parts.filter((part): part is Part & AttachmentContent => part.kind === 'image' || part.kind === 'file');
 }
 
-/** The readable result of a tool: words as they are, data as JSON. */
+/** The readable result of a tool: texts as they are, data as JSON. */
 export function resultText(parts: readonly Content[]): string {
   return parts.map((part) => (part.kind === 'data' ? JSON.stringify(part.data, null, 2) : textOf([part]))).join('');
 }
 
-/** A message of words; nothing if there are none. */
+/** A message of text; no parts without any. */
 export function words(text: string): Content[] {
   return text === '' ? [] : [{ kind: 'text', text }];
 }

@@ -1,6 +1,6 @@
 /** A text in pieces, of which some are marked. */
 
-/** The pieces of a text between and in these marks, which are in order and apart. */
+/** The pieces of a text between and in these marks, which are in order and do not overlap. */
 export function pieces(
   text: string,
   marks: readonly (readonly [number, number])[],

@@ -13,7 +13,7 @@ export type WindowCommand = Extract<Command, 'zoom-in' | 'zoom-out' | 'zoom-rese
 interface Shortcut {
   key: string;
   shift: boolean;
-  /** Other keys that mean the same: what keyboards give for the same key cap. */
+  /** Other keys with the same meaning: keyboards differ in the character of a key cap. */
   also?: readonly string[];
   /** True if Shift is ignored, because some keyboards need it for the key. */
   anyShift?: boolean;
@@ -38,7 +38,7 @@ export function usesCommandKey(platform: string): boolean {
   return /mac/i.test(platform);
 }
 
-/** The command that was asked for. */
+/** The command of a key event. */
 export function commandOf(event: Keys, mac: boolean): Command | null {
   const key = event.key.toLowerCase();
   const bare = !event.metaKey && !event.ctrlKey && !event.altKey && !event.shiftKey;
@@ -56,7 +56,7 @@ export function isWindowCommand(command: Command): command is WindowCommand {
   return command === 'zoom-in' || command === 'zoom-out' || command === 'zoom-reset' || command === 'help';
 }
 
-/** How a shortcut is written: `⌘⇧F`, `Ctrl+Shift+F`; empty for a command without one. */
+/** The label of a shortcut: `⌘⇧F`, `Ctrl+Shift+F`; empty for a command without one. */
 export function shortcutLabel(command: Command, mac: boolean): string {
   const shortcut = SHORTCUTS[command];
   if (!shortcut) return '';
@@ -67,8 +67,8 @@ export function shortcutLabel(command: Command, mac: boolean): string {
 }
 
 /**
- * True if an event asks to undo the last action what was done last. Fields take back letters, but where the focus only came to rest after something was done
- * (`newer`: it was done after the last letter there), that is meant.
+ * True if an event means undoing the app's last action. A text field undoes letters instead, unless the action
+ * (`newer`) came after the last letter there.
  */
 export function asksUndo(event: KeyboardEvent, mac: boolean, newer = false): boolean {
   const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
@@ -103,7 +103,7 @@ const entries = Object.entries(SHORTCUTS).flatMap(([name, shortcut]) =>
   isCommand(name) && shortcut ? [[name, shortcut] as const] : [],
 );
 
-/** How the host calls keys that have another name in pages. */
+/** The host's names of keys that have another name in pages. */
 const NAMED: Readonly<Record<string, string>> = {
   ' ': 'Space',
   ArrowUp: 'Up',
@@ -116,7 +116,7 @@ const NAMED: Readonly<Record<string, string>> = {
  * The keys that are pressed, as the host hears them everywhere: `Alt+Space`. Empty if they could not be told from typing, `null` while
  * there is no other key than modifiers.
  *
- * macOS is told of a key by its place on the keyboard, X11 by its letter, which lies elsewhere on many keyboards.
+ * macOS identifies a key by its place on the keyboard, X11 by its letter, whose place differs between keyboards.
  */
 export function keysOf(
   event: Pick<KeyboardEvent, 'key' | 'code' | 'metaKey' | 'ctrlKey' | 'altKey' | 'shiftKey'>,
@@ -124,7 +124,7 @@ export function keysOf(
 ): string | null {
   if (['Meta', 'Control', 'Alt', 'Shift', 'AltGraph', 'OS'].includes(event.key)) return null;
   const letter = mac || !/^[a-z]$/i.test(event.key) ? null : event.key.toUpperCase();
-  // The key itself, whatever the modifiers make of it.
+  // The key itself, without the modifiers' effect.
   const code = letter ?? /^(?:Key|Digit)(.)$/.exec(event.code)?.[1] ?? NAMED[event.key] ?? (event.code || event.key);
   const modifiers = [
     event.ctrlKey && 'Ctrl',
@@ -137,7 +137,7 @@ export function keysOf(
 
 const MAC_SIGNS: Readonly<Record<string, string>> = { Ctrl: '⌃', Alt: '⌥', Super: '⌘', Shift: '⇧' };
 
-/** How such keys are written: `⌥Space`, `Alt+Space`. */
+/** The label of such keys: `⌥Space`, `Alt+Space`. */
 export function keysLabel(keys: string, mac: boolean): string {
   return mac
     ? keys

@@ -22,7 +22,7 @@ export function isName(name: string): boolean {
 /** The snippets that the word before the caret means; `null` if it is no name of one. */
 export function completionAt(text: string, caret: number, snippets: readonly Snippet[]): Completion | null {
   if (snippets.length === 0) return null;
-  // Names are short, so only the end of a long text is looked at.
+  // Names are short, so only the end of a long text matters.
   const start = Math.max(0, caret - 60);
   const found = /(?:^|\s)\/([\p{L}\p{N}_-]*)$/u.exec(text.slice(start, caret));
   if (!found || (start > 0 && found.index === 0 && !/^\s/.test(found[0]))) return null;
@@ -35,7 +35,7 @@ export function completionAt(text: string, caret: number, snippets: readonly Sni
   return matches.length === 0 ? null : { from: caret - typed.length - 1, matches };
 }
 
-/** The text with a snippet in place of its name, and where the caret stands then. */
+/** The text with a snippet in place of its name, and the new place of the caret. */
 export function insertSnippet(
   text: string,
   { from }: Completion,

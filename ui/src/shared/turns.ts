@@ -1,5 +1,5 @@
 /**
- * The rows of a branch as a person reads them. One row is one generation or one result of a tool; what lies between two
+ * The rows of a branch, as a user reads them. One row is one generation or one result of a tool; everything between two
  * questions is one turn: answers that call tools, the tools' results, and the answer at the end.
  */
 
@@ -32,7 +32,7 @@ export function entries(messages: readonly StoredMessage[]): Entry[] {
   return result;
 }
 
-/** The text of a turn: the words of its answers, without reasoning, calls and results. */
+/** The text of a turn: that of its answers, without reasoning, calls and results. */
 export function turnText(rows: readonly StoredMessage[]): string {
   return rows
     .map((row) => (row.role === 'assistant' ? textOf(row.parts).trim() : ''))
@@ -40,7 +40,7 @@ export function turnText(rows: readonly StoredMessage[]): string {
     .join('\n\n');
 }
 
-/** The words of an earlier question of a branch, counted back from 1; `null` if the branch has fewer. */
+/** The text of an earlier question of a branch, counted back from 1; `null` if the branch has fewer. */
 export function earlierQuestion(messages: readonly StoredMessage[], back: number): string | null {
   const asked = messages.filter((message) => message.role === 'user').map((message) => textOf(message.parts));
   return asked.filter((text) => text.trim() !== '').at(-back) ?? null;

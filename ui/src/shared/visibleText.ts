@@ -1,4 +1,4 @@
-/** The words of an element as they are seen; formulas say each thing once. */
+/** The text of an element as it is displayed; a formula counts once. */
 export function visibleText(element: HTMLElement): string {
   // jsdom draws nothing, so it knows no text as it is seen.
   return element.innerText ?? element.textContent ?? '';

@@ -1,8 +1,8 @@
 /** Polling that pauses while the user is away from the window. */
 
 /**
- * Runs something now, whenever the window comes to the front or is shown again, and while it is used at most every `every` milliseconds.
- * Nothing runs while nobody touches the window. Returns what ends that.
+ * Runs something now, whenever the window comes to the front or is shown again, and while it is used at most every
+ * `every` milliseconds. Nothing runs while the window is idle. The returned function ends that.
  */
 export function whileUsed(run: () => void, every: number, page: Window = window): () => void {
   let ran = -Infinity;

@@ -17,7 +17,7 @@ export class AppSettings {
     private readonly toasts: Toasts,
   ) {}
 
-  /** Reads what is set, and hears of every change. */
+  /** Reads the settings, and follows every change. */
   async open(): Promise<void> {
     try {
       await this.platform.onSettingsChanged((settings) => (this.value = settings));
@@ -44,7 +44,7 @@ export class AppSettings {
     }
   }
 
-  /** Changes how all windows look, one after another: each is made of what came of the one before. */
+  /** Changes the look of all windows, one change after another, because each builds on the one before. */
   look(change: Partial<Appearance>): Promise<void> {
     this.#looked = this.#looked.then(async () => {
       if (this.value) await this.change({ appearance: { ...this.value.appearance, ...change } });

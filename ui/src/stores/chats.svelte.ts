@@ -17,7 +17,7 @@ export class Chats {
   /** The text of the search field. */
   query = $state('');
   #refreshing: Promise<void> | null = null;
-  /** Which state of the list the host gave last. */
+  /** The edition of the list that the host gave last. */
   #edition: number | null = null;
   /** True if something may have changed since the list was requested. */
   #stale = false;
@@ -28,7 +28,7 @@ export class Chats {
     private readonly undo = new Undo(toasts),
   ) {}
 
-  /** Lists the chats and keeps the list right from then on. */
+  /** Lists the chats and keeps the list current. */
   async open(): Promise<Unsubscribe> {
     const unsubscribe = await this.platform.onChatsChanged(() => void this.refresh());
     await this.refresh();
@@ -64,13 +64,13 @@ export class Chats {
     }
   }
 
-  /** Chats that have not changed stay the same objects, so that what was made of them, such as their rows, is not made again. */
+  /** Chats that have not changed stay the same objects, so that derived values, such as their rows, are reused. */
   #show({ edition, whole, chats, gone }: ChatList): void {
     this.#edition = edition;
     if (whole) return void (this.list = chats);
     if (chats.length === 0 && gone.length === 0 && !this.list.some(({ unread }) => unread)) return;
     const left = new Set([...gone, ...chats.map(({ id }) => id)]);
-    // An open chat that is unread is looked at again each time: it is read as soon as its window is in sight.
+    // An unread chat becomes a new object each time: the window that has it open reads it as soon as it is visible.
     const kept = this.list.flatMap((chat) => (left.has(chat.id) ? [] : [chat.unread ? { ...chat } : chat]));
     this.list = [...kept, ...chats].sort(inOrder);
   }

@@ -55,7 +55,7 @@ export class Downloads {
     return this.order.flatMap((id) => this.#byId.get(id) ?? []);
   }
 
-  /** How many are not at their end. */
+  /** The number of unfinished downloads. */
   get unfinished(): number {
     return this.list.filter(isUnfinished).length;
   }

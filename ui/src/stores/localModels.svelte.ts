@@ -55,7 +55,7 @@ export class LocalModels {
     await this.#check(reference, (onProgress) => this.platform.verifyModel(reference, onProgress));
   }
 
-  /** Reads all files again and fetches what is wrong; a download shows the progress. */
+  /** Verifies all files and downloads the wrong ones; a download shows the progress. */
   async repair(reference: string): Promise<void> {
     await this.#check(reference, (onProgress) => this.platform.repairModel(reference, onProgress));
   }
@@ -127,14 +127,14 @@ export class LocalModels {
   }
 
   async addFolder(path: string): Promise<boolean> {
-    // Another one is tried instead of what failed before.
+    // A new attempt replaces the failed one.
     this.toasts.settle('library');
     const added = await this.#call(() => this.platform.addModelFolder(path));
     if (added) await this.refresh();
     return added;
   }
 
-  /** Has the person choose a folder in the system's dialog; false if they chose none. */
+  /** Lets the user choose a folder in the system's dialog; false if they chose none. */
   async chooseFolder(): Promise<boolean> {
     let chosen = false;
     await this.#call(async () => (chosen = await this.platform.chooseModelFolder()));
@@ -142,12 +142,12 @@ export class LocalModels {
     return chosen;
   }
 
-  /** Takes back what was done last. */
+  /** Undoes the last action. */
   async takeBack(): Promise<void> {
     await this.undo.undo();
   }
 
-  /** Calls back with what is dropped onto the window. */
+  /** Calls back with paths that are dropped onto the window. */
   async onDropped(listener: (paths: string[]) => void): Promise<() => void> {
     return this.platform.onDropped(listener);
   }

@@ -34,7 +34,7 @@ export class Models {
     private readonly toasts: Toasts,
   ) {}
 
-  /** Lists the models and keeps the list right from then on. */
+  /** Lists the models and keeps the list current. */
   async open(): Promise<Unsubscribe> {
     const unsubscribe = await this.platform.onModelsChanged(() => void this.refresh());
     await this.refresh();
@@ -90,16 +90,16 @@ export class Models {
       this.#capabilities.set(reference, await this.platform.capabilities(reference));
       if (meant !== null) this.#missing.delete(meant);
     } catch (reason) {
-      // A model that is gone can do nothing.
+      // A model that is gone has no capabilities.
       this.#capabilities.delete(reference);
       if (meant === null || this.#missing.has(meant) || asHostError(reason).code !== 'model_not_found') return;
       this.#missing.add(meant);
-      // Its files were taken away behind the list's back.
+      // Its files were removed without the list's knowledge.
       if (this.findLocal(meant)) await this.refresh();
     }
   }
 
-  /** Asks every endpoint for its models. Only a person's hand leads here, because it opens connections. */
+  /** Asks every endpoint for its models. Called only by user action, because it opens connections. */
   async refreshRemote(): Promise<void> {
     try {
       this.remote = await this.platform.endpointModels();
@@ -118,7 +118,7 @@ export class Models {
     }
   }
 
-  /** Asks for the status whenever other models are in memory, until what it returns is called. */
+  /** Reads the status whenever other models are loaded, until the returned function is called. */
   followEngine(): Unsubscribe {
     const subscribed = this.platform.onEngineChanged(() => void this.refreshStatus());
     return () =>
@@ -152,7 +152,7 @@ export class Models {
     }
   }
 
-  /** Calls back whenever a chat with a model is asked for in another window. */
+  /** Calls back whenever another window starts a chat with a model. */
   async onChatWith(listener: (reference: string) => void): Promise<Unsubscribe> {
     return this.platform.onChatWith(listener);
   }

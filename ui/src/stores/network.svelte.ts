@@ -18,7 +18,7 @@ export class Network {
     private readonly toasts: Toasts,
   ) {}
 
-  /** Reads what is set, and again whenever that changes. */
+  /** Reads the settings, and again whenever they change. */
   async open(): Promise<void> {
     await this.platform.onNetworkChanged(() => void this.refresh());
     await this.refresh();

@@ -12,7 +12,7 @@ interface Step {
   run: () => Promise<void> | void;
   /** The message that offers it. */
   toast: number | null;
-  /** How often something had been written where the focus comes to rest. */
+  /** The number of edits, at the time of the action, in the field that gets the focus. */
   typed: number;
 }
 
@@ -27,7 +27,10 @@ export class Undo {
     this.#steps = [...this.#steps.slice(1 - DEPTH), { run, toast: null, typed: this.#typed }];
   }
 
-  /** Says what was done and offers to take it back. With `final` it can be taken back for as long as that is said; then `final` is called. */
+  /**
+   * Reports an action and offers to undo it. With `final` it can be undone for as long as the report is shown; then
+   * `final` is called.
+   */
   offer(text: string, run: Step['run'], final: (() => void) | null = null): void {
     const step: Step = { run, toast: null, typed: this.#typed };
     const gone = (): void => {

@@ -1,6 +1,7 @@
 /**
- * Texts that try to run something, load something or look like a part of the window: those of `payloads.json`, in which `ran` is a function that
- * nobody may call and `OUTSIDE` a server that nobody may ask, and mutations of them. More of them can be given, which are then mutated as well.
+ * Texts that try to run something, load something or look like a part of the window: those of `payloads.json`, in which
+ * `ran` is a function that must not be called and `OUTSIDE` a server that must get no request, and mutations of them.
+ * More can be given, which are then mutated as well.
  */
 
 import payloads from './payloads.json';

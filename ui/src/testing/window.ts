@@ -1,4 +1,4 @@
-/** A window of the app in jsdom with the in-memory host behind it, and the hands of a person for its tests. */
+/** A window of the app in jsdom with the in-memory host behind it, and user actions for its tests. */
 
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, vi } from 'vitest';
@@ -55,7 +55,7 @@ export function useWindow(): void {
     HTMLDialogElement.prototype.close = function () {
       this.open = false;
     };
-    // Times are told by the day, so the day has to be the same for every run.
+    // Texts about times depend on the day, so the day is the same for every run.
     vi.useFakeTimers({ now: new Date(2026, 10, 21, 12) });
     host = new FakeHost(5);
   });

@@ -9,7 +9,7 @@ import { all, click, field, host, open, pass, submit, the, useWindow, write } fr
 
 useWindow();
 
-/** Leaves a field, which sets what was typed. */
+/** Leaves a field, which commits its value. */
 async function leave(name: string): Promise<void> {
   field(name).dispatchEvent(new Event('change', { bubbles: true }));
   await pass(0);

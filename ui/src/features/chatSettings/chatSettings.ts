@@ -8,7 +8,7 @@ import type { Settings } from '../../bindings/Settings';
 import { t } from '../../locales';
 import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
 
-/** The numbers that choose words, in the order in which they are shown. */
+/** The sampling numbers, in display order. */
 export const SAMPLING = [
   'temperature',
   'top_p',
@@ -20,7 +20,7 @@ export const SAMPLING = [
   'seed',
 ] as const;
 
-/** Numbers without a part behind the point. */
+/** The whole numbers. */
 export const WHOLE: ReadonlySet<string> = new Set(['top_k', 'seed', 'max_tokens', 'context']);
 
 /** The settings that the sheet of a chat shows and that are not the model's defaults, with their values. */

@@ -6,10 +6,10 @@ import type { ThinkingControl } from '../../bindings/ThinkingControl';
 /** Sizes of a thought that are offered, in tokens. */
 const BUDGETS = [256, 1024, 4096];
 
-/** The largest number that a person may set. */
+/** The largest number that can be set. */
 export const LARGEST_BUDGET = 1_000_000;
 
-/** The sizes that make a difference to a model with this context. */
+/** The sizes that matter for a model with this context. */
 export function budgetsFor(context: number | null): number[] {
   return BUDGETS.filter((tokens) => context === null || tokens < context);
 }
@@ -22,7 +22,7 @@ export function budgetOf(typed: string): number | null {
   return tokens >= 1 && tokens <= LARGEST_BUDGET ? tokens : null;
 }
 
-/** True if a budget has an effect: not if the model is told not to think. */
+/** True if a budget has an effect: not with thinking off. */
 export function canTakeBudget(offer: ThinkingOffer): boolean {
   switch (offer.kind) {
     case 'switch':

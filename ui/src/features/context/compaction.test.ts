@@ -1,4 +1,4 @@
-/** A context that is nearly full, a question that does not fit, and what goes on from there. */
+/** A context that is nearly full, a question that does not fit, and compaction. */
 
 import { describe, expect, it } from 'vitest';
 

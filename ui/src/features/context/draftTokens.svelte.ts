@@ -1,8 +1,8 @@
-/** How many tokens the words of a draft take, counted by the host while a person pauses. */
+/** The tokens of a draft's text, counted by the host during pauses. */
 
 import type { FileCosts } from '../../files/fileCosts.svelte';
 
-/** How long typing pauses before it is counted, in milliseconds. */
+/** The pause in typing before a count, in milliseconds. */
 const REST = 400;
 
 export class DraftTokens {

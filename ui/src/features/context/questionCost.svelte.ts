@@ -32,7 +32,7 @@ export class QuestionCost {
   });
   readonly #folderFiles = $derived.by(() => filesOf(this.#folder?.files ?? []));
   readonly #folderTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#folderFiles));
-  /** The files of the chat's folder that the first question includes, in words; `null` after it, and without files. */
+  /** A text about the project's files that the first question includes; `null` after it, and without files. */
   readonly along = $derived.by(() => {
     const count = this.#folderFiles.length;
     if (count === 0 || !this.#folder || this.stores.conversation.messages.length > 0) return null;
@@ -44,7 +44,9 @@ export class QuestionCost {
     const usage = this.stores.conversation.lastAnswer?.usage;
     return (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0) || (this.#folderTokens ?? 0);
   });
-  /** Its tokens in words, and whether it fills what is left; `null` while nothing is typed or counted. */
+  /**
+   * A text about its tokens, with a flag if it fills the rest of the context; `null` while nothing is typed or counted.
+   */
   readonly cost = $derived.by(() => {
     const { conversation, models, costs, fileCosts } = this.stores;
     if (this.#typed.tokens === null) return null;
@@ -69,14 +71,14 @@ export class QuestionCost {
     this.#typed = new DraftTokens(stores.fileCosts);
   }
 
-  /** Has the draft counted as it is now. */
+  /** Counts the draft as it is now. */
   watch(): void {
     this.#typed.watch(this.#reference, this.stores.conversation.draft.text);
     if (this.#folderFiles.length > 0) void this.stores.fileCosts.ask(this.#reference, this.#folderFiles);
     this.#readAhead();
   }
 
-  /** Has the model read what a new chat takes along from its folder while the first question is typed, once for each state of it. */
+  /** Prefetches the project's instructions and files while the first question is typed, once for each state of them. */
   #readAhead(): void {
     const { conversation, library } = this.stores;
     const folder = this.#folder;

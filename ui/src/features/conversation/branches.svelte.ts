@@ -19,13 +19,13 @@ export class Branches {
     private readonly conversation: Conversation,
   ) {}
 
-  /** Keeps what was written in place of a message, beside what it was. */
+  /** Stores an edited version of a message next to the original. */
   async write(message: StoredMessage, text: string): Promise<void> {
     const done =
       message.role === 'user'
         ? await this.conversation.sendInstead(message, text)
         : await this.conversation.changeBranch(() => this.platform.editAnswer(message.id, text));
-    // The words stay in their field if they could not be kept.
+    // The text stays in its field if it could not be stored.
     if (done && this.editing === message.id) this.editing = null;
   }
 

@@ -1,4 +1,4 @@
-/** How full the open chat's context is, and what its model remembers of it. */
+/** The share of its context that the open chat takes, and compaction. */
 
 import type { Content } from '../../bindings/Content';
 import type { ContextUse } from '../../bindings/ContextUse';
@@ -10,7 +10,7 @@ import { asHostError, type HostError } from '../../host/types';
 import type { Conversation } from './conversation.svelte';
 import type { Reporter } from '../../design/toasts.svelte';
 
-/** The share of a context from which on a person is warned. */
+/** The share of a context at which the user is warned. */
 export const NEARLY_FULL = 0.8;
 
 export class Compaction {
@@ -29,7 +29,7 @@ export class Compaction {
     private readonly conversation: Conversation,
   ) {}
 
-  /** How much of the context is taken, from 0 to 1. */
+  /** The share of the context in use, from 0 to 1. */
   get share(): number | null {
     return this.use?.context ? Math.min(1, this.use.tokens / this.use.context) : null;
   }
@@ -42,19 +42,19 @@ export class Compaction {
   async refresh(): Promise<void> {
     const { id } = this.conversation;
     const asked = ++this.#asked;
-    // A chat whose model is gone or whose endpoint is silent has no figure.
+    // A chat whose model is gone or whose endpoint does not answer has no figure.
     const use = id === null ? null : await this.platform.contextUse(id, []).catch(() => null);
     if (asked === this.#asked) this.use = use;
   }
 
-  /** Lets the model forget the oldest turns, so that what is being written has room. */
+  /** Drops the oldest turns from the model's view, so that the draft fits. */
   async forget(): Promise<void> {
     const { id } = this.conversation;
     if (id !== null && (await this.conversation.changeBranch(() => this.platform.forgetOldest(id, this.#question))))
       this.#changed();
   }
 
-  /** Has the oldest turns summarized by the model, which then remembers the summary in their place. */
+  /** Lets the model summarize the oldest turns, and shows it the summary in their place. */
   async summarise(): Promise<void> {
     const { id } = this.conversation;
     if (id === null || this.summarising) return;
@@ -65,7 +65,7 @@ export class Compaction {
     });
   }
 
-  /** Goes on in a new chat that carries a summary of this one; what is being written goes along. */
+  /** Continues in a new chat that carries a summary of this one; the draft moves along. */
   async carryOver(title: string): Promise<void> {
     const { id } = this.conversation;
     if (id === null || this.summarising) return;
@@ -87,7 +87,7 @@ export class Compaction {
     if (id !== null) void this.platform.stopSummary(id).catch((reason: unknown) => this.toasts.report(reason));
   }
 
-  /** Changes what the model is told in place of what it does not remember; `null` lets it remember everything again. */
+  /** Changes the summary at a compaction mark; `null` removes the mark, so that the model sees all messages again. */
   async change(message: StoredMessage, summary: string | null): Promise<void> {
     const cut = summary === null ? null : { summary: summary.trim() === '' ? null : summary.trim() };
     if (await this.conversation.changeBranch(() => this.platform.setMemoryCut(message.id, cut))) this.#changed();

@@ -33,7 +33,7 @@ import type { Reporter } from '../../design/toasts.svelte';
 import type { Undo } from '../../stores/undo.svelte';
 
 export class Conversation {
-  /** `null`: a new chat, which is made when its first question is sent. */
+  /** `null`: a new chat, which is created with its first question. */
   id = $state<string | null>(null);
   messages = $state.raw<readonly StoredMessage[]>([]);
   settings = $state.raw<ChatSettings>(DEFAULT_CHAT_SETTINGS);
@@ -43,7 +43,7 @@ export class Conversation {
   sending = $state(false);
   /** The announcement for a screen reader: the answer that has just ended. */
   announcement = $state('');
-  /** Grows when the view should scroll to its end: a chat was opened, a question was asked. */
+  /** A counter of requests to scroll to the end: a chat was opened, a question was sent. */
   scrollToEndRequests = $state(0);
   /** The stored scroll position of the last opened chat; `null`: its end. */
   scrollPlace = $state.raw<ScrollPlace | null>(null);
@@ -96,7 +96,7 @@ export class Conversation {
     return this.messages.findLast((message) => message.role === 'assistant') ?? null;
   }
 
-  /** Opens what was open last. */
+  /** Opens the last open chat. */
   async reopen(): Promise<void> {
     const id = this.localPrefs.openChat;
     const opening = ++this.#opening;
@@ -139,7 +139,7 @@ export class Conversation {
     if (untouched) this.settings = this.#defaults;
   }
 
-  /** Forgets what belongs to the chat that was open. */
+  /** Clears the state of the chat that was open. */
   #leave(): void {
     this.pager.leave();
     this.branches.editing = null;
@@ -159,7 +159,7 @@ export class Conversation {
     if (view.scroll_place === null) this.scrollToEndRequests += 1;
   }
 
-  /** Reads the open chat again if its entry in the list of chats says that it is not what is shown: another window or process wrote to it. */
+  /** Reads the open chat again if the list reports a newer revision: another window or process wrote to it. */
   async sync(summary: ChatSummary | null): Promise<void> {
     if (summary === null && this.id !== null && this.#listed?.id === this.id) {
       // A question on its way comes back first.
@@ -240,7 +240,7 @@ export class Conversation {
         void this.#storeDraft(chat, [...draft.attachments, ...words(draft.text)]);
       } catch (reason) {
         this.#refused(chat, reason);
-        // Without a chat it is a draft of the new one, of which another may have been begun meanwhile.
+        // Without a chat it is the new one's draft, which may be another one by now.
         const target = chat === null && this.id === null ? this.draft : draft;
         target.putBack(text, items);
         if (this.draft !== target) target.flush();
@@ -301,7 +301,7 @@ export class Conversation {
     else this.#giveBack(chat, queued);
   }
 
-  /** Asks what waited for an answer that has ended; after one that was stopped or failed, a person looks at it first. */
+  /** Sends the queued question of an answer that has ended; after one that was stopped or failed, the user decides. */
   async #askQueued(chat: string, ended: StoredMessage | null): Promise<void> {
     // Of two answers the later one is waited for.
     if (this.live.isRunning(chat)) return;
@@ -322,7 +322,7 @@ export class Conversation {
     }
   }
 
-  /** Of a chat that is not open it is kept as the beginning of its draft already. */
+  /** A chat that is not open has it stored already, at the beginning of its draft. */
   #giveBack(chat: string, { text, items }: QueuedQuestion): void {
     if (this.id === chat) this.draft.putBack(text, items);
   }
@@ -340,12 +340,12 @@ export class Conversation {
     this.scrollToEndRequests += 1;
   }
 
-  /** A question was not taken; its words are kept. */
+  /** A question was refused; its text is kept. */
   #refused(chat: string | null, reason: unknown): void {
     const error = asHostError(reason);
     if (error.code === 'context_full' && chat !== null && chat === this.id) this.compaction.full = error;
     else this.toasts.report(reason);
-    // The message that it follows may be gone.
+    // The message before it may be gone.
     if (error.code === 'not_found') void this.reload();
   }
 
@@ -390,7 +390,7 @@ export class Conversation {
     await this.changeBranch(() => this.platform.continueAnswer(message), message);
   }
 
-  /** Starts another answer beside this one, asked with other settings if there are any. */
+  /** Starts another answer to the same question, with other settings if given. */
   async regenerate(message: string, change: Partial<ChatSettings> = {}): Promise<void> {
     if (this.running) return;
     const settings = Object.keys(change).length > 0 ? { ...this.settings, ...change } : null;
@@ -416,7 +416,7 @@ export class Conversation {
       .catch((reason: unknown) => this.toasts.report(reason));
   }
 
-  /** Sets some of what the open chat, or the new one, is set to. */
+  /** Changes some settings of the open chat, or of the new one. */
   async changeSettings(change: Partial<ChatSettings>): Promise<void> {
     const refused = await this.trySettings(change);
     if (refused) this.toasts.report(refused);
@@ -438,7 +438,7 @@ export class Conversation {
     }
   }
 
-  /** Shows what a call makes of the chat. Returns whether it was made. */
+  /** Shows the result of a call that changes the chat. Returns true if it succeeded. */
   async changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<boolean> {
     try {
       await this.#writes.landed();
@@ -451,7 +451,7 @@ export class Conversation {
   }
 
   #show(view: ChatView, continuing: string | null = null): void {
-    // It may have been left meanwhile.
+    // The chat may have been left meanwhile.
     if (view.summary.id !== this.id) return;
     if (!this.#writes.pending(this.id)) this.settings = view.settings;
     this.#shown.show(view.summary);
@@ -484,7 +484,7 @@ export class Conversation {
     this.announcement = textOf(message.parts) || (message.error ? errorText(message.error) : t('answer.empty'));
   }
 
-  /** A question did not fit, which only its model found: the host has taken it back into the draft, unless it was asked before. */
+  /** A question did not fit, as its model found: the host moved it back into the draft, unless it was stored. */
   async #takenBack(answer: StoredMessage, error: HostError): Promise<void> {
     await this.reload();
     if (answer.chat !== this.id) return;

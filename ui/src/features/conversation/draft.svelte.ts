@@ -14,7 +14,7 @@ export interface DraftItem {
   readonly key: number;
   /** The attachment, or the file that becomes one. */
   readonly kind: AttachmentContent['kind'];
-  /** How a person knows it; empty if it has no name. */
+  /** Its name for the user; empty without one. */
   readonly name: string;
   /** `null` until it was read, and if it cannot be. */
   readonly content: AttachmentContent | null;
@@ -24,9 +24,9 @@ export interface DraftItem {
   readonly problem: string | null;
 }
 
-/** How long typing pauses before the draft is stored. */
+/** The pause in typing before the draft is stored. */
 const STORE_DELAY = 300;
-/** How long typing without a pause goes on before it is stored all the same: the page may end at any time. */
+/** The longest time of typing without a pause before it is stored all the same: the page may end at any time. */
 const STORE_LATEST = 2000;
 
 /** Keys are never given twice, because pictures go from one draft to another. */
@@ -48,7 +48,7 @@ export class Draft {
       'addPicture' | 'clipboardPicture' | 'clipboardFiles' | 'clipboardFile' | 'addFile'
     >,
     parts: readonly Content[],
-    /** Keeps what it holds. */
+    /** Stores its content. */
     private readonly store: (parts: Content[]) => void,
   ) {
     this.text = textOf(parts);
@@ -97,7 +97,7 @@ export class Draft {
     if (bytes && bytes.byteLength > 0) this.add([new File([bytes], 'image.png')]);
   }
 
-  /** Adds the files that a file manager has put into the system's clipboard, of which the page was not told. */
+  /** Adds the files that a file manager put into the system's clipboard and the page did not get. */
   async addCopiedFiles(): Promise<void> {
     const names = await this.platform.clipboardFiles().catch(() => []);
     for (const [place, name] of names.entries()) {
@@ -159,7 +159,7 @@ export class Draft {
     this.#storeLater();
   }
 
-  /** Empties it without storing that: whoever asked for it has what was in it. */
+  /** Empties it without storing that: the caller has its content. */
   clear(): void {
     this.text = '';
     this.items = [];
@@ -180,7 +180,7 @@ export class Draft {
   }
 
   async #read(item: DraftItem, file: File): Promise<void> {
-    // It may have been taken out meanwhile.
+    // It may have been removed meanwhile.
     if (!this.items.some((other) => other.key === item.key)) return;
     try {
       if (file.size > LONGEST_FILE)

@@ -7,12 +7,12 @@ import { Draft } from './draft.svelte';
 export class Drafts {
   /** Those that were left while pictures were being read or a question was being sent, by their chat. */
   readonly #unfinished = new Map<string | null, Draft>();
-  /** Which chat a draft belongs to; it may be made while its first question is being sent. */
+  /** The chat of each draft; it may be created while its first question is being sent. */
   readonly #chatOf = new WeakMap<Draft, string>();
 
   constructor(
     private readonly platform: Platform,
-    /** Keeps what the draft of a chat holds; `null`: of the new one. */
+    /** Stores the content of a chat's draft; `null` is the new one's. */
     private readonly store: (chat: string | null, content: Content[]) => void,
   ) {}
 
@@ -38,7 +38,7 @@ export class Drafts {
     this.#chatOf.set(draft, chat);
   }
 
-  /** Makes a draft that of the new chat, after what that one holds already. */
+  /** Moves a draft to the new chat, after that one's own content. */
   moveToNew(draft: Draft, held: readonly Content[]): void {
     this.#chatOf.delete(draft);
     const { text, items } = this.begin(null, held);

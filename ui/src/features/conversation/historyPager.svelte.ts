@@ -1,4 +1,4 @@
-/** The messages of a long chat that stand before those it was opened with. They are read while its end is looked at already. */
+/** The earlier messages of a long chat. They load while its end is already on screen. */
 
 import type { ChatView } from '../../bindings/ChatView';
 import type { StoredMessage } from '../../bindings/StoredMessage';
@@ -8,9 +8,9 @@ import type { Conversation } from './conversation.svelte';
 import type { Reporter } from '../../design/toasts.svelte';
 
 export class HistoryPager {
-  /** Settles once the branch that is shown is known whole, or could not be read. */
+  /** Settles once the shown branch is loaded in full, or could not be read. */
   #whole: Promise<void> = Promise.resolve();
-  /** A counter that makes results for a branch no longer shown void. */
+  /** A counter that invalidates results for a branch that is not shown any more. */
   #reading = 0;
 
   constructor(
@@ -26,7 +26,10 @@ export class HistoryPager {
     return this.#known(message) >= 0;
   }
 
-  /** A view of the open chat that can take the place of what is shown: one whose beginning is unknown here is read whole first, so that nothing jumps. */
+  /**
+   * A view of the open chat that can replace the shown one: if its beginning is unknown here, all of it is read first,
+   * so that nothing jumps.
+   */
   async connected(view: ChatView): Promise<ChatView> {
     const { id, messages } = this.conversation;
     const [first] = view.messages;

@@ -19,7 +19,7 @@ export type RequestFrame = (run: () => void) => void;
 /** The reason for waiting before the first word: the model and the prompt, or answers of others. */
 export type Progress = Extract<AnswerBody, { type: 'progress' | 'waiting' }>;
 
-/** How an answer left this window: with its last message, or because it can no longer be followed. */
+/** The reason why this window stopped following an answer: its last message, or a lost connection. */
 export type FollowOutcome = { kind: 'finished'; message: StoredMessage } | { kind: 'lost'; reason: unknown };
 
 const RETRIES = 5;
@@ -32,7 +32,7 @@ export class LiveAnswer {
   stopping = $state(false);
   /** True after the user asked it to end its thought. */
   answerNowRequested = $state(false);
-  /** True while the model has produced nothing since it was asked, or asked to continue. */
+  /** True while the model has produced nothing since the request to answer or to continue. */
   waiting = $state(true);
 
   #seen = 0;
@@ -61,7 +61,7 @@ export class LiveAnswer {
     }
   }
 
-  /** Asks it to end; what has come stays. */
+  /** Stops the answer; its content stays. */
   async stop(): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
@@ -116,7 +116,7 @@ export class LiveAnswer {
       } else {
         progress = null;
         message = applyEvent(message, body);
-        // The first event repeats what was there before the model continued.
+        // The first event repeats the content from before the continuation.
         if (body.type !== 'notice' && (body.type !== 'continued' || seq > 1)) this.waiting = false;
       }
     }
@@ -142,7 +142,7 @@ export class LiveAnswer {
   }
 }
 
-/** The message with what an event adds to it. */
+/** The message with an event applied to it. */
 export function applyEvent(
   message: StoredMessage,
   body: Extract<AnswerBody, { type: 'delta' | 'notice' | 'continued' }>,

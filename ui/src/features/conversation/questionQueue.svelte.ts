@@ -6,7 +6,7 @@ import type { Content } from '../../bindings/Content';
 import { words } from '../../shared/messageParts';
 import type { DraftItem } from './draft.svelte';
 
-/** A question that is asked as soon as the answer before it has ended. */
+/** A question that is sent as soon as the answer before it has ended. */
 export interface QueuedQuestion {
   readonly text: string;
   readonly items: readonly DraftItem[];
@@ -20,7 +20,7 @@ export class QuestionQueue {
     return (chat !== null && this.#waiting.get(chat)) || null;
   }
 
-  /** Lets a question wait, after what waits already. */
+  /** Queues a question. */
   add(chat: string, { text, items }: QueuedQuestion): void {
     const before = this.of(chat);
     const texts = [before?.text ?? '', text.trim()].filter(Boolean);
@@ -34,7 +34,7 @@ export class QuestionQueue {
     return queued;
   }
 
-  /** How it is kept: before the draft of its chat, so that it is there again as one if the window is gone before it was asked. */
+  /** Its stored form: before the draft of its chat, so that it is part of the draft if the window closes first. */
   kept(chat: string): Content[] {
     const queued = this.of(chat);
     return queued
@@ -42,7 +42,7 @@ export class QuestionQueue {
       : [];
   }
 
-  /** A draft as it was kept, without what waits in its chat. */
+  /** A stored draft without its chat's queued question. */
   withoutQueued(chat: string, draft: readonly Content[]): readonly Content[] {
     const kept = this.kept(chat);
     const same = kept.every((part, index) => JSON.stringify(part) === JSON.stringify(draft[index]));

@@ -1,4 +1,4 @@
-/** Which state of a chat a window shows: it reads the chat again only if somebody else has changed it. */
+/** The shown revision of a chat: the window reads the chat again only if another one has changed it. */
 
 import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { StoredMessage } from '../../bindings/StoredMessage';
@@ -12,13 +12,16 @@ export class RevisionTracker {
     this.#summary = summary;
   }
 
-  /** True if the list reports a state that is not shown. A list older than the changes made here reports nothing. */
+  /** True if the list reports a newer revision. A list older than the changes made here reports nothing. */
   lacks({ id, revision, running }: ChatSummary): boolean {
     const shown = this.#summary;
     return id !== shown?.id || revision > shown.revision || (revision === shown.revision && running !== shown.running);
   }
 
-  /** A turn is shown after these messages: it is all that is new, unless somebody else has changed the chat meanwhile. */
+  /**
+   * Records a turn that was added to these messages: nothing else is new, unless the chat was changed elsewhere
+   * meanwhile.
+   */
   added({ question, revision_before, revision }: Turn, messages: readonly StoredMessage[]): void {
     const known = question.parent === null || messages.some(({ id }) => id === question.parent);
     if (known && this.#summary?.id === question.chat && this.#summary.revision === revision_before)

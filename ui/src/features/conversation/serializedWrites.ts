@@ -38,7 +38,10 @@ export class SerializedWrites {
     }
   }
 
-  /** Waits for what is on its way, so that what is asked next is answered under it. Throws why the newest was refused, if it was meanwhile. */
+  /**
+   * Waits for writes in progress, so that the next question is asked with them. Throws the reason if the newest was
+   * refused meanwhile.
+   */
   async landed(): Promise<void> {
     if (this.#under > 0) await this.#last;
   }

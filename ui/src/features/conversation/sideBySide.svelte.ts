@@ -5,18 +5,18 @@ import type { ChatView } from '../../bindings/ChatView';
 import type { StoredMessage } from '../../bindings/StoredMessage';
 import type { Conversation } from './conversation.svelte';
 
-/** How the second answer is asked for, and what a person calls that. */
+/** The variant for the second answer, and its name. */
 export interface Variant {
   name: string;
   change: Partial<ChatSettings>;
 }
 
 export class SideBySide {
-  /** How the second answer to the next question is asked for; `null`: there will be one answer. */
+  /** The variant of the next question's second answer; `null` for one answer. */
   second = $state.raw<Variant | null>(null);
-  /** The answer of the branch that has another beside it. */
+  /** The answer of the branch that has another next to it. */
   first = $state<string | null>(null);
-  /** The one beside it, as far as it was stored. */
+  /** The other answer, as far as it is stored. */
   beside = $state.raw<StoredMessage | null>(null);
 
   constructor(private readonly conversation: Conversation) {}
@@ -35,19 +35,19 @@ export class SideBySide {
     this.conversation.follow(beside);
   }
 
-  /** Shows as columns what the host says is being written beside the branch's last answer. */
+  /** Shows answers as columns if the host reports another one next to the branch's last. */
   look({ messages, beside }: ChatView): void {
     const [last, other] = [messages.at(-1), beside[0]];
     if (last && other) [this.first, this.beside] = [last.id, other];
     else if (!messages.some(({ id }) => id === this.first)) this.leave();
   }
 
-  /** Keeps the last words of the one beside the branch. */
+  /** Stores the end of the other answer. */
   ended(message: StoredMessage): void {
     if (message.id === this.beside?.id) this.beside = message;
   }
 
-  /** Goes on with one of the two; the other stays as a branch beside it. */
+  /** Continues with one of the two; the other stays as a branch. */
   async keep(message: string): Promise<void> {
     const other = message !== this.first;
     this.leave();

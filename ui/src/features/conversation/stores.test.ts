@@ -38,7 +38,7 @@ let frames: Frames;
 let memory: Memory;
 let toasts: Toasts;
 
-/** A page: what a window holds until it is closed or reloaded. */
+/** A page: the state of a window until it is closed or reloaded. */
 function page(): Conversation {
   return new Conversation(host, toasts, new Undo(toasts), frames.request, memory);
 }

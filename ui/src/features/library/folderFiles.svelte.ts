@@ -22,7 +22,7 @@ export class FolderFiles {
   coming = $state.raw<readonly ComingFile[]>([]);
   /** The file that was taken out last, until something else is done. */
   removed = $state.raw<FileContent | null>(null);
-  /** Why the last change of a file that is in the folder was not made. */
+  /** The reason why the last change of a file in the project failed. */
   problem = $state('');
 
   #reading: Promise<void> = Promise.resolve();
@@ -31,11 +31,11 @@ export class FolderFiles {
     private readonly platform: Pick<Platform, 'addFile' | 'putFolderFile' | 'removeFolderFile'>,
     private readonly folder: Pick<Folder, 'id' | 'name'>,
     private readonly undo: Undo,
-    /** Lists the folders anew. */
+    /** Lists the projects again. */
     private readonly refresh: () => Promise<void>,
   ) {}
 
-  /** Has files read, each of which goes into the folder once that is done. */
+  /** Reads files; each is added to the project once that is done. */
   add(files: readonly File[]): void {
     this.#begin();
     for (const file of files) {
@@ -45,12 +45,12 @@ export class FolderFiles {
     }
   }
 
-  /** Puts away what was said about a file that cannot be taken. */
+  /** Removes the message about a file that cannot be added. */
   dismiss(key: number): void {
     this.coming = this.coming.filter((one) => one.key !== key);
   }
 
-  /** Puts a file into the folder, with the part of it that is meant; one that is there keeps its place. */
+  /** Stores a file in the project, with the chosen part of it; an existing one keeps its place. */
   async put(file: FileContent): Promise<void> {
     this.#begin();
     await this.#change(() => this.platform.putFolderFile(this.folder.id, file));

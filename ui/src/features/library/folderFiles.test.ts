@@ -50,7 +50,7 @@ describe("a folder's files", () => {
     ]);
     expect((await kept()).map(({ name }) => name)).toEqual(['notes.md', 'table.csv']);
     expect(the('file-bar').textContent).toContain('5 tokens');
-    // Nothing of it went into the question behind the sheet.
+    // None of it went into the draft behind the sheet.
     expect(document.querySelector('.composer [data-testid="attachment"]')).toBeNull();
     expect(all('drop-target')).toEqual([]);
   });
@@ -140,7 +140,7 @@ describe("a folder's files", () => {
       composer().dispatchEvent(new InputEvent('input', { bubbles: true }));
       await pass(600);
     };
-    // A chat that is made already is read when it is opened.
+    // An existing chat is prefetched when it is opened.
     await type('What is in it?');
     expect(host.prefetched).toEqual([]);
     await click('new-in-folder');

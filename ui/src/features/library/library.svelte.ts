@@ -32,7 +32,7 @@ export class Library {
     private readonly undo: Undo,
   ) {}
 
-  /** Lists the folders and keeps them right from then on. */
+  /** Lists the projects and keeps the list current. */
   async open(): Promise<Unsubscribe> {
     const unsubscribe = await this.platform.onChatsChanged(() => void this.refresh());
     await this.refresh();
@@ -120,7 +120,7 @@ export class Library {
     await this.listTrash();
   }
 
-  /** Writes these chats, or all of them, to a file, and says where it lies. */
+  /** Exports these chats, or all of them, to a file, and reports its place. */
   async export(ids: string[] | null, format: ExportFormat, name: string): Promise<void> {
     await this.#try(async () => {
       const path = await this.platform.exportChats(ids, format, name);
@@ -132,7 +132,7 @@ export class Library {
   /** Takes chats from a file. */
   async import(file: File): Promise<void> {
     await this.#import(async () => {
-      // The page would hold the whole file before the host could say so.
+      // The page would load the whole file before the host could refuse it.
       if (file.size > LONGEST_IMPORT) throw { code: 'bad_request', message: t('import.tooLong') };
       return this.platform.importChats(await file.arrayBuffer());
     });
@@ -152,7 +152,7 @@ export class Library {
     }, 'import');
   }
 
-  /** Changes something and lists all anew; says whether it was done. */
+  /** Makes a change and lists everything again; returns true on success. */
   async #change(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
     const done = await this.#try(call, cause);
     await Promise.all([this.refresh(), this.chats.refresh()]);

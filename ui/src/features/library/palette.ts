@@ -1,4 +1,4 @@
-/** The palette's offers for some words. Pure. */
+/** The palette's results for some words. Pure. */
 
 import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { HistoryHit } from '../../bindings/HistoryHit';
@@ -14,7 +14,7 @@ export type PaletteEntry<Command> =
 /** The most offers of one kind. */
 const EACH = 8;
 
-/** How well a name answers some words, the smaller the better; `null` if it does not hold them all. */
+/** The score of a name for some words, smaller is better; `null` if it does not contain them all. */
 export function score(name: string, words: readonly string[]): number | null {
   let sum = 0;
   for (const word of words) {
@@ -26,7 +26,7 @@ export function score(name: string, words: readonly string[]): number | null {
   return sum;
 }
 
-/** The best of each kind for these words; without words commands, and chats in their order. */
+/** The best of each kind for these words; without words, commands, and chats in their order. */
 export function offered<Command>(
   query: string,
   all: {

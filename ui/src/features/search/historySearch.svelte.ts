@@ -7,7 +7,7 @@ import type { Toasts } from '../../design/toasts.svelte';
 
 const DAY = 86_400_000;
 
-/** How long a list waits for what the host finds, in milliseconds, so that it is drawn once and not twice. */
+/** The time that a list waits for the host's results, in milliseconds, so that it renders once and not twice. */
 const PATIENCE = 80;
 
 /** Since when something was said. */
@@ -26,7 +26,10 @@ export function inListed(hits: readonly HistoryHit[], chats: readonly ChatSummar
 export class HistorySearch {
   /** The hits for the current query, messages only: the list of chats finds titles. */
   hits = $state.raw<readonly HistoryHit[]>([]);
-  /** The words that are listed now: those asked for, once the host has answered or lets the list wait too long. A letter that is typed waits for no list. */
+  /**
+   * The words that the list shows: the searched ones, once the host has answered or takes too long. Typing waits for no
+   * list.
+   */
   listed = $state('');
   more = $state(false);
   indexing = $state(false);
@@ -44,13 +47,13 @@ export class HistorySearch {
     private readonly toasts: Toasts,
   ) {}
 
-  /** Lists these words at once. */
+  /** Shows these words at once. */
   list(text: string): void {
     clearTimeout(this.#patience);
     this.listed = text;
   }
 
-  /** Looks for these words, with the filters as they are. */
+  /** Searches for these words, with the current filters. */
   async find(text: string): Promise<void> {
     const asked = ++this.#asked;
     clearTimeout(this.#patience);

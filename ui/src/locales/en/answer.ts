@@ -1,4 +1,4 @@
-/** An answer: its progress, its thought, its tools, its figures, and what it shows. */
+/** Answers: progress, thoughts, tools, figures, menus. */
 export const answer = {
   'answer.label': 'Answer',
   'answer.loading': 'Loading the model…',

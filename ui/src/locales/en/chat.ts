@@ -1,4 +1,4 @@
-/** The chat window around its messages: the model, an empty or gone one, two answers, the context. */
+/** The chat window around its messages: models, empty and missing chats, two answers, the context. */
 export const chat = {
   'chat.untitled': 'New chat',
   'chat.windowTitle': '{title} – Ponder',

@@ -1,4 +1,4 @@
-/** The page about what leaves this computer. */
+/** The page about requests that leave this computer. */
 export const network = {
   'network.intro': 'Chats stay on this computer, unless you choose a model that another computer serves. Otherwise Ponder uses the network only when you search for a model, download one, or open the list of models of your endpoints.',
   'network.offline': 'Offline',

@@ -1,4 +1,4 @@
-/** How a model thinks: the control of a chat, and the page of Settings. */
+/** Thinking: the control of a chat, and the page of Settings. */
 export const thinking = {
   'thinking.label': 'Thinking',
   'thinking.switch': 'Think before answering ({keys})',

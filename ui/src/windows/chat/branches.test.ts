@@ -1,4 +1,4 @@
-/** Versions of questions and answers, what is deleted, and chats that other windows change. */
+/** Versions of questions and answers, deletions, and chats that other windows change. */
 
 import { describe, expect, it, vi } from 'vitest';
 

@@ -7,7 +7,7 @@ import { t } from '../../locales';
 import type { Platform } from '../../host';
 import type { Toasts } from '../../design/toasts.svelte';
 
-/** How often it is asked what slows the computer down while an answer is written, in milliseconds. */
+/** The interval of checks for a slow computer while an answer runs, in milliseconds. */
 const LOOK_EVERY = 10_000;
 
 export class Power {
@@ -30,7 +30,7 @@ export class Power {
     }
   }
 
-  /** Asks what slows the computer down, until what it returns is called. */
+  /** Checks for a slow computer until the returned function is called. */
   watch(): () => void {
     let watching = true;
     const look = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Memory that was given back, a computer that is slow, and windows that nobody touches. */
+/** Freed memory, a slow computer, and idle windows. */
 
 import { describe, expect, it, vi } from 'vitest';
 

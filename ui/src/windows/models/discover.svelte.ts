@@ -12,7 +12,7 @@ import { asHostError, type HostError, type Platform } from '../../host';
 /** The state of the list: recommendations, a running search, its models, or the reason for none. */
 export type ListState = 'first' | 'loading' | 'models' | 'failed';
 
-/** How long typing has to pause before a search starts, in milliseconds. */
+/** The pause in typing before a search starts, in milliseconds. */
 export const SEARCH_DELAY = 400;
 const DESCRIBE_AT_ONCE = 4;
 
@@ -30,7 +30,7 @@ export class Discover {
   /** If the answer that is shown was cached: when the hub gave it, in milliseconds since 1970, and why it gives no newer one. */
   cached = $state.raw<{ at: number; because: HostError } | null>(null);
   error = $state.raw<HostError | null>(null);
-  /** How many models the filters left out. */
+  /** The number of models that the filters removed. */
   leftOut = $state(0);
   /** True while the next page is on its way. */
   extending = $state(false);
@@ -38,12 +38,12 @@ export class Discover {
   /** Details of single models that arrived after they were listed. */
   readonly #known = new SvelteMap<string, HubModel>();
   readonly #asking = new SvelteSet<string>();
-  /** Models that the hub was asked about, in vain or not. */
+  /** Models that the hub was asked about, successfully or not. */
   readonly #requested = new Set<string>();
   readonly #waiting: string[] = [];
   #describing = 0;
   #cursor = $state<string | null>(null);
-  /** How many further pages have come. A new end of the list is observed after each. */
+  /** The number of further pages. A new end of the list is observed after each. */
   pages = $state(0);
   #asked = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -75,7 +75,7 @@ export class Discover {
     return this.#asking.has(id);
   }
 
-  /** Takes what is typed, and searches once typing pauses. */
+  /** Sets the typed text, and searches once typing pauses. */
   type(text: string): void {
     this.text = text;
     clearTimeout(this.#timer);
@@ -87,7 +87,7 @@ export class Discover {
     this.#timer = setTimeout(() => void this.search(), SEARCH_DELAY);
   }
 
-  /** Searches now; without a text for what most people fetch. */
+  /** Searches now; without a text for the most downloaded models. */
   async search(): Promise<void> {
     clearTimeout(this.#timer);
     const asked = ++this.#asked;
@@ -151,7 +151,7 @@ export class Discover {
     return this.platform.modelCard(id);
   }
 
-  /** Asks what a model is, a few at a time; rows call it when they come into view. */
+  /** Describes a model, a few at a time; rows call it when they come into view. */
   describe(model: HubModel): void {
     if (this.latest(model).described || this.#requested.has(model.id)) return;
     this.#requested.add(model.id);
@@ -168,7 +168,7 @@ export class Discover {
     try {
       this.#known.set(id, await this.platform.describeModel(id));
     } catch {
-      // The row stays as the list gave it; fetching the model says what is wrong.
+      // The row stays as the list gave it; a download reports the error.
     } finally {
       this.#asking.delete(id);
       this.#describing -= 1;

@@ -5,7 +5,10 @@ import { t } from '../../locales';
 /** More of a card than this is not drawn; the hub's own page has the rest. */
 export const LONGEST = 60_000;
 
-/** The text without its table of metadata, with addresses inside the repository made whole, cut if it is too long. `page` is the model's page on the hub. */
+/**
+ * The text without its table of metadata, with absolute addresses for files of the repository, cut if it is too long.
+ * `page` is the model's page on the hub.
+ */
 export function readableCard(card: string, page: string): string {
   const body = card.replace(/\r\n?/g, '\n').replace(/^\s*---\n[\s\S]*?\n---(?:\n|$)/, '');
   const whole = body.replace(

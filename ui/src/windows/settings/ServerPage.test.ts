@@ -15,7 +15,7 @@ function state(): [string | undefined, string] {
   return [the('server-state').dataset.state, the('server-state').textContent ?? ''];
 }
 
-/** Catches what is copied. */
+/** Records copied texts. */
 function clipboard(): string[] {
   const copied: string[] = [];
   vi.stubGlobal('navigator', {

@@ -1,4 +1,4 @@
-/** Newer versions of the app: asked for, fetched and installed only if somebody wants it. */
+/** Newer versions of the app: checked, downloaded and installed only on request. */
 
 import { createContext } from 'svelte';
 
@@ -41,7 +41,7 @@ export class AppUpdates {
       this.update = await call();
     } catch (reason) {
       const problem = asHostError(reason);
-      // Whoever stopped it knows.
+      // The user who stopped it knows.
       if (problem.code !== 'stopped') this.problem = problem;
     }
   }

@@ -8,7 +8,7 @@ import type { Platform } from '../../host';
 import type { Toasts } from '../../design/toasts.svelte';
 
 export class DataStore {
-  /** `null` until it was asked for. */
+  /** `null` until it was read. */
   use = $state.raw<DataUse | null>(null);
   /** True while a long operation runs. */
   busy = $state(false);

@@ -8,7 +8,7 @@ import type { Platform } from '../../host';
 import type { Toasts } from '../../design/toasts.svelte';
 
 export class DesktopState {
-  /** `null` until it was asked. */
+  /** `null` until it was read. */
   value = $state.raw<Desktop | null>(null);
 
   constructor(

@@ -258,7 +258,7 @@ describe('settings of the app', () => {
     const none = { key: '', code: '', metaKey: false, ctrlKey: false, altKey: false, shiftKey: false };
     expect(keysOf({ ...none, key: 'ł', code: 'KeyL', altKey: true, metaKey: true }, true)).toBe('Alt+Super+L');
     expect(keysOf({ ...none, key: '!', code: 'Digit1', ctrlKey: true, shiftKey: true }, true)).toBe('Ctrl+Shift+1');
-    // A German keyboard has the Z where others have the Y; Russian letters are none that X11 is asked for.
+    // A German keyboard has the Z in the place of the Y; X11 has no key for Russian letters.
     expect(keysOf({ ...none, key: 'z', code: 'KeyY', ctrlKey: true }, false)).toBe('Ctrl+Z');
     expect(keysOf({ ...none, key: 'z', code: 'KeyY', ctrlKey: true }, true)).toBe('Ctrl+Y');
     expect(keysOf({ ...none, key: 'я', code: 'KeyZ', altKey: true }, false)).toBe('Alt+Z');

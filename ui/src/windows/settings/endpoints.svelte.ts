@@ -22,7 +22,7 @@ export class Endpoints {
     private readonly toasts: Toasts,
   ) {}
 
-  /** Lists them, and keeps the list right from then on. */
+  /** Lists the endpoints and keeps the list current. */
   async open(): Promise<void> {
     try {
       await this.platform.onSettingsChanged(() => void this.#refresh());
@@ -42,7 +42,7 @@ export class Endpoints {
     return this.#tests.has(name);
   }
 
-  /** Asks one for its models. Only a person's hand leads here, because it opens a connection. */
+  /** Asks one for its models. Called only by user action, because it opens a connection. */
   async test(name: string): Promise<void> {
     if (this.isTesting(name)) return;
     const test = {};
@@ -53,7 +53,7 @@ export class Endpoints {
     } catch (reason) {
       this.toasts.report(reason);
     }
-    // A change meanwhile made the reply one of another endpoint.
+    // After a change the reply belongs to another endpoint.
     if (this.#tests.get(name) !== test) return;
     this.#tests.delete(name);
     if (answer) this.#answers.set(name, answer);

@@ -6,7 +6,7 @@ import type { Platform } from '../../host';
 import type { Toasts } from '../../design/toasts.svelte';
 
 export class ImageStorage {
-  /** In bytes; `null` until it was asked. */
+  /** In bytes; `null` until it was read. */
   bytes = $state<number | null>(null);
 
   constructor(

@@ -9,17 +9,17 @@ export interface Licences {
 export interface Component {
   name: string;
   version: string;
-  /** The license terms that apply, in SPDX's words. */
+  /** The license terms that apply, in SPDX's terms. */
   licence: string;
   url: string | null;
-  /** Which of the texts are its. */
+  /** The indexes of its texts. */
   texts: number[];
 }
 
-// A glob, because a window that is worked on has no list: only a build makes one.
+// A glob, because only a build creates the list: a development build has none.
 const written = import.meta.glob<Licences>('../../generated/licences.json', { import: 'default' });
 
-/** The list, or nothing if this build has none. It is large, so it is read when somebody wants to see it. */
+/** The list, or nothing if this build has none. It is large, so it is read on demand. */
 export async function licences(): Promise<Licences | null> {
   const read = Object.values(written)[0];
   return read ? read() : null;

@@ -1,4 +1,4 @@
-/** The server that answers other programs: switched, set up, and looked at. */
+/** The server that answers other programs: its switch, its settings and its status. */
 
 import { createContext } from 'svelte';
 
@@ -12,17 +12,17 @@ import type { Toasts } from '../../design/toasts.svelte';
 const MOMENT = 150;
 
 export class LocalServer {
-  /** `null` until it was looked at. */
+  /** `null` until it was read. */
   status = $state.raw<ServerStatus | null>(null);
   /** The models that it lists, by the names that clients use. */
   models = $state.raw<readonly string[]>([]);
-  /** How programs are told to ask for the model that was named last, without the key. */
+  /** The instructions for other programs, for the model that was requested last, without the key. */
   setups = $state.raw<readonly ClientSetup[]>([]);
   /** The key, while it is shown. */
   shownKey = $state.raw<string | null>(null);
   /** True while a change of it is awaited. */
   changing = $state(false);
-  /** Why the key could not be made, read or removed. */
+  /** The reason why the key could not be created, read or removed. */
   keyProblem = $state.raw<HostError | null>(null);
 
   #changes = 0;
@@ -108,13 +108,13 @@ export class LocalServer {
     }
   }
 
-  /** Shows what came of a change; says why it failed, `null` if it did not. */
+  /** Shows the result of a change; returns the reason of a failure, or `null`. */
   async #change(call: () => Promise<ServerStatus>): Promise<HostError | null> {
     if (this.changing) return null;
     this.changing = true;
     try {
       const changed = call();
-      // A keychain may wait for a person; the server says meanwhile that it starts.
+      // A keychain may wait for the user; meanwhile the server reports that it is starting.
       setTimeout(() => void (this.changing && this.refresh()), MOMENT);
       const status = await changed;
       this.#changes += 1;

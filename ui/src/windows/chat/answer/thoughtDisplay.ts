@@ -1,4 +1,4 @@
-/** When the words of a thought are seen that nobody opened, for all thoughts of a window. */
+/** The visibility of thoughts that are not expanded, for all thoughts of a window. */
 
 import { getContext, setContext } from 'svelte';
 
@@ -11,7 +11,7 @@ export function provideThoughtDisplay(display: () => ThoughtDisplay): void {
   setContext(KEY, display);
 }
 
-/** How it is set. */
+/** The current setting. */
 export function thoughtDisplay(): () => ThoughtDisplay {
   return getContext<(() => ThoughtDisplay) | undefined>(KEY) ?? ((): ThoughtDisplay => 'while_thinking');
 }

@@ -51,7 +51,7 @@ describe('a picture comes into a question', () => {
 
   it('by a paste of which the web view tells nothing', async () => {
     await openWith(SEEING);
-    // The test's page has files, but cannot read them; this one is read when it was made.
+    // The test's page has files but cannot read them; this one is read when it is created.
     const make = File;
     vi.stubGlobal('File', function (parts: [ArrayBuffer], name: string) {
       return Object.assign(new make(parts, name), { arrayBuffer: async () => parts[0] });

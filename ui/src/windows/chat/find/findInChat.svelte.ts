@@ -1,15 +1,15 @@
-/** HistorySearch words in the open chat: all of its branch, whether it is drawn or not. */
+/** Find in the open chat: all of its branch, rendered or not. */
 
 import type { StoredMessage } from '../../../bindings/StoredMessage';
 import { matchesIn, readText } from '../../../shared/findText';
 import { attachmentsOf, textOf } from '../../../shared/messageParts';
 import { entries, entryKey, turnText, type Entry } from '../../../shared/turns';
 
-/** A place where the words stand. */
+/** A match. */
 export interface Match {
   /** The question or turn, as the list calls it. */
   row: string;
-  /** Which of the places in that row it is, from 0. */
+  /** The index of the match in that row, from 0. */
   nth: number;
 }
 
@@ -26,11 +26,11 @@ function readable(entry: Entry): string {
 export class FindInChat {
   open = $state(false);
   words = $state('');
-  /** Which match is looked at, from 0. */
+  /** The index of the current match, from 0. */
   #at = $state(0);
   /** Grows with each step, so that the same match is scrolled to again. */
   steps = $state(0);
-  /** A message that was found from the search over all chats, and the words that were looked for. */
+  /** A message that was opened from the search over all chats, and the words of that search. */
   jump = $state.raw<{ row: string; words: readonly string[] } | null>(null);
   readonly #texts = new WeakMap<StoredMessage, string>();
   #messages = $state.raw<readonly StoredMessage[]>([]);
@@ -43,7 +43,7 @@ export class FindInChat {
     });
   });
 
-  /** The place of the match that is looked at, from 1; 0 if there is none. */
+  /** The number of the current match, from 1; 0 without any. */
   get place(): number {
     return this.matches.length === 0 ? 0 : Math.min(this.#at, this.matches.length - 1) + 1;
   }
@@ -58,7 +58,7 @@ export class FindInChat {
     if (this.jump && !entries(messages).some((entry) => entryKey(entry) === this.jump?.row)) this.jump = null;
   }
 
-  /** Looks for other words, from the first place on. */
+  /** Searches for other words, from the first match on. */
   write(words: string): void {
     this.words = words;
     this.#at = 0;
@@ -84,7 +84,7 @@ export class FindInChat {
     this.jump = null;
   }
 
-  /** Shows these words in a message of the open chat. */
+  /** Highlights these words in a message of the open chat. */
   show(message: string, words: readonly string[]): void {
     const entry = entries(this.#messages).find((one) =>
       one.kind === 'question' ? one.message.id === message : one.rows.some(({ id }) => id === message),
@@ -94,7 +94,7 @@ export class FindInChat {
     this.steps += 1;
   }
 
-  /** An entry's text is made once; messages are replaced when they change. */
+  /** An entry's text is computed once; messages are replaced when they change. */
   #text(entry: Entry): string {
     const last = entry.kind === 'question' ? entry.message : entry.rows.at(-1);
     if (!last) return '';

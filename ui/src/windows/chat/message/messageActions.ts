@@ -17,7 +17,7 @@ export interface MessageActions {
   /** The message that is being written over. */
   editing: string | null;
   edit: (message: string | null) => void;
-  /** Keeps what was written in place of a message. */
+  /** Stores an edited version of a message. */
   write: (message: StoredMessage, text: string) => void;
   remove: (message: StoredMessage, scope: DeleteScope) => void;
   fork: (message: StoredMessage) => void;
@@ -29,7 +29,7 @@ export interface MessageActions {
   modelName: (reference: string) => string;
 }
 
-/** How many other models are offered. */
+/** The number of other models in the menu. */
 const MODELS = 5;
 
 /** The other ways to ask for an answer: the thinking setting that it was not asked with, and other models. */
