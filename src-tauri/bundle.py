@@ -34,7 +34,7 @@ def completions(command, stage):
 
 
 def macos(command, metallib, stage):
-    """The command lies beside the window's program, and is signed like it; the kernels lie among the resources."""
+    """The command goes next to the window's program, and is signed like it; the kernels go into the resources."""
     # The bundler takes a program of this name, for this target, and drops the target from the name.
     shutil.copy2(command, stage / "ponder-aarch64-apple-darwin")
     resources = {str(metallib): "mlx.metallib"} | {str(script): f"completions/{script.name}" for _, script in completions(command, stage)}

@@ -54,7 +54,7 @@ CODE = "    total += weights[index] * values[index]  # a line like the one befor
 
 
 class Endpoint:
-    """A server of models on loopback: each writes at the same rate, whatever it is asked."""
+    """A model server on loopback that writes every answer at the same rate."""
 
     def __init__(self):
         endpoint = self
@@ -343,7 +343,8 @@ class Bench:
         return sum(ran for thread, ran, _ in threads(processes(self.window)).values() if re.fullmatch(r"WebKitWebProces\S* · WebKitWebProces\S*", thread))
 
     def stream(self):
-        """Without a graphics card every frame of the window is drawn by the processor, so what this display manages at all is told as well."""
+        """Without a graphics card the processor draws every frame of the window, so the display's own limit is reported
+        as well."""
         self.start()
         self.window.click("new-chat")
         ceiling = self.window.run_async("return await bench.ceiling()")

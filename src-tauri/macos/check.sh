@@ -98,7 +98,7 @@ export CC_aarch64_apple_darwin="$cache/tools/cc" CXX_aarch64_apple_darwin="$cach
 
 built="$cache/target"
 if [ -d "$built" ] && [ "$(du -sk "$built" | cut -f1)" -gt $most_kilobytes ]; then rm -rf "$built"; fi
-# Debug information would only take room. Whoever calls may have flags for the computer's own target.
+# Debug information would only take space. The caller may have flags for the computer's own target.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 export CARGO_TARGET_DIR="$built" CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
 clippy() {

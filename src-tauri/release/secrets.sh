@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Hands the build those signing secrets that are there. A secret that nobody has set is an empty text in a workflow, which the bundler would take for a
-# certificate; so only what holds something is written to GITHUB_ENV, and only if all that belongs together is there.
+# Passes the signing secrets to the build. An unset secret is an empty text in a workflow, which the bundler would take
+# for a certificate; so only non-empty ones are written to GITHUB_ENV, and only complete groups.
 #
-# Says on standard output what will be done: developer-id or ad-hoc, and notarized or not.
+# Prints the kind of signature: developer-id or ad-hoc, and notarized or not.
 set -euo pipefail
 
 : "${GITHUB_ENV:?is the file that a workflow hands variables on in}"

@@ -106,7 +106,7 @@ Promise.all(Array.from({length: 8}, go)).then(() => done(sent));
 
 
 class Page(BaseHTTPRequestHandler):
-    """A stranger's page, whatever is asked."""
+    """A page of another origin, at every path."""
 
     def do_GET(self):  # noqa: N802: the library's name
         page = b"<!doctype html><title>a page</title><body>"
@@ -182,7 +182,7 @@ def counts():
 
 
 def refused_alone(before, least):
-    """Only refusals came of what was asked since, at least so many, and no answer was begun."""
+    """Since `before` there were only refusals, at least this many, and no answer was started."""
     (answers, statuses), (answers_before, statuses_before) = counts(), before
     came = {status: count - statuses_before.get(status, 0) for status, count in statuses.items() if count != statuses_before.get(status, 0)}
     # The look at the counts before is one of them.

@@ -74,7 +74,7 @@ class Client(threading.Thread):
         if reply.status == 429:
             wait = int({name.lower(): value for name, value in reply.headers.items()}["retry-after"])
             assert wait >= 1, reply
-            # A client would wait as long as it is told; this one comes back sooner, which is harder.
+            # A client would wait as long as the header says; this one comes back sooner, which is harder.
             time.sleep(min(wait, 1))
             return "turned away"
         assert reply.status == 200, f"{reply.status} {reply.body[:300]}"

@@ -52,7 +52,7 @@ def hard_product(surface, stream, thinking):
     _, told = ask(URL, surface, question(surface, stream, thinking, HARD))
     assert told.text and told.end == surface.ends["answer"], told
     check_thought(told, thinking)
-    # A thought that nobody wants is left out, and counted.
+    # A hidden thought is left out, and counted.
     assert told.reasoning is None or told.reasoning > 10, told
     assert told.completion > 20, told
 

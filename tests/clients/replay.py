@@ -40,7 +40,7 @@ def again(sent):
     told = surface.told(whole)
     assert told.prompt > 0 and told.completion > 0, told
     if not told.text and not told.calls:
-        # Of a call that is cut within its name nothing can be told, and a thought beside a switch that is off is left out.
+        # A call that is cut within its name cannot be reported, and a thought is left out if thinking is off.
         cut_call = told.end == surface.ends["length"] and body.get("tools")
         assert told.thought or told.reasoning or cut_call, told
     return "answered"

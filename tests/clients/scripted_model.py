@@ -1,5 +1,5 @@
-"""Writes a model with a context of 131,072 tokens that says what it is told to: real weights, but each token has one that follows it, and a
-prompt's last token decides where it begins. So agents whose prompts do not fit Pebble can be answered, with Pebble's tokenizer and template.
+"""Writes a model with a context of 131,072 tokens and scripted answers: real weights, but each token has one successor, and the prompt's
+last token decides the start. It answers agents whose prompts do not fit Pebble, with Pebble's tokenizer and template.
 
     scripted_model.py FOLDER PEBBLE SCRIPT    where SCRIPT is {"question": [pieces], "result": [pieces]}: what is said to a question and to a
                                               tool's result; a piece is a token of its own, whatever its text"""

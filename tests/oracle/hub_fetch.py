@@ -27,7 +27,7 @@ def fetch(request):
 def main():
     if len(sys.argv) > 1:
         return load(json.loads(sys.argv[1]))
-    # Whoever waits for it must not count the time Python takes to start.
+    # Python's start does not count as waiting time.
     print(json.dumps({"id": None}), flush=True)
     for line in sys.stdin:
         threading.Thread(target=fetch, args=(json.loads(line),), daemon=True).start()

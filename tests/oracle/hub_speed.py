@@ -1,4 +1,4 @@
-"""Speed of a fetch on loopback beside `hf download`, in one run: four shards, the same hub, one after the other, in turns.
+"""Speed of a download on loopback, compared with `hf download` in one run: four shards, the same hub, one after the other, in turns.
 
 usage: hub_speed.py HUB_IMITATION PONDER [--bytes N] [--shards N] [--runs N]
 

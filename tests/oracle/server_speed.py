@@ -1,6 +1,6 @@
-"""`ponder serve` beside mlx-lm's own server, and vllm-mlx if it is there, in one run: they answer 1, 4 and 8 clients at once over
-/v1/chat/completions, streamed, with 32 bit floats on the CPU. Tokens are those of the replies' usage; the end of an answer is made unlikely,
-so that all write as many.
+"""`ponder serve` compared with mlx-lm's own server, and with vllm-mlx if it is there, in one run: 1, 4 and 8 clients at once over
+/v1/chat/completions, streamed, with 32 bit floats on the CPU. Tokens are those of the replies' usage; the end of an answer is made
+unlikely, so that all write as many.
 
     server_speed.py --ponder PONDER --model FOLDER [--vllm-mlx PROGRAM] [--tokens N] [--rounds N] [--clients 1,4,8]"""
 import argparse
@@ -114,7 +114,7 @@ def start(name, options, home):
 
 
 def answer(port, model, ends, number, tokens):
-    """One streamed answer to a question that nobody asked before: its tokens and the seconds to its first piece, or to its end if no token of a
+    """One streamed answer to a new question: its tokens and the seconds to its first piece, or to its end if no token of a
     random model is text."""
     words = " ".join(WORDS[(number * 7 + at * (number % 5 + 1)) % len(WORDS)] for at in range(40))
     body = {"model": model, "stream": True, "stream_options": {"include_usage": True}, "max_tokens": tokens, "temperature": 0.8,

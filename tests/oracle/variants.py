@@ -31,7 +31,7 @@ class Variant:
     layout: tuple = ()
     shards: int = 1
     index: bool = True
-    # Added to the weights beside the text model, which has to skip them.
+    # Added to the weights next to the text model, which has to skip them.
     towers: tuple = ()
     # The output layer is left out of the file, which ties it without a word in the config.
     headless: bool = False

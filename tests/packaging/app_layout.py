@@ -13,7 +13,7 @@ from PIL import Image, IcnsImagePlugin
 LEAST_MACOS = (14, 0)
 # Exceptions from the hardened runtime; Entitlements.plist has the reasons for none.
 ENTITLEMENTS = {}
-# Kinds of documents that macOS itself declares, beside its public ones.
+# Kinds of documents that macOS itself declares, in addition to its public ones.
 SYSTEM_KINDS = {"com.adobe.pdf", "org.openxmlformats.wordprocessingml.document"}
 # Everything that may stand in Info.plist, so that a slip of the pen is found.
 PLIST_KEYS = {
@@ -156,7 +156,7 @@ def icns_findings(file):
 
 
 def lookup_findings(root, contents):
-    """The names that the app looks for beside its program are in its source; each must be in the bundle."""
+    """The names that the app looks for next to its program are in its source; each must be in the bundle."""
     source = (root / "src-tauri/crates/hub/src/local/home.rs").read_text()
     wanted = re.findall(r'beside_program\("([^"]+)", "([^"]*)"\)', source)
     if len(wanted) < 2 or '"../Resources"' not in source:

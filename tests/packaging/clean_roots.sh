@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a package of Ponder in clean Debian roots by its declared dependencies alone, uses it as a person does, and removes it; then the same after an
-# upgrade beside a running window.
+# Installs a package of Ponder in clean Debian roots by its declared dependencies alone, uses it as a user would, and
+# removes it; then the same after an upgrade next to a running window.
 # As root, because it makes roots and mounts what they need.
 #
 # usage: clean_roots.sh CACHE_DIR DEB [BEFORE]    BEFORE is an earlier package; without one, DEB itself with a lower version stands for it
@@ -74,7 +74,7 @@ clean_root() {
   # Packages that other packages need are fetched once.
   mkdir -p "$cache/archives-$suite/partial"
   mount --bind "$cache/archives-$suite" "$root/var/cache/apt/archives"
-  # The archive is asked as this computer asks it.
+  # The archive is configured as on this computer.
   cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
   rm -f "$root"/etc/apt/apt.conf.d/docker-*
   cp /etc/resolv.conf "$root/etc/resolv.conf"
@@ -90,9 +90,9 @@ as_person() {
   env -i HOME=/home/person USER=person PATH=/usr/bin:/bin LANG=C.UTF-8 DISPLAY="$display" HF_HUB_OFFLINE=1 "$chroot" --userspec=person:person "$root" "$@"
 }
 install_package() { in_root "$1" apt-get install -y -qq --no-install-recommends "$2" >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log" >&2; fail "$2 cannot be installed"; }; }
-# Every file of a person but what their programs may throw away.
+# Every file of the user except caches.
 own_files() { (cd "$1/home/person" && find . -type f -not -path './.cache/*' | sort); }
-# Every file of the system that is neither a person's nor written by dpkg and its kin about their own work.
+# Every file of the system that belongs neither to the user nor to the records of dpkg and apt.
 files() { (cd "$1" && find . -xdev \( -path ./home -o -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log -o -path ./run \) -prune -o -print) | sort; }
 
 # The answers in the history, one chat after another.
@@ -149,7 +149,7 @@ ask_window() {
   DISPLAY=$display import -window root "$pictures/$name-failed.png"
   fail "the window did not answer \"$asked\" with $4; it looked like $pictures/$name-failed.png"
 }
-# Quits as a person does; nothing runs that would be asked about.
+# Quits as a user would; nothing is running, so there is no question.
 close_window() {
   DISPLAY=$display xdotool key ctrl+q
   for _ in $(seq 60); do
@@ -200,7 +200,7 @@ check_files() {
   [ "$(find "$root/usr/share/icons/hicolor" -name 'ponder-app.*' | wc -l)" -ge 5 ] || fail "$suite: icons are missing"
 }
 
-# Removes the package, by `remove` or `purge`, and sees that a person's files are all that stays of it.
+# Removes the package, by `remove` or `purge`, and checks that only the user's files are left.
 remove() {
   local suite=$1 root=$2 how=$3 path
   own_files "$root" >"$work/own-before"

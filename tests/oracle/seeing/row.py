@@ -41,7 +41,7 @@ class Picture:
 
 @dataclass
 class Row:
-    """A tiny model and how mlx-vlm is asked about it."""
+    """A tiny model, and its way through mlx-vlm."""
 
     name: str
     # config.json, as a dict.

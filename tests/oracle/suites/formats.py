@@ -97,7 +97,7 @@ def named(case):
         # The preview's markers, which had no ending; no model that loads here writes them.
         format = None
     if format == "functionary":
-        # Of its three versions, told apart by what they write; the first is no longer used.
+        # Its three versions, by the texts that they write; the first is obsolete.
         format = None if "<|recipient|>" in case["source"] else "qwen-coder" if "<function=" in case["source"] else "xlam"
     # Deeper than any program of ours reads; tokens that end an answer or are dropped before a parser sees them.
     if format is None or depth(case["calls"]) > 100 or re.search("<bos>|<eos>", case["source"]):

@@ -80,7 +80,7 @@ def any_schema(cls, source, handler):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules that nobody installed."""
+    """Finds the modules that are not installed."""
 
     def find_spec(self, name, path=None, target=None):
         parts = name.split(".")
@@ -107,7 +107,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Vocabulary(dict):
-    """Knows every marker and every character: each gets an id when it is asked for."""
+    """Knows every marker and every character: each gets an id on first use."""
 
     MARKER = re.compile(r"<[^<>\s]{1,60}>|\[/?[A-Z_]+\]|◁/?think▷")
 
