@@ -1,5 +1,5 @@
-//! The window calls what the shell offers: every `invoke('name', {…})` of the interface is a command with those arguments, and
-//! every command is called.
+//! The window calls what the shell offers: every `invoke('name', {…})` of the interface is a command with those
+//! arguments, and every command is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -15,7 +15,8 @@ use crate::support::driver::Window;
 use crate::support::keyboard::Keyboard;
 use crate::support::log;
 
-/// Control, Alt and the space bar, as the driver presses them in a page, as the page calls them, and as the keyboard has them.
+/// Control, Alt and the space bar, as the driver presses them in a page, as the page calls them, and as the keyboard
+/// has them.
 const KEYS: (&str, &str, &str) = ("\u{e009}\u{e00a} ", "Ctrl+Alt+Space", "ctrl+alt+space");
 
 /// Opens the app's page of Settings.

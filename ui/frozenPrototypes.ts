@@ -1,6 +1,9 @@
 import type { Plugin } from 'vite';
 
-/** The shell freezes `Object.prototype`, after which assigning to one of these throws unless the object has one of its own. */
+/**
+ * The shell freezes `Object.prototype`, after which assigning to one of these throws unless the object has one of its
+ * own.
+ */
 const FROZEN = new Set(Object.getOwnPropertyNames(Object.prototype));
 
 /** The packages that mermaid needs and that assign to such names, as scripts of before classes do. */

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Type-checks and lints what is built for a Mac, on any computer: clippy for aarch64-apple-darwin with the features of a Mac. Nothing is linked or run.
+# Type-checks and lints what is built for a Mac, on any computer: clippy for aarch64-apple-darwin with the features of a
+# Mac. Nothing is linked or run.
 #
 # usage: check.sh CACHE_DIR BINDINGS_DIR [ARGS]   ARGS go to cargo clippy, by default `--workspace`
 #
-# BINDINGS_DIR holds bindings.rs of mlx-c, as src-tauri/mlx/setup.sh makes it: the calls are the same on a Mac, the types of its C library are not.
-# Ends with 3, after a line that says why, if the target's standard library cannot be had here.
+# BINDINGS_DIR holds bindings.rs of mlx-c, as src-tauri/mlx/setup.sh makes it: the calls are the same on a Mac, the
+# types of its C library are not. Ends with 3, after a line that says why, if the target's standard library cannot be
+# had here.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -25,8 +27,8 @@ cannot() { printf '%s\n' "$*" >&2; exit 3; }
 
 has_standard_library() { compgen -G "$(rustc --print sysroot)/lib/rustlib/$target/lib/libstd-*.r*" >/dev/null; }
 
-# Debian ships the library's source in the releases of rustc. Its metadata is all that a check reads, so that nothing of it is compiled, and it
-# lies in a copy of the toolchain made of links.
+# Debian ships the library's source in the releases of rustc. Its metadata is all that a check reads, so that nothing of
+# it is compiled, and it lies in a copy of the toolchain made of links.
 from_debian() {
   local version list archive options package sysroot source toolchain
   version=$(rustc -V | cut -d' ' -f2)

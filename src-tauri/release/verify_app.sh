@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Asks macOS about a bundle that was built: its signature, its entitlements and, if it was notarized, what Gatekeeper says. For Macs.
+# Asks macOS about a bundle that was built: its signature, its entitlements and, if it was notarized, what Gatekeeper
+# says. For Macs.
 #
 # usage: verify_app.sh BUNDLE_FOLDER
 set -euo pipefail

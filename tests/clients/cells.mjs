@@ -35,7 +35,10 @@ export function assertSum(given) {
 	assert.ok(Number.isInteger(given?.sum) && typeof given.sure === 'boolean' && Object.keys(given).length === 2, JSON.stringify(given));
 }
 
-/** Runs a client's cells by name, at once, so that their answers are made in one batch; a failure is told and the others go on. */
+/**
+ * Runs a client's cells by name, at once, so that their answers are made in one batch; a failure is told and the others
+ * go on.
+ */
 export async function cells(client, runs) {
 	const tell = async ([cell, run]) => {
 		const begun = Date.now();

@@ -91,7 +91,8 @@ def planes(shown):
     return {"pixel_values": shown.planes()}
 
 
-# How the pictures of each `model_type` are handed over, and what the kinds of its tokens (1 for a picture's) are called, if it asks.
+# How the pictures of each `model_type` are handed over, and what the kinds of its tokens (1 for a picture's) are
+# called, if it asks.
 GIVEN = {
     "gemma3": (planes, "token_type_ids"), "gemma4": (gemma4, "mm_token_type_ids"), "glm4v": (packed, "mm_token_type_ids"),
     "glm_ocr": (packed, "mm_token_type_ids"), "idefics3": (tiled, None), "internvl": (planes, None), "lfm2_vl": (lfm2, None),

@@ -272,7 +272,8 @@ def pool(states, modes):
     return np.concatenate([vector for mode, vector in made.items() if mode in modes])
 
 
-# Name, config, pooling, widths of dense layers, normalized, bits, how tensors begin, what the tokenizer puts around a text.
+# Name, config, pooling, widths of dense layers, normalized, bits, how tensors begin, what the tokenizer puts around a
+# text.
 FRAMED, ENDED = ["[CLS]", None, "[SEP]"], [None, "[SEP]"]
 MODELS = [
     ("qwen3", QWEN3, ["lasttoken"], [], True, None, "model.", ENDED),

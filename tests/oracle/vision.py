@@ -196,7 +196,8 @@ def main():
     wanted = args.only.split(",") if args.only else list(known)
     assert not set(wanted) - set(known), f"no such rows: {set(wanted) - set(known)}"
     args.out.mkdir(parents=True, exist_ok=True)
-    # Processes that share nothing: MLX does not survive a fork. Repairs change nothing but the peer's files of their own family.
+    # Processes that share nothing: MLX does not survive a fork. Repairs change nothing but the peer's files of their
+    # own family.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 4), context, prepare) as processes:
         jobs = [processes.submit(write, name, args.out, args.seed) for name in wanted]

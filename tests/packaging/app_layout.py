@@ -9,7 +9,8 @@ from pathlib import Path
 
 from PIL import Image, IcnsImagePlugin
 
-# The oldest system of MLX's Metal build: its libraries and kernels are made for 14.0 (LC_BUILD_VERSION of libmlx.dylib in mlx-metal 0.32.2).
+# The oldest system of MLX's Metal build: its libraries and kernels are made for 14.0 (LC_BUILD_VERSION of libmlx.dylib
+# in mlx-metal 0.32.2).
 LEAST_MACOS = (14, 0)
 # Exceptions from the hardened runtime; Entitlements.plist has the reasons for none.
 ENTITLEMENTS = {}

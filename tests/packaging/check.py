@@ -77,7 +77,8 @@ def app_findings(root, command, beside):
     app_layout.write(config, root, app, command)
     yield from app_layout.findings(config, root, app)
     yield from path_findings([app / "Contents/Info.plist", app / "Contents/Resources"])
-    # The real lookup: this computer's program in a Mac's layout, where it was put, moved, not to be written to, and by a link to it.
+    # The real lookup: this computer's program in a Mac's layout, where it was put, moved, not to be written to, and by
+    # a link to it.
     yield from answers(app / "Contents/MacOS/ponder", beside / "home")
     moved = beside / "Volumes/Ponder 1"
     moved.parent.mkdir()

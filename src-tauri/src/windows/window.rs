@@ -1,5 +1,5 @@
-//! The windows. Each is one page of the interface; [`frame`] says how it looks at first and [`builder`] makes any of them.
-//! Only the chat window is opened at the start, because each window costs a web process.
+//! The windows. Each is one page of the interface; [`frame`] says how it looks at first and [`builder`] makes any of
+//! them. Only the chat window is opened at the start, because each window costs a web process.
 
 use std::time::Duration;
 

@@ -3,7 +3,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-# Language parts are 32 wide and towers 96, so that a weight taken the wrong way round does not fit; both can be packed in groups of 32.
+# Language parts are 32 wide and towers 96, so that a weight taken the wrong way round does not fit; both can be packed
+# in groups of 32.
 VOCABULARY = 320
 # Ids from IMAGE on are after all ordinary tokens. Each family uses those it knows.
 IMAGE, VIDEO, START, END, AUDIO = 300, 301, 302, 303, 304

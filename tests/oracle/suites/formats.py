@@ -2,7 +2,8 @@
 
 import re
 
-# The first that fits the name of a parser counts; a name without a format is what Ponder does not know, and is left out.
+# The first that fits the name of a parser counts; a name without a format is what Ponder does not know, and is left
+# out.
 FORMATS = [
     (r"Apertus", "apertus"),
     (r"DeepSeekV(32|4)", "deepseek-dsml"),

@@ -1,6 +1,6 @@
 /**
- * RowHeights of a long list of which only those in sight are drawn. Each has the height that was measured, or one that is guessed
- * until it was drawn once.
+ * RowHeights of a long list of which only those in sight are drawn. Each has the height that was measured, or one that
+ * is guessed until it was drawn once.
  */
 
 /** The margin beyond the view in which rows are rendered, in pixels, so that scrolling shows no gap. */

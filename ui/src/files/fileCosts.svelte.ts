@@ -38,7 +38,10 @@ export class FileCosts {
     await Promise.all(files.map((file) => this.#count(model, file)));
   }
 
-  /** The longest part of a file, from where its part begins, that takes no more tokens than there is room for; `null` if none does. */
+  /**
+   * The longest part of a file, from where its part begins, that takes no more tokens than there is room for; `null` if
+   * none does.
+   */
   async fitting(model: string | null, file: FileContent, room: number): Promise<Excerpt | null> {
     const { excerpt } = file;
     if (!excerpt || room <= 0) return null;

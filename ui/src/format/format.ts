@@ -93,7 +93,10 @@ export function usageSummary(usage: Usage | null, timing: Timing | null): string
   return parts.join(' · ');
 }
 
-/** The last lines of a growing text, cut at the start of a line if there is one, so that its cost does not grow with the text. */
+/**
+ * The last lines of a growing text, cut at the start of a line if there is one, so that its cost does not grow with the
+ * text.
+ */
 export function lastLines(text: string, limit = 1200): string {
   if (text.length <= limit) return text;
   const tail = text.slice(-limit);

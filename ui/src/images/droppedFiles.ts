@@ -20,7 +20,10 @@ export function dropped(data: Carried): DroppedFiles {
   };
 }
 
-/** The pictures that are pasted, if it is for them that a person pastes: a text program adds a picture of the words that were copied there. */
+/**
+ * The pictures that are pasted, if it is for them that a person pastes: a text program adds a picture of the words that
+ * were copied there.
+ */
 export function pasted(data: Carried): DroppedFiles {
   const files = [...data.files];
   if (files.length === 0) return NOTHING;

@@ -1,6 +1,7 @@
 /**
- * The texts of the windows, by typed keys. {@link en} holds them as data: a text with `{names}` in it, or its plural forms.
- * A key that does not exist, and an argument that is missing, unknown or of the wrong type, are errors of the compiler.
+ * The texts of the windows, by typed keys. {@link en} holds them as data: a text with `{names}` in it, or its plural
+ * forms. A key that does not exist, and an argument that is missing, unknown or of the wrong type, are errors of the
+ * compiler.
  *
  * The other languages are folders like `en`, with the same topics, declared by `translation` and listed in
  * `languages.svelte.ts`, which loads the one that is chosen. A text that a language does not have is shown in English.
@@ -22,7 +23,9 @@ let isolates = false;
 let numbers: Intl.NumberFormat[] = [];
 let wasRead: () => void = () => {};
 
-/** Shows the windows with these texts. Values that are inserted into a text that runs from right to left are isolated. */
+/**
+ * Shows the windows with these texts. Values that are inserted into a text that runs from right to left are isolated.
+ */
 export function useCatalogue(tag: string, texts: Catalogue, rightToLeft = false): void {
   language = tag;
   catalogue = texts;

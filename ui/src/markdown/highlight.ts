@@ -1,6 +1,6 @@
 /**
- * Colors for code. The highlighter and each grammar are read the first time a block needs them, and every token becomes a
- * class, so that one set of custom properties draws light and dark.
+ * Colors for code. The highlighter and each grammar are read the first time a block needs them, and every token becomes
+ * a class, so that one set of custom properties draws light and dark.
  */
 
 import type { HighlighterCore, LanguageRegistration } from '@shikijs/core';

@@ -171,7 +171,10 @@ function isPlain(token: BlockToken): token is { type: 'plain'; raw: string } {
   return token.type === 'plain';
 }
 
-/** Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays without colors. */
+/**
+ * Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays
+ * without colors.
+ */
 export function draft(token: BlockToken, open: boolean, code: number): Draft {
   longestCode = code;
   slots = [];
@@ -251,7 +254,9 @@ function codeBox(label: string, html: string): string {
   return slot(`<div class="code" dir="ltr">${bar}<pre tabindex="0"><code>`, html, '</code></pre></div>');
 }
 
-/** An open block with the marks closed that its text has opened, so that they do not show while their end is awaited. */
+/**
+ * An open block with the marks closed that its text has opened, so that they do not show while their end is awaited.
+ */
 function completed(token: Token): Token[] {
   const source = completeMarks(token.raw);
   const tokens = source === token.raw ? [] : lex(source, {}).tokens;

@@ -1,6 +1,6 @@
 /**
- * Long texts are read in a worker, so that no text holds up the window. One that takes too long, whatever the reason, stays
- * as it is written.
+ * Long texts are read in a worker, so that no text holds up the window. One that takes too long, whatever the reason,
+ * stays as it is written.
  */
 
 import { catalogue, language, type Catalogue } from '../locales';

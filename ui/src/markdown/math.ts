@@ -80,7 +80,10 @@ export async function loadTypesetter(): Promise<void> {
     });
 }
 
-/** KaTeX's HTML, not yet sanitized; `null` until {@link loadTypesetter} has ended. A formula out of proportion stays as it is written. */
+/**
+ * KaTeX's HTML, not yet sanitized; `null` until {@link loadTypesetter} has ended. A formula out of proportion stays as
+ * it is written.
+ */
 export function mathHtml(tex: string, display: boolean): string | null {
   if (!typeset) return null;
   try {

@@ -4,8 +4,8 @@ import createDOMPurify, { type Config } from 'dompurify';
 
 const purify = createDOMPurify(window);
 
-// Only the elements that Markdown needs: no class, style or id with which an answer could dress up as a part of the window,
-// nothing that loads, nothing that runs, nothing to fill in.
+// Only the elements that Markdown needs: no class, style or id with which an answer could dress up as a part of the
+// window, nothing that loads, nothing that runs, nothing to fill in.
 const ANSWER: Config = {
   ALLOWED_TAGS: [
     'a',

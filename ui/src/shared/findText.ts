@@ -1,6 +1,9 @@
 /** Words in texts, whatever their case and their accents. Pure. */
 
-/** A text without accents in small letters, and for each of its code units where it comes from; the last entry is the text's end. */
+/**
+ * A text without accents in small letters, and for each of its code units where it comes from; the last entry is the
+ * text's end.
+ */
 interface Folded {
   text: string;
   from: number[];

@@ -3,7 +3,10 @@
 import type { Content } from '../bindings/Content';
 import type { Part } from '../bindings/Part';
 
-/** The parts with one more piece: neighboring texts of one kind are one part, all else is a part of its own. The parts given are not changed. */
+/**
+ * The parts with one more piece: neighboring texts of one kind are one part, all else is a part of its own. The parts
+ * given are not changed.
+ */
 export function appendContent(parts: readonly Part[], content: Content, at: number): Part[] {
   const last = parts.at(-1);
   if ((content.kind === 'text' || content.kind === 'thinking') && last?.kind === content.kind) {

@@ -1,4 +1,7 @@
-/** Keyboard shortcuts: one list for the listener, for the labels, for the sheet that lists them, and for the menus of the host. */
+/**
+ * Keyboard shortcuts: one list for the listener, for the labels, for the sheet that lists them, and for the menus of
+ * the host.
+ */
 
 import { createContext } from 'svelte';
 
@@ -113,8 +116,8 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 
 /**
- * The keys that are pressed, as the host hears them everywhere: `Alt+Space`. Empty if they could not be told from typing, `null` while
- * there is no other key than modifiers.
+ * The keys that are pressed, as the host hears them everywhere: `Alt+Space`. Empty if they could not be told from
+ * typing, `null` while there is no other key than modifiers.
  *
  * macOS identifies a key by its place on the keyboard, X11 by its letter, whose place differs between keyboards.
  */

@@ -2,7 +2,8 @@
 
 /// Reads a struct from a row: each field from the column of its name; one after `;` is a struct of the same row.
 ///
-/// sqlx' own derive would check queries at compile time, if asked to, and for that compiles SQLite and tokio a second time.
+/// sqlx' own derive would check queries at compile time, if asked to, and for that compiles SQLite and tokio a second
+/// time.
 macro_rules! from_row {
     ($row:ident: $($field:ident),+ $(; $flat:ident)?) => {
         impl sqlx::FromRow<'_, sqlx::sqlite::SqliteRow> for $row {

@@ -20,8 +20,8 @@ pub use names::NAMES;
 /// Writes a model of random weights into a folder; `config` is its config.json.
 ///
 /// # Errors
-/// [`Error::UnsupportedConfig`] if the tensors of such a config are not known, [`Error::Unwritable`] if the folder cannot be
-/// written.
+/// [`Error::UnsupportedConfig`] if the tensors of such a config are not known, [`Error::Unwritable`] if the folder
+/// cannot be written.
 pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<FolderSource> {
     let entries = layout::entries(config)?;
     write::write(folder, config, &entries).map_err(|source| Error::Unwritable {

@@ -75,8 +75,8 @@ impl AppUpdates {
     /// Checks for a newer version. One that is being fetched or is installed already stays.
     ///
     /// # Errors
-    /// Those of the network; `Corrupt` if the answer is no list of releases or has none for this computer; `NotFound` if this build takes
-    /// no updates.
+    /// Those of the network; `Corrupt` if the answer is no list of releases or has none for this computer; `NotFound`
+    /// if this build takes no updates.
     pub async fn ask<R: Runtime>(&self, app: &AppHandle<R>) -> Result<AppUpdate> {
         let Some(address) = &self.address else {
             return Err(Error::new(

@@ -204,8 +204,7 @@ export class Conversation {
   }
 
   /**
-   * Sends a question, with what is attached to the draft, as soon as that was read. Both come back to the draft if that fails, and stay
-   * there if a picture cannot be read.
+   * Sends a question with the draft's attachments, as soon as they are read. On failure both return to the draft.
    */
   async send(text: string): Promise<void> {
     const draft = this.draft;
@@ -349,7 +348,7 @@ export class Conversation {
     if (error.code === 'not_found') void this.reload();
   }
 
-  /** Sends a question in place of another one, whose answers stay on a branch of their own. Returns whether that was done. */
+  /** Sends an edited question; the original keeps its branch. Returns true on success. */
   async sendInstead(before: StoredMessage, text: string): Promise<boolean> {
     if (this.running || this.sending || text.trim() === '') return false;
     this.sending = true;
@@ -403,7 +402,7 @@ export class Conversation {
     await this.changeBranch(() => this.platform.showBranch(message));
   }
 
-  /** Stores the draft now, before the chat or the window is left. Pictures that are still being read come to it later. */
+  /** Stores the draft now, before the chat or the window is left. Pictures in progress are added later. */
   flushDraft(): void {
     const { draft } = this;
     this.#drafts.leave(draft, () => this.draft === draft);

@@ -1,4 +1,7 @@
-/** Whose each draft is. A draft may be left while its pictures are read or its question is sent, and is the same one when its chat is opened again. */
+/**
+ * Whose each draft is. A draft may be left while its pictures are read or its question is sent, and is the same one
+ * when its chat is opened again.
+ */
 
 import type { Content } from '../../bindings/Content';
 import type { Platform } from '../../host';

@@ -28,7 +28,10 @@ export class RevisionTracker {
       this.#summary = { ...this.#summary, revision, running: true };
   }
 
-  /** The end of an answer is shown, which is one change of its chat. Of one that failed it is not sure that it was stored. */
+  /**
+   * The end of an answer is shown, which is one change of its chat. Of one that failed it is not sure that it was
+   * stored.
+   */
   ended({ chat, state }: StoredMessage): void {
     const stored = state === 'complete' || state === 'stopped';
     if (stored && this.#summary?.id === chat)

@@ -1,4 +1,7 @@
-/** The order in which settings of chats are written: the host runs calls side by side, and each call writes all settings of its chat. */
+/**
+ * The order in which settings of chats are written: the host runs calls side by side, and each call writes all settings
+ * of its chat.
+ */
 
 import type { ChatSettings } from '../../bindings/ChatSettings';
 

@@ -6,7 +6,10 @@ import { t } from '../../locales';
 import { appliedTo, isSetAs } from '../chatSettings/chatSettings';
 import type { Variant } from './sideBySide.svelte';
 
-/** The ways in which a second answer can be asked for: the other thinking setting, other models, presets, the same once more. */
+/**
+ * The ways in which a second answer can be asked for: the other thinking setting, other models, presets, the same once
+ * more.
+ */
 export function variants(
   settings: ChatSettings,
   control: ThinkingControl | null,

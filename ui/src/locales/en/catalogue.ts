@@ -1,4 +1,6 @@
-/** The types of the texts: English declares every key and its arguments, and the other languages are compared with it. */
+/**
+ * The types of the texts: English declares every key and its arguments, and the other languages are compared with it.
+ */
 
 import type { en } from '.';
 
@@ -31,7 +33,9 @@ export type Catalogue = { readonly [K in Key]?: Message };
 /** The arguments that a text may use: those of its English twin. */
 type Known<K extends Key> = PlaceholderOf<(typeof en)[K]> | CountOf<(typeof en)[K]>;
 
-/** `never` for each key that English does not have, or whose text uses an argument that the English one does not have. */
+/**
+ * `never` for each key that English does not have, or whose text uses an argument that the English one does not have.
+ */
 type Checked<T> = {
   readonly [K in keyof T]: K extends Key
     ? [Exclude<PlaceholderOf<T[K]>, Known<K>>] extends [never]

@@ -27,7 +27,10 @@ export class Discover {
   first = $state.raw<readonly HubModel[] | null>(null);
   /** The results of a search, page after page. */
   found = $state.raw<readonly HubModel[]>([]);
-  /** If the answer that is shown was cached: when the hub gave it, in milliseconds since 1970, and why it gives no newer one. */
+  /**
+   * If the answer that is shown was cached: when the hub gave it, in milliseconds since 1970, and why it gives no newer
+   * one.
+   */
   cached = $state.raw<{ at: number; because: HostError } | null>(null);
   error = $state.raw<HostError | null>(null);
   /** The number of models that the filters removed. */

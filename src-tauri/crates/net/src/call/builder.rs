@@ -144,7 +144,8 @@ impl RequestBuilder {
     /// are no success into errors.
     ///
     /// # Errors
-    /// [`Error::Offline`], at once or when the switch is set meanwhile; whatever keeps the head of the response from arriving.
+    /// [`Error::Offline`], at once or when the switch is set meanwhile; whatever keeps the head of the response from
+    /// arriving.
     pub async fn send(self) -> Result<Response> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());

@@ -117,7 +117,8 @@ impl Response {
     /// This response if its status is a success, else an error that says what the status means.
     ///
     /// # Errors
-    /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::KeyRefused`], [`Error::NotFound`], [`Error::TooManyRequests`], [`Error::ServerError`], [`Error::UnexpectedStatus`].
+    /// [`Error::Gated`], [`Error::Unauthorised`], [`Error::KeyRefused`], [`Error::NotFound`],
+    /// [`Error::TooManyRequests`], [`Error::ServerError`], [`Error::UnexpectedStatus`].
     pub fn error_for_status(self) -> Result<Self> {
         match self.status_error() {
             Some(error) => {
@@ -187,8 +188,8 @@ impl Response {
     /// ([`Timeouts`](crate::Timeouts)); without any, the caller decides how long standing still is too long.
     ///
     /// # Errors
-    /// [`Error::ConnectionLost`] if the connection ends before the body, [`Error::TimedOut`] if the body stands still for too long,
-    /// [`Error::Offline`] when the switch is thrown.
+    /// [`Error::ConnectionLost`] if the connection ends before the body, [`Error::TimedOut`] if the body stands still
+    /// for too long, [`Error::Offline`] when the switch is thrown.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         let Timeouts { first_bytes, stall, .. } = self.sent.timeouts;
         let limit = if self.begun { stall } else { first_bytes.or(stall) };
@@ -215,8 +216,8 @@ impl Response {
     /// The whole body, if it is not larger than `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], before anything is read if the head says so; [`Error::TimedOut`] if it stands still, for 30 seconds unless the
-    /// request says otherwise; as [`Response::chunk`].
+    /// [`Error::TooLarge`], before anything is read if the head says so; [`Error::TimedOut`] if it stands still, for 30
+    /// seconds unless the request says otherwise; as [`Response::chunk`].
     pub async fn bytes_capped(mut self, limit: u64) -> Result<Vec<u8>> {
         let too_large = Error::TooLarge {
             host: self.host(),

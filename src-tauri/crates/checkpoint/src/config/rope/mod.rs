@@ -1,5 +1,5 @@
-//! Rotary positions as configs describe them, reduced to a period per pair of numbers: the positions in which the pair turns
-//! by one radian. Formulas and defaults are those of mlx-lm's `rope_utils.py`.
+//! Rotary positions as configs describe them, reduced to a period per pair of numbers: the positions in which the pair
+//! turns by one radian. Formulas and defaults are those of mlx-lm's `rope_utils.py`.
 
 mod sections;
 
