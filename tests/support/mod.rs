@@ -20,7 +20,15 @@ pub fn ponder_program() -> &'static Path {
         let program = Path::new(env!("CARGO_BIN_EXE_ponder-app")).with_file_name("ponder");
         if !program.is_file() {
             let built = Command::new("cargo")
-                .args(["build", "--quiet", "--workspace", "--exclude", "bench", "--bin", "ponder"])
+                .args([
+                    "build",
+                    "--quiet",
+                    "--workspace",
+                    "--exclude",
+                    "bench",
+                    "--bin",
+                    "ponder",
+                ])
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
                 .status();
             assert!(
