@@ -3,8 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use mlx::device::prefill_chunk;
-
+use crate::backend::prefill_chunk;
 use crate::schedule::limits::CHAT_SHARE;
 
 /// Tokens of the first chunk, before the model's speed is known.

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mlx::device::{device, Device};
+use mlx::device::Device;
 use mlx::{blas, device, memory};
 use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
 
@@ -23,6 +23,7 @@ use crate::answer::request::{self, PreparedPrompt};
 use crate::error::{catch_panic, Error, Result};
 use crate::kernels::kernels;
 use crate::loaded::{LoadedModel, ModelFiles};
+use crate::products::product_check;
 use crate::schedule::command::Command;
 use crate::schedule::limits::{self, MAX_WAITING};
 use crate::schedule::loaded_models::{LoadPlan, LoadedModels};
