@@ -11,6 +11,7 @@ fn arrows_between_rooms_point_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("protocol", &[] as &[&str]),
         ("api", &["protocol"]),
+        ("command", &[]),
         ("openai-wire", &["protocol"]),
         ("documents", &["protocol"]),
         ("files", &[]),
@@ -80,6 +81,7 @@ fn arrows_between_rooms_point_one_way() {
             &[
                 "api",
                 "chat",
+                "command",
                 "engine",
                 "engine-socket",
                 "files",
