@@ -11,7 +11,6 @@ mod branches_window;
 mod bundle;
 #[cfg(target_os = "linux")]
 mod chat_settings_window;
-mod commands;
 #[cfg(target_os = "linux")]
 mod confined_window;
 #[cfg(target_os = "linux")]

@@ -1,70 +1,81 @@
-//! Chats: listing, opening, changing.
+//! Chats: listed, opened, changed.
 
 use api::{ChatList, ChatSettings, ChatSummary, ChatView, StoredMessage};
+use command::command;
 use protocol::{Content, Result};
 use tauri::State;
 
 use crate::app::state::App;
 
-#[tauri::command]
+/// All chats that are not in the trash.
+#[command(chat)]
 pub async fn chats(app: State<'_, App>) -> Result<Vec<ChatSummary>> {
     app.chat.chats().list().await
 }
 
-/// The list of chats, or what of it has changed since the edition that a window has.
-#[tauri::command]
+/// The list of chats, or the changes since the edition of it that a window has.
+#[command(chat, settings, quick)]
 pub async fn chats_since(app: State<'_, App>, edition: Option<u64>) -> Result<ChatList> {
     app.chat.chats().list_since(edition).await
 }
 
-#[tauri::command]
+/// One chat with the branch that is shown. As in every view of a chat, a long branch begins with its newest
+/// messages.
+#[command(chat, quick)]
 pub async fn chat(app: State<'_, App>, id: String) -> Result<ChatView> {
     app.chat.chats().open(&id).await
 }
 
-/// Messages right before this one on its branch: a long chat is given as its newest ones first.
-#[tauri::command]
+/// The messages right before this one on its branch, oldest first; none before the first.
+#[command(chat, quick)]
 pub async fn earlier_messages(app: State<'_, App>, message: String) -> Result<Vec<StoredMessage>> {
     app.chat.chats().earlier_messages(&message).await
 }
 
-#[tauri::command]
+/// Creates an empty chat; without settings it starts as the user has set new chats.
+#[command(chat, quick)]
 pub async fn create_chat(app: State<'_, App>, settings: Option<ChatSettings>) -> Result<ChatView> {
     app.chat.chats().create(settings.unwrap_or_default()).await
 }
 
-#[tauri::command]
+/// Gives a chat another title.
+#[command(chat)]
 pub async fn rename_chat(app: State<'_, App>, id: String, title: String) -> Result<()> {
     app.chat.chats().rename(&id, &title).await
 }
 
-#[tauri::command]
+/// Pins a chat to the top of the list, or unpins it.
+#[command(chat)]
 pub async fn pin_chat(app: State<'_, App>, id: String, pinned: bool) -> Result<()> {
     app.chat.chats().pin(&id, pinned).await
 }
 
-#[tauri::command]
+/// Moves a chat to the trash.
+#[command(chat)]
 pub async fn delete_chat(app: State<'_, App>, id: String) -> Result<()> {
     app.chat.library().delete(&id).await
 }
 
-#[tauri::command]
+/// Takes a chat, or messages that were deleted, out of the trash.
+#[command(chat)]
 pub async fn restore_chat(app: State<'_, App>, id: String) -> Result<ChatSummary> {
     app.chat.library().restore(&id).await
 }
 
-#[tauri::command]
+/// Stores the settings of a chat, which apply from its next answer on.
+#[command(chat, quick)]
 pub async fn set_chat_settings(app: State<'_, App>, id: String, settings: ChatSettings) -> Result<()> {
     app.chat.chats().set_settings(&id, &settings).await
 }
 
-/// Refuses what no chat may be set to, by the name of the field; for chats that are not made yet.
-#[tauri::command]
+/// Rejects settings that no chat may have, by the argument `field`; for a chat that does not exist yet.
+#[command(chat, quick)]
 pub async fn check_chat_settings(settings: ChatSettings) -> Result<()> {
     settings.check()
 }
 
-#[tauri::command]
+/// Stores the unsent question of a chat.
+#[command(chat, quick)]
 pub async fn set_draft(app: State<'_, App>, id: String, draft: Vec<Content>) -> Result<()> {
     app.chat.chats().set_draft(&id, &draft).await
 }

@@ -1,8 +1,9 @@
-//! What the app shares with the desktop: what is brought to it, its end, quick entry, what the desktop can do.
+//! The app on the desktop: links and files that are brought to it, quitting, quick entry, menus.
 
 use std::collections::BTreeSet;
 
 use api::{Arrival, Command, Desktop, ImportReport, QuitChoice, Unfinished};
+use command::command;
 use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::Response;
 use tauri::{AppHandle, State, WebviewWindow, Wry};
@@ -20,10 +21,10 @@ use crate::windows::quick;
 use crate::windows::quick::QuickEntry;
 use crate::windows::window;
 
-/// What the desktop can do of what can be set.
-#[tauri::command]
+/// The abilities of the desktop that settings depend on.
+#[command(settings)]
 pub async fn desktop(login: State<'_, Login>, quick_entry: State<'_, QuickEntry>) -> Result<Desktop> {
-    // What cannot be read does not keep the rest of the page away; who switches it is told.
+    // The rest of the page works without it, and switching it reports the error.
     let open_at_login = login.is_on().unwrap_or_else(|error| {
         tracing::warn!("{error}");
         false
@@ -38,27 +39,27 @@ pub async fn desktop(login: State<'_, Login>, quick_entry: State<'_, QuickEntry>
     })
 }
 
-/// Does a command that is not the page's own.
-#[tauri::command]
+/// Runs a menu command that is not the page's own.
+#[command(all)]
 pub async fn run_command(handle: AppHandle, window: WebviewWindow, command: Command) -> Result<()> {
     run_command::run(&handle, command, window::name_of(window.label())).await
 }
 
-/// The chat window's page says what it can do now, for the menus.
-#[tauri::command]
+/// Tells the menus which commands the chat window can run now.
+#[command(chat)]
 pub async fn set_available_commands(commands: State<'_, Commands<Wry>>, available: BTreeSet<Command>) -> Result<()> {
     commands.set_available(available);
     Ok(())
 }
 
-/// What was brought to the app since this was asked last.
-#[tauri::command]
+/// The links and files that were brought to the app since the last call.
+#[command(chat)]
 pub async fn take_arrivals(arrivals: State<'_, OpenRequests>) -> Result<Vec<Arrival>> {
     Ok(arrivals.take())
 }
 
 /// The bytes of a file that was brought, once.
-#[tauri::command]
+#[command(chat)]
 pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, OpenRequests>, key: String) -> Result<Response> {
     let path = arrivals.take_file(&key)?;
     let bytes = app
@@ -68,7 +69,7 @@ pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, OpenRequests>
 }
 
 /// Imports the chats of a file that was brought.
-#[tauri::command]
+#[command(chat)]
 pub async fn import_arrived(
     app: State<'_, App>,
     arrivals: State<'_, OpenRequests>,
@@ -81,40 +82,41 @@ pub async fn import_arrived(
     app.chat.library().import(bytes).await
 }
 
-/// What runs while the app is asked to end.
-#[tauri::command]
+/// The answers and downloads that run while the app is asked to quit.
+#[command(chat)]
 pub async fn unfinished(handle: AppHandle) -> Result<Unfinished> {
     quit::unfinished(&handle).await
 }
 
-/// Answers whether the app may end.
-#[tauri::command]
+/// Answers the question of quitting while something runs.
+#[command(chat)]
 pub async fn quit(handle: AppHandle, choice: QuitChoice) -> Result<()> {
     quit::choose(&handle, choice);
     Ok(())
 }
 
-/// Opens the app at login from now on, or no longer.
-#[tauri::command]
+/// Switches opening the app at login on or off.
+#[command(settings)]
 pub async fn open_at_login(login: State<'_, Login>, on: bool) -> Result<()> {
     login.set(on)
 }
 
-#[tauri::command]
+/// Hides quick entry.
+#[command(quick)]
 pub async fn hide_quick_entry(handle: AppHandle) -> Result<()> {
     quick::hide(&handle);
     Ok(())
 }
 
-/// Makes quick entry as high as what it shows.
-#[tauri::command]
+/// Makes quick entry as high as its content, in pixels.
+#[command(quick)]
 pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
     quick::fit(&handle, height)
         .map_err(|error| Error::new(ErrorCode::Engine, format!("the window keeps its size: {error}")))
 }
 
 /// Shows a chat in the chat window.
-#[tauri::command]
+#[command(quick)]
 pub async fn show_chat(handle: AppHandle, id: String) -> Result<()> {
     quick::left(&handle);
     open_requests::open(&handle, vec![OpenRequest::Chat(id)]);

@@ -1,16 +1,18 @@
-//! Downloads: beginning, pausing, ordering, watching.
+//! Downloads: started, paused, ordered, watched.
 
 use api::Download;
+use command::command;
 use protocol::Result;
 use tauri::ipc::Channel;
 use tauri::State;
 
 use crate::app::state::App;
 
-/// The branch that models are fetched from unless another is named.
+/// The branch that models are downloaded from unless another is named.
 const MAIN: &str = "main";
 
-#[tauri::command]
+/// Queues the download of a model, or resumes it. Without a revision it is the main branch.
+#[command(chat, models)]
 pub async fn download(app: State<'_, App>, id: String, revision: Option<String>) -> Result<()> {
     Ok(app
         .hub
@@ -19,34 +21,38 @@ pub async fn download(app: State<'_, App>, id: String, revision: Option<String>)
         .await?)
 }
 
-#[tauri::command]
+/// Pauses a download.
+#[command(models)]
 pub async fn pause_download(app: State<'_, App>, id: String) -> Result<()> {
     Ok(app.hub.downloads().pause(&id).await?)
 }
 
-#[tauri::command]
+/// Resumes a download.
+#[command(models)]
 pub async fn resume_download(app: State<'_, App>, id: String) -> Result<()> {
     Ok(app.hub.downloads().resume(&id).await?)
 }
 
-#[tauri::command]
+/// Cancels a download and deletes its files, or takes a finished one off the list.
+#[command(models)]
 pub async fn cancel_download(app: State<'_, App>, id: String) -> Result<()> {
     Ok(app.hub.downloads().cancel(&id).await?)
 }
 
-#[tauri::command]
+/// Moves a download to this place in the queue, counted from 0.
+#[command(models)]
 pub async fn move_download(app: State<'_, App>, id: String, place: usize) -> Result<()> {
     Ok(app.hub.downloads().reorder(&id, place).await?)
 }
 
-/// Sends all downloads, then all of them again whenever one changed.
-#[tauri::command]
+/// Sends all downloads at once, and all of them again after every change, a few times a second at most.
+#[command(chat, models)]
 pub async fn watch_downloads(app: State<'_, App>, on_change: Channel<Vec<Download>>) -> Result<()> {
     let mut downloads = app.hub.downloads().watch();
     tauri::async_runtime::spawn(async move {
         loop {
             let list = downloads.borrow_and_update().clone();
-            // A window that was closed or reloaded takes nothing more; the downloads go on without it.
+            // A closed or reloaded window receives nothing more; the downloads go on without it.
             if on_change.send(list).is_err() || downloads.changed().await.is_err() {
                 break;
             }

@@ -1,38 +1,41 @@
-//! Endpoints: other programs whose models may be asked.
+//! Endpoints: other servers whose models answer.
 
 use api::{EndpointAddress, EndpointInfo, EndpointModels};
+use command::command;
 use protocol::{Error, Result};
 use tauri::{AppHandle, State};
 
 use super::models_changed;
 use crate::app::state::App;
 
-#[tauri::command]
+/// The configured endpoints.
+#[command(settings)]
 pub async fn endpoints(app: State<'_, App>) -> Result<Vec<EndpointInfo>> {
     Ok(app.endpoints().await?.iter().map(remote::info).collect())
 }
 
-/// What an address means that is not yet one of an endpoint. Nothing is sent there.
-#[tauri::command]
+/// The meaning of an address that is not yet an endpoint. Opens no connection and rejects an invalid one.
+#[command(settings)]
 pub fn endpoint_address(url: String) -> Result<EndpointAddress> {
     remote::address(&url).map_err(Error::from)
 }
 
-/// Asks every endpoint for the list of its models.
-#[tauri::command]
+/// Asks every endpoint for its list of models.
+#[command(chat)]
 pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>> {
     app.endpoints().await?;
     Ok(app.remote.models().await)
 }
 
-/// Asks one endpoint for the list of its models.
-#[tauri::command]
+/// Asks one endpoint for its list of models.
+#[command(settings)]
 pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<EndpointModels> {
     app.endpoints().await?;
     app.remote.models_of(&name).await.map_err(Error::from)
 }
 
-#[tauri::command]
+/// Adds an endpoint. Its key goes to the keychain.
+#[command(settings)]
 pub async fn add_endpoint(
     handle: AppHandle,
     app: State<'_, App>,
@@ -46,7 +49,7 @@ pub async fn add_endpoint(
         app.remote.store_key(&name, &key).await.map_err(Error::from)?;
         endpoint.has_key = true;
     }
-    // Read again, because a keychain may wait for a person, and another window or process may change the list meanwhile.
+    // A keychain may wait for the user, and another window or process may change the list meanwhile.
     let mut endpoints = app.endpoints().await?;
     remote::check_name_is_free(&endpoints, &name).map_err(Error::from)?;
     endpoints.push(endpoint);
@@ -55,8 +58,8 @@ pub async fn add_endpoint(
     Ok(())
 }
 
-/// Stores another key of an endpoint, or removes it.
-#[tauri::command]
+/// Replaces the key of an endpoint, or removes it.
+#[command(settings)]
 pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<String>) -> Result<()> {
     let unknown = || Error::from(remote::Error::NoEndpoint(name.clone()));
     if app.endpoints().await?.iter().all(|known| known.name != name) {
@@ -77,7 +80,8 @@ pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<Str
     app.store_endpoints(endpoints).await
 }
 
-#[tauri::command]
+/// Removes an endpoint and its key.
+#[command(settings)]
 pub async fn remove_endpoint(handle: AppHandle, app: State<'_, App>, name: String) -> Result<()> {
     app.endpoints().await?;
     // A keychain that does not answer keeps nobody from removing the endpoint.

@@ -1,13 +1,14 @@
-//! What a person can do about a history that cannot be opened: the buttons of the window that says so. In an app that could be
-//! opened they find nothing to do: its state is another.
+//! The remedies of a history that cannot be opened, as buttons of the failure window. They need the state [`Failure`],
+//! which an app that could be opened does not have.
 
 use std::path::PathBuf;
 use std::process::Command;
 
+use command::command;
 use protocol::{Error, ErrorCode, Result};
 use tauri::{AppHandle, Manager, State};
 
-/// The argument with which the app shows a copy of its chats that can be read and not be changed.
+/// The argument that opens a copy of the chats read-only.
 pub const READ_ONLY: &str = "--read-only";
 
 /// The app that could not be opened.
@@ -23,22 +24,22 @@ impl Failure {
 }
 
 /// Shows the folder of all data in the system's file browser.
-#[tauri::command]
+#[command(failure)]
 pub async fn show_data_folder(failure: State<'_, Failure>) -> Result<()> {
     tauri_plugin_opener::open_path(&failure.data_dir, None::<&str>)
         .map_err(|error| Error::new(ErrorCode::NotFound, format!("no program showed the folder: {error}")))
 }
 
-/// Moves the history out of the way, where it is kept, and starts the app again with an empty one.
-#[tauri::command]
+/// Moves the history aside, where it is kept, and restarts the app with an empty one.
+#[command(failure)]
 pub async fn begin_anew(app: AppHandle, failure: State<'_, Failure>) -> Result<()> {
     let aside = chat::set_history_aside(&failure.history())?;
     tracing::warn!("the history was set aside as {}", aside.display());
     start_again(&app, &[])
 }
 
-/// Starts the app again with a copy of all that can be read.
-#[tauri::command]
+/// Restarts the app with a copy of everything that can be read.
+#[command(failure)]
 pub async fn open_read_only(app: AppHandle, failure: State<'_, Failure>) -> Result<()> {
     chat::readable_history(&failure.history()).await?;
     start_again(&app, &[READ_ONLY])

@@ -1,6 +1,7 @@
-//! Files: read for their text, shown, counted.
+//! Documents: their text extracted, shown, counted.
 
 use api::FileText;
+use command::command;
 use protocol::{Content, Error, ErrorCode, Result, TokenCount};
 use tauri::ipc::{InvokeBody, Request, Response};
 use tauri::{State, WebviewWindow};
@@ -10,8 +11,15 @@ use crate::app::state::App;
 /// The header with the file's name, a JSON text of ASCII letters.
 const NAME: &str = "ponder-name";
 
-/// Keeps the text of a file, whose bytes are the body of the call.
-#[tauri::command]
+/// Extracts the text of a file and stores it, an identical one once. It belongs to no message yet. Rejects a file
+/// without text, with the reason.
+#[command(
+    chat,
+    quick,
+    body(bytes),
+    header(name = "ponder-name"),
+    types(result = "Extract<Content, { kind: 'file' }>")
+)]
 pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Content> {
     let name = request
         .headers()
@@ -28,26 +36,27 @@ pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Conte
     }
 }
 
-/// The longest file that is read, in bytes; what the page does not take is not read either.
+/// The longest file that is read, in bytes; the page accepts no longer one.
 const LONGEST: u64 = 50_000_000;
 
-/// Pastes what the clipboard holds where the focus of the page is.
-#[tauri::command]
+/// Pastes the system's clipboard where the focus is, for web views in which no page can.
+#[command(all)]
 pub async fn paste(window: WebviewWindow) -> Result<()> {
     crate::system::clipboard::paste(&window)
         .map_err(|error| Error::new(ErrorCode::Engine, format!("nothing was pasted: {error}")))
 }
 
-/// The names of the files that a file manager has put into the clipboard.
-#[tauri::command]
+/// The names of the files in the system's clipboard, for web views that keep them from pages.
+#[command(chat, quick)]
 pub async fn clipboard_files(window: WebviewWindow) -> Result<Vec<String>> {
     let files = crate::system::clipboard::files(&window).await;
     let names = files.iter().filter_map(|path| path.file_name());
     Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
 }
 
-/// The bytes of one of them, by its place among them. The page never says where it lies.
-#[tauri::command]
+/// The bytes of one of the clipboard's files, by its place in their list. Rejects a folder. The page never learns
+/// the path.
+#[command(chat, quick)]
 pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: usize) -> Result<Response> {
     let path = crate::system::clipboard::files(&window).await.into_iter().nth(place);
     let path = path.ok_or_else(|| Error::new(ErrorCode::NotFound, "the file is no longer in the clipboard"))?;
@@ -65,14 +74,14 @@ pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: u
     app.run_blocking(read).await.map(Response::new)
 }
 
-/// The text of a file that was added.
-#[tauri::command]
+/// The stored text of a file, in its pages or lines.
+#[command(chat)]
 pub async fn file_text(app: State<'_, App>, attachment: String) -> Result<FileText> {
     app.chat.files().file_text(&attachment).await
 }
 
-/// The tokens that this would take in a question, pictures left out.
-#[tauri::command]
+/// The tokens of this content in a question to a model, or to the default model; images are left out.
+#[command(chat)]
 pub async fn content_tokens(app: State<'_, App>, model: Option<String>, content: Vec<Content>) -> Result<TokenCount> {
     app.chat.files().content_tokens(model.as_deref(), content).await
 }

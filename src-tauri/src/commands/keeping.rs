@@ -1,78 +1,94 @@
-//! Finding chats, the archive, the trash and folders.
+//! Search in the history, the archive, the trash and folders.
 
 use api::{ChatSettings, Folder, HistoryHits, HistoryQuery, HistoryState, TrashedChat};
+use command::command;
 use protocol::{Content, Result};
 use tauri::State;
 
 use crate::app::state::App;
 
-#[tauri::command]
+/// The matches of a search in titles, questions, answers and names of attachments, in all chats outside the trash.
+#[command(chat)]
 pub async fn search_history(app: State<'_, App>, query: HistoryQuery) -> Result<HistoryHits> {
     app.chat.library().search(&query).await
 }
 
-#[tauri::command]
+/// Archives a chat, or takes it out of the archive.
+#[command(chat)]
 pub async fn archive_chat(app: State<'_, App>, id: String, archived: bool) -> Result<()> {
     app.chat.library().archive(&id, archived).await
 }
 
-#[tauri::command]
+/// The chats in the trash, latest first.
+#[command(chat)]
 pub async fn trash(app: State<'_, App>) -> Result<Vec<TrashedChat>> {
     app.chat.library().trash().await
 }
 
-#[tauri::command]
+/// Deletes a chat of the trash for good.
+#[command(chat)]
 pub async fn purge_chat(app: State<'_, App>, id: String) -> Result<()> {
     app.chat.library().purge(&id).await
 }
 
-#[tauri::command]
+/// All folders, by name.
+#[command(chat)]
 pub async fn folders(app: State<'_, App>) -> Result<Vec<Folder>> {
     app.chat.projects().list().await
 }
 
-#[tauri::command]
+/// Creates a folder.
+#[command(chat)]
 pub async fn create_folder(app: State<'_, App>, name: String) -> Result<Folder> {
     app.chat.projects().create(&name).await
 }
 
-#[tauri::command]
+/// Changes the name and the instructions of a folder.
+#[command(chat)]
 pub async fn change_folder(app: State<'_, App>, id: String, name: String, system_prompt: String) -> Result<()> {
     app.chat.projects().change(&id, &name, &system_prompt).await
 }
 
-/// Has the model read what a chat with these settings would begin with in this folder.
-#[tauri::command]
+/// Has the model read a folder's files, if it is loaded and idle, because a chat with these settings is about to
+/// start there.
+#[command(chat)]
 pub async fn prefetch_folder(app: State<'_, App>, id: String, settings: ChatSettings) -> Result<()> {
     app.chat.projects().prefetch(&id, settings).await
 }
 
-#[tauri::command]
+/// Adds a stored file to the end of a folder. An identical one that is there, or was removed, gets this name and
+/// excerpt instead.
+#[command(chat)]
 pub async fn put_folder_file(app: State<'_, App>, id: String, file: Content) -> Result<()> {
     app.chat.projects().put_file(&id, &file).await
 }
 
-#[tauri::command]
+/// Removes a file from a folder; `putFolderFile` restores it.
+#[command(chat)]
 pub async fn remove_folder_file(app: State<'_, App>, id: String, attachment: String) -> Result<()> {
     app.chat.projects().remove_file(&id, &attachment).await
 }
 
-#[tauri::command]
+/// Deletes a folder; its chats remain, outside of it.
+#[command(chat)]
 pub async fn delete_folder(app: State<'_, App>, id: String) -> Result<()> {
     app.chat.projects().delete(&id).await
 }
 
-#[tauri::command]
+/// Restores a deleted folder.
+#[command(chat)]
 pub async fn restore_folder(app: State<'_, App>, id: String) -> Result<()> {
     app.chat.projects().restore(&id).await
 }
 
-#[tauri::command]
+/// Moves a chat into a folder, or out of all of them.
+#[command(chat, quick)]
 pub async fn move_chat(app: State<'_, App>, id: String, folder: Option<String>) -> Result<()> {
     app.chat.projects().move_chat(&id, folder.as_deref()).await
 }
 
-#[tauri::command]
+/// The way the history was opened: repaired, read-only or as it is.
+#[command(chat)]
 pub async fn history_state(app: State<'_, App>) -> Result<HistoryState> {
     Ok(app.chat.library().history_state())
 }

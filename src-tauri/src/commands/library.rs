@@ -1,8 +1,9 @@
-//! The models on this computer: checked, repaired, renewed, shown, removed; and the folders they lie in.
+//! The models on this computer: verified, repaired, updated, shown, removed; and their folders.
 
 use std::path::{Path, PathBuf};
 
 use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyProgress, WindowName};
+use command::command;
 use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State, WebviewWindow};
@@ -13,7 +14,8 @@ use crate::app::state::App;
 use crate::windows::window;
 use crate::words;
 
-#[tauri::command]
+/// Reads every file of a model again and compares it with the hub's checksums.
+#[command(models)]
 pub async fn verify_model(
     app: State<'_, App>,
     reference: String,
@@ -23,7 +25,8 @@ pub async fn verify_model(
     Ok(app.hub.upkeep().verify(&reference, stop, tell(on_progress)).await?)
 }
 
-#[tauri::command]
+/// Reads every file of a model again, downloads the wrong and missing ones, and returns what is still wrong.
+#[command(models)]
 pub async fn repair_model(
     app: State<'_, App>,
     reference: String,
@@ -33,45 +36,47 @@ pub async fn repair_model(
     app.hub.upkeep().repair(&reference, stop, tell(on_progress)).await
 }
 
-/// Tells a window how far a check is. One that was closed sees nothing of it; the check goes on.
+/// Reports the progress of a check to its window. The check goes on if the window was closed.
 fn tell(on_progress: Channel<VerifyProgress>) -> impl FnMut(VerifyProgress) + Send + Clone + 'static {
     move |progress| drop(on_progress.send(progress))
 }
 
-#[tauri::command]
+/// The consequences of removing a model; nothing is removed yet.
+#[command(models)]
 pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Removal> {
     app.hub.removals().plan(&reference, app.chat.models()).await
 }
 
 /// Removes a model; true if it can be put back until it is freed.
-#[tauri::command]
+#[command(models)]
 pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<bool> {
     let kept = app.hub.removals().trash(&reference, app.chat.models()).await;
     models_changed(&handle);
     kept
 }
 
-/// Brings a removed model back.
-#[tauri::command]
+/// Puts a removed model back.
+#[command(models)]
 pub async fn put_back_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
     let back = app.hub.removals().restore(&reference, app.chat.models()).await;
     models_changed(&handle);
     back
 }
 
-/// Frees what a removed model took.
-#[tauri::command]
+/// Deletes the files of a removed model.
+#[command(models)]
 pub async fn free_model(app: State<'_, App>, reference: String) -> Result<()> {
     app.hub.removals().free(&reference).await
 }
 
-#[tauri::command]
+/// The newer version of a model on the hub; `null` if there is none.
+#[command(models)]
 pub async fn update_of(app: State<'_, App>, reference: String) -> Result<Option<Update>> {
     Ok(app.hub.upkeep().update_of(&reference).await?)
 }
 
-/// Shows the model's folder in the file manager.
-#[tauri::command]
+/// Shows the model's folder in the system's file browser.
+#[command(models)]
 pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> {
     let models = app.models.clone();
     let listed = app.run_blocking(move || Ok(models.list())).await?;
@@ -87,13 +92,15 @@ pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> 
     })
 }
 
-#[tauri::command]
+/// The folders in which models are looked for.
+#[command(models, settings)]
 pub async fn model_folders(app: State<'_, App>) -> Result<Vec<ModelFolderEntry>> {
     let models = app.models.clone();
     app.run_blocking(move || Ok(models.folders())).await
 }
 
-#[tauri::command]
+/// Adds a folder in which models are looked for.
+#[command(models, settings)]
 pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
     app.models.add_folder(Path::new(&path))?;
     app.store_folders().await?;
@@ -101,13 +108,13 @@ pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: Stri
     Ok(())
 }
 
-/// Asks in the system's dialog for a folder in which models are looked for from now on; false if the person chose none.
-#[tauri::command]
+/// Asks for a folder in the system's dialog and adds it; false if the user chose none.
+#[command(models, settings)]
 pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: State<'_, App>) -> Result<bool> {
     let (chosen, answer) = tokio::sync::oneshot::channel();
     let dialog = window.dialog().file().set_parent(&window);
     let dialog = dialog.set_title(words::current(&handle).add_folder);
-    // The person may have closed the window; then nobody waits for the answer.
+    // The user may have closed the window; then nobody waits for the answer.
     dialog.pick_folder(move |path| drop(chosen.send(path)));
     let Some(folder) = answer.await.ok().flatten() else {
         return Ok(false);
@@ -124,7 +131,8 @@ pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: 
     Ok(true)
 }
 
-#[tauri::command]
+/// Stops looking for models in a folder; its files stay.
+#[command(models, settings)]
 pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
     app.models.remove_folder(Path::new(&path));
     app.store_folders().await?;
@@ -132,8 +140,8 @@ pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: S
     Ok(())
 }
 
-/// Brings the chat window to the front, with a new chat for this model.
-#[tauri::command]
+/// Starts a new chat with this model in the chat window.
+#[command(models)]
 pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
     app.models.resolve(&reference)?;
     window::show(&handle, WindowName::Chat)

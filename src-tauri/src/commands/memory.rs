@@ -1,38 +1,46 @@
-//! How full a chat's context is, and what its model remembers.
+//! The context of a chat and its compaction.
 
 use api::{ChatView, ContextUse, MemoryCut};
+use command::command;
 use protocol::{Content, Result};
 use tauri::State;
 
 use crate::app::state::App;
 
-#[tauri::command]
+/// The part of its model's context that a chat takes with this question at its end.
+#[command(chat)]
 pub async fn context_use(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ContextUse> {
     app.chat.compaction().context_use(&id, &question).await
 }
 
-#[tauri::command]
+/// Compacts the chat up to and including this message, with a summary in its place; `null` restores the whole
+/// conversation.
+#[command(chat)]
 pub async fn set_memory_cut(app: State<'_, App>, message: String, cut: Option<MemoryCut>) -> Result<ChatView> {
     app.chat.compaction().set_mark(&message, cut.as_ref()).await
 }
 
-#[tauri::command]
+/// Drops the oldest turns from the model's context, so that this question fits.
+#[command(chat)]
 pub async fn forget_oldest(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ChatView> {
     app.chat.compaction().drop_oldest_turns(&id, &question).await
 }
 
-#[tauri::command]
+/// Replaces the oldest turns in the model's context by a summary that the model writes.
+#[command(chat)]
 pub async fn summarise_oldest(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ChatView> {
     app.chat.compaction().summarize_oldest_turns(&id, &question).await
 }
 
-#[tauri::command]
+/// Stops the summary of a chat that is being written.
+#[command(chat)]
 pub async fn stop_summary(app: State<'_, App>, id: String) -> Result<()> {
     app.chat.compaction().stop_summary(&id);
     Ok(())
 }
 
-#[tauri::command]
+/// Creates a chat that starts with a summary of this one, which the model writes.
+#[command(chat)]
 pub async fn carry_over(app: State<'_, App>, id: String, title: String) -> Result<ChatView> {
     app.chat.compaction().fork_with_summary(&id, &title).await
 }

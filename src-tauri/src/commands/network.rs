@@ -1,18 +1,21 @@
-//! What the outbound client may do, and what it did.
+//! The settings and the log of the outbound client.
 
 use api::{NetSettings, OutboundRequest};
+use command::command;
 use protocol::Result;
 use tauri::{AppHandle, Emitter, State};
 
 use super::NETWORK_CHANGED;
 use crate::app::state::App;
 
-#[tauri::command]
+/// The settings of the network: the offline switch, the hub and its token.
+#[command(models, settings)]
 pub async fn net_settings(app: State<'_, App>) -> Result<NetSettings> {
     Ok(app.hub.net().settings().await)
 }
 
-#[tauri::command]
+/// Switches the network off or on.
+#[command(models, settings)]
 pub async fn set_offline(handle: AppHandle, app: State<'_, App>, offline: bool) -> Result<NetSettings> {
     app.hub.net().set_offline(offline)?;
     if !offline {
@@ -21,8 +24,8 @@ pub async fn set_offline(handle: AppHandle, app: State<'_, App>, offline: bool) 
     Ok(changed(&handle, &app).await)
 }
 
-/// Keeps a token in the system's keychain; an empty one is taken out of it.
-#[tauri::command]
+/// Stores the hub's token in the keychain; an empty one is removed from it.
+#[command(models, settings)]
 pub async fn set_token(handle: AppHandle, app: State<'_, App>, token: String) -> Result<NetSettings> {
     if token.is_empty() {
         app.hub.net().forget_token().await?;
@@ -32,7 +35,7 @@ pub async fn set_token(handle: AppHandle, app: State<'_, App>, token: String) ->
     Ok(changed(&handle, &app).await)
 }
 
-/// What is set now, after the windows were told that it is something else.
+/// The settings after a change that every window is told of.
 async fn changed(handle: &AppHandle, app: &App) -> NetSettings {
     if let Err(error) = handle.emit(NETWORK_CHANGED, ()) {
         tracing::warn!("a window missed a change of the network's settings: {error}");
@@ -40,8 +43,8 @@ async fn changed(handle: &AppHandle, app: &App) -> NetSettings {
     app.hub.net().settings().await
 }
 
-/// What left this computer, newest first.
-#[tauri::command]
+/// The requests that left this computer, newest first.
+#[command(settings)]
 pub async fn outbound_requests(app: State<'_, App>) -> Result<Vec<OutboundRequest>> {
     Ok(app.hub.net().requests().into_iter().rev().collect())
 }

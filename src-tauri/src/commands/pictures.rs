@@ -1,14 +1,16 @@
-//! Pictures: kept, counted, dragged out of a window. Their bytes go to the pages under addresses of their own (`crate::windows::pictures`).
+//! Images: stored, counted, dragged out of a window. Pages load their bytes by address (`crate::windows::pictures`).
 
 use api::AddedPicture;
+use command::command;
 use protocol::{Error, ErrorCode, ImageDetail, Result};
 use tauri::ipc::{InvokeBody, Request, Response};
 use tauri::{State, WebviewWindow};
 
 use crate::app::state::App;
 
-/// Keeps a picture, whose bytes are the body of the call.
-#[tauri::command]
+/// Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the
+/// reason.
+#[command(chat, quick, body(bytes))]
 pub async fn add_picture(app: State<'_, App>, request: Request<'_>) -> Result<AddedPicture> {
     match request.body() {
         InvokeBody::Raw(bytes) => app.chat.files().add_picture(bytes.clone()).await,
@@ -16,14 +18,15 @@ pub async fn add_picture(app: State<'_, App>, request: Request<'_>) -> Result<Ad
     }
 }
 
-/// The bytes of the picture in the system's clipboard; empty if there is none, or the web view tells its pages of it.
-#[tauri::command]
+/// The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none.
+#[command(chat, quick)]
 pub async fn clipboard_picture(window: WebviewWindow) -> Result<Response> {
     Ok(Response::new(crate::system::clipboard::picture(&window).await))
 }
 
-/// The tokens that a picture of each of these sizes takes; `None` if the model does not see or that is not known.
-#[tauri::command]
+/// The tokens of an image of each of these sizes (width, height); `null` if the model has no vision or the number
+/// is not known.
+#[command(chat)]
 pub async fn picture_tokens(
     app: State<'_, App>,
     model: Option<String>,
@@ -33,14 +36,14 @@ pub async fn picture_tokens(
     app.chat.files().image_tokens(model.as_deref(), sizes, detail).await
 }
 
-/// Bytes of all pictures on the disk.
-#[tauri::command]
+/// The bytes that the images of all chats take on disk.
+#[command(settings)]
 pub async fn picture_storage(app: State<'_, App>) -> Result<u64> {
     app.chat.files().attachments_size().await
 }
 
-/// Begins to drag a picture out of the window, as a file that says neither where it was taken nor by which camera.
-#[tauri::command]
+/// Starts dragging an image out of the window, as a file of this name without its place and camera.
+#[command(chat)]
 pub async fn drag_picture(window: WebviewWindow, app: State<'_, App>, attachment: String, name: String) -> Result<()> {
     let picture = app.chat.files().picture_file(&attachment, &name).await?;
     let path = app.write_dragged(&attachment, &picture.name, &picture.bytes)?;

@@ -1,8 +1,10 @@
-//! What slows the computer down.
+//! Heat and power of the computer.
 
 use api::Slowdown;
+use command::command;
 
-#[tauri::command]
+/// The reason why the computer runs slower now; `null` if the system reports none.
+#[command(chat)]
 pub async fn slowed_by() -> Option<Slowdown> {
     ::power::slowdown()
 }

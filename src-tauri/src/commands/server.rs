@@ -1,24 +1,26 @@
-//! The server that answers other programs.
+//! The server for other programs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::{ClientSetup, ServerSettings, ServerStatus};
+use command::command;
 use protocol::{Error, ErrorCode, Result};
 use serde_json::{json, Map};
 use tauri::State;
 
 use crate::app::state::App;
 
-/// What stands for the key while it is not shown.
+/// Stands for the key while it is hidden.
 const HIDDEN: &str = "••••••••";
 
-#[tauri::command]
+/// The server for other programs as it is now.
+#[command(settings)]
 pub async fn server_status(app: State<'_, App>) -> Result<ServerStatus> {
     Ok(app.server.status())
 }
 
-/// Switches the server on or off, or sets it up otherwise. That it could not be started is told by its state.
-#[tauri::command]
+/// Switches the server on or off, or changes its address. Its state says if it could not be started.
+#[command(settings)]
 pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool) -> Result<ServerStatus> {
     if port == 0 {
         return Err(Error::new(ErrorCode::BadRequest, "a port is a number from 1 to 65535"));
@@ -33,8 +35,8 @@ pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool)
     store(&app, settings).await
 }
 
-/// Makes another key, which clients must send from now on.
-#[tauri::command]
+/// Creates another key, which clients must send from now on.
+#[command(settings)]
 pub async fn new_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.make_key().await?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -50,8 +52,8 @@ pub async fn new_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     .await
 }
 
-/// Removes the key: from now on clients need none, and other computers may not ask.
-#[tauri::command]
+/// Removes the key: clients need none from now on, and other computers may not ask.
+#[command(settings)]
 pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.forget_key().await?;
     let settings = app.chat.settings().get().await?.server;
@@ -62,22 +64,22 @@ pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     store(&app, without).await
 }
 
-/// The key, to be shown or copied.
-#[tauri::command]
+/// The key, to be shown or copied; `null` if there is none.
+#[command(settings)]
 pub async fn server_key(app: State<'_, App>) -> Result<Option<String>> {
     app.server.key(&app.chat.settings().get().await?.server).await
 }
 
 /// The models that the server lists, by the names that clients use.
-#[tauri::command]
+#[command(settings)]
 pub async fn served_models(app: State<'_, App>) -> Result<Vec<String>> {
     let models = app.models.clone();
     let served = app.run_blocking(move || Ok(server::served_models(&models))).await?;
     Ok(served.into_iter().map(|model| model.id).collect())
 }
 
-/// How other programs are told to ask the server for a model, with its key or with dots in its place.
-#[tauri::command]
+/// The configuration of other programs for a model of the server, with its key or with dots in its place.
+#[command(settings)]
 pub async fn client_setups(app: State<'_, App>, model: String, with_key: bool) -> Result<Vec<ClientSetup>> {
     let status = app.server.status();
     let key = match (status.key, with_key) {

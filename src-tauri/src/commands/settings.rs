@@ -1,22 +1,25 @@
-//! What is set for the whole app, and what the chat window remembers.
+//! The settings of the whole app, and the state that the chat window keeps.
 
 use api::{ChatWindowState, Settings};
+use command::command;
 use protocol::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 use tauri::State;
 
 use crate::app::state::App;
 
-#[tauri::command]
+/// The settings of the whole app.
+#[command(chat, models, settings, quick)]
 pub async fn settings(app: State<'_, App>) -> Result<Settings> {
     app.chat.settings().get().await
 }
 
-/// Settings with commands of their own, which check what they are set to: where keys are sent, which folders are read, and who may ask.
+/// Settings with commands of their own, which check their values: they decide where keys are sent, which folders are
+/// read and who may ask the server.
 const OWN_COMMANDS: [&str; 3] = ["endpoints", "model_folders", "server"];
 
-/// Sets some of them by their keys; every window is told.
-#[tauri::command]
+/// Changes some settings by their keys and tells every window. Returns all of them.
+#[command(chat, models, settings, quick, types(change = "Partial<Settings>"))]
 pub async fn change_settings(app: State<'_, App>, change: Map<String, Value>) -> Result<Settings> {
     if let Some(key) = OWN_COMMANDS.iter().find(|key| change.contains_key(**key)) {
         let message = format!("{key} cannot be set like this; there are commands for it");
@@ -27,12 +30,14 @@ pub async fn change_settings(app: State<'_, App>, change: Map<String, Value>) ->
     Ok(settings)
 }
 
-#[tauri::command]
+/// The state that the chat window keeps from one start to the next.
+#[command(chat)]
 pub async fn chat_window_state(app: State<'_, App>) -> Result<ChatWindowState> {
     app.chat.settings().chat_window().await
 }
 
-#[tauri::command]
+/// Stores the state that the chat window keeps.
+#[command(chat)]
 pub async fn set_chat_window_state(app: State<'_, App>, state: ChatWindowState) -> Result<()> {
     app.chat.settings().set_chat_window(&state).await
 }

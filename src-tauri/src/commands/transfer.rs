@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use api::{ExportFormat, ImportReport};
+use command::command;
 use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::{InvokeBody, Request};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
@@ -15,8 +16,8 @@ use crate::words;
 /// The longest name of a file without its ending, in characters.
 const LONGEST_NAME: usize = 80;
 
-/// Writes chats, or all of them, to a new file in the person's folder for downloads; returns its path.
-#[tauri::command]
+/// Writes these chats, or all of them, to a new file in the user's download folder. Returns its path.
+#[command(chat, settings)]
 pub async fn export_chats(
     handle: AppHandle,
     app: State<'_, App>,
@@ -35,9 +36,9 @@ pub async fn export_chats(
 }
 
 /// Shows an exported file in the system's file browser.
-#[tauri::command]
+#[command(chat, settings)]
 pub async fn show_export(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
-    // Nothing else is shown than what lies where exports are written.
+    // A page may show nothing but exports.
     let folder = folder(&handle, &app);
     if Path::new(&path).parent() != Some(folder.as_path()) {
         return Err(Error::new(ErrorCode::BadRequest, "only exported files are shown"));
@@ -46,13 +47,13 @@ pub async fn show_export(handle: AppHandle, app: State<'_, App>, path: String) -
         .map_err(|error| Error::new(ErrorCode::NotFound, format!("no program showed the file: {error}")))
 }
 
-/// Where exports are written.
+/// The folder of exports.
 fn folder(handle: &AppHandle, app: &App) -> PathBuf {
     handle.path().download_dir().unwrap_or_else(|_| app.data_dir.clone())
 }
 
-/// Takes chats from a file, whose bytes are the body of the call.
-#[tauri::command]
+/// Imports chats from a file of Ponder, ChatGPT, Claude or LM Studio.
+#[command(chat, settings, body(bytes))]
 pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<ImportReport> {
     match request.body() {
         InvokeBody::Raw(bytes) => app.chat.library().import(bytes.clone()).await,
@@ -60,9 +61,9 @@ pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<I
     }
 }
 
-/// Writes code of an answer to a file that the person chooses; returns its name, or nothing if they chose none. The page gives
-/// words alone: where they go is known to the system's dialog and to nobody else.
-#[tauri::command]
+/// Saves code of an answer to a file that the user chooses. Returns the file's name, or `null` if they chose none.
+/// The page gives words alone and never learns the path.
+#[command(chat, models, settings, quick)]
 pub async fn save_code(
     window: WebviewWindow,
     app: State<'_, App>,
@@ -73,7 +74,7 @@ pub async fn save_code(
     let words = words::current(window.app_handle());
     let dialog = window.dialog().file().set_parent(&window).set_title(words.save);
     let dialog = dialog.set_file_name(code_file::name(&language));
-    // The person may have closed the window; then nobody waits for the answer.
+    // The user may have closed the window; then nobody waits for the answer.
     dialog.save_file(move |path| drop(chosen.send(path)));
     let Some(path) = answer.await.ok().flatten() else {
         return Ok(None);
@@ -103,7 +104,7 @@ fn file_stem(name: &str) -> String {
     }
 }
 
-/// Writes a file that is not there yet: with a number after its name if there is one of that name.
+/// Creates a file, with a number after its name if there is one of that name.
 fn write_new(folder: &Path, stem: &str, ending: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
     for number in 1..10_000 {
         let name = match number {
@@ -115,7 +116,7 @@ fn write_new(folder: &Path, stem: &str, ending: &str, bytes: &[u8]) -> std::io::
             Ok(mut file) => {
                 return match std::io::Write::write_all(&mut file, bytes) {
                     Ok(()) => Ok(path),
-                    // A part of an export helps nobody.
+                    // Half an export is useless.
                     Err(error) => std::fs::remove_file(&path).and(Err(error)),
                 };
             }

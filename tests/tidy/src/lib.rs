@@ -43,6 +43,7 @@ pub fn sources() -> Vec<String> {
     let endings = ["rs", "ts", "svelte", "css", "sql", "py", "sh"];
     let generated = [
         "ui/src/bindings/",
+        "ui/src/host/generated.ts",
         "src-tauri/pebble/training/",
         "src-tauri/mlx/bindings.rs",
     ];

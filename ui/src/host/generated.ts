@@ -1,0 +1,646 @@
+// Generated from `src-tauri/src/commands` by `cargo test -p ponder-app --lib interface`; never edited.
+
+import type { AddedPicture } from '../bindings/AddedPicture';
+import type { AnswerEvent } from '../bindings/AnswerEvent';
+import type { AppUpdate } from '../bindings/AppUpdate';
+import type { Arrival } from '../bindings/Arrival';
+import type { Capabilities } from '../bindings/Capabilities';
+import type { ChatList } from '../bindings/ChatList';
+import type { ChatSettings } from '../bindings/ChatSettings';
+import type { ChatSummary } from '../bindings/ChatSummary';
+import type { ChatView } from '../bindings/ChatView';
+import type { ChatWindowState } from '../bindings/ChatWindowState';
+import type { ClientSetup } from '../bindings/ClientSetup';
+import type { Command } from '../bindings/Command';
+import type { Content } from '../bindings/Content';
+import type { ContextUse } from '../bindings/ContextUse';
+import type { DataUse } from '../bindings/DataUse';
+import type { DeleteScope } from '../bindings/DeleteScope';
+import type { Desktop } from '../bindings/Desktop';
+import type { Download } from '../bindings/Download';
+import type { EndpointAddress } from '../bindings/EndpointAddress';
+import type { EndpointInfo } from '../bindings/EndpointInfo';
+import type { EndpointModels } from '../bindings/EndpointModels';
+import type { EngineStatus } from '../bindings/EngineStatus';
+import type { ExportFormat } from '../bindings/ExportFormat';
+import type { FileText } from '../bindings/FileText';
+import type { Folder } from '../bindings/Folder';
+import type { HistoryHits } from '../bindings/HistoryHits';
+import type { HistoryQuery } from '../bindings/HistoryQuery';
+import type { HistoryState } from '../bindings/HistoryState';
+import type { HubModel } from '../bindings/HubModel';
+import type { ImageDetail } from '../bindings/ImageDetail';
+import type { ImportReport } from '../bindings/ImportReport';
+import type { LocalModel } from '../bindings/LocalModel';
+import type { MachineMemory } from '../bindings/MachineMemory';
+import type { MemoryCut } from '../bindings/MemoryCut';
+import type { MemoryFit } from '../bindings/MemoryFit';
+import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
+import type { NetSettings } from '../bindings/NetSettings';
+import type { OutboundRequest } from '../bindings/OutboundRequest';
+import type { Position } from '../bindings/Position';
+import type { QuitChoice } from '../bindings/QuitChoice';
+import type { Removal } from '../bindings/Removal';
+import type { ScrollPlace } from '../bindings/ScrollPlace';
+import type { SearchPage } from '../bindings/SearchPage';
+import type { SearchQuery } from '../bindings/SearchQuery';
+import type { ServerStatus } from '../bindings/ServerStatus';
+import type { Settings } from '../bindings/Settings';
+import type { Slowdown } from '../bindings/Slowdown';
+import type { StoredMessage } from '../bindings/StoredMessage';
+import type { TokenCount } from '../bindings/TokenCount';
+import type { TrashedChat } from '../bindings/TrashedChat';
+import type { Turn } from '../bindings/Turn';
+import type { TurnWithTwoAnswers } from '../bindings/TurnWithTwoAnswers';
+import type { Unfinished } from '../bindings/Unfinished';
+import type { Update } from '../bindings/Update';
+import type { Verification } from '../bindings/Verification';
+import type { VerifyProgress } from '../bindings/VerifyProgress';
+import type { WindowName } from '../bindings/WindowName';
+
+/** The commands of the host. Every call may reject with its error. */
+export interface Commands {
+  /** All chats that are not in the trash. */
+  chats(): Promise<Array<ChatSummary>>;
+  /** The list of chats, or the changes since the edition of it that a window has. */
+  chatsSince(edition: number | null): Promise<ChatList>;
+  /** One chat with the branch that is shown. As in every view of a chat, a long branch begins with its newest messages. */
+  chat(id: string): Promise<ChatView>;
+  /** The messages right before this one on its branch, oldest first; none before the first. */
+  earlierMessages(message: string): Promise<Array<StoredMessage>>;
+  /** Creates an empty chat; without settings it starts as the user has set new chats. */
+  createChat(settings: ChatSettings | null): Promise<ChatView>;
+  /** Gives a chat another title. */
+  renameChat(id: string, title: string): Promise<void>;
+  /** Pins a chat to the top of the list, or unpins it. */
+  pinChat(id: string, pinned: boolean): Promise<void>;
+  /** Moves a chat to the trash. */
+  deleteChat(id: string): Promise<void>;
+  /** Takes a chat, or messages that were deleted, out of the trash. */
+  restoreChat(id: string): Promise<ChatSummary>;
+  /** Stores the settings of a chat, which apply from its next answer on. */
+  setChatSettings(id: string, settings: ChatSettings): Promise<void>;
+  /** Rejects settings that no chat may have, by the argument `field`; for a chat that does not exist yet. */
+  checkChatSettings(settings: ChatSettings): Promise<void>;
+  /** Stores the unsent question of a chat. */
+  setDraft(id: string, draft: Array<Content>): Promise<void>;
+  /** Shows the branch that this message is on. */
+  showBranch(message: string): Promise<ChatView>;
+  /** Stores another wording of an answer next to the original. The view shows the new branch. */
+  editAnswer(message: string, text: string): Promise<ChatView>;
+  /** Deletes a message from its chat. Returns the id by which `restoreChat` restores it. */
+  deleteMessage(message: string, scope: DeleteScope): Promise<string>;
+  /** Copies the branch that ends with this message into a new chat. */
+  forkChat(message: string, title: string): Promise<ChatSummary>;
+  /** Marks a chat as read, because a window shows it with all its answers. */
+  markRead(id: string): Promise<void>;
+  /** Remembers the scroll position of a chat; `null` is its end. */
+  setScrollPlace(id: string, place: ScrollPlace | null): Promise<void>;
+  /** The part of its model's context that a chat takes with this question at its end. */
+  contextUse(id: string, question: Array<Content>): Promise<ContextUse>;
+  /** Compacts the chat up to and including this message, with a summary in its place; `null` restores the whole conversation. */
+  setMemoryCut(message: string, cut: MemoryCut | null): Promise<ChatView>;
+  /** Drops the oldest turns from the model's context, so that this question fits. */
+  forgetOldest(id: string, question: Array<Content>): Promise<ChatView>;
+  /** Replaces the oldest turns in the model's context by a summary that the model writes. */
+  summariseOldest(id: string, question: Array<Content>): Promise<ChatView>;
+  /** Stops the summary of a chat that is being written. */
+  stopSummary(id: string): Promise<void>;
+  /** Creates a chat that starts with a summary of this one, which the model writes. */
+  carryOver(id: string, title: string): Promise<ChatView>;
+  /** The matches of a search in titles, questions, answers and names of attachments, in all chats outside the trash. */
+  searchHistory(query: HistoryQuery): Promise<HistoryHits>;
+  /** Archives a chat, or takes it out of the archive. */
+  archiveChat(id: string, archived: boolean): Promise<void>;
+  /** The chats in the trash, latest first. */
+  trash(): Promise<Array<TrashedChat>>;
+  /** Deletes a chat of the trash for good. */
+  purgeChat(id: string): Promise<void>;
+  /** All folders, by name. */
+  folders(): Promise<Array<Folder>>;
+  /** Creates a folder. */
+  createFolder(name: string): Promise<Folder>;
+  /** Changes the name and the instructions of a folder. */
+  changeFolder(id: string, name: string, systemPrompt: string): Promise<void>;
+  /** Has the model read a folder's files, if it is loaded and idle, because a chat with these settings is about to start there. */
+  prefetchFolder(id: string, settings: ChatSettings): Promise<void>;
+  /** Adds a stored file to the end of a folder. An identical one that is there, or was removed, gets this name and excerpt instead. */
+  putFolderFile(id: string, file: Content): Promise<void>;
+  /** Removes a file from a folder; `putFolderFile` restores it. */
+  removeFolderFile(id: string, attachment: string): Promise<void>;
+  /** Deletes a folder; its chats remain, outside of it. */
+  deleteFolder(id: string): Promise<void>;
+  /** Restores a deleted folder. */
+  restoreFolder(id: string): Promise<void>;
+  /** Moves a chat into a folder, or out of all of them. */
+  moveChat(id: string, folder: string | null): Promise<void>;
+  /** The way the history was opened: repaired, read-only or as it is. */
+  historyState(): Promise<HistoryState>;
+  /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
+  send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
+  /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
+  sendToTwo(chat: string, content: Array<Content>, position: Position, settings: [ChatSettings, ChatSettings]): Promise<TurnWithTwoAnswers>;
+  /** Begins another answer next to this one, with these settings or those of the chat. The view shows the new branch. */
+  regenerate(message: string, settings: ChatSettings | null): Promise<ChatView>;
+  /** Stops an answer and keeps what it has said. */
+  stop(message: string): Promise<void>;
+  /** Ends the thinking of an answer, so that its text follows. */
+  answerNow(message: string): Promise<void>;
+  /** Continues the last answer of the branch, which ended early. The view shows it streaming. */
+  continueAnswer(message: string): Promise<ChatView>;
+  /** Follows an answer, whichever process writes it, after event number `from` (0: from its beginning) until `finished` or `detached`. */
+  attach(message: string, from: number, onEvent: (message: AnswerEvent) => void): Promise<void>;
+  /** Extracts the text of a file and stores it, an identical one once. It belongs to no message yet. Rejects a file without text, with the reason. */
+  addFile(bytes: Uint8Array, name: string): Promise<Extract<Content, { kind: 'file' }>>;
+  /** Pastes the system's clipboard where the focus is, for web views in which no page can. */
+  paste(): Promise<void>;
+  /** The names of the files in the system's clipboard, for web views that keep them from pages. */
+  clipboardFiles(): Promise<Array<string>>;
+  /** The bytes of one of the clipboard's files, by its place in their list. Rejects a folder. The page never learns the path. */
+  clipboardFile(place: number): Promise<ArrayBuffer>;
+  /** The stored text of a file, in its pages or lines. */
+  fileText(attachment: string): Promise<FileText>;
+  /** The tokens of this content in a question to a model, or to the default model; images are left out. */
+  contentTokens(model: string | null, content: Array<Content>): Promise<TokenCount>;
+  /** Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the reason. */
+  addPicture(bytes: Uint8Array): Promise<AddedPicture>;
+  /** The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none. */
+  clipboardPicture(): Promise<ArrayBuffer>;
+  /** The tokens of an image of each of these sizes (width, height); `null` if the model has no vision or the number is not known. */
+  pictureTokens(model: string | null, detail: ImageDetail, sizes: Array<[number, number]>): Promise<Array<number> | null>;
+  /** The bytes that the images of all chats take on disk. */
+  pictureStorage(): Promise<number>;
+  /** Starts dragging an image out of the window, as a file of this name without its place and camera. */
+  dragPicture(attachment: string, name: string): Promise<void>;
+  /** The models on this computer. */
+  models(): Promise<Array<LocalModel>>;
+  /** The reference of the model that new chats use. */
+  defaultModel(): Promise<string>;
+  /** Sets the model that new chats use. */
+  setDefaultModel(reference: string): Promise<void>;
+  /** The loaded models and the memory they take. */
+  engineStatus(): Promise<EngineStatus>;
+  /** The reason why the computer runs slower now; `null` if the system reports none. */
+  slowedBy(): Promise<Slowdown | null>;
+  /** Unloads a model from memory; its next answer loads it again. Rejects with `busy` while it answers. */
+  ejectModel(reference: string): Promise<void>;
+  /** The capabilities of the model of this reference, or of the default model. Opens no connection. */
+  capabilities(reference: string | null): Promise<Capabilities>;
+  /** The configured endpoints. */
+  endpoints(): Promise<Array<EndpointInfo>>;
+  /** The meaning of an address that is not yet an endpoint. Opens no connection and rejects an invalid one. */
+  endpointAddress(url: string): Promise<EndpointAddress>;
+  /** Asks every endpoint for its list of models. */
+  endpointModels(): Promise<Array<EndpointModels>>;
+  /** Asks one endpoint for its list of models. */
+  testEndpoint(name: string): Promise<EndpointModels>;
+  /** Adds an endpoint. Its key goes to the keychain. */
+  addEndpoint(name: string, url: string, key: string | null): Promise<void>;
+  /** Replaces the key of an endpoint, or removes it. */
+  setEndpointKey(name: string, key: string | null): Promise<void>;
+  /** Removes an endpoint and its key. */
+  removeEndpoint(name: string): Promise<void>;
+  /** One page of the hub's search results. */
+  searchModels(query: SearchQuery): Promise<SearchPage>;
+  /** Everything that is known about a model without downloading it. */
+  describeModel(id: string): Promise<HubModel>;
+  /** The model's card, in Markdown. */
+  modelCard(id: string): Promise<string>;
+  /** Recommended first models for this computer. Opens no connection. */
+  firstModels(): Promise<Array<HubModel>>;
+  /** The memory that a model needs at this context; `null` is the context it is offered with. */
+  fitOf(reference: string, context: number | null): Promise<MemoryFit>;
+  /** The memory that models may use on this computer, in bytes, and how much of it is free now. */
+  memory(): Promise<MachineMemory>;
+  /** Queues the download of a model, or resumes it. Without a revision it is the main branch. */
+  download(id: string, revision: string | null): Promise<void>;
+  /** Pauses a download. */
+  pauseDownload(id: string): Promise<void>;
+  /** Resumes a download. */
+  resumeDownload(id: string): Promise<void>;
+  /** Cancels a download and deletes its files, or takes a finished one off the list. */
+  cancelDownload(id: string): Promise<void>;
+  /** Moves a download to this place in the queue, counted from 0. */
+  moveDownload(id: string, place: number): Promise<void>;
+  /** Sends all downloads at once, and all of them again after every change, a few times a second at most. */
+  watchDownloads(onChange: (message: Array<Download>) => void): Promise<void>;
+  /** Reads every file of a model again and compares it with the hub's checksums. */
+  verifyModel(reference: string, onProgress: (message: VerifyProgress) => void): Promise<Verification>;
+  /** Reads every file of a model again, downloads the wrong and missing ones, and returns what is still wrong. */
+  repairModel(reference: string, onProgress: (message: VerifyProgress) => void): Promise<Verification>;
+  /** The consequences of removing a model; nothing is removed yet. */
+  removalOf(reference: string): Promise<Removal>;
+  /** Removes a model; true if it can be put back until it is freed. */
+  removeModel(reference: string): Promise<boolean>;
+  /** Puts a removed model back. */
+  putBackModel(reference: string): Promise<void>;
+  /** Deletes the files of a removed model. */
+  freeModel(reference: string): Promise<void>;
+  /** The newer version of a model on the hub; `null` if there is none. */
+  updateOf(reference: string): Promise<Update | null>;
+  /** Shows the model's folder in the system's file browser. */
+  revealModel(reference: string): Promise<void>;
+  /** The folders in which models are looked for. */
+  modelFolders(): Promise<Array<ModelFolderEntry>>;
+  /** Adds a folder in which models are looked for. */
+  addModelFolder(path: string): Promise<void>;
+  /** Asks for a folder in the system's dialog and adds it; false if the user chose none. */
+  chooseModelFolder(): Promise<boolean>;
+  /** Stops looking for models in a folder; its files stay. */
+  forgetModelFolder(path: string): Promise<void>;
+  /** Starts a new chat with this model in the chat window. */
+  chatWith(reference: string): Promise<void>;
+  /** The place of all data and the space that each kind takes. */
+  dataUse(): Promise<DataUse>;
+  /** Makes a backup of the chats and verifies it. */
+  backUpNow(): Promise<void>;
+  /** Shows the folder of all data in the system's file browser. */
+  revealDataFolder(): Promise<void>;
+  /** Deletes all chats for good, with the backups if that is wanted. */
+  deleteAllChats(backups: boolean): Promise<void>;
+  /** The settings of the network: the offline switch, the hub and its token. */
+  netSettings(): Promise<NetSettings>;
+  /** Switches the network off or on. */
+  setOffline(offline: boolean): Promise<NetSettings>;
+  /** Stores the hub's token in the keychain; an empty one is removed from it. */
+  setToken(token: string): Promise<NetSettings>;
+  /** The requests that left this computer, newest first. */
+  outboundRequests(): Promise<Array<OutboundRequest>>;
+  /** The server for other programs as it is now. */
+  serverStatus(): Promise<ServerStatus>;
+  /** Switches the server on or off, or changes its address. Its state says if it could not be started. */
+  setServer(on: boolean, port: number, network: boolean): Promise<ServerStatus>;
+  /** Creates another key, which clients must send from now on. */
+  newServerKey(): Promise<ServerStatus>;
+  /** Removes the key: clients need none from now on, and other computers may not ask. */
+  forgetServerKey(): Promise<ServerStatus>;
+  /** The key, to be shown or copied; `null` if there is none. */
+  serverKey(): Promise<string | null>;
+  /** The models that the server lists, by the names that clients use. */
+  servedModels(): Promise<Array<string>>;
+  /** The configuration of other programs for a model of the server, with its key or with dots in its place. */
+  clientSetups(model: string, withKey: boolean): Promise<Array<ClientSetup>>;
+  /** The settings of the whole app. */
+  settings(): Promise<Settings>;
+  /** Changes some settings by their keys and tells every window. Returns all of them. */
+  changeSettings(change: Partial<Settings>): Promise<Settings>;
+  /** The state that the chat window keeps from one start to the next. */
+  chatWindowState(): Promise<ChatWindowState>;
+  /** Stores the state that the chat window keeps. */
+  setChatWindowState(state: ChatWindowState): Promise<void>;
+  /** Writes these chats, or all of them, to a new file in the user's download folder. Returns its path. */
+  exportChats(ids: Array<string> | null, format: ExportFormat, name: string): Promise<string>;
+  /** Shows an exported file in the system's file browser. */
+  showExport(path: string): Promise<void>;
+  /** Imports chats from a file of Ponder, ChatGPT, Claude or LM Studio. */
+  importChats(bytes: Uint8Array): Promise<ImportReport>;
+  /** Saves code of an answer to a file that the user chooses. Returns the file's name, or `null` if they chose none. The page gives words alone and never learns the path. */
+  saveCode(code: string, language: string): Promise<string | null>;
+  /** The newest version of the app that is known. Opens no connection. */
+  appUpdate(): Promise<AppUpdate>;
+  /** Checks for a newer version of the app. */
+  askForAppUpdate(): Promise<AppUpdate>;
+  /** Downloads the version that was found, verifies it and replaces this one. Nothing changes before that. */
+  installAppUpdate(): Promise<AppUpdate>;
+  /** Stops the download of a new version. */
+  stopAppUpdate(): Promise<void>;
+  /** Quits the app in the usual way and starts the installed version. */
+  restart(): Promise<void>;
+  /** Shows the folder of all data in the system's file browser. */
+  showDataFolder(): Promise<void>;
+  /** Moves the history aside, where it is kept, and restarts the app with an empty one. */
+  beginAnew(): Promise<void>;
+  /** Restarts the app with a copy of everything that can be read. */
+  openReadOnly(): Promise<void>;
+  /** The abilities of the desktop that settings depend on. */
+  desktop(): Promise<Desktop>;
+  /** Runs a menu command that is not the page's own. */
+  runCommand(command: Command): Promise<void>;
+  /** Tells the menus which commands the chat window can run now. */
+  setAvailableCommands(available: Array<Command>): Promise<void>;
+  /** The links and files that were brought to the app since the last call. */
+  takeArrivals(): Promise<Array<Arrival>>;
+  /** The bytes of a file that was brought, once. */
+  arrivedFile(key: string): Promise<ArrayBuffer>;
+  /** Imports the chats of a file that was brought. */
+  importArrived(key: string): Promise<ImportReport>;
+  /** The answers and downloads that run while the app is asked to quit. */
+  unfinished(): Promise<Unfinished>;
+  /** Answers the question of quitting while something runs. */
+  quit(choice: QuitChoice): Promise<void>;
+  /** Switches opening the app at login on or off. */
+  openAtLogin(on: boolean): Promise<void>;
+  /** Hides quick entry. */
+  hideQuickEntry(): Promise<void>;
+  /** Makes quick entry as high as its content, in pixels. */
+  fitQuickEntry(height: number): Promise<void>;
+  /** Shows a chat in the chat window. */
+  showChat(id: string): Promise<void>;
+  /** Opens a window of the app or brings it to the front. */
+  openWindow(name: WindowName): Promise<void>;
+  /** Opens a web or mail address in the user's program for it. Rejects any other address, because models write these links. */
+  openLink(url: string): Promise<void>;
+  /** Reports that the web view has painted its first frame. */
+  firstPaint(): Promise<void>;
+}
+
+/** The windows that call each command. */
+export interface CommandWindows {
+  chats: 'chat';
+  chatsSince: 'chat' | 'settings' | 'quick';
+  chat: 'chat' | 'quick';
+  earlierMessages: 'chat' | 'quick';
+  createChat: 'chat' | 'quick';
+  renameChat: 'chat';
+  pinChat: 'chat';
+  deleteChat: 'chat';
+  restoreChat: 'chat';
+  setChatSettings: 'chat' | 'quick';
+  checkChatSettings: 'chat' | 'quick';
+  setDraft: 'chat' | 'quick';
+  showBranch: 'chat';
+  editAnswer: 'chat';
+  deleteMessage: 'chat';
+  forkChat: 'chat';
+  markRead: 'chat' | 'quick';
+  setScrollPlace: 'chat' | 'quick';
+  contextUse: 'chat';
+  setMemoryCut: 'chat';
+  forgetOldest: 'chat';
+  summariseOldest: 'chat';
+  stopSummary: 'chat';
+  carryOver: 'chat';
+  searchHistory: 'chat';
+  archiveChat: 'chat';
+  trash: 'chat';
+  purgeChat: 'chat';
+  folders: 'chat';
+  createFolder: 'chat';
+  changeFolder: 'chat';
+  prefetchFolder: 'chat';
+  putFolderFile: 'chat';
+  removeFolderFile: 'chat';
+  deleteFolder: 'chat';
+  restoreFolder: 'chat';
+  moveChat: 'chat' | 'quick';
+  historyState: 'chat';
+  send: 'chat' | 'quick';
+  sendToTwo: 'chat';
+  regenerate: 'chat';
+  stop: 'chat' | 'quick';
+  answerNow: 'chat' | 'quick';
+  continueAnswer: 'chat';
+  attach: 'chat' | 'quick';
+  addFile: 'chat' | 'quick';
+  paste: WindowName;
+  clipboardFiles: 'chat' | 'quick';
+  clipboardFile: 'chat' | 'quick';
+  fileText: 'chat';
+  contentTokens: 'chat';
+  addPicture: 'chat' | 'quick';
+  clipboardPicture: 'chat' | 'quick';
+  pictureTokens: 'chat';
+  pictureStorage: 'settings';
+  dragPicture: 'chat';
+  models: 'chat' | 'models' | 'settings' | 'quick';
+  defaultModel: 'chat' | 'models' | 'settings' | 'quick';
+  setDefaultModel: 'models';
+  engineStatus: 'models' | 'settings';
+  slowedBy: 'chat';
+  ejectModel: 'settings';
+  capabilities: 'chat';
+  endpoints: 'settings';
+  endpointAddress: 'settings';
+  endpointModels: 'chat';
+  testEndpoint: 'settings';
+  addEndpoint: 'settings';
+  setEndpointKey: 'settings';
+  removeEndpoint: 'settings';
+  searchModels: 'models';
+  describeModel: 'models';
+  modelCard: 'models';
+  firstModels: 'models';
+  fitOf: 'models';
+  memory: 'models' | 'settings';
+  download: 'chat' | 'models';
+  pauseDownload: 'models';
+  resumeDownload: 'models';
+  cancelDownload: 'models';
+  moveDownload: 'models';
+  watchDownloads: 'chat' | 'models';
+  verifyModel: 'models';
+  repairModel: 'models';
+  removalOf: 'models';
+  removeModel: 'models';
+  putBackModel: 'models';
+  freeModel: 'models';
+  updateOf: 'models';
+  revealModel: 'models';
+  modelFolders: 'models' | 'settings';
+  addModelFolder: 'models' | 'settings';
+  chooseModelFolder: 'models' | 'settings';
+  forgetModelFolder: 'models' | 'settings';
+  chatWith: 'models';
+  dataUse: 'settings';
+  backUpNow: 'settings';
+  revealDataFolder: 'settings';
+  deleteAllChats: 'settings';
+  netSettings: 'models' | 'settings';
+  setOffline: 'models' | 'settings';
+  setToken: 'models' | 'settings';
+  outboundRequests: 'settings';
+  serverStatus: 'settings';
+  setServer: 'settings';
+  newServerKey: 'settings';
+  forgetServerKey: 'settings';
+  serverKey: 'settings';
+  servedModels: 'settings';
+  clientSetups: 'settings';
+  settings: 'chat' | 'models' | 'settings' | 'quick';
+  changeSettings: 'chat' | 'models' | 'settings' | 'quick';
+  chatWindowState: 'chat';
+  setChatWindowState: 'chat';
+  exportChats: 'chat' | 'settings';
+  showExport: 'chat' | 'settings';
+  importChats: 'chat' | 'settings';
+  saveCode: 'chat' | 'models' | 'settings' | 'quick';
+  appUpdate: 'settings';
+  askForAppUpdate: 'settings';
+  installAppUpdate: 'settings';
+  stopAppUpdate: 'settings';
+  restart: 'settings';
+  showDataFolder: 'failure';
+  beginAnew: 'failure';
+  openReadOnly: 'failure';
+  desktop: 'settings';
+  runCommand: WindowName;
+  setAvailableCommands: 'chat';
+  takeArrivals: 'chat';
+  arrivedFile: 'chat';
+  importArrived: 'chat';
+  unfinished: 'chat';
+  quit: 'chat';
+  openAtLogin: 'settings';
+  hideQuickEntry: 'quick';
+  fitQuickEntry: 'quick';
+  showChat: 'quick';
+  openWindow: 'chat' | 'models' | 'settings';
+  openLink: WindowName;
+  firstPaint: WindowName;
+}
+
+/** The bridge to the host. `channel` makes a callback an argument, `header` writes a text in letters that headers hold. */
+export interface Bridge {
+  invoke<T>(
+    command: string,
+    args?: Record<string, unknown> | Uint8Array,
+    options?: { headers: Record<string, string> },
+  ): Promise<T>;
+  channel<T>(callback: (message: T) => void): unknown;
+  header(text: string): string;
+}
+
+/** The calls of all commands through a bridge. */
+export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands => ({
+  chats: () => invoke('chats'),
+  chatsSince: (edition) => invoke('chats_since', { edition }),
+  chat: (id) => invoke('chat', { id }),
+  earlierMessages: (message) => invoke('earlier_messages', { message }),
+  createChat: (settings) => invoke('create_chat', { settings }),
+  renameChat: (id, title) => invoke('rename_chat', { id, title }),
+  pinChat: (id, pinned) => invoke('pin_chat', { id, pinned }),
+  deleteChat: (id) => invoke('delete_chat', { id }),
+  restoreChat: (id) => invoke('restore_chat', { id }),
+  setChatSettings: (id, settings) => invoke('set_chat_settings', { id, settings }),
+  checkChatSettings: (settings) => invoke('check_chat_settings', { settings }),
+  setDraft: (id, draft) => invoke('set_draft', { id, draft }),
+  showBranch: (message) => invoke('show_branch', { message }),
+  editAnswer: (message, text) => invoke('edit_answer', { message, text }),
+  deleteMessage: (message, scope) => invoke('delete_message', { message, scope }),
+  forkChat: (message, title) => invoke('fork_chat', { message, title }),
+  markRead: (id) => invoke('mark_read', { id }),
+  setScrollPlace: (id, place) => invoke('set_scroll_place', { id, place }),
+  contextUse: (id, question) => invoke('context_use', { id, question }),
+  setMemoryCut: (message, cut) => invoke('set_memory_cut', { message, cut }),
+  forgetOldest: (id, question) => invoke('forget_oldest', { id, question }),
+  summariseOldest: (id, question) => invoke('summarise_oldest', { id, question }),
+  stopSummary: (id) => invoke('stop_summary', { id }),
+  carryOver: (id, title) => invoke('carry_over', { id, title }),
+  searchHistory: (query) => invoke('search_history', { query }),
+  archiveChat: (id, archived) => invoke('archive_chat', { id, archived }),
+  trash: () => invoke('trash'),
+  purgeChat: (id) => invoke('purge_chat', { id }),
+  folders: () => invoke('folders'),
+  createFolder: (name) => invoke('create_folder', { name }),
+  changeFolder: (id, name, systemPrompt) => invoke('change_folder', { id, name, systemPrompt }),
+  prefetchFolder: (id, settings) => invoke('prefetch_folder', { id, settings }),
+  putFolderFile: (id, file) => invoke('put_folder_file', { id, file }),
+  removeFolderFile: (id, attachment) => invoke('remove_folder_file', { id, attachment }),
+  deleteFolder: (id) => invoke('delete_folder', { id }),
+  restoreFolder: (id) => invoke('restore_folder', { id }),
+  moveChat: (id, folder) => invoke('move_chat', { id, folder }),
+  historyState: () => invoke('history_state'),
+  send: (chat, content, position) => invoke('send', { chat, content, position }),
+  sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
+  regenerate: (message, settings) => invoke('regenerate', { message, settings }),
+  stop: (message) => invoke('stop', { message }),
+  answerNow: (message) => invoke('answer_now', { message }),
+  continueAnswer: (message) => invoke('continue_answer', { message }),
+  attach: (message, from, onEvent) => invoke('attach', { message, from, onEvent: channel(onEvent) }),
+  addFile: (bytes, name) => invoke('add_file', bytes, { headers: { 'ponder-name': header(name) } }),
+  paste: () => invoke('paste'),
+  clipboardFiles: () => invoke('clipboard_files'),
+  clipboardFile: (place) => invoke('clipboard_file', { place }),
+  fileText: (attachment) => invoke('file_text', { attachment }),
+  contentTokens: (model, content) => invoke('content_tokens', { model, content }),
+  addPicture: (bytes) => invoke('add_picture', bytes),
+  clipboardPicture: () => invoke('clipboard_picture'),
+  pictureTokens: (model, detail, sizes) => invoke('picture_tokens', { model, detail, sizes }),
+  pictureStorage: () => invoke('picture_storage'),
+  dragPicture: (attachment, name) => invoke('drag_picture', { attachment, name }),
+  models: () => invoke('models'),
+  defaultModel: () => invoke('default_model'),
+  setDefaultModel: (reference) => invoke('set_default_model', { reference }),
+  engineStatus: () => invoke('engine_status'),
+  slowedBy: () => invoke('slowed_by'),
+  ejectModel: (reference) => invoke('eject_model', { reference }),
+  capabilities: (reference) => invoke('capabilities', { reference }),
+  endpoints: () => invoke('endpoints'),
+  endpointAddress: (url) => invoke('endpoint_address', { url }),
+  endpointModels: () => invoke('endpoint_models'),
+  testEndpoint: (name) => invoke('test_endpoint', { name }),
+  addEndpoint: (name, url, key) => invoke('add_endpoint', { name, url, key }),
+  setEndpointKey: (name, key) => invoke('set_endpoint_key', { name, key }),
+  removeEndpoint: (name) => invoke('remove_endpoint', { name }),
+  searchModels: (query) => invoke('search_models', { query }),
+  describeModel: (id) => invoke('describe_model', { id }),
+  modelCard: (id) => invoke('model_card', { id }),
+  firstModels: () => invoke('first_models'),
+  fitOf: (reference, context) => invoke('fit_of', { reference, context }),
+  memory: () => invoke('memory'),
+  download: (id, revision) => invoke('download', { id, revision }),
+  pauseDownload: (id) => invoke('pause_download', { id }),
+  resumeDownload: (id) => invoke('resume_download', { id }),
+  cancelDownload: (id) => invoke('cancel_download', { id }),
+  moveDownload: (id, place) => invoke('move_download', { id, place }),
+  watchDownloads: (onChange) => invoke('watch_downloads', { onChange: channel(onChange) }),
+  verifyModel: (reference, onProgress) => invoke('verify_model', { reference, onProgress: channel(onProgress) }),
+  repairModel: (reference, onProgress) => invoke('repair_model', { reference, onProgress: channel(onProgress) }),
+  removalOf: (reference) => invoke('removal_of', { reference }),
+  removeModel: (reference) => invoke('remove_model', { reference }),
+  putBackModel: (reference) => invoke('put_back_model', { reference }),
+  freeModel: (reference) => invoke('free_model', { reference }),
+  updateOf: (reference) => invoke('update_of', { reference }),
+  revealModel: (reference) => invoke('reveal_model', { reference }),
+  modelFolders: () => invoke('model_folders'),
+  addModelFolder: (path) => invoke('add_model_folder', { path }),
+  chooseModelFolder: () => invoke('choose_model_folder'),
+  forgetModelFolder: (path) => invoke('forget_model_folder', { path }),
+  chatWith: (reference) => invoke('chat_with', { reference }),
+  dataUse: () => invoke('data_use'),
+  backUpNow: () => invoke('back_up_now'),
+  revealDataFolder: () => invoke('reveal_data_folder'),
+  deleteAllChats: (backups) => invoke('delete_all_chats', { backups }),
+  netSettings: () => invoke('net_settings'),
+  setOffline: (offline) => invoke('set_offline', { offline }),
+  setToken: (token) => invoke('set_token', { token }),
+  outboundRequests: () => invoke('outbound_requests'),
+  serverStatus: () => invoke('server_status'),
+  setServer: (on, port, network) => invoke('set_server', { on, port, network }),
+  newServerKey: () => invoke('new_server_key'),
+  forgetServerKey: () => invoke('forget_server_key'),
+  serverKey: () => invoke('server_key'),
+  servedModels: () => invoke('served_models'),
+  clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
+  settings: () => invoke('settings'),
+  changeSettings: (change) => invoke('change_settings', { change }),
+  chatWindowState: () => invoke('chat_window_state'),
+  setChatWindowState: (state) => invoke('set_chat_window_state', { state }),
+  exportChats: (ids, format, name) => invoke('export_chats', { ids, format, name }),
+  showExport: (path) => invoke('show_export', { path }),
+  importChats: (bytes) => invoke('import_chats', bytes),
+  saveCode: (code, language) => invoke('save_code', { code, language }),
+  appUpdate: () => invoke('app_update'),
+  askForAppUpdate: () => invoke('ask_for_app_update'),
+  installAppUpdate: () => invoke('install_app_update'),
+  stopAppUpdate: () => invoke('stop_app_update'),
+  restart: () => invoke('restart'),
+  showDataFolder: () => invoke('show_data_folder'),
+  beginAnew: () => invoke('begin_anew'),
+  openReadOnly: () => invoke('open_read_only'),
+  desktop: () => invoke('desktop'),
+  runCommand: (command) => invoke('run_command', { command }),
+  setAvailableCommands: (available) => invoke('set_available_commands', { available }),
+  takeArrivals: () => invoke('take_arrivals'),
+  arrivedFile: (key) => invoke('arrived_file', { key }),
+  importArrived: (key) => invoke('import_arrived', { key }),
+  unfinished: () => invoke('unfinished'),
+  quit: (choice) => invoke('quit', { choice }),
+  openAtLogin: (on) => invoke('open_at_login', { on }),
+  hideQuickEntry: () => invoke('hide_quick_entry'),
+  fitQuickEntry: (height) => invoke('fit_quick_entry', { height }),
+  showChat: (id) => invoke('show_chat', { id }),
+  openWindow: (name) => invoke('open_window', { name }),
+  openLink: (url) => invoke('open_link', { url }),
+  firstPaint: () => invoke('first_paint'),
+});
