@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { words } from '../shared/messageParts';
-import { FakeHost } from '../host/fake';
+import { fakeHost } from '../host/fake';
 import { openChatWindowPrefs } from './chatWindowPrefs';
 
 function storage(kept: Record<string, string>): Storage {
@@ -11,7 +11,7 @@ function storage(kept: Record<string, string>): Storage {
 }
 
 it('moves what the web view kept to the host, once', async () => {
-  const host = new FakeHost(1);
+  const host = fakeHost(1);
   const old = storage({ 'ponder.open-chat': 'chat-7', 'ponder.new-draft': 'half a quest' });
   const prefs = await openChatWindowPrefs(host, old);
   expect([prefs.openChat, prefs.newDraft]).toEqual(['chat-7', words('half a quest')]);
@@ -26,7 +26,7 @@ it('moves what the web view kept to the host, once', async () => {
 });
 
 it('prefers what the host has', async () => {
-  const host = new FakeHost(1);
+  const host = fakeHost(1);
   await host.setChatWindowState({ open_chat: 'chat-1', new_draft: [] });
   const prefs = await openChatWindowPrefs(host, storage({ 'ponder.open-chat': 'chat-7', 'ponder.new-draft': 'old' }));
   expect([prefs.openChat, prefs.newDraft]).toEqual(['chat-1', words('old')]);

@@ -172,11 +172,11 @@ describe('a toast', () => {
 
   it('about the list of chats leaves once the list is read', async () => {
     const chat = host.addChat('A chat', Date.now());
-    const read = host.chats.bind(host);
-    host.chats = () => Promise.reject({ code: 'storage', message: 'the disk sleeps' });
+    const read = host.chatsSince;
+    host.chatsSince = () => Promise.reject({ code: 'storage', message: 'the disk sleeps' });
     await open('chat', chat.summary.id);
     expect(the('toast').textContent).toContain('The disk sleeps.');
-    host.chats = read;
+    host.chatsSince = read;
     await host.renameChat(chat.summary.id, 'Another name');
     await pass(50);
     expect(all('toast')).toEqual([]);

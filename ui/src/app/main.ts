@@ -7,7 +7,7 @@ import type { WindowName } from '../bindings/WindowName';
 import type { Appearance } from '../bindings/Appearance';
 import { applyAppearance } from '../shared/appearance';
 import { chooseLanguage, wantedLanguages } from '../locales/languages.svelte';
-import { openPlatform } from '../host';
+import { openPlatform } from './openPlatform';
 import { DEFAULT_APPEARANCE } from '../host/types';
 import { openChatWindowPrefs } from './chatWindowPrefs';
 import type { RequestFrame } from '../features/conversation/liveAnswer.svelte';

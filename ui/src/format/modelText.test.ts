@@ -4,7 +4,7 @@ import { useCatalogue } from '../locales';
 import { ar } from '../locales/ar';
 import { de } from '../locales/de';
 import { en } from '../locales/en';
-import { hubModels } from '../host/fakeCatalog';
+import { hubModels } from '../host/fake/catalog';
 import { goodFor, hubTags } from './modelText';
 import FIRST from '../../../src-tauri/crates/hub/src/huggingface/recommended.json';
 

@@ -1,8 +1,8 @@
 import { describe, it } from 'vitest';
 
 import { cases } from './contract';
-import { FakeHost } from './fake';
+import { fakeHost } from './fake';
 
 describe('the in-memory host', () => {
-  it.each(cases)('$name', (promise) => promise.run(new FakeHost(1)));
+  it.each(cases)('$name', (promise) => promise.run(fakeHost(1)));
 });

@@ -1,5 +1,5 @@
 /**
- * What every host does, said once and asked of both: `contract.test.ts` asks the in-memory host, `tests/contract.rs` asks the
+ * The rules of every host, stated once and asked of both: `contract.test.ts` asks the in-memory host, `tests/contract.rs` asks the
  * app inside its own window. A case that only one of them passes means that the windows are tested against something that
  * does not exist.
  *
@@ -471,7 +471,7 @@ async function heard(subscribe: (listener: () => void) => Promise<Unsubscribe>, 
   unsubscribe();
 }
 
-/** Whether no number comes twice or after a larger one. Neighbouring deltas may have been joined, so numbers may be left out. */
+/** True if no number comes twice or after a larger one. Neighboring deltas may have been joined, so numbers may be missing. */
 function rises(events: readonly AnswerEvent[]): boolean {
   return events.every((event, index) => event.seq > (events[index - 1]?.seq ?? 0));
 }

@@ -1,4 +1,4 @@
-/** What a case of the contract expects; whoever breaks a promise is told which. */
+/** The checks of a case of the contract; a broken promise is named. */
 
 import type { ErrorCode } from '../bindings/ErrorCode';
 import { asHostError } from './types';
@@ -12,7 +12,7 @@ export async function refused(code: ErrorCode, call: () => Promise<unknown>): Pr
   if (error?.code !== code) throw new Error(`${call.toString()} was to be refused with ${code}, not ${JSON.stringify(error)}`);
 }
 
-/** The promise is that `what`. */
+/** The promise, put into words by `what`, is to hold. */
 export function holds(value: boolean, what: string): void {
   if (!value) throw new Error(`it does not hold that ${what}`);
 }

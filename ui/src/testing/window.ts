@@ -6,7 +6,7 @@ import { afterEach, beforeEach, vi } from 'vitest';
 import App from '../app/App.svelte';
 import { expandedIds } from '../shared/expandedIds';
 import type { WindowName } from '../bindings/WindowName';
-import { FakeHost } from '../host/fake';
+import { fakeHost, type FakeHost } from '../host/fake';
 
 /** The host of the present test. */
 export let host: FakeHost;
@@ -57,7 +57,7 @@ export function useWindow(): void {
     };
     // Texts about times depend on the day, so the day is the same for every run.
     vi.useFakeTimers({ now: new Date(2026, 10, 21, 12) });
-    host = new FakeHost(5);
+    host = fakeHost(5);
   });
   afterEach(async () => {
     await close();

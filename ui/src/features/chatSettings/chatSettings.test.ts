@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { numberOf } from '../../shared/typedNumber';
 import { variants } from '../conversation/variants';
 import { changedSettings, isSetAs, newChatSettings, stopShown, stopTyped } from './chatSettings';
-import { MODELS } from '../../host/fakeModels';
+import { MODELS } from '../../host/fake/localModels';
 import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
 

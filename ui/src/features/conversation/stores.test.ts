@@ -4,8 +4,8 @@ import type { AnswerEvent } from '../../bindings/AnswerEvent';
 import type { Content } from '../../bindings/Content';
 import { textOf } from '../../shared/messageParts';
 import type { HostError } from '../../host';
-import { FakeHost } from '../../host/fake';
-import { scriptFor } from '../../host/fakeText';
+import { fakeHost, type FakeHost } from '../../host/fake';
+import { scriptFor } from '../../host/fake/text';
 import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
 import { LiveAnswer, type FollowOutcome } from './liveAnswer.svelte';
 import { Chats } from '../../stores/chats.svelte';
@@ -64,7 +64,7 @@ const told = (channel: string): string =>
 
 beforeEach(() => {
   vi.useFakeTimers();
-  host = new FakeHost(5);
+  host = fakeHost(5);
   frames = new Frames();
   memory = new Memory();
   toasts = new Toasts();

@@ -134,7 +134,7 @@ export class Library {
     await this.#import(async () => {
       // The page would load the whole file before the host could refuse it.
       if (file.size > LONGEST_IMPORT) throw { code: 'bad_request', message: t('import.tooLong') };
-      return this.platform.importChats(await file.arrayBuffer());
+      return this.platform.importChats(new Uint8Array(await file.arrayBuffer()));
     });
   }
 

@@ -1,12 +1,12 @@
 import { expect, it, vi } from 'vitest';
 
 import type { HistoryHits } from '../../bindings/HistoryHits';
-import { FakeHost } from '../../host/fake';
+import { fakeHost } from '../../host/fake';
 import { HistorySearch } from './historySearch.svelte';
 import { Toasts } from '../../design/toasts.svelte';
 
 it('looks for the first letter at once, and of those typed while the host looks for the last alone', async () => {
-  const host = new FakeHost(1);
+  const host = fakeHost(1);
   const asked: string[] = [];
   const answers: ((found: HistoryHits) => void)[] = [];
   host.searchHistory = ({ text }) => {
@@ -38,7 +38,7 @@ it('looks for the first letter at once, and of those typed while the host looks 
 
 it('lists words together with what was found of them, or without it if the host takes long', async () => {
   vi.useFakeTimers();
-  const host = new FakeHost(1);
+  const host = fakeHost(1);
   const answers: ((found: HistoryHits) => void)[] = [];
   host.searchHistory = () => new Promise((resolve) => answers.push(resolve));
   const nothing: HistoryHits = { hits: [], more: false, indexing: false };

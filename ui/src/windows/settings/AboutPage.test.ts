@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import type { Licences } from './licences';
 import { matching } from './licences';
-import { FakeHost } from '../../host/fake';
+import { fakeHost } from '../../host/fake';
 import { AppUpdates } from './appUpdate.svelte';
 import AboutPage from './AboutPage.svelte';
 
@@ -28,7 +28,7 @@ const all = (id: string): HTMLElement[] => [...document.querySelectorAll<HTMLEle
 async function show(list: Licences | null): Promise<void> {
   page = mount(AboutPage, {
     target: document.body,
-    props: { updates: new AppUpdates(new FakeHost(0)), read: () => Promise.resolve(list) },
+    props: { updates: new AppUpdates(fakeHost(0)), read: () => Promise.resolve(list) },
   });
   await tick();
   await tick();

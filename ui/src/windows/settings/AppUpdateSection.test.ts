@@ -1,7 +1,7 @@
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { FakeHost } from '../../host/fake';
+import { fakeHost, type FakeHost } from '../../host/fake';
 import { AppUpdates } from './appUpdate.svelte';
 import AppUpdateSection from './AppUpdateSection.svelte';
 
@@ -26,7 +26,7 @@ async function press(id: string, then: string): Promise<void> {
   });
 }
 
-beforeEach(() => (host = new FakeHost(0)));
+beforeEach(() => (host = fakeHost(0)));
 
 afterEach(() => {
   if (page) void unmount(page);

@@ -3,8 +3,7 @@
 import { createContext } from 'svelte';
 
 import type { AppUpdate } from '../../bindings/AppUpdate';
-import { asHostError, type HostError } from '../../host';
-import type { AppUpdatePlatform } from '../../host/appUpdate';
+import { asHostError, type HostError, type Platform } from '../../host';
 
 export class AppUpdates {
   /** `null` until it was read. */
@@ -12,7 +11,7 @@ export class AppUpdates {
   /** Why the last try failed; nothing was changed then. */
   problem = $state.raw<HostError | null>(null);
 
-  constructor(private readonly platform: AppUpdatePlatform) {}
+  constructor(private readonly platform: Platform) {}
 
   async open(): Promise<void> {
     await this.platform.onAppUpdateChanged((update) => (this.update = update));

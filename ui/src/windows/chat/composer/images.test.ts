@@ -450,7 +450,7 @@ describe('pictures of messages', () => {
     await pass(0);
     expect([the('lightbox-place').textContent, all('lightbox-alt').length]).toEqual(['1 / 2', 0]);
     await click('lightbox-next');
-    expect(the('lightbox-picture').getAttribute('src')).toBe(host.pictureUrl('image-2'));
+    expect(the('lightbox-picture').getAttribute('src')).toBe(host.pictureUrl('image-2', 'whole'));
     await click('lightbox-copy');
     await pass(0);
     expect([written.length, the('lightbox-copy').title]).toEqual([1, 'Copied']);

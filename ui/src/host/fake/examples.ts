@@ -1,21 +1,21 @@
 /** The chats of a browser during development: every state that an answer can be in. */
 
-import type { ChatSettings } from '../bindings/ChatSettings';
-import type { Content } from '../bindings/Content';
-import type { Part } from '../bindings/Part';
-import type { StoredMessage } from '../bindings/StoredMessage';
-import { FakeHost, textPart } from './fake';
-import { fillHub } from './fakeHub';
-import { fillServer } from './fakeServer';
-import { scriptFor } from './fakeText';
-import { DEFAULT_CHAT_SETTINGS, type Platform } from './types';
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import type { Content } from '../../bindings/Content';
+import type { Part } from '../../bindings/Part';
+import type { StoredMessage } from '../../bindings/StoredMessage';
+import { fakeHost, textPart } from './index';
+import { fillHub } from './hub';
+import { fillServer } from './server';
+import { scriptFor } from './text';
+import { DEFAULT_CHAT_SETTINGS, type Platform } from '../types';
 
 const DAY = 86_400_000;
 
 /** The host of a browser during development, with a few chats in it. */
 export function fakePlatform(): Platform {
   const asked = new URLSearchParams(location.search);
-  const host = new FakeHost(Number(asked.get('pace') ?? 35));
+  const host = fakeHost(Number(asked.get('pace') ?? 35));
   fillHub(host, asked);
   void fillServer(host, asked.get('server'));
   host.waitsFor = asked.getAll('waits');

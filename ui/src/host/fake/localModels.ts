@@ -1,6 +1,6 @@
 /** The models of the fake host: one for each thing that can be done about thinking, and one that cannot be used. */
 
-import type { LocalModel } from '../bindings/LocalModel';
+import type { LocalModel } from '../../bindings/LocalModel';
 
 /** How the makers of these models have them choose words. */
 const SAMPLING = { temperature: 1, top_p: 0.95, min_p: 0, top_k: 64, repetition_penalty: 1, presence_penalty: 0, frequency_penalty: 0 };

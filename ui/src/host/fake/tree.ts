@@ -1,14 +1,15 @@
-/** The tree of a chat of the fake host. */
+/** The tree of a chat of the fake host, as pure functions. */
 
-import type { ChatList } from '../bindings/ChatList';
-import type { ChatSettings } from '../bindings/ChatSettings';
-import type { ChatSummary } from '../bindings/ChatSummary';
-import type { ChatView } from '../bindings/ChatView';
-import type { Content } from '../bindings/Content';
-import type { Error as HostError } from '../bindings/Error';
-import type { ScrollPlace } from '../bindings/ScrollPlace';
-import type { StoredMessage } from '../bindings/StoredMessage';
-import { textOf } from '../shared/messageParts';
+import type { ChatList } from '../../bindings/ChatList';
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import type { ChatSummary } from '../../bindings/ChatSummary';
+import type { ChatView } from '../../bindings/ChatView';
+import type { Content } from '../../bindings/Content';
+import type { Error as HostError } from '../../bindings/Error';
+import type { Part } from '../../bindings/Part';
+import type { ScrollPlace } from '../../bindings/ScrollPlace';
+import type { StoredMessage } from '../../bindings/StoredMessage';
+import { textOf } from '../../shared/messageParts';
 
 /** A chat of the fake host. */
 export interface Chat {
@@ -18,7 +19,7 @@ export interface Chat {
   messages: StoredMessage[];
   /** The last message of the branch that is shown. */
   leaf: string | null;
-  /** When it was put into the trash. */
+  /** The time at which it was put into the trash. */
   trashed: number | null;
   place: ScrollPlace | null;
   /** Puts messages back that were deleted out of a chat; returns that chat. */
@@ -30,7 +31,7 @@ export class Editions {
   #made = 0;
   #last: { edition: number; chats: Map<string, string> }[] = [];
 
-  /** These chats, or what of them has changed since an edition that is known. */
+  /** These chats, or the changes of them since an edition that is known. */
   list(chats: ChatSummary[], since: number | null): ChatList {
     const before = this.#last.find(({ edition }) => edition === since)?.chats;
     const now = new Map(chats.map((chat) => [chat.id, JSON.stringify(chat)]));
@@ -54,21 +55,21 @@ export function viewOf(chat: Chat): ChatView {
   return { summary: chat.summary, settings: chat.settings, draft: chat.draft, scroll_place: chat.place, messages: branch, beside };
 }
 
-/** So many messages of a long chat are given at first. */
+/** The number of messages of a long chat that are given first. */
 const NEWEST = 100;
-/** So many earlier ones are given at once. */
+/** The number of earlier ones that are given at once. */
 export const EARLIER = 500;
 
-/** The end of a branch that a window is given first: what reaches beyond the place that it was scrolled to. */
+/** The end of a branch that a window is given first; it reaches beyond the place that the chat was scrolled to. */
 export function newest(branch: readonly StoredMessage[], place: ScrollPlace | null): StoredMessage[] {
   const at = branch.findIndex(({ id }) => id === place?.message);
   return branch.slice(-NEWEST - (at < 0 ? 0 : branch.length - 1 - at));
 }
 
-/** What the fake model writes about a chat. */
+/** The summary that the fake model writes. */
 export const SUMMARY = 'They spoke of squares from 1 to 4 and how to compute them in Rust.';
 
-/** The ids of a message and of all that comes after it; what follows `end` is left out. */
+/** The ids of a message and of everything after it; whatever follows `end` is left out. */
 export function below(chat: Chat, root: string, end: string | null): Set<string> {
   const found = new Set([root]);
   for (const { id, parent } of chat.messages) if (parent !== null && parent !== end && found.has(parent)) found.add(id);
@@ -81,23 +82,31 @@ export function leafBelow(chat: Chat, id: string): string {
   return chat.messages.findLast((message) => all.has(message.id) && !chat.messages.some(({ parent }) => parent === message.id))?.id ?? id;
 }
 
-/** Tells every message which others stand beside it. */
+/** Gives every message the list of its siblings. */
 export function relink(chat: Chat): void {
   chat.messages = chat.messages.map((message) => ({ ...message, siblings: chat.messages.filter(({ parent }) => parent === message.parent).map(({ id }) => id) }));
 }
 
-/** Tokens of what a model remembers of these messages, with a question after them: one for each four letters. */
+/** The tokens of the context of these messages with a question after them: one for each four letters. */
 export function usedBy(messages: readonly StoredMessage[], question: readonly Content[]): number {
   const rest = messages.slice(messages.findLastIndex((message) => message.memory_cut !== null) + 1);
   return Math.ceil([...rest.map((message) => textOf(message.parts)), textOf(question)].join('').length / 4);
 }
 
-/** Whether an answer broke off after it had said something; the history's rule knows more cases. */
+/** True if an answer broke off after it had said something; the history's rule knows more cases. */
 export function endedEarly({ parts, state, finish_reason }: Partial<StoredMessage>): boolean {
   return (parts?.length ?? 0) > 0 && (state === 'stopped' || state === 'interrupted' || state === 'failed' || finish_reason === 'length');
 }
 
-/** Nothing else can begin while an answer is being written. */
+/** The error of a chat that an answer is being written in. */
 export function busy(): HostError {
   return { code: 'busy', message: 'This chat is still being answered.' };
+}
+
+export function notFound(what: string): HostError {
+  return { code: 'not_found', message: `There is no such ${what} any more. Nothing was changed.` };
+}
+
+export function textPart(text: string): Part {
+  return { kind: 'text', text, started_at: Date.now(), ended_at: Date.now() };
 }

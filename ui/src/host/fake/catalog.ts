@@ -1,8 +1,8 @@
-/** What the fake host's hub has. */
+/** The models of the fake host's hub. */
 
-import type { MemoryFit } from '../bindings/MemoryFit';
-import type { HubModel } from '../bindings/HubModel';
-import type { OutboundRequest } from '../bindings/OutboundRequest';
+import type { MemoryFit } from '../../bindings/MemoryFit';
+import type { HubModel } from '../../bindings/HubModel';
+import type { OutboundRequest } from '../../bindings/OutboundRequest';
 
 const GB = 1_000_000_000;
 const TOTAL = 24 * GB;
@@ -11,7 +11,7 @@ const FREE = 11.8 * GB;
 /** The memory of this computer. */
 export const MEMORY = { total: TOTAL, free: FREE };
 
-/** What a model of this size needs at a context, roughly. */
+/** The memory that a model of this size needs at a context, roughly. */
 export function fitAt(bytes: number, context: number, most: number, measured: number | null = null): MemoryFit {
   const kv = Math.round(Math.min(context, most) * Math.sqrt(bytes) * 1.4);
   const working = Math.round(bytes * 0.06 + 150_000_000);
@@ -30,7 +30,7 @@ function model(id: string, name: string, gb: number, more: Partial<HubModel> = {
   };
 }
 
-/** What a search finds. */
+/** The results of a search. */
 export function hubModels(): HubModel[] {
   return [
     model('mlx-community/gemma-4-e4b-it-4bit', 'Gemma 4 E4B', 4.2, { downloads: 1_900_000, family: 'gemma4' }),
@@ -52,7 +52,7 @@ export function manyModels(count: number): HubModel[] {
   return Array.from({ length: count }, (_, index) => model(`mlx-community/Model-${index + 1}-4bit`, `Model ${index + 1}`, 0.5 + (index % 30)));
 }
 
-/** Where to begin. */
+/** The recommended first models. */
 export function firstModels(): HubModel[] {
   const notes = ['Quick, small and thorough; a good first one.', 'Answers in many languages and knows the world well.', 'The best that this memory holds; give it a moment.'];
   return hubModels().filter((_, index) => [1, 0, 2].includes(index)).map((first, index) => ({ ...first, note: notes[index] ?? null }));
@@ -60,7 +60,7 @@ export function firstModels(): HubModel[] {
 
 const now = Date.now();
 
-/** What left this computer. */
+/** The requests that left this computer. */
 export const REQUESTS: OutboundRequest[] = [
   { number: 4, at: now - 20_000, host: 'cas-bridge.xethub.hf.co', purpose: 'download', method: 'GET', status: 206, sent: 810, received: 1_310_000_000, milliseconds: 72_000, failure: null, over: false },
   { number: 3, at: now - 24_000, host: 'huggingface.co', purpose: 'file_list', method: 'GET', status: 200, sent: 402, received: 5_200, milliseconds: 180, failure: null, over: true },

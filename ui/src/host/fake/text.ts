@@ -1,6 +1,6 @@
-/** What the fake host's model says. */
+/** The answers of the fake host's model. */
 
-import type { Part } from '../bindings/Part';
+import type { Part } from '../../bindings/Part';
 
 /** An answer in pieces. */
 export type Script = { channel: 'thinking' | 'text'; text: string }[];

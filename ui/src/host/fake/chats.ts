@@ -1,0 +1,177 @@
+/** The fake host's chats: listed, opened, branched, compacted. */
+
+import type { Content } from '../../bindings/Content';
+import { DEFAULT_CHAT_SETTINGS, type Platform } from '../types';
+import { changeSummary, inFolder, type libraryControls } from './library';
+import { checkSettings } from './settings';
+import { chatsChanged, pause, refusal } from './shared';
+import { addChat, addMessage, changed, chatOf, contextOf, isRunning, messageOf, questionOf, refuse, replace, shown, type Store } from './store';
+import { below, busy, EARLIER, Editions, leafBelow, relink, SUMMARY, textPart, viewOf, type Chat } from './tree';
+
+export function chats(host: Store & ReturnType<typeof libraryControls>) {
+  const editions = new Editions();
+  /** Chats whose summary is to be given up. */
+  const stopped = new Set<string>();
+
+  const list = () =>
+    [...host.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...inFolder(host, chat.summary), running: isRunning(host, chat) }));
+  const cut = (id: string, memory_cut: { summary: string | null } | null) => {
+    const { chat, message } = messageOf(host, id);
+    replace(chat, { ...message, memory_cut });
+    changed(host, chat);
+    return shown(chat);
+  };
+  /** The message up to which the context is dropped, so that the question has half of it. */
+  const cutFor = (chat: Chat, question: Content[]): string => {
+    const { messages } = viewOf(chat);
+    const start = messages.findLastIndex((message) => message.memory_cut !== null) + 1;
+    const ends = messages.filter((_, at) => at >= start && (messages[at + 1]?.role ?? 'user') === 'user');
+    const fits = ends.find((end) => {
+      const { tokens, context } = contextOf(host, chat, messages.slice(messages.indexOf(end) + 1), question);
+      return tokens <= (context ?? 4096) / 2;
+    });
+    const end = fits ?? ends.at(-1);
+    if (!end) throw refusal('bad_request', 'There is nothing to forget.');
+    return end.id;
+  };
+  const summarise = async (id: string): Promise<void> => {
+    refuse(host, 'summariseOldest');
+    for (let step = 0; step < 20; step++) {
+      await pause(host.pace);
+      if (stopped.delete(id)) throw refusal('stopped', 'The summary was stopped.');
+    }
+  };
+
+  return {
+    async chats() {
+      return list();
+    },
+    async chatsSince(edition) {
+      return editions.list(list(), edition);
+    },
+    async chat(id) {
+      return shown(chatOf(host, id));
+    },
+    async earlierMessages(id) {
+      const { chat, message } = messageOf(host, id);
+      return message.parent === null ? [] : viewOf({ ...chat, leaf: message.parent }).messages.slice(-EARLIER);
+    },
+    async createChat(settings) {
+      refuse(host, 'createChat');
+      const begun = settings ?? DEFAULT_CHAT_SETTINGS;
+      checkSettings(begun);
+      return viewOf(addChat(host, '', Date.now(), begun));
+    },
+    async renameChat(id, title) {
+      refuse(host, 'renameChat');
+      changeSummary(host, id, { title });
+    },
+    async pinChat(id, pinned) {
+      changeSummary(host, id, { pinned });
+    },
+    async deleteChat(id) {
+      chatOf(host, id, true).trashed = Date.now();
+      chatsChanged(host);
+    },
+    async restoreChat(id) {
+      let chat = chatOf(host, id, true);
+      if (chat.putBack) {
+        host.kept.delete(id);
+        chat = chat.putBack();
+      }
+      chat.trashed = null;
+      changed(host, chat);
+      return chat.summary;
+    },
+    async setChatSettings(id, settings) {
+      checkSettings(settings);
+      chatOf(host, id).settings = settings;
+    },
+    async setDraft(id, draft) {
+      chatOf(host, id).draft = draft;
+    },
+    async markRead(id) {
+      if (chatOf(host, id).summary.unread) changeSummary(host, id, { unread: false });
+    },
+    async setScrollPlace(id, place) {
+      chatOf(host, id).place = place;
+    },
+
+    async showBranch(id) {
+      const { chat, message } = messageOf(host, id);
+      chat.leaf = leafBelow(chat, message.id);
+      changed(host, chat);
+      return shown(chat);
+    },
+    async editAnswer(id, text) {
+      const { chat, message } = messageOf(host, id);
+      if (isRunning(host, chat)) throw busy();
+      if (text.trim() === '' || message.role !== 'assistant' || message.parts.some((part) => part.kind === 'tool_call')) throw refusal('bad_request', 'This cannot be written over.');
+      const { model, parts, parent } = message;
+      addMessage(host, chat, { role: 'assistant', parent, state: 'complete', model, finish_reason: 'stop', edited: true, parts: [...parts.filter(({ kind }) => kind !== 'text'), textPart(text.trim())] });
+      changed(host, chat);
+      return shown(chat);
+    },
+    async deleteMessage(id, scope) {
+      const { chat, message } = messageOf(host, id);
+      if (isRunning(host, chat)) throw busy();
+      const branch = viewOf(chat).messages;
+      const root = scope === 'branch' ? message : questionOf(chat, message);
+      const next = scope === 'branch' ? undefined : branch.slice(branch.indexOf(root) + 1).find(({ role }) => role === 'user');
+      const before = { leaf: chat.leaf, messages: chat.messages };
+      const gone = below(chat, root.id, next?.parent ?? null);
+      const place = root.siblings.indexOf(root.id);
+      const beside = root.siblings[place - 1] ?? root.siblings[place + 1];
+      const mark = chat.messages.find(({ id: end }) => end === next?.parent)?.memory_cut ?? null;
+      chat.messages = chat.messages
+        .filter((other) => !gone.has(other.id))
+        .map((other) => (next && other.parent === next.parent ? { ...other, parent: root.parent } : other))
+        .map((other) => (other.id === root.parent ? { ...other, memory_cut: other.memory_cut ?? mark } : other));
+      if (chat.leaf !== null && gone.has(chat.leaf)) chat.leaf = beside === undefined ? root.parent : leafBelow(chat, beside);
+      relink(chat);
+      const trash = addChat(host, chat.summary.title, Date.now());
+      trash.trashed = Date.now();
+      trash.putBack = () => Object.assign(chat, before);
+      changed(host, chat);
+      return trash.summary.id;
+    },
+    async forkChat(id, title) {
+      const { chat, message } = messageOf(host, id);
+      const copy = addChat(host, title, Date.now(), chat.settings);
+      copy.summary = { ...copy.summary, folder: chat.summary.folder };
+      for (const row of viewOf({ ...chat, leaf: message.id }).messages) {
+        addMessage(host, copy, { ...row, id: `message-${host.next++}`, chat: copy.summary.id, parent: copy.leaf });
+      }
+      relink(copy);
+      changed(host, copy);
+      return copy.summary;
+    },
+
+    async contextUse(id, question) {
+      const chat = chatOf(host, id);
+      return contextOf(host, chat, viewOf(chat).messages, question);
+    },
+    async setMemoryCut(id, mark) {
+      return cut(id, mark);
+    },
+    async forgetOldest(id, question) {
+      return cut(cutFor(chatOf(host, id), question), { summary: null });
+    },
+    async summariseOldest(id, question) {
+      const message = cutFor(chatOf(host, id), question);
+      await summarise(id);
+      return cut(message, { summary: SUMMARY });
+    },
+    async stopSummary(id) {
+      stopped.add(id);
+    },
+    async carryOver(id, title) {
+      await summarise(id);
+      const { settings, summary } = chatOf(host, id);
+      const made = addChat(host, title, Date.now(), { ...settings, carried_summary: SUMMARY });
+      made.summary = { ...made.summary, folder: summary.folder };
+      changed(host, made);
+      return viewOf(made);
+    },
+  } satisfies Partial<Platform>;
+}

@@ -1,0 +1,113 @@
+/** The fake host's desktop, windows and links: a desktop that has everything. */
+
+import type { Arrival } from '../../bindings/Arrival';
+import type { Command } from '../../bindings/Command';
+import type { Desktop } from '../../bindings/Desktop';
+import type { QuitChoice } from '../../bindings/QuitChoice';
+import type { Unfinished } from '../../bindings/Unfinished';
+import type { Platform } from '../types';
+import { listen, refusal } from './shared';
+
+export const desktopControls = () => ({
+  desktopState: { tray: null, global_shortcut: null, notifications: null, command: null, open_at_login: false, shortcut_refused: null } as Desktop,
+  /** The work that runs when the app is asked to quit. */
+  runs: { answers: [], downloads: [] } as Unfinished,
+  /** The commands that windows asked the host to run. */
+  commands: [] as Command[],
+  /** The commands that the menus would offer. */
+  available: [] as Command[],
+  /** The answers to the question of quitting. */
+  quits: [] as QuitChoice[],
+  /** Files that were imported after a question. */
+  importedFiles: [] as string[],
+  /** Chats that quick entry showed in the chat window. */
+  shownChats: [] as string[],
+  quickHidden: 0,
+  quickHeight: 0,
+  /** Every link that was opened. */
+  opened: [] as string[],
+});
+
+export function desktop(host: ReturnType<typeof desktopControls>) {
+  let arrivals: Arrival[] = [];
+  const files = new Set<string>();
+  const listeners = { command: new Set<(command: Command) => void>(), arrived: new Set<() => void>(), quit: new Set<() => void>(), quick: new Set<() => void>() };
+  const takeFile = (key: string): void => {
+    if (!files.delete(key)) throw refusal('not_found', 'this file was taken already; open it once more');
+  };
+  const calls = {
+    async desktop() {
+      return host.desktopState;
+    },
+    async openAtLogin(on) {
+      host.desktopState = { ...host.desktopState, open_at_login: on };
+    },
+    async runCommand(command) {
+      host.commands.push(command);
+    },
+    async setAvailableCommands(available) {
+      host.available = available;
+    },
+    async takeArrivals() {
+      const taken = arrivals;
+      arrivals = [];
+      return taken;
+    },
+    async arrivedFile(key) {
+      takeFile(key);
+      return new TextEncoder().encode(`the file ${key}`).buffer;
+    },
+    async importArrived(key) {
+      takeFile(key);
+      host.importedFiles.push(key);
+      return { chats: 2, messages: 9, already_here: 0 };
+    },
+    async unfinished() {
+      return host.runs;
+    },
+    async quit(choice) {
+      host.quits.push(choice);
+    },
+    async hideQuickEntry() {
+      host.quickHidden += 1;
+    },
+    async fitQuickEntry(height) {
+      host.quickHeight = height;
+    },
+    async showChat(id) {
+      host.shownChats.push(id);
+    },
+    async openWindow(name) {
+      window.open(`?window=${name}`, '_blank', 'width=900,height=640');
+    },
+    async openLink(url) {
+      if (!/^(?:https?|mailto):/i.test(url)) throw refusal('bad_request', 'Only web and mail addresses are opened from a chat.');
+      host.opened.push(url);
+    },
+    async firstPaint() {},
+    onCommand: (listener) => listen(listeners.command, listener),
+    onArrived: (listener) => listen(listeners.arrived, listener),
+    onQuitAsked: (listener) => listen(listeners.quit, listener),
+    onQuickShown: (listener) => listen(listeners.quick, listener),
+  } satisfies Partial<Platform>;
+  return {
+    ...calls,
+    /** Brings something to the app, as a link or the desktop does. */
+    bring(...brought: Arrival[]): void {
+      arrivals.push(...brought);
+      for (const arrival of brought) if ('key' in arrival) files.add(arrival.key);
+      for (const listener of listeners.arrived) listener();
+    },
+    /** Chooses a command in a menu. */
+    choose(command: Command): void {
+      for (const listener of listeners.command) listener(command);
+    },
+    /** Asks the app to quit. */
+    askToQuit(): void {
+      for (const listener of listeners.quit) listener();
+    },
+    showQuickEntry(): void {
+      for (const listener of listeners.quick) listener();
+    },
+  };
+}

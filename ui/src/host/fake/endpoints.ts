@@ -1,0 +1,83 @@
+/** The fake host's endpoints. */
+
+import type { Endpoint } from '../../bindings/Endpoint';
+import type { EndpointAddress } from '../../bindings/EndpointAddress';
+import type { EndpointModels } from '../../bindings/EndpointModels';
+import type { Error as HostError } from '../../bindings/Error';
+import type { Platform } from '../types';
+import type { hubControls } from './hub';
+import { pause, refusal, storeSettings, type Shared } from './shared';
+
+/** The condition of a server that does not simply answer with a model. */
+export type ServerCondition = 'silent' | 'empty' | 'slow' | { key: string };
+
+export const endpointControls = () => ({
+  /** Servers in a condition, by their endpoints' names. */
+  servers: new Map<string, ServerCondition>(),
+});
+
+export function endpoints(host: Shared & ReturnType<typeof endpointControls> & ReturnType<typeof hubControls>) {
+  const keys = new Map<string, string>();
+  const find = (name: string): Endpoint => {
+    const endpoint = host.app.endpoints.find((known) => known.name === name);
+    if (!endpoint) throw refusal('model_not_found', `there is no endpoint called ${name}; add it, or choose another model`);
+    return endpoint;
+  };
+  const refusalOf = (name: string, server: ServerCondition | undefined): HostError | null => {
+    if (server === 'silent') return refusal('network', '127.0.0.1:8080 cannot be reached: connection refused; nothing was lost, try again');
+    if (typeof server !== 'object' || keys.get(name) === server.key) return null;
+    return refusal('key_refused', `the endpoint ${name} ${keys.has(name) ? 'did not accept its key; store the right one' : 'asks for a key; store one with it'}`);
+  };
+  const ask = async (endpoint: Endpoint): Promise<EndpointModels> => {
+    const { leaves_computer } = meaning(endpoint.base_url);
+    const server = host.servers.get(endpoint.name);
+    if (server === 'slow') await pause(5000);
+    const problem = host.net.offline && leaves_computer ? refusal('offline', 'Ponder is offline.') : refusalOf(endpoint.name, server);
+    const model = { reference: `endpoint:${endpoint.name}/big`, endpoint: endpoint.name, name: 'big', context: 32_768, leaves_computer };
+    const models = problem || server === 'empty' ? [] : [{ ...model, thinking: { kind: 'by_request', default_on: true } as const }];
+    return { endpoint, leaves_computer, models, problem };
+  };
+  return {
+    async endpoints() {
+      return host.app.endpoints.map(({ name, base_url, has_key }) => ({ name, address: meaning(base_url), key: has_key ? 'keychain' : 'none' }));
+    },
+    async endpointAddress(url) {
+      return meaning(checked(url));
+    },
+    async endpointModels() {
+      return Promise.all(host.app.endpoints.map(ask));
+    },
+    async testEndpoint(name) {
+      return ask(find(name));
+    },
+    async addEndpoint(name, url, key) {
+      const base_url = checked(url);
+      if (!/^[\w.-]{1,40}$/.test(name)) throw refusal('bad_request', `\`${name}\` cannot be the name of an endpoint.`);
+      if (host.app.endpoints.some((known) => known.name === name)) throw refusal('bad_request', `There is an endpoint called ${name} already.`);
+      if (key !== null) keys.set(name, key);
+      storeSettings(host, { endpoints: [...host.app.endpoints, { name, base_url, has_key: key !== null }] });
+    },
+    async setEndpointKey(name, key) {
+      find(name);
+      if (key === null) keys.delete(name);
+      else keys.set(name, key);
+      storeSettings(host, { endpoints: host.app.endpoints.map((known) => (known.name === name ? { ...known, has_key: key !== null } : known)) });
+    },
+    async removeEndpoint(name) {
+      keys.delete(name);
+      storeSettings(host, { endpoints: host.app.endpoints.filter((known) => known.name !== name) });
+    },
+  } satisfies Partial<Platform>;
+}
+
+function checked(url: string): string {
+  if (!/^https?:\/\/\S+$/.test(url.trim())) throw refusal('bad_request', `\`${url}\` is not the address of an endpoint.`);
+  const base = url.trim().replace(/\/$/, '');
+  return new URL(base).pathname === '/' ? `${base}/v1` : base;
+}
+
+/** The real host has a rule; the addresses of tests and examples need no more than this. */
+function meaning(base_url: string): EndpointAddress {
+  const leaves_computer = !/^https?:\/\/(?:127\.0\.0\.1|localhost)(?:[:/]|$)/.test(base_url);
+  return { base_url, leaves_computer, unencrypted: leaves_computer && !base_url.startsWith('https:') };
+}

@@ -1,0 +1,60 @@
+/** The fake host's engine, memory, heat and power. In a browser `?slowed=heat` or `?slowed=low_power` slows it down. */
+
+import type { MemoryRelease } from '../../bindings/MemoryRelease';
+import type { ModelInfo } from '../../bindings/ModelInfo';
+import type { Slowdown } from '../../bindings/Slowdown';
+import type { Platform } from '../types';
+import { MEMORY } from './catalog';
+import { listen, modelOf, modelsChanged, refusal, type Shared } from './shared';
+
+const LOADED: ModelInfo = { reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180, sees: false };
+
+export const engineControls = () => ({
+  loaded: [LOADED] as ModelInfo[],
+  /** Models that answer, and cannot be ejected. */
+  answering: new Set<string>(),
+  slowdown: null as Slowdown | null,
+  /** The number of calls of `slowedBy`. */
+  slowdownAsked: 0,
+  releaseListeners: new Set<(release: MemoryRelease) => void>(),
+  engineListeners: new Set<() => void>(),
+});
+
+export function engine(host: Shared & ReturnType<typeof engineControls>) {
+  return {
+    async engineStatus() {
+      return { loaded: host.loaded, memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 } };
+    },
+    async ejectModel(reference) {
+      if (host.answering.has(reference)) throw refusal('busy', 'The model answers.');
+      host.loaded = host.loaded.filter((info) => info.reference !== reference);
+      modelsChanged(host);
+    },
+    async capabilities(reference) {
+      const local = modelOf(host, reference);
+      const remote = local === null;
+      return {
+        continue_answer: !remote,
+        end_thinking: !remote,
+        prefetch: !remote,
+        memory: !remote,
+        logprobs: false,
+        images: local?.sees ?? true,
+        vision_problem: local?.vision_problem ?? null,
+        tools: true,
+        kv_bits: !remote,
+        leaves_computer: remote,
+        thinking: remote ? { kind: 'levels', levels: ['low', 'medium', 'high'], default: null, off: true } : null,
+      };
+    },
+    async memory() {
+      return MEMORY;
+    },
+    async slowedBy() {
+      host.slowdownAsked += 1;
+      return host.slowdown;
+    },
+    onMemoryReleased: (listener) => listen(host.releaseListeners, listener),
+    onEngineChanged: (listener) => listen(host.engineListeners, listener),
+  } satisfies Partial<Platform>;
+}

@@ -1,0 +1,168 @@
+/** The fake host's library of chats: search, archive, trash, folders, import and export. */
+
+import type { ChatSummary } from '../../bindings/ChatSummary';
+import type { ExportFormat } from '../../bindings/ExportFormat';
+import type { Folder } from '../../bindings/Folder';
+import type { HistoryHit } from '../../bindings/HistoryHit';
+import type { HistoryState } from '../../bindings/HistoryState';
+import type { FileContent } from '../../shared/files';
+import { matchesIn, searchTerms } from '../../shared/findText';
+import { textOf } from '../../shared/messageParts';
+import type { Platform } from '../types';
+import { textOfFile, type fileControls } from './files';
+import { chatsChanged, listen, refusal, type Shared } from './shared';
+import { notFound } from './tree';
+
+const TRASH_LASTS = 30 * 86_400_000;
+
+/** A folder with the files that were removed from it. */
+type FakeFolder = Omit<Folder, 'files'> & { deleted: boolean; filed: { file: FileContent; removed: boolean }[] };
+
+export const libraryControls = () => ({
+  projects: [] as FakeFolder[],
+  /** Folders that were read ahead, each time. */
+  prefetched: [] as string[],
+  /** The way the history was opened. */
+  openedAs: { read_only: false, repaired: null } as HistoryState,
+  /** The remedies that were chosen for an app that could not be opened. */
+  remedies: [] as string[],
+  exported: [] as { ids: string[] | null; format: ExportFormat; name: string }[],
+  /** The code that was saved; `null`: the user closed the dialog. */
+  savedCode: [] as ({ code: string; language: string } | null)[],
+  /** True if the user closes the dialog for files. */
+  closesDialogs: false,
+});
+
+type Library = Shared & ReturnType<typeof libraryControls>;
+
+/** The folder of a chat as the list shows it: none if it was deleted. */
+export function inFolder({ projects }: Library, summary: ChatSummary): ChatSummary {
+  const there = projects.some(({ id, deleted }) => id === summary.folder && !deleted);
+  return there ? summary : { ...summary, folder: null };
+}
+
+export function changeSummary(host: Shared, id: string, change: Partial<ChatSummary>): void {
+  const chat = host.kept.get(id);
+  if (!chat) throw notFound('chat');
+  chat.summary = { ...chat.summary, ...change };
+  chatsChanged(host);
+}
+
+export function library(host: Library & ReturnType<typeof fileControls>) {
+  const folder = (id: string): FakeFolder => {
+    const found = host.projects.find((other) => other.id === id);
+    if (!found) throw notFound('folder');
+    return found;
+  };
+  const shownFolder = (id: string): FakeFolder => {
+    const found = folder(id);
+    if (found.deleted) throw notFound('folder');
+    return found;
+  };
+  return {
+    async searchHistory({ text, model, since, until, without_titles }) {
+      const words = searchTerms(text);
+      const marksOf = (said: string): [number, number][] => words.flatMap((word) => matchesIn(said, word)).sort(([a], [b]) => a - b);
+      const holds = (said: string): boolean => words.length > 0 && words.every((word) => matchesIn(said, word).length > 0);
+      const hits: HistoryHit[] = [];
+      for (const { summary, messages, trashed } of host.kept.values()) {
+        if (trashed !== null) continue;
+        const { id: chat, title } = summary;
+        if (model === null && !without_titles && holds(title)) hits.push({ chat, title, message: null, role: null, model: null, at: summary.updated_at, snippet: title, marks: marksOf(title) });
+        for (const { id, role, parts, created_at: at, model: by } of messages) {
+          const said = textOf(parts).replace(/\s+/g, ' ');
+          const inTime = (since === null || at >= since) && (until === null || at < until);
+          if (holds(said) && inTime && (model === null || by === model)) hits.push({ chat, title, message: id, role, model: by, at, snippet: said, marks: marksOf(said) });
+        }
+      }
+      return { hits: hits.sort((a, b) => Number(a.message !== null) - Number(b.message !== null) || b.at - a.at), more: false, indexing: false };
+    },
+    async archiveChat(id, archived) {
+      changeSummary(host, id, { archived });
+    },
+    async trash() {
+      const trashed = [...host.kept.values()].flatMap(({ summary, trashed: at }) => (at === null ? [] : [{ chat: summary, deleted_for_good_at: at + TRASH_LASTS }]));
+      return trashed.sort((a, b) => b.deleted_for_good_at - a.deleted_for_good_at);
+    },
+    async purgeChat(id) {
+      if (host.kept.get(id)?.trashed == null) throw notFound('chat');
+      host.kept.delete(id);
+      chatsChanged(host);
+    },
+
+    async folders() {
+      const left = host.projects.filter(({ deleted }) => !deleted);
+      return left
+        .map(({ id, name, system_prompt, created_at, filed }) => ({ id, name, system_prompt, created_at, files: filed.flatMap(({ file, removed }) => (removed ? [] : [file])) }))
+        .sort((a, b) => a.name.localeCompare(b.name));
+    },
+    async createFolder(name) {
+      const created = { id: `folder-${host.projects.length + 1}`, name, system_prompt: '', created_at: Date.now() };
+      host.projects.push({ ...created, deleted: false, filed: [] });
+      chatsChanged(host);
+      return { ...created, files: [] };
+    },
+    async changeFolder(id, name, system_prompt) {
+      Object.assign(folder(id), { name, system_prompt });
+      chatsChanged(host);
+    },
+    async putFolderFile(id, file) {
+      const { filed } = shownFolder(id);
+      if (file.kind !== 'file') throw refusal('bad_request', 'the file was not added to the folder: only documents can be in a folder. Nothing was changed');
+      textOfFile(host, file.attachment);
+      const here = filed.find((other) => other.file.attachment === file.attachment);
+      if (here) Object.assign(here, { file, removed: false });
+      else filed.push({ file, removed: false });
+      chatsChanged(host);
+    },
+    async removeFolderFile(id, attachment) {
+      const here = folder(id).filed.find(({ file, removed }) => file.attachment === attachment && !removed);
+      if (!here) throw notFound('file');
+      here.removed = true;
+      chatsChanged(host);
+    },
+    async deleteFolder(id) {
+      folder(id).deleted = true;
+      chatsChanged(host);
+    },
+    async restoreFolder(id) {
+      folder(id).deleted = false;
+      chatsChanged(host);
+    },
+    async moveChat(id, target) {
+      changeSummary(host, id, { folder: target });
+    },
+    async prefetchFolder(id) {
+      host.prefetched.push(shownFolder(id).id);
+    },
+
+    async exportChats(ids, format, name) {
+      host.exported.push({ ids, format, name });
+      return `/home/somebody/Downloads/${name}.${format}`;
+    },
+    async showExport() {},
+    async importChats(bytes) {
+      if (bytes.byteLength === 0) throw refusal('bad_request', 'the file could not be imported: it is no JSON. Nothing was changed');
+      chatsChanged(host);
+      return { chats: 2, messages: 9, already_here: 1 };
+    },
+    async saveCode(code, language) {
+      host.savedCode.push(host.closesDialogs ? null : { code, language });
+      return host.closesDialogs ? null : `code.${language || 'txt'}`;
+    },
+
+    async historyState() {
+      return host.openedAs;
+    },
+    async showDataFolder() {
+      host.remedies.push('folder');
+    },
+    async beginAnew() {
+      host.remedies.push('anew');
+    },
+    async openReadOnly() {
+      host.remedies.push('read');
+    },
+    onChatsChanged: (listener) => listen(host.chatListeners, listener),
+  } satisfies Partial<Platform>;
+}

@@ -1,0 +1,88 @@
+/** The state that several parts of the in-memory host share. */
+
+import type { LocalModel } from '../../bindings/LocalModel';
+import type { Error as HostError } from '../../bindings/Error';
+import type { Settings } from '../../bindings/Settings';
+import { DEFAULT_APPEARANCE, type Unsubscribe } from '../types';
+import { MODELS } from './localModels';
+import type { Chat } from './tree';
+
+const SETTINGS: Settings = {
+  default_model: 'pebble',
+  model_folders: [],
+  endpoints: [],
+  thinking: null,
+  thinking_budget: null,
+  write_titles: true,
+  language: null,
+  image_detail: 'normal',
+  server: { on: false, port: 8231, network: false, key_made_at: null },
+  keep_awake: false,
+  snippets: [],
+  presets: [],
+  default_preset: null,
+  appearance: DEFAULT_APPEARANCE,
+  engine: { unload_after: null, prefix_cache: null },
+  notifications: true,
+  tray: false,
+  quick_entry: null,
+};
+
+/** The shared state; `pace` is the time between two pieces of an answer, in milliseconds. */
+export const shared = (pace: number) => ({
+  pace,
+  /** The settings of the app. */
+  app: SETTINGS,
+  /** The models on this computer. */
+  local: [...MODELS] as LocalModel[],
+  /** The chats by their ids, those in the trash included. */
+  kept: new Map<string, Chat>(),
+  /** The time that reading an image or a file takes, in milliseconds. */
+  readingTime: 0,
+  chatListeners: new Set<() => void>(),
+  modelListeners: new Set<() => void>(),
+  settingsListeners: new Set<(settings: Settings) => void>(),
+});
+
+export type Shared = ReturnType<typeof shared>;
+
+/** Adds a listener until the returned function is called. */
+export async function listen<T>(listeners: Set<T>, listener: T): Promise<Unsubscribe> {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+export function chatsChanged({ chatListeners }: Shared): void {
+  for (const listener of chatListeners) queueMicrotask(listener);
+}
+
+export function modelsChanged({ modelListeners }: Shared): void {
+  for (const listener of modelListeners) queueMicrotask(listener);
+}
+
+/** Stores settings without the checks of `changeSettings`, as commands with checks of their own do. */
+export function storeSettings(host: Shared, change: Partial<Settings>): Settings {
+  host.app = { ...host.app, ...change };
+  for (const listener of host.settingsListeners) queueMicrotask(() => listener(host.app));
+  modelsChanged(host);
+  return host.app;
+}
+
+export function localModel({ local }: Shared, reference: string): LocalModel {
+  const model = local.find((other) => other.reference === reference);
+  if (!model) throw refusal('model_not_found', `No model called ${reference} is on this computer. Nothing was changed.`);
+  return model;
+}
+
+/** The model of a reference, or the default model; `null` for a model of an endpoint. */
+export function modelOf(host: Shared, reference: string | null): LocalModel | null {
+  return reference?.startsWith('endpoint:') ? null : localModel(host, reference ?? host.app.default_model);
+}
+
+export function refusal(code: HostError['code'], message: string, args?: HostError['arguments']): HostError {
+  return args ? { code, arguments: args, message } : { code, message };
+}
+
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
