@@ -15,7 +15,7 @@ use crate::words;
 ///
 /// # Errors
 /// When no window can be opened either.
-pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>) -> Result<()> {
+pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>, context: tauri::Context) -> Result<()> {
     let error = reason.downcast_ref::<Error>();
     // The remedies apply to a history that cannot be opened; other failures need other ones.
     let history = data_dir.is_some() && error.is_some_and(|error| error.code == ErrorCode::Storage);
@@ -40,7 +40,7 @@ pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>) -> Result<()> {
                 .build()?;
             Ok(())
         })
-        .build(crate::context())
+        .build(context)
         .context("no window could be opened to say so")?;
     app.run_return(|_, _| {});
     Ok(())

@@ -89,7 +89,7 @@ pub fn run() -> Result<()> {
         Ok(opened) => opened,
         Err(error) => {
             tracing::error!("could not start: {error:#}");
-            failure::show(&error, hub::data_dir().ok().as_deref())?;
+            failure::show(&error, hub::data_dir().ok().as_deref(), context)?;
             return Err(error);
         }
     };
