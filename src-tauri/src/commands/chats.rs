@@ -35,7 +35,17 @@ pub async fn earlier_messages(app: State<'_, App>, message: String) -> Result<Ve
 /// Creates an empty chat; without settings it starts as the user has set new chats.
 #[command(chat, quick)]
 pub async fn create_chat(app: State<'_, App>, settings: Option<ChatSettings>) -> Result<ChatView> {
-    app.chat.chats().create(settings.unwrap_or_default()).await
+    let settings = match settings {
+        Some(settings) => settings,
+        None => app.chat.settings().get().await?.new_chat(),
+    };
+    app.chat.chats().create(settings).await
+}
+
+/// The settings that a new chat starts with.
+#[command(chat, quick)]
+pub async fn new_chat_settings(app: State<'_, App>) -> Result<ChatSettings> {
+    Ok(app.chat.settings().get().await?.new_chat())
 }
 
 /// Gives a chat another title.

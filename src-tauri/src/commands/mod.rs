@@ -39,6 +39,7 @@ command::list![
     chats::chat,
     chats::earlier_messages,
     chats::create_chat,
+    chats::new_chat_settings,
     chats::rename_chat,
     chats::pin_chat,
     chats::delete_chat,

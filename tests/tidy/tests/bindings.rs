@@ -1,4 +1,4 @@
-//! The window's generated types.
+//! The window's generated types and constants.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { all, click, host, open, pass, the, useWindow } from '../testing/window';
-import { DEFAULT_CHAT_SETTINGS } from '../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../bindings/constants';
 
 useWindow();
 

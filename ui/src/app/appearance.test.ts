@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { applyAppearance, nextZoom } from '../shared/appearance';
 import { GROUPS } from '../shared/shortcuts';
-import { DEFAULT_APPEARANCE } from '../host/types';
+import { DEFAULT_SETTINGS } from '../bindings/constants';
 import icons from '../design/Icon.svelte?raw';
 import { all, click, host, open, pass, the, useWindow } from '../testing/window';
 
@@ -53,10 +53,10 @@ describe('appearance', () => {
     'applies in the %s window when it is set elsewhere',
     async (which) => {
       await open(which);
-      await host.changeSettings({ appearance: { ...DEFAULT_APPEARANCE, theme: 'dark', text_size: 130 } });
+      await host.changeSettings({ appearance: { ...DEFAULT_SETTINGS.appearance, theme: 'dark', text_size: 130 } });
       await pass(0);
       expect([root.dataset['theme'], root.style.fontSize]).toEqual(['dark', '130%']);
-      await host.changeSettings({ appearance: DEFAULT_APPEARANCE });
+      await host.changeSettings({ appearance: DEFAULT_SETTINGS.appearance });
       await pass(0);
       expect([root.dataset['theme'], root.style.fontSize]).toEqual(['light', '']);
     },
@@ -64,15 +64,15 @@ describe('appearance', () => {
 
   it('follows the system if nothing else is set', () => {
     const look = document.createElement('div');
-    applyAppearance(look, DEFAULT_APPEARANCE, true);
+    applyAppearance(look, DEFAULT_SETTINGS.appearance, true);
     expect(look.dataset['theme']).toBe('dark');
-    applyAppearance(look, { ...DEFAULT_APPEARANCE, theme: 'light' }, true);
+    applyAppearance(look, { ...DEFAULT_SETTINGS.appearance, theme: 'light' }, true);
     expect(look.dataset['theme']).toBe('light');
   });
 
   it('zooms by keys in every window, also with the keys of other keyboards', async () => {
     for (const which of ['chat', 'models', 'settings'] as const) {
-      await host.changeSettings({ appearance: DEFAULT_APPEARANCE });
+      await host.changeSettings({ appearance: DEFAULT_SETTINGS.appearance });
       await open(which);
       await key('=', { ctrlKey: true });
       await key('+', { ctrlKey: true, shiftKey: true });
@@ -98,7 +98,7 @@ describe('thoughts', () => {
     ['while_thinking', false],
     ['always', true],
   ] as const)('that have ended are shown if they are %s: %s', async (thoughts, shown) => {
-    await host.changeSettings({ appearance: { ...DEFAULT_APPEARANCE, thoughts } });
+    await host.changeSettings({ appearance: { ...DEFAULT_SETTINGS.appearance, thoughts } });
     const chat = host.addChat('A chat', Date.now());
     host.addTurn(chat, 'A sum', { parts: [thought, answer] });
     await open('chat', chat.summary.id);
@@ -112,7 +112,7 @@ describe('thoughts', () => {
     ['while_thinking', 'true'],
     ['always', 'true'],
   ] as const)('that are being thought are shown if they are %s: %s', async (thoughts, shown) => {
-    await host.changeSettings({ appearance: { ...DEFAULT_APPEARANCE, thoughts } });
+    await host.changeSettings({ appearance: { ...DEFAULT_SETTINGS.appearance, thoughts } });
     const chat = host.addChat('A chat', Date.now());
     await open('chat', chat.summary.id);
     await host.send(chat.summary.id, [{ kind: 'text', text: 'What is 347 + 589?' }], 'end');

@@ -8,7 +8,7 @@ import type { Appearance } from '../bindings/Appearance';
 import { applyAppearance } from '../shared/appearance';
 import { chooseLanguage, wantedLanguages } from '../locales/languages.svelte';
 import { openPlatform } from './openPlatform';
-import { DEFAULT_APPEARANCE } from '../host/types';
+import { DEFAULT_SETTINGS } from '../bindings/constants';
 import { openChatWindowPrefs } from './chatWindowPrefs';
 import type { RequestFrame } from '../features/conversation/liveAnswer.svelte';
 import type { LocalPrefs } from '../shared/localPrefs';
@@ -38,7 +38,7 @@ declare global {
   var ponderAppearance: Appearance | undefined;
 }
 
-const look: Appearance = globalThis.ponderAppearance ?? DEFAULT_APPEARANCE;
+const look: Appearance = globalThis.ponderAppearance ?? DEFAULT_SETTINGS.appearance;
 applyAppearance(document.documentElement, look, matchMedia('(prefers-color-scheme: dark)').matches);
 
 const target = document.getElementById('app');

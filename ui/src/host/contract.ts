@@ -1,39 +1,43 @@
 /**
  * The rules of every host, stated once and asked of both: `contract.test.ts` asks the in-memory host, `tests/contract.rs` asks the
  * app inside its own window. A case that only one of them passes means that the windows are tested against something that
- * does not exist.
+ * does not exist. A rule that no case states must not be relied on in the in-memory host.
  *
  * A case starts anywhere and leaves nothing behind that another would notice. It asks questions whose answers both hosts can
  * give: the built-in model counts, the in-memory host tells a story.
  */
 
-import type { AnswerEvent } from '../bindings/AnswerEvent';
-import type { ChatSettings } from '../bindings/ChatSettings';
 import type { Content } from '../bindings/Content';
 import type { Settings } from '../bindings/Settings';
-import type { StoredMessage } from '../bindings/StoredMessage';
 import { words } from '../shared/messageParts';
-import { holds, refused, same } from './contractChecks';
-import { DEFAULT_CHAT_SETTINGS, type Platform, type Unsubscribe } from './types';
-
-/** One promise of a host. */
-export interface Case {
-  name: string;
-  run(host: Platform): Promise<void>;
-}
+import { branchCases } from './contractBranches';
+import {
+  type Case,
+  finished,
+  follow,
+  heard,
+  holds,
+  isRunning,
+  MISSING,
+  PEBBLE,
+  plain,
+  refused,
+  rises,
+  same,
+  SHORT,
+  some,
+  textOf,
+  within,
+} from './contractChecks';
+import { libraryCases } from './contractLibrary';
+import { settingsCases } from './contractSettings';
+import type { Unsubscribe } from './types';
 
 /** Long enough to be stopped in the middle. */
 const LONG = 'Count from 1 to 120';
-const SHORT = 'What is 2 + 3?';
-const MISSING = '01990000-0000-7000-8000-000000000000';
-const PEBBLE = 'pebble';
 /** A PNG file of 7 by 5 pixels, in base64. */
 const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAcAAAAFCAIAAAAG+GGPAAAAEUlEQVR4nGOwqTiBiRhoJAoAF1sz9aUxn24AAAAASUVORK5CYII=';
-/** The longest wait for what must come, in milliseconds. */
-const PATIENCE = 60_000;
-
-const plain: ChatSettings = { ...DEFAULT_CHAT_SETTINGS, model: PEBBLE, thinking: 'off' };
 
 export const cases: readonly Case[] = [
   {
@@ -179,6 +183,8 @@ export const cases: readonly Case[] = [
       const { answer } = await host.send(summary.id, words(LONG), 'end');
       same(await isRunning(host, summary.id), true, 'whether it is running');
       await refused('busy', () => host.send(summary.id, words(SHORT), 'end'));
+      await refused('busy', () => host.deleteMessage(answer.id, 'turn'));
+      await refused('bad_request', () => host.editAnswer(answer.id, 'One.'));
       await host.stop(answer.id);
       await follow(host, answer.id);
       await host.deleteChat(summary.id);
@@ -432,65 +438,7 @@ export const cases: readonly Case[] = [
       await refused('bad_request', () => host.openLink('javascript:alert(1)'));
     },
   },
+  ...branchCases,
+  ...libraryCases,
+  ...settingsCases,
 ];
-
-/** The events of an answer after number `from`, up to its end. */
-function follow(host: Platform, message: string, from = 0): Promise<AnswerEvent[]> {
-  const events: AnswerEvent[] = [];
-  const ended = new Promise<AnswerEvent[]>((resolve, reject) => {
-    const listener = (event: AnswerEvent): void => {
-      events.push(event);
-      if (event.body.type === 'finished') resolve(events);
-      if (event.body.type === 'detached') reject(new Error('it was detached'));
-    };
-    host.attach(message, from, listener).catch(reject);
-  });
-  return within('the end of the answer', ended);
-}
-
-/** Waits until an answer has told this many events. */
-function some(host: Platform, message: string, count: number): Promise<void> {
-  let left = count;
-  const told = new Promise<void>((resolve, reject) => {
-    const listener = (): void => {
-      left -= 1;
-      if (left === 0) resolve();
-    };
-    host.attach(message, 0, listener).catch(reject);
-  });
-  return within(`${count} events`, told);
-}
-
-/** Does something of which a listener must hear. */
-async function heard(subscribe: (listener: () => void) => Promise<Unsubscribe>, change: () => Promise<unknown>): Promise<void> {
-  let listener = (): void => {};
-  const news = new Promise<void>((resolve) => (listener = resolve));
-  const unsubscribe = await subscribe(listener);
-  await change();
-  await within('an announcement', news);
-  unsubscribe();
-}
-
-/** True if no number comes twice or after a larger one. Neighboring deltas may have been joined, so numbers may be missing. */
-function rises(events: readonly AnswerEvent[]): boolean {
-  return events.every((event, index) => event.seq > (events[index - 1]?.seq ?? 0));
-}
-
-function finished(events: readonly AnswerEvent[]): StoredMessage {
-  const body = events.at(-1)?.body;
-  if (body?.type !== 'finished') throw new Error('it did not end');
-  return body.message;
-}
-
-async function isRunning(host: Platform, chat: string): Promise<boolean | undefined> {
-  return (await host.chats()).find(({ id }) => id === chat)?.running;
-}
-
-function textOf(message: StoredMessage | undefined): string {
-  return message?.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('') ?? '';
-}
-
-function within<T>(what: string, promise: Promise<T>): Promise<T> {
-  const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error(`${what} did not come`)), PATIENCE));
-  return Promise.race([promise, late]);
-}

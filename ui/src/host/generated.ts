@@ -70,6 +70,8 @@ export interface Commands {
   earlierMessages(message: string): Promise<Array<StoredMessage>>;
   /** Creates an empty chat; without settings it starts as the user has set new chats. */
   createChat(settings: ChatSettings | null): Promise<ChatView>;
+  /** The settings that a new chat starts with. */
+  newChatSettings(): Promise<ChatSettings>;
   /** Gives a chat another title. */
   renameChat(id: string, title: string): Promise<void>;
   /** Pins a chat to the top of the list, or unpins it. */
@@ -351,6 +353,7 @@ export interface CommandWindows {
   chat: 'chat' | 'quick';
   earlierMessages: 'chat' | 'quick';
   createChat: 'chat' | 'quick';
+  newChatSettings: 'chat' | 'quick';
   renameChat: 'chat';
   pinChat: 'chat';
   deleteChat: 'chat';
@@ -507,6 +510,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   chat: (id) => invoke('chat', { id }),
   earlierMessages: (message) => invoke('earlier_messages', { message }),
   createChat: (settings) => invoke('create_chat', { settings }),
+  newChatSettings: () => invoke('new_chat_settings'),
   renameChat: (id, title) => invoke('rename_chat', { id, title }),
   pinChat: (id, pinned) => invoke('pin_chat', { id, pinned }),
   deleteChat: (id) => invoke('delete_chat', { id }),

@@ -1,9 +1,8 @@
 /** The host as the windows see it. Nothing in here knows Tauri; `tauri.ts` and `fake` fulfil it. */
 
-import type { Appearance } from '../bindings/Appearance';
 import type { AppUpdate } from '../bindings/AppUpdate';
-import type { ChatSettings } from '../bindings/ChatSettings';
 import type { Command } from '../bindings/Command';
+import { ERROR_CODES } from '../bindings/constants';
 import type { Error as HostError } from '../bindings/Error';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { MemoryRelease } from '../bindings/MemoryRelease';
@@ -51,41 +50,8 @@ export interface Platform extends Commands, Events {
   pictureUrl(attachment: string, size: 'preview' | 'whole'): string;
 }
 
-/** The settings of a chat that nobody has changed. */
-export const DEFAULT_CHAT_SETTINGS: ChatSettings = { model: null, thinking: null, thinking_budget: null, system_prompt: '', sampling: {}, max_tokens: null, context: null, kv_bits: null, stop: [], image_detail: 'normal', carried_summary: '' };
-
-/** The look of the windows that nobody has changed. */
-export const DEFAULT_APPEARANCE: Appearance = { theme: 'system', text_size: 100, density: 'comfortable', code_theme: 'soft', width: 'normal', thoughts: 'while_thinking', zoom: 100 };
-
-// A record rather than a list, so that the compiler notices a code that is missing here.
-const CODES: Record<ErrorCode, true> = {
-  context_full: true,
-  bad_request: true,
-  not_found: true,
-  model_not_found: true,
-  model_broken: true,
-  model_unsupported: true,
-  memory_short: true,
-  picture_broken: true,
-  file_broken: true,
-  picture_not_seen: true,
-  template_refused: true,
-  busy: true,
-  storage: true,
-  keychain: true,
-  engine: true,
-  offline: true,
-  network: true,
-  key_refused: true,
-  gated: true,
-  disk_full: true,
-  corrupt: true,
-  stopped: true,
-  engine_gone: true,
-};
-
 function isCode(value: unknown): value is ErrorCode {
-  return typeof value === 'string' && value in CODES;
+  return ERROR_CODES.some((code) => code === value);
 }
 
 function isArguments(value: unknown): value is NonNullable<HostError['arguments']> {

@@ -15,14 +15,4 @@ pub use models::*;
 pub use settings::*;
 
 #[cfg(test)]
-mod tests {
-    use ts_rs::{Config, TS};
-
-    /// The types of `protocol` that windows use directly; those inside a type of this crate are exported with it.
-    #[test]
-    fn export_bindings_of_protocol() -> Result<(), ts_rs::ExportError> {
-        let config = Config::from_env();
-        protocol::Capabilities::export_all(&config)?;
-        protocol::TokenCount::export_all(&config)
-    }
-}
+mod tests;

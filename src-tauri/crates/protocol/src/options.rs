@@ -130,19 +130,12 @@ impl Sampling {
     /// # Errors
     /// `BadRequest`, which names the field.
     pub fn check(&self) -> Result<()> {
-        let numbers = [
-            ("temperature", self.temperature, 0.0..=100.0),
-            ("top_p", self.top_p, 0.0..=1.0),
-            ("min_p", self.min_p, 0.0..=1.0),
-            ("xtc_probability", self.xtc_probability, 0.0..=1.0),
-            ("xtc_threshold", self.xtc_threshold, 0.0..=0.5),
-            ("repetition_penalty", self.repetition_penalty, 0.0..=100.0),
-            ("presence_penalty", self.presence_penalty, -100.0..=100.0),
-            ("frequency_penalty", self.frequency_penalty, -100.0..=100.0),
-        ];
-        numbers
+        SAMPLING_BOUNDS
             .into_iter()
-            .try_for_each(|(field, value, range)| value.map_or(Ok(()), |value| within(field, value, range)))
+            .try_for_each(|SamplingBound { field, range, value }| match value(self) {
+                Some(value) => within(field, value, range),
+                None => Ok(()),
+            })
     }
 }
 
@@ -156,6 +149,37 @@ fn within(field: &str, value: f32, range: RangeInclusive<f32>) -> Result<()> {
         .with("low", low.to_string())
         .with("high", high.to_string()))
 }
+
+/// The bounds of a number of [`Sampling`].
+pub struct SamplingBound {
+    /// The name of the field.
+    pub field: &'static str,
+    /// The lowest and the highest value.
+    pub range: RangeInclusive<f32>,
+    value: fn(&Sampling) -> Option<f32>,
+}
+
+const fn bound(field: &'static str, low: f32, high: f32, value: fn(&Sampling) -> Option<f32>) -> SamplingBound {
+    SamplingBound {
+        field,
+        range: low..=high,
+        value,
+    }
+}
+
+/// The bounds of the numbers of [`Sampling`].
+pub const SAMPLING_BOUNDS: [SamplingBound; 8] = [
+    bound("temperature", 0.0, 100.0, |sampling| sampling.temperature),
+    bound("top_p", 0.0, 1.0, |sampling| sampling.top_p),
+    bound("min_p", 0.0, 1.0, |sampling| sampling.min_p),
+    bound("xtc_probability", 0.0, 1.0, |sampling| sampling.xtc_probability),
+    bound("xtc_threshold", 0.0, 0.5, |sampling| sampling.xtc_threshold),
+    bound("repetition_penalty", 0.0, 100.0, |sampling| sampling.repetition_penalty),
+    bound("presence_penalty", -100.0, 100.0, |sampling| sampling.presence_penalty),
+    bound("frequency_penalty", -100.0, 100.0, |sampling| {
+        sampling.frequency_penalty
+    }),
+];
 
 /// Bits of a key or value of full attention in the cache, if fewer than in the model's own type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 
 import { numberOf } from '../../shared/typedNumber';
 import { variants } from '../conversation/variants';
-import { changedSettings, isSetAs, newChatSettings, stopShown, stopTyped } from './chatSettings';
+import { changedSettings, isSetAs, stopShown, stopTyped } from './chatSettings';
 import { MODELS } from '../../host/fake/localModels';
-import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
 
 useWindow();
@@ -156,8 +156,6 @@ describe('presets', () => {
       true,
     );
     expect(isSetAs(preset, DEFAULT_CHAT_SETTINGS)).toBe(false);
-    const begun = newChatSettings({ ...host.app, presets: [preset], default_preset: 'A', thinking: 'off' });
-    expect(begun).toEqual({ ...DEFAULT_CHAT_SETTINGS, max_tokens: 9, thinking: 'off' });
   });
 });
 

@@ -4,9 +4,8 @@ import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { LocalModel } from '../../bindings/LocalModel';
 import type { Preset } from '../../bindings/Preset';
 import type { Sampling } from '../../bindings/Sampling';
-import type { Settings } from '../../bindings/Settings';
 import { t } from '../../locales';
-import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 
 /** The sampling numbers, in display order. */
 export const SAMPLING = [
@@ -73,21 +72,6 @@ export function resetSettings({
   carried_summary,
 }: ChatSettings): ChatSettings {
   return { ...DEFAULT_CHAT_SETTINGS, model, thinking, thinking_budget, image_detail, carried_summary };
-}
-
-/** The settings that a new chat starts with. */
-export function newChatSettings({
-  thinking,
-  thinking_budget,
-  image_detail,
-  presets,
-  default_preset,
-}: Settings): ChatSettings {
-  const plain = { ...DEFAULT_CHAT_SETTINGS, thinking, thinking_budget, image_detail };
-  const preset = presets.find(({ name }) => name === default_preset);
-  if (!preset) return plain;
-  const set = appliedTo(preset, plain);
-  return { ...set, thinking: set.thinking ?? thinking, thinking_budget: set.thinking_budget ?? thinking_budget };
 }
 
 /** The same sampling with another value for a number; `undefined` follows the model. */

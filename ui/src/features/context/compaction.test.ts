@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { textPart } from '../../host/fake';
-import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
 
 useWindow();

@@ -8,14 +8,13 @@ import type { ChatView } from '../../bindings/ChatView';
 import type { Position } from '../../bindings/Position';
 import type { ScrollPlace } from '../../bindings/ScrollPlace';
 import type { Content } from '../../bindings/Content';
-import type { Settings } from '../../bindings/Settings';
-import { newChatSettings } from '../chatSettings/chatSettings';
 import { chatTitle } from '../../format/format';
 import type { StoredMessage } from '../../bindings/StoredMessage';
 import { attachmentsOf, textOf, words } from '../../shared/messageParts';
 import { t } from '../../locales';
 import { errorText } from '../../locales/host';
-import { asHostError, DEFAULT_CHAT_SETTINGS, type HostError, type Platform } from '../../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
+import { asHostError, type HostError, type Platform } from '../../host/types';
 import type { FollowOutcome, LiveAnswer, RequestFrame } from './liveAnswer.svelte';
 import { LiveAnswers } from './liveAnswers.svelte';
 import { Branches } from './branches.svelte';
@@ -132,11 +131,12 @@ export class Conversation {
     this.#leave();
   }
 
-  /** Lets new chats begin as it is set, the one that is open and untouched included. */
-  setDefaults(settings: Settings): void {
-    const untouched = this.id === null && this.settings === this.#defaults;
-    this.#defaults = newChatSettings(settings);
-    if (untouched) this.settings = this.#defaults;
+  /** Reads the settings that new chats start with. An open and untouched new chat takes them as well. */
+  async readDefaults(): Promise<void> {
+    const defaults = await this.platform.newChatSettings().catch((reason: unknown) => this.toasts.report(reason));
+    if (!defaults) return;
+    if (this.id === null && this.settings === this.#defaults) this.settings = defaults;
+    this.#defaults = defaults;
   }
 
   /** Clears the state of the chat that was open. */
@@ -226,7 +226,7 @@ export class Conversation {
       try {
         if (chat === null) {
           const { folder } = this;
-          chat = (await this.platform.createChat(settings)).summary.id;
+          chat = (await this.platform.createChat(settings === this.#defaults ? null : settings)).summary.id;
           if (folder !== null) await this.platform.moveChat(chat, folder);
           this.localPrefs.newDraft = [];
           this.#drafts.give(draft, chat);

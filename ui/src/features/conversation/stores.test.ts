@@ -6,7 +6,7 @@ import { textOf } from '../../shared/messageParts';
 import type { HostError } from '../../host';
 import { fakeHost, type FakeHost } from '../../host/fake';
 import { scriptFor } from '../../host/fake/text';
-import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { LiveAnswer, type FollowOutcome } from './liveAnswer.svelte';
 import { Chats } from '../../stores/chats.svelte';
 import { Conversation } from './conversation.svelte';

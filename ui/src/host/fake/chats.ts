@@ -1,9 +1,9 @@
 /** The fake host's chats: listed, opened, branched, compacted. */
 
 import type { Content } from '../../bindings/Content';
-import { DEFAULT_CHAT_SETTINGS, type Platform } from '../types';
+import type { Platform } from '../types';
 import { changeSummary, inFolder, type libraryControls } from './library';
-import { checkSettings } from './settings';
+import { checkSettings, newChatSettings } from './settings';
 import { chatsChanged, pause, refusal } from './shared';
 import { addChat, addMessage, changed, chatOf, contextOf, isRunning, messageOf, questionOf, refuse, replace, shown, type Store } from './store';
 import { below, busy, EARLIER, Editions, leafBelow, relink, SUMMARY, textPart, viewOf, type Chat } from './tree';
@@ -58,7 +58,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     },
     async createChat(settings) {
       refuse(host, 'createChat');
-      const begun = settings ?? DEFAULT_CHAT_SETTINGS;
+      const begun = settings ?? newChatSettings(host);
       checkSettings(begun);
       return viewOf(addChat(host, '', Date.now(), begun));
     },
@@ -105,8 +105,8 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     },
     async editAnswer(id, text) {
       const { chat, message } = messageOf(host, id);
+      if (text.trim() === '' || message.role !== 'assistant' || message.state === 'streaming' || message.parts.some((part) => part.kind === 'tool_call')) throw refusal('bad_request', 'This cannot be written over.');
       if (isRunning(host, chat)) throw busy();
-      if (text.trim() === '' || message.role !== 'assistant' || message.parts.some((part) => part.kind === 'tool_call')) throw refusal('bad_request', 'This cannot be written over.');
       const { model, parts, parent } = message;
       addMessage(host, chat, { role: 'assistant', parent, state: 'complete', model, finish_reason: 'stop', edited: true, parts: [...parts.filter(({ kind }) => kind !== 'text'), textPart(text.trim())] });
       changed(host, chat);

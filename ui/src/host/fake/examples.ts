@@ -8,7 +8,8 @@ import { fakeHost, textPart } from './index';
 import { fillHub } from './hub';
 import { fillServer } from './server';
 import { scriptFor } from './text';
-import { DEFAULT_CHAT_SETTINGS, type Platform } from '../types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
+import type { Platform } from '../types';
 
 const DAY = 86_400_000;
 

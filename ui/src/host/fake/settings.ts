@@ -2,13 +2,11 @@
 
 import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { ChatWindowState } from '../../bindings/ChatWindowState';
+import { BOUNDS, DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import type { Error as HostError } from '../../bindings/Error';
 import type { Platform } from '../types';
 import { listen, localModel, refusal, storeSettings, type Shared } from './shared';
 
-/** The bounds of numbers. */
-const RANGES = { temperature: [0, 100], top_p: [0, 1], min_p: [0, 1], repetition_penalty: [0, 100], presence_penalty: [-100, 100], frequency_penalty: [-100, 100] } as const;
-const LEAST_CONTEXT = 512;
 /** Settings with commands of their own. */
 const OWN_COMMANDS = ['endpoints', 'model_folders', 'server'];
 
@@ -18,13 +16,28 @@ function wrong(field: string, limits: Record<string, string | number>, message: 
 
 /** Rejects settings that no chat may have. */
 export function checkSettings({ sampling, max_tokens, context, stop }: ChatSettings): void {
-  for (const [field, [low, high]] of Object.entries(RANGES)) {
-    const value = sampling[field as keyof typeof RANGES];
-    if (value !== undefined && !(value >= low && value <= high)) throw wrong(field, { low: String(low), high: String(high) }, `${field} is ${value}`);
+  for (const [field, [low, high]] of Object.entries(BOUNDS.sampling)) {
+    const value = sampling[field as keyof typeof BOUNDS.sampling];
+    if (value != null && !(value >= low && value <= high)) throw wrong(field, { low: String(low), high: String(high) }, `${field} is ${value}`);
   }
   if (max_tokens === 0) throw wrong('max_tokens', { low: 1 }, 'an answer of at most 0 tokens was asked for');
-  if (context !== null && context < LEAST_CONTEXT) throw wrong('context', { low: LEAST_CONTEXT }, `a context of ${context} tokens was asked for`);
+  if (context !== null && context < BOUNDS.least_context) throw wrong('context', { low: BOUNDS.least_context }, `a context of ${context} tokens was asked for`);
   if (stop.some((text) => text === '')) throw wrong('stop', {}, 'a stop text is empty');
+}
+
+/** The settings that a new chat starts with. */
+export function newChatSettings({ app }: Shared): ChatSettings {
+  const { thinking, thinking_budget, image_detail, presets, default_preset } = app;
+  const plain = { ...DEFAULT_CHAT_SETTINGS, thinking, thinking_budget, image_detail };
+  const preset = presets.find(({ name }) => name === default_preset)?.settings;
+  if (!preset) return plain;
+  return {
+    ...preset,
+    model: null,
+    carried_summary: '',
+    thinking: preset.thinking ?? thinking,
+    thinking_budget: preset.thinking_budget ?? thinking_budget,
+  };
 }
 
 export function settings(host: Shared) {
@@ -41,12 +54,19 @@ export function settings(host: Shared) {
       for (const preset of presets) {
         checkSettings(preset.settings);
         const name = preset.name.trim();
-        if (name === '' || name.length > 60) throw wrong('preset', { longest: 60 }, 'a preset’s name has 1 to 60 characters');
+        if (name === '' || name.length > BOUNDS.longest_preset_name) throw wrong('preset', { longest: BOUNDS.longest_preset_name }, `a preset’s name has 1 to ${BOUNDS.longest_preset_name} characters`);
         if (presets.some((other) => other !== preset && other.name.trim().toLowerCase() === name.toLowerCase())) throw wrong('preset', { name }, `there is a preset called ${name} already`);
       }
       if (chosen !== null && !presets.some(({ name }) => name === chosen)) throw wrong('default_preset', { name: chosen }, `there is no preset called ${chosen}`);
-      if (appearance.zoom < 50 || appearance.zoom > 300) throw wrong('zoom', { low: 50, high: 300 }, `zoom is ${appearance.zoom} %`);
+      const [low, high] = BOUNDS.percent;
+      for (const field of ['text_size', 'zoom'] as const) {
+        const percent = appearance[field];
+        if (percent < low || percent > high) throw wrong(field, { low, high }, `${field} is ${percent} %`);
+      }
       return storeSettings(host, change);
+    },
+    async newChatSettings() {
+      return newChatSettings(host);
     },
     async checkChatSettings(chosen) {
       checkSettings(chosen);

@@ -1,38 +1,18 @@
 /** The state that several parts of the in-memory host share. */
 
+import { DEFAULT_SETTINGS } from '../../bindings/constants';
 import type { LocalModel } from '../../bindings/LocalModel';
 import type { Error as HostError } from '../../bindings/Error';
 import type { Settings } from '../../bindings/Settings';
-import { DEFAULT_APPEARANCE, type Unsubscribe } from '../types';
+import type { Unsubscribe } from '../types';
 import { MODELS } from './localModels';
 import type { Chat } from './tree';
-
-const SETTINGS: Settings = {
-  default_model: 'pebble',
-  model_folders: [],
-  endpoints: [],
-  thinking: null,
-  thinking_budget: null,
-  write_titles: true,
-  language: null,
-  image_detail: 'normal',
-  server: { on: false, port: 8231, network: false, key_made_at: null },
-  keep_awake: false,
-  snippets: [],
-  presets: [],
-  default_preset: null,
-  appearance: DEFAULT_APPEARANCE,
-  engine: { unload_after: null, prefix_cache: null },
-  notifications: true,
-  tray: false,
-  quick_entry: null,
-};
 
 /** The shared state; `pace` is the time between two pieces of an answer, in milliseconds. */
 export const shared = (pace: number) => ({
   pace,
   /** The settings of the app. */
-  app: SETTINGS,
+  app: DEFAULT_SETTINGS,
   /** The models on this computer. */
   local: [...MODELS] as LocalModel[],
   /** The chats by their ids, those in the trash included. */

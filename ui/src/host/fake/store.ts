@@ -7,7 +7,8 @@ import type { Content } from '../../bindings/Content';
 import type { ContextUse } from '../../bindings/ContextUse';
 import type { Error as HostError } from '../../bindings/Error';
 import type { StoredMessage } from '../../bindings/StoredMessage';
-import { DEFAULT_CHAT_SETTINGS, type Platform } from '../types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
+import type { Platform } from '../types';
 import { chatsChanged, type Shared } from './shared';
 import { endedEarly, newest, notFound, textPart, usedBy, viewOf, type Chat } from './tree';
 

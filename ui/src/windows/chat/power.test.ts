@@ -2,7 +2,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { DEFAULT_CHAT_SETTINGS } from '../../host/types';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { all, click, close, host, open, pass, the, useWindow } from '../../testing/window';
 
 useWindow();

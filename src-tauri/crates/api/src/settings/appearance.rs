@@ -111,8 +111,8 @@ impl Default for Appearance {
 }
 
 impl Appearance {
-    /// The allowed values of `text_size` and `zoom`.
-    const PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
+    /// The bounds of `text_size` and `zoom`.
+    pub const PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
 
     /// Refuses sizes at which nothing is readable.
     ///
