@@ -24,7 +24,8 @@ export const libraryCases: readonly Case[] = [
     async run(host) {
       const { summary } = await host.createChat(plain);
       await host.renameChat(summary.id, 'Xylophones in Quito');
-      const query = { text: 'quito xyloph', model: null, since: null, until: null, without_titles: false };
+      const text = 'quito xyloph';
+      const query = { text, model: null, since: null, until: null, without_titles: false };
       const found = (more: Partial<HistoryQuery> = {}): Promise<string[]> =>
         within('the index', search(host, { ...query, ...more }));
       same(await found(), [summary.id], 'the hits');
