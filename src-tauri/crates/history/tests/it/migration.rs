@@ -179,5 +179,8 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     let trash: Vec<_> = trash.into_iter().map(|(chat, _)| chat).collect();
     assert_eq!(json!(trash), expected["trash"]);
     let query = serde_json::from_value(json!({"text": "framework"})).unwrap();
-    assert_eq!(json!(history.search(&query).await.unwrap().hits.len()), expected["hits"]);
+    assert_eq!(
+        json!(history.search(&query).await.unwrap().hits.len()),
+        expected["hits"]
+    );
 }

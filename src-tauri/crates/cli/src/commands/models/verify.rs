@@ -30,7 +30,8 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
     let progress = FileProgress::new(args.json);
     let found = until_stopped(
         &stop,
-        hub.upkeep().verify(&absolute(&args.reference), stop.clone(), progress.tell()),
+        hub.upkeep()
+            .verify(&absolute(&args.reference), stop.clone(), progress.tell()),
     )
     .await;
     progress.clear();
