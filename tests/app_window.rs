@@ -36,7 +36,7 @@ fn switch(window: &Window, test_id: &str, chat_title: &str) {
     window.click("tab-app");
     window.click(test_id);
     window.wait_until("it is on", || window.attribute(test_id, "aria-checked") == "true");
-    window.picture(&format!("settings-app-{test_id}"));
+    window.image(&format!("settings-app-{test_id}"));
     // A user who looks at the answer gets no notification.
     window.press_with_control("w");
     window.switch_to(chat_title);
@@ -132,7 +132,7 @@ fn the_end_is_asked_about_only_while_an_answer_is_written() {
     begin_long_answer(&window);
     window.press_with_control("q");
     window.wait_for("quit");
-    window.picture("quit-asked");
+    window.image("quit-asked");
     window.click("quit-cancel");
     assert!(window.is_running());
 
@@ -160,7 +160,7 @@ fn what_was_written_is_kept_by_an_end_in_the_middle() {
     let seen = window.answer();
     window.press_with_control("q");
     window.wait_for("quit");
-    window.picture("quit-asked-dark");
+    window.image("quit-asked-dark");
     window.click_and_leave("quit-now");
     window.wait_for_end();
     let messages = stored(home.path());
@@ -198,7 +198,7 @@ fn links_fill_a_draft_and_do_nothing_else() {
     window.wait_until("it says where they come from", || {
         window.newest("toast").contains("came with a link")
     });
-    window.picture("link-draft");
+    window.image("link-draft");
     sleep(Duration::from_millis(500));
     assert_eq!(window.count("message-user"), 0);
     assert_eq!(window.count("chat-item"), 0);
@@ -239,7 +239,7 @@ fn chats_of_a_file_are_imported_after_a_question_and_other_files_are_attached() 
         .replace('ü', "%C3%BC");
     assert!(window.start_again(&[&address]).status.success());
     window.wait_for("arrived-chats");
-    window.picture("import-asked");
+    window.image("import-asked");
     assert!(window.newest("arrived-chats").contains("holds 1 chat with 2 messages"));
     window.click("arrived-no");
     assert!(window.start_again(&[file.to_str().expect("text")]).status.success());
@@ -258,7 +258,7 @@ fn chats_of_a_file_are_imported_after_a_question_and_other_files_are_attached() 
         assert!(window.start_again(&[path.to_str().expect("text")]).status.success());
     }
     window.wait_until("each of them is refused with words", || window.count("toast") == 3);
-    window.picture("files-refused");
+    window.image("files-refused");
     window.close();
 }
 
@@ -324,12 +324,12 @@ fn quick_entry_answers_in_passing_and_becomes_a_chat() {
     let window = Window::open(home.path());
     assert!(window.start_again(&["--quick-entry"]).status.success());
     window.switch_to("Quick entry");
-    window.picture("quick-empty");
+    window.image("quick-empty");
     window.type_into("quick-question", "What is 347 + 589?\u{e007}");
     window.wait_until("it is answered", || {
         window.attribute("quick-answer", "data-state") == "complete" && window.newest("quick-answer").contains("936")
     });
-    window.picture("quick-answer");
+    window.image("quick-answer");
     let height = window.run("return innerHeight", json!([])).as_f64().expect("a height");
     assert!(height > 100.0, "the window grew with the answer: {height}");
     window.type_into("quick-question", "\u{e00c}");

@@ -61,11 +61,11 @@ fn every_version_of_a_message_stays_and_can_be_looked_at() {
 
     // The second question is edited; the first version keeps its answer.
     window.click_last("edit-question");
-    window.picture("editing-question");
+    window.image("editing-question");
     write_over(&window, "What is 347 + 589?");
     answered(&window, "936");
     window.wait_until("two versions", || place(&window, "question-pager") == "2 / 2");
-    window.picture("branches");
+    window.image("branches");
     turn(&window, "question-pager", false);
     answered(&window, "8");
     window.wait_until("the first version", || place(&window, "question-pager") == "1 / 2");
@@ -81,7 +81,7 @@ fn every_version_of_a_message_stays_and_can_be_looked_at() {
     window.wait_until("three answers", || place(&window, "pager") == "3 / 3");
     window.wait_until("it says by whom", || window.count("edited") == 1);
     assert_eq!(window.answer(), "It is 936, I think.");
-    window.picture("edited-answer");
+    window.image("edited-answer");
 
     // All of it is there after a reload, and another process sees it.
     let before = shown(&window);
@@ -112,7 +112,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     // A turn in the middle is deleted and its neighbors stay; Undo restores it.
     let menu = "[...document.querySelectorAll('[data-testid=question-menu]')][1].click()";
     window.run(menu, json!([]));
-    window.picture("question-menu");
+    window.image("question-menu");
     window.click("delete-turn");
     window.wait_until("the turn is gone", || shown(&window).len() == 4);
     assert!(!shown(&window).join(" ").contains("4 + 4"));
@@ -142,7 +142,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     );
     window.click("answer-question");
     answered(&window, "8");
-    window.picture("forked");
+    window.image("forked");
     let chats = ponder_json(home.path(), &["history", "--json"]);
     assert_eq!(chats[0]["chats"].as_array().map(Vec::len), Some(2), "{chats:?}");
     window.run(
@@ -168,7 +168,7 @@ fn an_answer_is_asked_for_again_in_another_way() {
             json!([]),
         ) == Value::Bool(true)
     });
-    window.picture("answer-menu");
+    window.image("answer-menu");
     window.run(
         "[...document.querySelectorAll('[role=menuitem]')].find((item) => item.textContent.includes('with thinking')).click()",
         json!([]),

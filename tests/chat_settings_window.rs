@@ -70,7 +70,7 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     window.wait_until("1.5 is refused", || {
         window.newest("setting-top_p-refused") == "Enter a number from 0 to 1."
     });
-    window.picture("chat-settings-refused");
+    window.image("chat-settings-refused");
     set(&window, "setting-top_p", "");
     set(&window, "setting-max_tokens", "8");
     window.wait_until("8 is taken", || window.newest("setting-max_tokens-refused").is_empty());
@@ -111,7 +111,7 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     window.wait_until("both are taken", || {
         window.attribute("open-chat-settings", "data-changed") == "2"
     });
-    window.picture("chat-settings");
+    window.image("chat-settings");
     close_sheet(&window);
     let counted = answer_to(&window, home.path(), "Count from 1 to 120");
     assert_eq!(text_of(&counted), "1, 2, 3, 4, 5, 6,");
@@ -148,7 +148,7 @@ fn a_preset_is_kept_and_new_chats_begin_with_it() {
     });
     window.type_into("preset-name", "Five\u{e007}");
     window.wait_for("preset");
-    window.picture("chat-presets");
+    window.image("chat-presets");
     close_sheet(&window);
     window.type_into("composer", "\u{e009},");
     window.switch_to("Settings");
@@ -166,7 +166,7 @@ fn a_preset_is_kept_and_new_chats_begin_with_it() {
             json!([]),
         ) == true
     });
-    window.picture("settings-presets");
+    window.image("settings-presets");
     window.close();
 
     let window = Window::open(home.path());
@@ -212,7 +212,7 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
         );
     }
     window.wait_until("this window is dark", || theme(&window) == "dark");
-    window.picture("settings-appearance-dark");
+    window.image("settings-appearance-dark");
 
     window.switch_to("Ponder");
     window.wait_until("the chat window is dark, too", || theme(&window) == "dark");
@@ -225,7 +225,7 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
     window.wait_until("everything is a quarter larger", || {
         (inner_width(&window) - plain / 1.25).abs() < 3.0
     });
-    window.picture("zoomed-dark");
+    window.image("zoomed-dark");
     window.close();
 
     let window = Window::open(home.path());
@@ -247,7 +247,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
     set_thinking(&window, false);
     window.click("two-answers");
     window.wait_for("second-answer");
-    window.picture("two-answers-ways");
+    window.image("two-answers-ways");
     // The first variant: the same model with thinking.
     window.run(
         "document.querySelector('[data-testid=second-answer]').click()",
@@ -264,7 +264,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
             .is_some_and(|lengths| lengths.len() == 2 && lengths.iter().all(|length| length.as_u64() > Some(2)));
         both && window.count("stop-column") == 2
     });
-    window.picture("two-answers");
+    window.image("two-answers");
     window.reload();
     window.wait_until("both are there again", || window.count("stop-column") == 2);
     // One of the two is stopped.
@@ -274,7 +274,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
     );
     window.wait_until("the other goes on", || window.count("stop-column") == 1);
     window.wait_until("the first ends by itself", || window.count("stop-column") == 0);
-    window.picture("two-answers-ended");
+    window.image("two-answers-ended");
     window.run(
         "document.querySelectorAll('[data-testid=keep-answer]')[1].click()",
         json!([]),
@@ -300,7 +300,7 @@ fn a_model_is_ejected_a_backup_made_and_all_chats_deleted() {
     window.switch_to("Settings");
     window.click("tab-engine");
     window.wait_for("loaded-model");
-    window.picture("settings-engine");
+    window.image("settings-engine");
     window.click("eject");
     window.wait_for("none-loaded");
 
@@ -309,11 +309,11 @@ fn a_model_is_ejected_a_backup_made_and_all_chats_deleted() {
     assert!(window.newest("history-size").starts_with("1 chat"));
     window.click("back-up");
     window.wait_for("backup");
-    window.picture("settings-data");
+    window.image("settings-data");
     window.click("delete-all");
     window.wait_for("backups-stay");
     window.type_into("delete-all-word", "delete");
-    window.picture("settings-delete-all");
+    window.image("settings-delete-all");
     window.click("delete-all-now");
     window.wait_until("nothing is left", || {
         window.newest("history-size").starts_with("0 chats")

@@ -137,7 +137,7 @@ fn a_link_has_a_menu_of_our_own() {
 
     window.press_button("planted", 2);
     window.wait_for("context-menu");
-    window.picture("link-menu");
+    window.image("link-menu");
     window.click("copy-link");
     window.wait_until("the menu is gone", || window.count("context-menu") == 0);
     window.type_into("composer", "\u{e009}v");

@@ -81,7 +81,7 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
     window.wait_until("the keys are set", || window.newest("quick-keys") == KEYS.1);
     sleep(Duration::from_millis(500));
     assert_eq!(window.newest("quick-keys-problem"), "");
-    window.picture("settings-quick-keys");
+    window.image("settings-quick-keys");
     close_settings(&window);
 
     let keyboard = Keyboard::of(&window);
@@ -102,7 +102,7 @@ fn keys_that_are_set_show_quick_entry_while_another_program_is_in_front() {
     window.wait_until("it is answered", || {
         window.attribute("quick-answer", "data-state") == "complete" && window.newest("quick-answer").contains("936")
     });
-    window.picture("quick-by-keys");
+    window.image("quick-by-keys");
     keyboard.press(KEYS.2);
     window.wait_until("the same keys hide it", || !is_visible(&window));
     other.focus();

@@ -112,9 +112,9 @@ fn draw(window: &Window) -> Vec<(bool, Duration)> {
     let press = "const button = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]]; button.scrollIntoView({ block: 'center' }); button.click()";
     let outcome =
         "const block = document.querySelectorAll('[data-testid=draw-diagram]')[arguments[0]].closest('.code');
-        const picture = block.querySelector('[data-testid=diagram]');
+        const image = block.querySelector('[data-testid=diagram]');
         if (block.querySelector('[data-testid=diagram-failed]')) return 'failed';
-        return picture?.complete && picture.naturalWidth > 0 ? 'drawn' : ''";
+        return image?.complete && image.naturalWidth > 0 ? 'drawn' : ''";
     let drawn = |number| {
         let begun = Instant::now();
         window.run(press, json!([number]));
@@ -166,7 +166,7 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
             window.run(shown, json!([])) == Value::Bool(true)
         });
         if number == 0 {
-            window.picture("hostile-texts");
+            window.image("hostile-texts");
         }
         assert_eq!(
             window.run("return window.calls", json!([])),
@@ -211,14 +211,14 @@ fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
         for (number, name) in ["top", "middle", "end"].iter().enumerate() {
             let place = "const area = document.querySelector('[data-testid=messages]'); area.scrollTop = (area.scrollHeight - area.clientHeight) * arguments[0] / 2";
             window.run(place, json!([number]));
-            window.picture(&format!("diagrams-{name}{}", if dark { "-dark" } else { "" }));
+            window.image(&format!("diagrams-{name}{}", if dark { "-dark" } else { "" }));
         }
         if !dark {
             open("Traps");
             let drawn = draw(&window);
             println!("report: hostile diagrams: {drawn:?}");
             assert!(drawn.iter().all(|(_, time)| *time < Duration::from_secs(20)));
-            window.picture("diagrams-hostile");
+            window.image("diagrams-hostile");
             sleep(Duration::from_secs(1));
         }
         assert_eq!(window.run("return window.calls", json!([])), 0);

@@ -50,14 +50,14 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     // Search ignores accents, and finds a part of a Chinese sentence.
     window.type_into("search", "besancon 京都");
     window.wait_until("places are found", || window.count("found-place") > 5);
-    window.picture("found");
+    window.image("found");
     window.click("found-place");
     window.wait_for("message-assistant");
     let marked = "return typeof CSS.highlights === 'undefined' ? -1 : (CSS.highlights.get('found')?.size ?? 0)";
     window.wait_until("the words are shown", || {
         window.run(marked, json!([])).as_i64() != Some(0)
     });
-    window.picture("found-place");
+    window.image("found-place");
 
     // All hits in the long chat count, also in messages that are not rendered.
     window.run("document.querySelector('[data-testid=search]').value = ''; document.querySelector('[data-testid=search]').dispatchEvent(new InputEvent('input', { bubbles: true }))", json!([]));
@@ -72,14 +72,14 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     window.wait_until("they are counted", || window.newest("find-count").trim() == "1 of 60");
     window.click("find-next");
     window.wait_until("the next", || window.newest("find-count").trim() == "2 of 60");
-    window.picture("find");
+    window.image("find");
     window.click("find-close");
 
     // Archives a chat and undoes it by the key.
     shortcut(&window, "k");
     window.type_into("palette-words", "imported 3");
     window.wait_until("the palette offers it", || window.count("palette-entry") > 0);
-    window.picture("palette");
+    window.image("palette");
     window.run(
         "document.querySelector('[data-testid=palette]').dispatchEvent(new Event('cancel', { cancelable: true }))",
         json!([]),
@@ -94,7 +94,7 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     window.wait_until("it is deleted", || window.count("chat-item") == 9);
     window.click("open-kept");
     window.wait_for("trashed-chat");
-    window.picture("kept");
+    window.image("kept");
     window.click("restore");
     window.wait_until("it is restored", || window.count("chat-item") == 10);
     window.close();
@@ -140,7 +140,7 @@ fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
     window.wait_for("folder");
     window.click("folder");
     window.wait_for("add-folder-files");
-    window.picture("folder-empty");
+    window.image("folder-empty");
     let drop = "const data = new DataTransfer();
         data.items.add(new File([arguments[1]], arguments[0], { type: 'text/plain' }));
         document.querySelector('[data-testid=folder-settings]').dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: data }))";
@@ -155,11 +155,11 @@ fn a_folder_takes_files_along_and_what_is_taken_out_comes_back() {
     window.wait_for("file-bar");
     window.run(drop, json!(["program.exe", "MZ\u{0}\u{0}"]));
     window.wait_for("broken-file");
-    window.picture("folder-files");
+    window.image("folder-files");
     window.click("remove-attachment");
     window.wait_for("file-removed");
     window.wait_until("it is taken out", || window.count("attachment") == 1);
-    window.picture("folder-file-removed");
+    window.image("folder-file-removed");
     window.click("put-file-back");
     window.wait_until("it is back", || window.count("attachment") == 2);
     // The next question includes them, and the model reads them.
@@ -179,7 +179,7 @@ fn a_damaged_history_offers_its_remedies_and_a_repaired_one_its_chats() {
     std::fs::write(&file, &garbage).expect("written");
     let window = Window::start(home.path(), &[]);
     window.wait_for("failure-anew");
-    window.picture("failed-start-remedies");
+    window.image("failed-start-remedies");
     let process = window.process();
     window.click_and_leave("failure-anew");
     window.wait_until("the file is kept beside", || {

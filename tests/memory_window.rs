@@ -87,7 +87,7 @@ fn a_full_context_is_summarised_and_the_summary_can_be_written_over() {
             .iter()
             .any(|message| message["memory_cut"].is_object())
     });
-    window.picture("summarised");
+    window.image("summarised");
     let after = stored(home.path());
     assert_eq!(words(&after), words(&before), "nothing is deleted");
     assert!(!summary(&after).trim().is_empty());

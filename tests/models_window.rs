@@ -114,37 +114,37 @@ fn a_model_is_found_fetched_and_answers() {
     let window = open_models(home.path(), &hub);
     window.wait_for("first-note");
     assert!(hub.requests().is_empty(), "nothing is asked before somebody searches");
-    window.picture("models-first");
+    window.image("models-first");
 
     search(&window, "pebble");
     window.wait_until("the row says whether it fits", || window.count("fit") >= 1);
-    window.picture("models-found");
+    window.image("models-found");
     window.click("fit");
     window.wait_for("fit-sum");
-    window.picture("models-fit");
+    window.image("models-fit");
     window.click("fit");
     press(&window, "hub-row", PEBBLE, "open-card");
     window.wait_for("card");
-    window.picture("models-card");
+    window.image("models-card");
     window.click("card-close");
 
     press(&window, "hub-row", PEBBLE, "get");
     window.click("tab-downloads");
     wait_for_download(&window, "running");
     window.wait_until("some of it has come", || window.newest("download-about").contains("MB"));
-    window.picture("models-downloading");
+    window.image("models-downloading");
 
     // Pause keeps the bytes so far, and resume continues after them.
     window.click("pause");
     wait_for_download(&window, "paused");
     let sent = hub.sent();
-    window.picture("models-paused");
+    window.image("models-paused");
     std::thread::sleep(std::time::Duration::from_millis(700));
     assert!(hub.sent() - sent < 1 << 20, "a paused download stands still");
     hub.clear_faults();
     window.click("resume");
     wait_for_download(&window, "done");
-    window.picture("models-done");
+    window.image("models-done");
     let whole = repository.bytes(LARGE).expect("it has weights");
     assert_eq!(
         fs::read(snapshot(home.path(), PEBBLE, &repository.commit()).join(LARGE)).expect("it is here"),
@@ -154,7 +154,7 @@ fn a_model_is_found_fetched_and_answers() {
     // It is ready in both windows at once.
     window.click("tab-local");
     window.wait_until("it is listed", || window.count("model-row") == 2);
-    window.picture("models-local");
+    window.image("models-local");
     press(&window, "model-row", PEBBLE, "chat-with");
     window.switch_to("Ponder");
     window.wait_until("the chat has the model", || {
@@ -163,7 +163,7 @@ fn a_model_is_found_fetched_and_answers() {
     window.ask("What is 347 + 589?");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "347 + 589 = 936");
-    window.picture("models-answered");
+    window.image("models-answered");
     window.close();
 }
 
@@ -185,7 +185,7 @@ fn a_download_goes_on_after_the_app_was_closed_and_after_it_was_killed() {
     window.wait_until("it goes on", || ranges(&hub.requests()[before..]).0 > 256 << 10);
     window.switch_to("Ponder");
     window.wait_for("download-glance");
-    window.picture("models-glance");
+    window.image("models-glance");
     let (_, from) = ranges(&hub.requests()[before..]);
     assert!(from.iter().all(|first| *first > 0), "it began anew: {from:?}");
     window.kill();
@@ -232,13 +232,13 @@ fn a_damaged_file_is_found_repaired_and_the_model_removed() {
         window.attribute("check", "data-kind") == "wrong"
     });
     assert!(window.newest("check").contains(LARGE));
-    window.picture("models-damaged");
+    window.image("models-damaged");
     let before = hub.sent();
     window.click("repair");
     window.wait_until("it is right again", || {
         window.attribute("check", "data-kind") == "correct"
     });
-    window.picture("models-repaired");
+    window.image("models-repaired");
     assert_eq!(
         fs::read(&file).expect("read"),
         repository.bytes(LARGE).expect("it has weights")
@@ -252,7 +252,7 @@ fn a_damaged_file_is_found_repaired_and_the_model_removed() {
     from_menu(&window, PEBBLE, "remove");
     window.wait_for("frees");
     assert!(window.newest("frees").contains("MB"));
-    window.picture("models-remove");
+    window.image("models-remove");
     window.click("confirm-remove");
     window.wait_until("it is gone", || window.count("model-row") == 1);
     assert!(!file.exists() && !blob.exists());
@@ -269,7 +269,7 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     press(&window, "hub-row", "somebody/gated-pebble-4bit", "how");
     window.wait_for("gated");
     assert!(window.newest("gated").contains("Accept the terms"));
-    window.picture("models-gated");
+    window.image("models-gated");
     window.click("gated-close");
 
     // Known results are shown while the hub cannot be reached, with their date.
@@ -277,11 +277,11 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.click("clear-search");
     search(&window, "gated");
     window.wait_for("as-of");
-    window.picture("models-as-of");
+    window.image("models-as-of");
     window.click("clear-search");
     window.type_into("model-search", "something else");
     window.wait_for("search-failed");
-    window.picture("models-unreachable");
+    window.image("models-unreachable");
     hub.reappear(hub_imitation::Origin::Hub);
     window.click("search-again");
     window.wait_for("no-results");
@@ -291,7 +291,7 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.switch_to("Settings");
     window.wait_for("request");
     window.click("offline-switch");
-    window.picture("settings-offline");
+    window.image("settings-offline");
     window.switch_to("Models");
     window.wait_for("offline-mark");
     let before = hub.requests().len();
@@ -299,7 +299,7 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     window.type_into("model-search", "never asked");
     window.wait_for("search-failed");
     assert_eq!(hub.requests().len(), before);
-    window.picture("models-offline");
+    window.image("models-offline");
     window.close();
 }
 
@@ -348,7 +348,7 @@ fn two_hundred_models_and_thirty_downloads_move() {
     window.click("tab-downloads");
     wait_for_count(&window, 30);
     let listed = frames(&window, "downloads");
-    window.picture("models-many");
+    window.image("models-many");
     println!(
         "report: 200 models scroll with a frame every {} ms at the median, {} ms at worst; 30 downloads {} ms and {} ms",
         scrolled.0, scrolled.1, listed.0, listed.1

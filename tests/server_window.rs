@@ -90,13 +90,13 @@ fn it_is_switched_on_asked_and_switched_off() {
     let port = free_port();
     let window = open_server(home.path(), &[]);
     assert_eq!(window.attribute("server-switch", "aria-checked"), "false");
-    window.picture("server-off");
+    window.image("server-off");
     set_port(&window, port);
     assert!(!answers(port), "nobody listens before it is switched on");
     window.click("server-switch");
     wait_for_state(&window, "on");
     window.wait_for("no-clients");
-    window.picture("server-on");
+    window.image("server-on");
 
     // An answer, and its client in the list.
     let url = format!("http://127.0.0.1:{port}/v1/chat/completions");
@@ -142,7 +142,7 @@ fn it_is_switched_on_asked_and_switched_off() {
         window.newest("server-figures").starts_with("1 request")
     });
     scroll_to(&window, "clients");
-    window.picture("server-clients");
+    window.image("server-clients");
     window.click("server-switch");
     wait_for_state(&window, "off");
     let told = asking.join().expect("it ends");
@@ -159,7 +159,7 @@ fn it_is_switched_on_asked_and_switched_off() {
     let said = window.newest("server-state");
     assert!(said.contains(&format!("(process {})", std::process::id())), "{said}");
     scroll_to(&window, "server-state");
-    window.picture("server-port-taken");
+    window.image("server-port-taken");
     drop(taken);
     window.click("server-again");
     wait_for_state(&window, "on");
@@ -183,7 +183,7 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     let home = tempfile::tempdir().expect("a folder");
     let dark = ("GTK_THEME", "Adwaita:dark");
     let window = open_server(home.path(), &[dark]);
-    window.picture("server-off-dark");
+    window.image("server-off-dark");
     let port = free_port();
     set_port(&window, port);
     window.click("server-network");
@@ -191,13 +191,13 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     window.click("server-switch");
     wait_for_state(&window, "key_needed");
     assert!(!answers(port));
-    window.picture("server-key-needed-dark");
+    window.image("server-key-needed-dark");
     window.click("new-server-key");
     // A session without a keychain reports that; with one, the server starts.
     window.wait_until("the key is stored, or it says why not", || {
         window.count("server-key-problem") == 1 || window.attribute("server-state", "data-state") == "on"
     });
-    window.picture("server-key-problem-dark");
+    window.image("server-key-problem-dark");
     window.close();
 
     let window = open_server(home.path(), &[dark, ("PONDER_API_KEY", "a-secret")]);
@@ -216,11 +216,11 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     assert_eq!((status("another"), status("a-secret")), (401, 200));
     window.click("show-server-key");
     window.wait_until("the key is shown", || window.newest("server-key") == "a-secret");
-    window.picture("server-key-dark");
+    window.image("server-key-dark");
     window.click("show-server-key");
     window.click("setup-program");
     scroll_to(&window, "setup-text");
-    window.picture("server-setup-programs-dark");
+    window.image("server-setup-programs-dark");
     window.close();
 }
 

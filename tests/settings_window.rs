@@ -42,12 +42,12 @@ fn what_is_set_holds_everywhere_and_stays() {
     }
     let window = open_settings(home.path(), &[]);
     window.wait_for("no-requests");
-    window.picture("settings-network");
+    window.image("settings-network");
 
     window.click("tab-thinking");
     choose(&window, "default-thinking-off");
     choose(&window, "default-budget-1024");
-    window.picture("settings-thinking");
+    window.image("settings-thinking");
     window.type_into("default-budget-field", "many\u{e007}");
     window.wait_until("it is refused", || {
         window.run(
@@ -55,14 +55,14 @@ fn what_is_set_holds_everywhere_and_stays() {
             json!([]),
         ) == true
     });
-    window.picture("settings-thinking-refused");
+    window.image("settings-thinking-refused");
 
     window.click("tab-folders");
     window.wait_for("shared-folder");
     window.click("add-folder");
     window.type_into("folder-path", &format!("{}\u{e007}", models.display()));
     window.wait_for("own-folder");
-    window.picture("settings-folders");
+    window.image("settings-folders");
 
     // The chat window follows: an untouched new chat does not think now.
     window.switch_to("Ponder");
@@ -117,14 +117,14 @@ fn pebble() -> Vec<(String, std::path::PathBuf)> {
 fn an_endpoint_is_added_tried_and_removed() {
     let home = tempfile::tempdir().expect("a folder");
     let window = open_settings(home.path(), &[("GTK_THEME", "Adwaita:dark")]);
-    window.picture("settings-network-dark");
+    window.image("settings-network-dark");
     window.click("tab-endpoints");
     window.wait_for("no-endpoints");
-    window.picture("settings-endpoints-empty-dark");
+    window.image("settings-endpoints-empty-dark");
     window.type_into("endpoint-name", "lab");
     window.type_into("endpoint-url", "https://models.example.org/v1");
     window.wait_for("endpoint-warning");
-    window.picture("settings-endpoint-typed-dark");
+    window.image("settings-endpoint-typed-dark");
     window.click("add-endpoint");
     window.wait_for("endpoint-row");
     assert!(window.newest("endpoint-mark").contains("leaves this computer"));
@@ -141,7 +141,7 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.wait_until("it says that nobody answers", || {
         !window.newest("endpoint-answer").is_empty() && !window.newest("endpoint-answer").contains("Asking")
     });
-    window.picture("settings-endpoint-silent-dark");
+    window.image("settings-endpoint-silent-dark");
 
     window.click("change-key");
     window.type_into("key-field", "sk-secret");
@@ -150,7 +150,7 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.wait_until("the key is stored, or it says why not", || {
         window.count("key-problem") + window.count("endpoint-key-source") == 1
     });
-    window.picture("settings-endpoint-key-dark");
+    window.image("settings-endpoint-key-dark");
     if window.count("endpoint-key-source") == 1 {
         window.click("change-key");
         window.click("remove-key");
@@ -160,10 +160,10 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.type_into("endpoint-url", "http://127.0.0.1:2/v1");
     window.click("add-endpoint");
     window.wait_for("endpoint-problem");
-    window.picture("settings-endpoint-refused-dark");
+    window.image("settings-endpoint-refused-dark");
     for page in ["folders", "thinking"] {
         window.click(&format!("tab-{page}"));
-        window.picture(&format!("settings-{page}-dark"));
+        window.image(&format!("settings-{page}-dark"));
     }
     window.close();
 }

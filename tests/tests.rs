@@ -20,13 +20,13 @@ mod desktop_window;
 #[cfg(target_os = "linux")]
 mod hostile_window;
 #[cfg(target_os = "linux")]
+mod images_window;
+#[cfg(target_os = "linux")]
 mod keeping_window;
 #[cfg(target_os = "linux")]
 mod memory_window;
 #[cfg(target_os = "linux")]
 mod models_window;
-#[cfg(target_os = "linux")]
-mod pictures_window;
 #[cfg(target_os = "linux")]
 mod server_window;
 #[cfg(target_os = "linux")]

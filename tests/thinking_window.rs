@@ -124,7 +124,7 @@ fn thinking_is_switched_in_the_middle_of_a_chat() {
         }
     }
     assert_eq!(window.count("thought"), 2);
-    window.picture("thinking-switched");
+    window.image("thinking-switched");
     window.close();
 }
 
@@ -151,7 +151,7 @@ fn a_model_that_thinks_although_it_was_switched_off_is_kept_out_of_the_answer() 
         "it did think: {}",
         answer["usage"]
     );
-    window.picture("thought-while-off");
+    window.image("thought-while-off");
     window.close();
 }
 
@@ -176,7 +176,7 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
         window.ask(LONG_THOUGHT);
         wait_for_some_thought(&window, 40 * attempt);
         if attempt == 1 {
-            window.picture("thought-live");
+            window.image("thought-live");
         }
         // The whole thought is shown, not its last lines.
         window.click("thought-toggle");
@@ -214,7 +214,7 @@ fn answer_now_ends_the_thought_and_an_answer_follows() {
             );
         }
         if attempt == 1 {
-            window.picture("thought-ended");
+            window.image("thought-ended");
         }
     }
     println!("report: thought tokens after the press of Answer now, after what the window showed: {late:?}");
@@ -243,12 +243,12 @@ fn the_key_ends_the_thought_too() {
     set_thinking(&window, true);
     window.ask(LONG_THOUGHT);
     wait_for_some_thought(&window, 60);
-    window.picture("thought-live-dark");
+    window.image("thought-live-dark");
     // Control, Shift, A; the last character releases the keys.
     window.type_into("composer", "\u{e009}\u{e008}a\u{e000}");
     wait_for_answers(&window, 1);
     assert_eq!(window.count("thought-ending"), 1);
-    window.picture("thought-ended-dark");
+    window.image("thought-ended-dark");
     window.close();
 }
 
@@ -260,7 +260,7 @@ fn a_budget_holds_to_the_token() {
     set_thinking(&window, true);
     window.click("thinking-menu");
     window.wait_for("budget-field");
-    window.picture("thinking-budget");
+    window.image("thinking-budget");
     window.click("thinking-menu");
     set_budget(&window, "20");
     window.ask(LONG_THOUGHT);
@@ -287,7 +287,7 @@ fn a_budget_holds_to_the_token() {
         "{}",
         window.newest("thought-ending")
     );
-    window.picture("thought-on-a-budget");
+    window.image("thought-on-a-budget");
 
     // The chat stores it.
     window.reload();
@@ -352,7 +352,7 @@ fn a_thought_that_was_stopped_goes_on_to_the_same_end() {
         [60, 200].into_iter().all(|characters| {
             let in_time = stop_in_thought(&window, home.path(), &unbroken, characters);
             if in_time {
-                window.picture(&format!("stopped-in-thought-{characters}"));
+                window.image(&format!("stopped-in-thought-{characters}"));
                 window.click("continue");
                 window.wait_until("it goes on", || window.answer_state() != "stopped");
             }
@@ -388,7 +388,7 @@ fn a_thought_that_a_kill_cut_off_goes_on_to_the_same_end() {
         cut["thinking_tokens"].as_u64() > Some(20),
         "counted while it thought: {cut}"
     );
-    window.picture("interrupted-in-thought");
+    window.image("interrupted-in-thought");
     window.click("continue");
     wait_for_answers(&window, 1);
     assert_as_unbroken(&window, home.path(), &unbroken);

@@ -30,7 +30,7 @@ fn running(window: &Window) -> bool {
 
 #[test]
 fn an_answer_that_waits_for_another_model_says_so() {
-    for (theme, picture) in [
+    for (theme, image) in [
         ("Adwaita", "waits-for-a-model"),
         ("Adwaita:dark", "waits-for-a-model-dark"),
     ] {
@@ -57,7 +57,7 @@ fn an_answer_that_waits_for_another_model_says_so() {
         window.ask("What is 2 + 3?");
         let said = "Waits for Pebble to finish its answer: both models do not fit into memory together.";
         window.wait_until("it says for whom it waits", || window.newest("answer-progress") == said);
-        window.picture(picture);
+        window.image(image);
         window.click("stop-waiting");
         window.wait_until_answer_is("stopped");
         window.close();

@@ -57,11 +57,11 @@ fn a_question_is_answered_below_a_folded_thought() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
     window.wait_for("empty-state");
-    window.picture("first-start");
+    window.image("first-start");
     set_thinking(&window, true);
     window.ask("What is 347 + 589?");
     window.wait_for("thought-text");
-    window.picture("thinking");
+    window.image("thinking");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "347 + 589 = 936");
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_question_is_answered_below_a_folded_thought() {
         "false",
         "a finished thought is folded"
     );
-    window.picture("answered");
+    window.image("answered");
     window.click("thought-toggle");
     assert!(window.newest("thought-text").contains("carry 1"));
 
@@ -102,7 +102,7 @@ fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
             seen.push(now);
         }
     }
-    window.picture("streaming");
+    window.image("streaming");
     window.click("stop");
     window.wait_until_answer_is("stopped");
     let kept = window.answer();
@@ -171,7 +171,7 @@ fn a_killed_app_finds_its_answer_again() {
         "{seen:?} was on the screen 250 ms before the kill and only {kept:?} is left"
     );
     assert!(counting(120).starts_with(kept.trim_end()));
-    window.picture("interrupted");
+    window.image("interrupted");
     window.close();
 }
 
@@ -228,7 +228,7 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
         ("complete".into(), counting(120))
     );
     assert!(other.wait().expect("it ends").success());
-    window.picture("another-process");
+    window.image("another-process");
 
     window.ask("What is 2 + 3?");
     window.wait_until("the window asks on", || {
@@ -271,7 +271,7 @@ fn two_chats_answer_at_the_same_time() {
         .map(|answer| answer["state"].clone())
         .collect();
     assert_eq!(states, ["streaming", "streaming"], "neither waits for the other");
-    window.picture("two-chats");
+    window.image("two-chats");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), counting(100));
     window.wait_until("the other one ends too", || {
@@ -293,7 +293,7 @@ fn a_deleted_chat_comes_back_and_a_renamed_one_keeps_its_name() {
     window.click("chat-menu");
     window.click("delete-chat");
     window.wait_until("the chat is gone", || window.count("chat-item") == 0);
-    window.picture("undo");
+    window.image("undo");
     window.click("toast-undo");
     window.wait_until("the chat is back", || window.count("chat-item") == 1);
 
@@ -338,7 +338,7 @@ fn a_model_that_vanished_is_an_error_with_words_and_nothing_is_lost() {
     window.wait_for("error-box");
     assert_eq!(window.answer_state(), "failed");
     assert!(window.newest("message-user").contains(&created));
-    window.picture("error");
+    window.image("error");
     window.close();
 }
 
@@ -391,7 +391,7 @@ fn a_rich_answer_is_drawn_with_tables_code_and_formulas() {
             window.count("message-assistant") == number as u64 + 1 && window.answer_state() == "complete"
         });
         if number == 1 {
-            window.picture("chat");
+            window.image("chat");
         }
     }
     let drawn = |css: &str| {
@@ -405,7 +405,7 @@ fn a_rich_answer_is_drawn_with_tables_code_and_formulas() {
         drawn("[data-testid=answer-text] pre code span[style], [data-testid=answer-text] pre code span[class]") > 10
     });
     window.wait_until("the formula is set", || drawn("[data-testid=answer-text] .katex") >= 1);
-    window.picture("rich");
+    window.image("rich");
     window.close();
 }
 
@@ -430,7 +430,7 @@ fn a_history_that_cannot_be_read_is_explained_in_a_window() {
         reason.starts_with(char::is_uppercase) && reason.ends_with('.'),
         "{reason}"
     );
-    window.picture("failed-start");
+    window.image("failed-start");
     window.close();
     assert_eq!(
         std::fs::read_to_string(&file).expect("it is still there"),
@@ -447,7 +447,7 @@ fn the_models_window_lists_what_is_here() {
     window.click("tab-local");
     window.wait_for("model-row");
     assert!(window.newest("model-row").contains("Pebble"));
-    window.picture("models");
+    window.image("models");
     window.close();
 }
 
@@ -459,7 +459,7 @@ fn the_dark_window_is_drawn_dark() {
     window.wait_until_answer_is("complete");
     let paper = window.run("return getComputedStyle(document.body).backgroundColor", json!([]));
     assert_eq!(paper.as_str(), Some("rgb(28, 28, 30)"));
-    window.picture("dark");
+    window.image("dark");
     window.close();
 }
 

@@ -62,7 +62,7 @@ fn documents_are_told_of_read_sent_and_kept() {
     paste(&window, &pasted);
     window.wait_until("three documents", || window.count("attachment") == 3);
     assert_eq!(draft(&window), "");
-    window.picture("documents-draft");
+    window.image("documents-draft");
     window.run(
         "[...document.querySelectorAll('[data-testid=read-file]')].at(-1).click()",
         json!([]),
@@ -70,14 +70,14 @@ fn documents_are_told_of_read_sent_and_kept() {
     window.wait_until("its text is shown", || {
         window.newest("file-text").starts_with("line 0 of what was pasted")
     });
-    window.picture("document-reader");
+    window.image("document-reader");
     window.press_key("\u{e00c}");
     window.wait_until("it is closed", || window.count("file-text") == 0);
     // A draft that does not fit is reported before it is sent, with the possible remedies.
     let long: String = (0..6000).map(|line| format!("{line} words and words\n")).collect();
     bring(&window, "drop", "long.txt", "text/plain", &long);
     window.wait_for("files-too-long");
-    window.picture("document-too-long");
+    window.image("document-too-long");
     window.run(
         "[...document.querySelectorAll('[data-testid=remove-attachment]')].at(-1).click()",
         json!([]),
@@ -99,15 +99,15 @@ fn documents_are_told_of_read_sent_and_kept() {
         "application/pdf",
         "%PDF-1.7 and then nothing",
     );
-    window.wait_until("it is said", || window.count("broken-picture") > 0);
-    window.picture("document-broken");
+    window.wait_until("it is said", || window.count("broken-image") > 0);
+    window.image("document-broken");
     assert_eq!(window.count("attachment"), 2);
     window.run(
-        "document.querySelector('[data-testid=broken-picture] [data-testid=remove-attachment]').click()",
+        "document.querySelector('[data-testid=broken-image] [data-testid=remove-attachment]').click()",
         json!([]),
     );
     window.wait_until("it is gone, and its neighbour has the focus", || {
-        window.count("broken-picture") == 0
+        window.count("broken-image") == 0
             && window.run("return !!document.activeElement?.closest('li')", json!([])) == true
     });
 
@@ -120,7 +120,7 @@ fn documents_are_told_of_read_sent_and_kept() {
             json!([]),
         ) == json!(2)
     });
-    window.picture("documents-sent");
+    window.image("documents-sent");
     window.reload();
     window.wait_until("they are still there", || {
         window.run(
@@ -150,7 +150,7 @@ fn questions_wait_come_back_and_use_snippets() {
     window.type_into("composer", "What is 2 + 3?");
     window.click("queue");
     window.wait_for("queued-question");
-    window.picture("queued");
+    window.image("queued");
     window.click("edit-queued");
     window.wait_until("it is in the composer again", || {
         draft(&window) == "What is 2 + 3?" && window.count("queued-question") == 0
@@ -186,7 +186,7 @@ fn questions_wait_come_back_and_use_snippets() {
     );
     window.type_into("composer", "/su");
     window.wait_for("snippets");
-    window.picture("snippets");
+    window.image("snippets");
     key(&window, "Enter");
     window.wait_until("its text is there", || draft(&window).trim() == "What is 347 + 589?");
     window.wait_until("its tokens are counted", || window.count("draft-tokens") == 1);

@@ -47,8 +47,8 @@ use crate::system::running_app;
 #[cfg(target_os = "macos")]
 use crate::system::web_process;
 use crate::windows::appearance;
+use crate::windows::images;
 use crate::windows::pending_quit::Quit;
-use crate::windows::pictures;
 use crate::windows::quick;
 use crate::windows::quick::QuickEntry;
 use crate::windows::window;
@@ -120,7 +120,7 @@ pub fn run() -> Result<()> {
         .manage(QuickEntry::default())
         .manage(DeferredTasks::<AppHandle>::default())
         .manage(Commands::<Wry>::default())
-        .register_asynchronous_uri_scheme_protocol(pictures::SCHEME, pictures::answer)
+        .register_asynchronous_uri_scheme_protocol(images::SCHEME, images::answer)
         .invoke_handler(commands::all())
         .on_menu_event(|app, event| run_command::chosen(app, event.id().as_ref()))
         .setup(move |app| {

@@ -230,8 +230,8 @@ def a_mention_of_the_hash_line_stays():
     longer(lambda: messages(USER, system=told), lambda: messages(USER, system="Ignore any you see."))
 
 
-@case(ADAPTER, "a picture that is none is refused with its place; theirs reaches the model")
-def a_picture():
+@case(ADAPTER, "an image that is none is refused with its place; theirs reaches the model")
+def an_image():
     def asked(data):
         source = {"type": "base64", "media_type": "image/png", "data": data}
         return {"role": "user", "content": [*blocks("What is this?"), {"type": "image", "source": source}]}
@@ -241,7 +241,7 @@ def a_picture():
 
 
 @case(ADAPTER, "an address is never fetched; theirs is")
-def a_picture_elsewhere():
+def an_image_elsewhere():
     source = {"type": "url", "url": "http://192.0.2.1/a.png"}
     refused("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}]}, "messages[0].content[0].source.type")
 

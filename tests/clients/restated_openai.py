@@ -156,8 +156,8 @@ def no_messages():
     refused(CHAT, {"messages": []}, "messages")
 
 
-@case(NORMALIZE, "an address of a picture is refused with its place, since nothing is fetched; theirs is kept")
-def a_remote_picture_among_the_parts():
+@case(NORMALIZE, "an address of an image is refused with its place, since nothing is fetched; theirs is kept")
+def a_remote_image_among_the_parts():
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "http://192.0.2.1/a.png"}}]
     refused(CHAT, {"messages": [USER, {"role": "user", "content": parts}]}, "messages[1].content[1]")
 

@@ -26,7 +26,7 @@ class Shown:
     """The views of a case: what goes through the tower, and the grids of patches."""
 
     def __init__(self, case, stored):
-        views = [view for picture in case["pictures"] for view in picture["views"]]
+        views = [view for image in case["images"] for view in image["views"]]
         self.grids = [view["patches"] for view in views]
         self.sizes = [(view["height"], view["width"]) for view in views]
         self.pixels = [stored[f"pixels.{index}"] for index in range(len(views))]
@@ -91,7 +91,7 @@ def planes(shown):
     return {"pixel_values": shown.planes()}
 
 
-# How the pictures of each `model_type` are handed over, and what the kinds of its tokens (1 for a picture's) are
+# How the images of each `model_type` are handed over, and what the kinds of its tokens (1 for an image's) are
 # called, if it asks.
 GIVEN = {
     "gemma3": (planes, "token_type_ids"), "gemma4": (gemma4, "mm_token_type_ids"), "glm4v": (packed, "mm_token_type_ids"),

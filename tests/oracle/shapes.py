@@ -58,7 +58,7 @@ def ministral3(**values):
 
 
 def mistral3(text):
-    """The wrapper of a text model with a picture tower."""
+    """The wrapper of a text model with an image tower."""
     text = {name: value for name, value in text.items() if name not in ("architectures", "tie_word_embeddings")}
     return {
         "architectures": ["Mistral3ForConditionalGeneration"],
@@ -91,7 +91,7 @@ def qwen3_moe(**values):
 
 
 def qwen3_5(model_type="qwen3_5", **values):
-    """Three layers of four with a recurrent state, pictures in a tower of their own."""
+    """Three layers of four with a recurrent state, images in a tower of their own."""
     text = {
         "model_type": f"{model_type}_text",
         "hidden_size": 64,
@@ -241,7 +241,7 @@ def gemma3_text(**values):
 
 
 def gemma3(text):
-    """The wrapper of a text model with a picture tower."""
+    """The wrapper of a text model with an image tower."""
     text = {name: value for name, value in text.items() if name not in ("architectures", "vocab_size")}
     return {
         "architectures": ["Gemma3ForConditionalGeneration"],

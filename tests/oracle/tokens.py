@@ -20,7 +20,7 @@ def write_tokenizer(folder):
 
 
 def write_vision_tokenizer(folder, placeholders):
-    """The same with placeholders (names by id) before the control tokens; the template writes the first for a picture."""
+    """The same with placeholders (names by id) before the control tokens; the template writes the first for an image."""
     ids = range(FIRST_PLACEHOLDER, FIRST_PLACEHOLDER + PLACEHOLDERS)
     control = [placeholders.get(token, f"<|unused_{token}|>") for token in ids] + CONTROL
     more = range(FIRST_PLACEHOLDER + len(control), VOCABULARY)

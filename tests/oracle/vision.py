@@ -2,16 +2,16 @@
 
     python vision.py --out DIR --seed 7 [--only qwen3_vl,gemma4]
 
-OUT/table.json lists the rows, and for each case where its pictures lie. OUT/NAME is a model's folder as a repository has it, only
+OUT/table.json lists the rows, and for each case where its images lie. OUT/NAME is a model's folder as a repository has it, only
 small. OUT/NAME.CASE.safetensors holds one case:
 
   ids        [length], placeholders already expanded
-  pixels.N   what goes through the tower for view N of all pictures, as the app's image processor hands it over
+  pixels.N   what goes through the tower for view N of all images, as the app's image processor hands it over
   logits     [length, vocabulary] in 32 bit floats, the prompt read at once
   greedy, margins   (cases `two` and `turns`) the ordinary tokens that follow, and by how much each was likelier than the next
 
-Cases: `text`; `one`, `two` and `three` pictures of unequal size; `turns`, one picture with a long text after it. Pixels are random
-numbers: preprocessing is another test. `moved` says by how much another picture changes the last logits; 0 would mean that pictures are
+Cases: `text`; `one`, `two` and `three` images of unequal size; `turns`, one image with a long text after it. Pixels are random
+numbers: preprocessing is another test. `moved` says by how much another image changes the last logits; 0 would mean that images are
 not seen.
 """
 import argparse
@@ -120,25 +120,25 @@ def logits_of(model, ids, given):
     return logits
 
 
-def greedy(row, model, pictures, ids, logits):
+def greedy(row, model, images, ids, logits):
     """The continuation of a prompt, prefilled anew for each token, so that no cache of the peer's takes part."""
     made, margins, last = [], [], logits[-1]
     while len(made) < GREEDY:
-        # To the peer a token of a picture would be one more picture.
+        # To the peer a token of an image would be one more image.
         last = last[:IMAGE]
         second, best = mx.sort(last)[-2:].tolist()
         made.append(mx.argmax(last).item())
         margins.append(best - second)
         after = ids + made
-        last = logits_of(model, after, row.given(pictures, after))[-1]
+        last = logits_of(model, after, row.given(images, after))[-1]
     return mx.array(made, dtype=mx.int32), mx.array(margins)
 
 
-def changed(pictures):
-    """The same pictures with other pixels."""
-    others = copy.deepcopy(pictures)
-    for picture in others:
-        for view in picture.views:
+def changed(images):
+    """The same images with other pixels."""
+    others = copy.deepcopy(images)
+    for image in others:
+        for view in image.views:
             view.pixels = view.pixels * 0.5 + 0.25
     return others
 
@@ -147,22 +147,22 @@ def write_case(row, model, out, case, seed):
     """Writes one case; returns its entry of the table and what it says of itself."""
     count, last = CASES[case]
     numbers = Numbers(seed)
-    pictures = [row.picture(numbers, index) for index in range(count)]
-    ids = prompt(numbers, pictures, last, row.text_between)
-    logits = logits_of(model, ids, row.given(pictures, ids))
+    images = [row.image(numbers, index) for index in range(count)]
+    ids = prompt(numbers, images, last, row.text_between)
+    logits = logits_of(model, ids, row.given(images, ids))
     assert bool(mx.all(mx.isfinite(logits)).item()), f"{row.name} {case}: not finite"
     arrays = {"ids": mx.array(ids, dtype=mx.int32), "logits": logits}
-    views = [view for picture in pictures for view in picture.views]
+    views = [view for image in images for view in image.views]
     arrays |= {f"pixels.{index}": mx.array(view.pixels.astype(np.float32)) for index, view in enumerate(views)}
     if case in ("two", "turns"):
-        arrays["greedy"], arrays["margins"] = greedy(row, model, pictures, ids, logits)
+        arrays["greedy"], arrays["margins"] = greedy(row, model, images, ids, logits)
     mx.save_safetensors(str(out / f"{row.name}.{case}.safetensors"), arrays)
     said = ""
-    if pictures:
-        moved = mx.max(mx.abs(logits_of(model, ids, row.given(changed(pictures), ids))[-1] - logits[-1])).item()
-        assert moved > 1e-3, f"{row.name} {case}: the picture is not seen"
+    if images:
+        moved = mx.max(mx.abs(logits_of(model, ids, row.given(changed(images), ids))[-1] - logits[-1])).item()
+        assert moved > 1e-3, f"{row.name} {case}: the image is not seen"
         said = f" moved {moved:.3f}"
-    return {"case": case, "pictures": described(pictures, ids)}, f"{row.name:24} {case:6} ids {len(ids):4}{said}"
+    return {"case": case, "images": described(images, ids)}, f"{row.name:24} {case:6} ids {len(ids):4}{said}"
 
 
 def prepare():

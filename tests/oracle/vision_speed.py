@@ -1,9 +1,9 @@
-"""Speed of mlx-vlm on the prompts and pictures of `ponder-bench vision`: from a picture's file to the first token, without its cache of
+"""Speed of mlx-vlm on the prompts and images of `ponder-bench vision`: from an image's file to the first token, without its cache of
 features and prefixes. In 32 bit floats on a CPU, on a GPU as the model is. Needs mlx, mlx-vlm with what it imports, numpy and Pillow.
 
     python vision_speed.py --model FOLDER --chats chats.json
 
-chats.json lists {picture, first, second}: a JPEG file, and the tokens of two prompts about it, placeholders expanded. The first of the list
+chats.json lists {image, first, second}: a JPEG file, and the tokens of two prompts about it, placeholders expanded. The first of the list
 is for compiling and is not told. The last line is {first_token_ms, second_question_ms, peak_bytes, versions}.
 """
 import argparse
@@ -30,24 +30,24 @@ def blas():
 
 
 def image_processor(config, settings):
-    """mlx-vlm's own processor of this model, and what its pictures become for the model."""
+    """mlx-vlm's own processor of this model, and what its images become for the model."""
     if config["model_type"] == "gemma4":
         from mlx_vlm.models.gemma4.processing_gemma4 import Gemma4ImageProcessor
 
         processor = Gemma4ImageProcessor(**{name: settings[name] for name in ("patch_size", "pooling_kernel_size", "max_soft_tokens")})
 
-        def shown(picture, _):
-            return {"pixel_values": mx.array(processor([picture])[0]["pixel_values"])}
+        def shown(image, _):
+            return {"pixel_values": mx.array(processor([image])[0]["pixel_values"])}
     else:
         from mlx_vlm.models.qwen3_vl.processing_qwen3_vl import Qwen3VLImageProcessor
 
         names = ("patch_size", "temporal_patch_size", "merge_size", "image_mean", "image_std")
         processor = Qwen3VLImageProcessor(**{name: settings[name] for name in names}, min_pixels=settings["size"]["shortest_edge"])
 
-        def shown(picture, tokens):
-            # Ours has a limit for each picture; the peer gets as many tokens.
+        def shown(image, tokens):
+            # Ours has a limit for each image; the peer gets as many tokens.
             side = settings["patch_size"] * settings["merge_size"]
-            made = processor([picture], max_pixels=tokens * side * side)
+            made = processor([image], max_pixels=tokens * side * side)
             return {name: mx.array(made[name]) for name in ("pixel_values", "image_grid_thw")}
     return shown
 
@@ -55,7 +55,7 @@ def image_processor(config, settings):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, help="the model's folder")
-    parser.add_argument("--chats", required=True, type=Path, help="pictures and prompts")
+    parser.add_argument("--chats", required=True, type=Path, help="images and prompts")
     args = parser.parse_args()
     on_gpu = mx.metal.is_available() or (hasattr(mx, "cuda") and mx.cuda.is_available())
     if not on_gpu:
@@ -76,8 +76,8 @@ def main():
 
     def first_token(path, ids):
         start = time.perf_counter()
-        picture = Image.open(path).convert("RGB")
-        given = shown(picture, ids.count(placeholder))
+        image = Image.open(path).convert("RGB")
+        given = shown(image, ids.count(placeholder))
         made = generate_step(mx.array([ids]), model, given.pop("pixel_values"), None, max_tokens=2, temperature=0.0, **given)
         next(iter(made))
         spent = (time.perf_counter() - start) * 1000
@@ -87,7 +87,7 @@ def main():
 
     first, second = [], []
     for number, chat in enumerate(json.loads(args.chats.read_text())):
-        spent = [first_token(chat["picture"], chat["first"]), first_token(chat["picture"], chat["second"])]
+        spent = [first_token(chat["image"], chat["first"]), first_token(chat["image"], chat["second"])]
         if number == 0:
             mx.reset_peak_memory()
             continue

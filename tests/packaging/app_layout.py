@@ -23,7 +23,7 @@ PLIST_KEYS = {
     "LSApplicationCategoryType", "LSMinimumSystemVersion", "LSRequiresCarbon", "NSHighResolutionCapable", "NSHumanReadableCopyright", "CFBundleURLTypes",
     "CFBundleDocumentTypes", "UTExportedTypeDeclarations", "NSLocalNetworkUsageDescription",
 }  # fmt: skip
-# Each picture that macOS looks for: points and density. An icns file without one shows a scaled neighbor.
+# Each image that macOS looks for: points and density. An icns file without one shows a scaled neighbor.
 ICNS = {(16, 1), (16, 2), (32, 1), (32, 2), (128, 1), (128, 2), (256, 1), (256, 2), (512, 1), (512, 2)}
 
 
@@ -150,10 +150,10 @@ def icns_findings(file):
     if there != ICNS:
         yield f"{file.name} lacks {sorted(ICNS - there)}"
     for points, density in sorted(there & ICNS):
-        picture = icon.getimage((points, points, density))
+        image = icon.getimage((points, points, density))
         pixels = points * density
-        if picture.size != (pixels, pixels) or picture.getextrema()[3] != (0, 255):
-            yield f"{file.name} has a wrong picture for {points} points at density {density}"
+        if image.size != (pixels, pixels) or image.getextrema()[3] != (0, 255):
+            yield f"{file.name} has a wrong image for {points} points at density {density}"
 
 
 def lookup_findings(root, contents):

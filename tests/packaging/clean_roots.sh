@@ -22,8 +22,8 @@ for program in debootstrap Xvfb xdotool import identify desktop-file-validate; d
 archive=${PONDER_DEBIAN_ARCHIVE:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | awk '!/security/ && !seen++')}
 [ -n "$archive" ] || fail "apt names no archive of Debian; PONDER_DEBIAN_ARCHIVE can name one"
 work=$(readlink -f "$(mktemp -d)")
-pictures="$cache/pictures"
-mkdir -p "$cache" "$pictures"
+images="$cache/images"
+mkdir -p "$cache" "$images"
 display=
 started=()
 
@@ -120,18 +120,18 @@ open_window() {
   fail "no window came up"
 }
 # The screen once it stays the same: an answer is on the disk before it is painted, on a busy computer by seconds.
-picture() {
+image() {
   local colours=0 before='' same=0
   for _ in $(seq 60); do
     sleep 2
-    DISPLAY=$display import -window root "$pictures/$1.png"
-    colours=$(identify -format %k "$pictures/$1.png")
+    DISPLAY=$display import -window root "$images/$1.png"
+    colours=$(identify -format %k "$images/$1.png")
     if [ "$colours" = "$before" ]; then same=$((same + 1)); else same=0; fi
     before=$colours
     # An empty window has two colors, its own and the screen's.
     [ "$colours" -gt 20 ] && [ $same -ge 3 ] && return
   done
-  fail "nothing was painted for two minutes: $pictures/$1.png"
+  fail "nothing was painted for two minutes: $images/$1.png"
 }
 # Types into the composer, which has the focus; without a window manager the pointer says which window hears the keys.
 ask_window() {
@@ -141,13 +141,13 @@ ask_window() {
   for _ in $(seq 300); do
     said "$root" >"$work/said" || true
     if grep -q "$4" "$work/said"; then
-      picture "$name"
+      image "$name"
       return
     fi
     sleep 1
   done
-  DISPLAY=$display import -window root "$pictures/$name-failed.png"
-  fail "the window did not answer \"$asked\" with $4; it looked like $pictures/$name-failed.png"
+  DISPLAY=$display import -window root "$images/$name-failed.png"
+  fail "the window did not answer \"$asked\" with $4; it looked like $images/$name-failed.png"
 }
 # Quits as a user would; nothing is running, so there is no question.
 close_window() {
@@ -156,8 +156,8 @@ close_window() {
     kill -0 "$window" 2>/dev/null || return 0
     sleep 0.5
   done
-  DISPLAY=$display import -window root "$pictures/not-closed.png"
-  fail "Control and Q did not end the window; it looked like $pictures/not-closed.png"
+  DISPLAY=$display import -window root "$images/not-closed.png"
+  fail "Control and Q did not end the window; it looked like $images/not-closed.png"
 }
 
 earlier() {
@@ -271,4 +271,4 @@ display=":$(cat "$work/display")"
 earlier
 sizes
 for suite in $suites; do try "$suite"; done
-say "clean roots: $suites passed; pictures are in $pictures"
+say "clean roots: $suites passed; images are in $images"

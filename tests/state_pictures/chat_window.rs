@@ -115,15 +115,15 @@ fn full_context(stage: &Stage) {
         set_context(stage, "512");
         stage.window.wait_for("context-notice");
     });
-    stage.pictures("chat", "context-full", |stage| {
+    stage.images("chat", "context-full", |stage| {
         stage.open_chat("A walk along");
         stage.write("composer", "And at the end?");
         stage.press("send");
         stage.window.wait_for("forget-oldest");
-        stage.picture("context-full");
+        stage.image("context-full");
         stage.press("forget-oldest");
         show_mark(stage);
-        stage.picture("memory-begins");
+        stage.image("memory-begins");
         stage.press_for("edit-summary", "message-editor");
         stage.write(
             "message-editor",
@@ -132,7 +132,7 @@ fn full_context(stage: &Stage) {
         stage.press("keep-edit");
         stage.window.wait_for("memory-summary");
         show_mark(stage);
-        stage.picture("memory-summary");
+        stage.image("memory-summary");
     });
 }
 
@@ -141,7 +141,7 @@ fn two_answers(stage: &Stage) {
         think(stage, false);
         stage.press_for("two-answers", "second-answer");
     });
-    stage.pictures("chat", "two-answers", |stage| {
+    stage.images("chat", "two-answers", |stage| {
         think(stage, false);
         stage.press_for("two-answers", "second-answer");
         stage.page(
@@ -149,32 +149,32 @@ fn two_answers(stage: &Stage) {
             json!([]),
         );
         stage.window.wait_for("second-chip");
-        stage.picture("two-answers-chosen");
+        stage.image("two-answers-chosen");
         stage.write("composer", "Count from 1 to 100");
         stage.press("send");
         stage
             .window
             .wait_until("both are being written", || stage.window.count("stop-column") == 2);
-        stage.picture("two-answers");
+        stage.image("two-answers");
         stage.window.wait_until("both have ended", || {
             stage.window.count("stop-column") == 0 && stage.window.count("keep-answer") == 2
         });
-        stage.picture("two-answers-ended");
+        stage.image("two-answers-ended");
     });
 }
 
 fn settings_of_the_chat(stage: &Stage) {
-    stage.pictures("chat", "chat-settings", |stage| {
+    stage.images("chat", "chat-settings", |stage| {
         stage.open_chat("Sourdough");
         stage.press_for("open-chat-settings", "setting-temperature");
-        stage.picture_all("chat-settings");
+        stage.image_all("chat-settings");
         stage.write("setting-max_tokens", "0");
         stage.write("setting-top_p", "1.5");
         stage.write("new-stop-text", "END");
         stage.press("add-stop-text");
         stage.write("preset-name", "Short");
         stage.press_for("save-preset", "preset");
-        stage.picture_all("chat-settings-refused");
+        stage.image_all("chat-settings-refused");
     });
     stage.state("chat", "model-picker", |stage| {
         stage.press("model-picker");

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::pictures_window::in_page;
+use crate::images_window::in_page;
 use crate::support::ponder;
 
 use super::Stage;
@@ -88,22 +88,22 @@ fn chats(stage: &Stage) {
         stage.chat_menu("A title that");
         stage.press_for("export-chat", "export");
     });
-    stage.pictures("chat", "folders", |stage| {
+    stage.images("chat", "folders", |stage| {
         stage.chat_menu("Code");
         stage.press_for("move-chat-to-folder", "new-folder");
         stage.write("new-folder", "Holidays by the sea");
-        stage.picture("folder-choice");
+        stage.image("folder-choice");
         stage.press_for("make-folder", "folder");
         stage.show_sidebar();
-        stage.picture("folder");
+        stage.image("folder");
         stage.press_for("folder", "folder-settings");
         stage.write("folder-prompt", "Answer briefly, in whole sentences.");
-        stage.picture("folder-settings");
+        stage.image("folder-settings");
         stage.press("save-folder");
     });
-    stage.pictures("chat", "kept", |stage| {
+    stage.images("chat", "kept", |stage| {
         stage.press_for("open-kept", "kept");
-        stage.picture_all("kept-empty");
+        stage.image_all("kept-empty");
         stage.press("kept-close");
         let pressed: [(&str, &[&str]); 2] = [
             ("archive-chat", &["A title that", "Letter"]),
@@ -115,10 +115,10 @@ fn chats(stage: &Stage) {
                 stage.press_for(command, "toast-undo");
             }
         }
-        stage.picture("toasts-undo");
+        stage.image("toasts-undo");
         stage.press_for("open-kept", "trashed-chat");
         stage.press_for("purge-all", "purge-now");
-        stage.picture_all("kept");
+        stage.image_all("kept");
         stage.press("purge-keep");
         stage.page(
             "const buttons = document.querySelectorAll('[data-testid=restore], [data-testid=unarchive]'); buttons.forEach((button) => button.click()); return buttons.length === 0",

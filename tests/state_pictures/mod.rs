@@ -1,5 +1,5 @@
 //! Screenshots of every state of every window for a review: light, dark, narrow, text of 200 %, right to left. `./dev
-//! pictures` writes them. States that cannot be reached are listed at the end, and do not stop the others.
+//! images` writes them. States that cannot be reached are listed at the end, and do not stop the others.
 
 mod chat_window;
 mod chats;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use hub_imitation::Imitation;
 use serde_json::{json, Value};
 
-use crate::pictures_window::{blind_model, invoke, HANDS};
+use crate::images_window::{blind_model, invoke, HANDS};
 use crate::support::driver::Window;
 use crate::support::seer::Seer;
 use crate::window::ponder_json_chat;
@@ -100,14 +100,14 @@ struct Stage<'a> {
 impl Stage<'_> {
     /// Takes a window from its initial state to another one, and takes its screenshot.
     fn state(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
-        self.pictures(place, name, |stage| {
+        self.images(place, name, |stage| {
             bring(stage);
-            stage.picture(name);
+            stage.image(name);
         });
     }
 
     /// The same for consecutive states; `bring` takes the screenshots.
-    fn pictures(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
+    fn images(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
         if !wanted(self.only, self.variant, name) {
             return;
         }
@@ -174,12 +174,12 @@ impl Stage<'_> {
     }
 
     /// Takes a screenshot.
-    fn picture(&self, name: &str) {
-        self.window.picture_in(&self.folder, name);
+    fn image(&self, name: &str) {
+        self.window.image_in(&self.folder, name);
     }
 
     /// Takes screenshots of everything that can be scrolled into view, from the top: `NAME`, `NAME-2`, ….
-    fn picture_all(&self, name: &str) {
+    fn image_all(&self, name: &str) {
         let scroll = "const open = document.querySelector('dialog[open]') ?? document;
             const boxes = [...open.querySelectorAll('*')].filter((box) => box.scrollHeight > box.clientHeight + 8 && /auto|scroll/.test(getComputedStyle(box).overflowY));
             const box = boxes.sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight)[0];
@@ -187,11 +187,11 @@ impl Stage<'_> {
             box.scrollTop = arguments[0] * (box.clientHeight - 60);
             return Math.ceil((box.scrollHeight - box.clientHeight) / (box.clientHeight - 60))";
         self.window.run(scroll, json!([0]));
-        self.picture(name);
+        self.image(name);
         let pages = self.window.run(scroll, json!([0])).as_u64().unwrap_or(0).min(4);
         for page in 1..=pages {
             self.window.run(scroll, json!([page]));
-            self.picture(&format!("{name}-{}", page + 1));
+            self.image(&format!("{name}-{}", page + 1));
         }
     }
 
@@ -346,11 +346,11 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
 }
 
 #[test]
-#[ignore = "it writes pictures for people to look at; ./dev pictures runs it"]
+#[ignore = "it writes images for people to look at; ./dev pictures runs it"]
 fn every_state_is_photographed() {
     let folder = std::env::var_os("PONDER_PICTURES").map(PathBuf::from);
     let folder = folder.expect("PONDER_PICTURES names a folder; ./dev pictures sets it");
-    fs::create_dir_all(&folder).expect("a folder for the pictures");
+    fs::create_dir_all(&folder).expect("a folder for the images");
     let only = std::env::var("PONDER_PICTURES_OF").unwrap_or_default();
     let only: Vec<String> = only.split_whitespace().map(str::to_owned).collect();
     let mut failed = Vec::new();

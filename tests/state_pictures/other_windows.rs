@@ -7,7 +7,7 @@ use std::time::Duration;
 use hub_imitation::{Fault, Imitation, Origin, Times};
 use serde_json::json;
 
-use crate::pictures_window::invoke;
+use crate::images_window::invoke;
 use crate::support::driver::Window;
 
 use super::{wanted, Stage, Variant, NARROW};
@@ -85,22 +85,22 @@ fn press_in(stage: &Stage, row: &str, reference: &str, button: &str) {
 
 fn discovering(stage: &Stage) {
     stage.state("models", "models-first", |stage| stage.window.wait_for("first-note"));
-    stage.pictures("models", "models-found", |stage| {
+    stage.images("models", "models-found", |stage| {
         search(stage, "pebble");
         stage
             .window
             .wait_until("what fits is said", || stage.window.count("fit") >= 2);
-        stage.picture_all("models-found");
+        stage.image_all("models-found");
         stage.press_for("fit", "fit-sum");
-        stage.picture("models-fit");
+        stage.image("models-fit");
         stage.press("fit");
         press_in(stage, "hub-row", PEBBLE, "open-card");
         stage.window.wait_for("card");
-        stage.picture("models-card");
+        stage.image("models-card");
         stage.press("card-close");
         press_in(stage, "hub-row", GATED, "how");
         stage.window.wait_for("gated");
-        stage.picture("models-gated");
+        stage.image("models-gated");
     });
     stage.state("models", "models-sort", |stage| {
         search(stage, "pebble");
@@ -110,11 +110,11 @@ fn discovering(stage: &Stage) {
         stage.write("model-search", "xylophone");
         stage.window.wait_for("no-results");
     });
-    stage.pictures("models", "models-unreachable", |stage| {
+    stage.images("models", "models-unreachable", |stage| {
         stage.hub.disappear(Origin::Hub);
         stage.write("model-search", "something else");
         stage.window.wait_for("search-failed");
-        stage.picture("models-unreachable");
+        stage.image("models-unreachable");
         stage.hub.reappear(Origin::Hub);
     });
     // Runs also if the screenshot failed.
@@ -122,25 +122,25 @@ fn discovering(stage: &Stage) {
 }
 
 fn having(stage: &Stage) {
-    stage.pictures("models", "models-downloads", |stage| {
+    stage.images("models", "models-downloads", |stage| {
         stage.press("tab-downloads");
-        stage.picture("models-no-downloads");
+        stage.image("models-no-downloads");
         slowly(stage.hub);
         search(stage, "pebble");
         press_in(stage, "hub-row", PEBBLE, "get");
         press_in(stage, "hub-row", NOISE, "get");
-        stage.picture("models-getting");
+        stage.image("models-getting");
         stage.press("tab-downloads");
         stage.window.wait_until("some has come", || {
             stage.window.count("download") == 2 && stage.hub.sent() > 300_000
         });
-        stage.picture("models-downloading");
+        stage.image("models-downloading");
         stage.window.switch_to_window("chat");
         stage.show_sidebar();
-        stage.picture("download-glance");
+        stage.image("download-glance");
         stage.window.switch_to_window("models");
         stage.press("pause");
-        stage.picture("models-paused");
+        stage.image("models-paused");
         stage.hub.clear_faults();
         stage.hub.fault(
             LARGE,
@@ -152,13 +152,13 @@ fn having(stage: &Stage) {
         );
         stage.press("resume");
         stage.window.wait_for("download-error");
-        stage.picture("models-download-failed");
+        stage.image("models-download-failed");
         stage.hub.clear_faults();
     });
     stage.hub.clear_faults();
-    stage.pictures("models", "models-local", |stage| {
+    stage.images("models", "models-local", |stage| {
         stage.press("tab-downloads");
-        stage.picture("models-downloads-after");
+        stage.image("models-downloads-after");
         // Slow connections stay slow; new ones are not.
         for button in ["pause", "resume"] {
             let press = "const all = document.querySelectorAll(`[data-testid='${arguments[0]}']`); all.forEach((button) => button.click()); return all.length === 0";
@@ -168,23 +168,23 @@ fn having(stage: &Stage) {
         stage.page(done, json!([]));
         stage.press("tab-local");
         stage.window.wait_until("it is listed", || stage.window.count("model-row") >= 3);
-        stage.picture("models-local");
+        stage.image("models-local");
         press_in(stage, "model-row", PEBBLE, "model-menu");
         stage.window.wait_for("remove");
-        stage.picture("models-menu");
+        stage.image("models-menu");
         stage.press("verify");
         stage.window
             .wait_until("it is checked", || stage.window.attribute("check", "data-kind") == "correct");
-        stage.picture("models-checked");
+        stage.image("models-checked");
         press_in(stage, "model-row", PEBBLE, "model-menu");
         stage.press_for("show-fit", "fit-sum");
-        stage.picture("models-fit-local");
+        stage.image("models-fit-local");
         press_in(stage, "model-row", PEBBLE, "model-menu");
         press_in(stage, "model-row", PEBBLE, "model-menu");
         stage.press_for("remove", "frees");
-        stage.picture("models-remove");
+        stage.image("models-remove");
         stage.press_for("confirm-remove", "toast-undo");
-        stage.picture("models-removed");
+        stage.image("models-removed");
     });
 }
 
@@ -201,7 +201,7 @@ fn settings(stage: &Stage) {
         "presets",
         "snippets",
         "thinking",
-        "pictures",
+        "images",
         "folders",
         "engine",
         "endpoints",
@@ -212,7 +212,7 @@ fn settings(stage: &Stage) {
     ];
     for page in pages {
         let name = format!("settings-{page}");
-        stage.pictures("settings", &name, |stage| {
+        stage.images("settings", &name, |stage| {
             stage
                 .window
                 .wait_until("its pages are there", || !tabs(stage).is_empty());
@@ -220,13 +220,13 @@ fn settings(stage: &Stage) {
             if page == "data" {
                 stage.press_for("back-up", "backup");
             }
-            stage.picture_all(&name);
+            stage.image_all(&name);
         });
     }
-    stage.pictures("settings", "settings-refusals", |stage| {
+    stage.images("settings", "settings-refusals", |stage| {
         stage.press_for("tab-thinking", "default-budget-field");
         stage.window.type_into("default-budget-field", "many\u{e007}");
-        stage.picture_all("settings-thinking-refused");
+        stage.image_all("settings-thinking-refused");
         stage.press_for("tab-endpoints", "endpoint-url");
         stage.write("endpoint-name", "lab");
         stage.write("endpoint-url", "https://models.example.org/v1");
@@ -234,18 +234,18 @@ fn settings(stage: &Stage) {
         stage.press_for("add-endpoint", "endpoint-problem");
         stage.press("change-key");
         stage.press("test-endpoint");
-        stage.picture_all("settings-endpoints-refused");
+        stage.image_all("settings-endpoints-refused");
         stage.press_for("tab-folders", "add-folder");
         stage.press_for("add-folder", "folder-path");
-        stage.picture_all("settings-folder-typed");
+        stage.image_all("settings-folder-typed");
     });
-    stage.pictures("settings", "settings-server-on", |stage| {
+    stage.images("settings", "settings-server-on", |stage| {
         stage.press_for("tab-server", "server-switch");
         stage.press("server-switch");
         stage.window.wait_until("it is on, or says why not", || {
             stage.window.attribute("server-state", "data-state") != "off"
         });
-        stage.picture_all("settings-server-on");
+        stage.image_all("settings-server-on");
         stage.press("server-switch");
         stage.window.wait_until("it is off", || {
             stage.window.attribute("server-state", "data-state") == "off"
@@ -266,30 +266,30 @@ fn settings(stage: &Stage) {
         stage.press_for("tab-data", "delete-all");
         stage.press_for("delete-all", "backups-stay");
     });
-    stage.pictures("settings", "offline", |stage| {
+    stage.images("settings", "offline", |stage| {
         invoke(&stage.window, "set_offline", json!({"offline": true}));
-        stage.picture("settings-offline");
+        stage.image("settings-offline");
         stage.window.switch_to_window("chat");
         stage.open("models");
         stage.window.wait_for("offline-mark");
-        stage.picture("models-offline");
+        stage.image("models-offline");
         invoke(&stage.window, "set_offline", json!({"offline": false}));
     });
 }
 
 fn quick(stage: &Stage) {
-    stage.pictures("chat", "quick-entry", |stage| {
+    stage.images("chat", "quick-entry", |stage| {
         assert!(stage.window.start_again(&["--quick-entry"]).status.success());
         stage.window.switch_to_window("quick");
         stage.place.set("quick");
-        stage.picture("quick-empty");
+        stage.image("quick-empty");
         stage.size();
         stage.window.type_into("quick-question", "What is 347 + 589?\u{e007}");
         stage.window.wait_until("it is answered", || {
             stage.window.attribute("quick-answer", "data-state") == "complete"
                 && stage.window.newest("quick-answer").contains("936")
         });
-        stage.picture("quick-answer");
+        stage.image("quick-answer");
         stage.window.type_into("quick-question", "\u{e00c}");
         stage.window.switch_to_window("chat");
     });
@@ -315,6 +315,6 @@ pub fn failure(variant: &Variant, folder: &Path, only: &[String]) {
         let (_, width, height) = NARROW[4];
         window.resize(width, height);
     }
-    window.picture_in(&folder.join(variant.name), "failure");
+    window.image_in(&folder.join(variant.name), "failure");
     window.close();
 }

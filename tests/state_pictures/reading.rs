@@ -27,29 +27,29 @@ pub fn states(stage: &Stage) {
         ("tables", "Tables"),
         ("arabic", "رحلة"),
     ] {
-        stage.pictures("chat", name, |stage| {
+        stage.images("chat", name, |stage| {
             stage.open_chat(title);
             drawn(stage);
-            stage.picture_all(name);
+            stage.image_all(name);
         });
     }
-    stage.pictures("chat", "diagrams", |stage| {
+    stage.images("chat", "diagrams", |stage| {
         stage.open_chat("Diagrams");
         drawn(stage);
-        stage.picture_all("diagrams-asked");
+        stage.image_all("diagrams-asked");
         let draw = "const buttons = [...document.querySelectorAll('[data-testid=draw-diagram]')]; buttons.forEach((button) => button.click());
             return document.querySelectorAll('[data-testid=diagram]').length === 2 && document.querySelectorAll('[data-testid=diagram-failed]').length === 1";
         stage.page(draw, json!([]));
-        stage.picture_all("diagrams-drawn");
+        stage.image_all("diagrams-drawn");
     });
-    stage.pictures("chat", "code-wrapped", |stage| {
+    stage.images("chat", "code-wrapped", |stage| {
         stage.open_chat("Code");
         drawn(stage);
         stage.page(
             "const buttons = document.querySelectorAll('[data-testid=wrap-code]'); buttons.forEach((button) => button.click()); return buttons.length > 0",
             json!([]),
         );
-        stage.picture_all("code-wrapped");
+        stage.image_all("code-wrapped");
     });
     stage.state("chat", "thought-open", |stage| {
         stage.open_chat("Markdown");

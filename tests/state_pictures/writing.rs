@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::pictures_window::{choose_model, in_page, invoke};
+use crate::images_window::{choose_model, in_page, invoke};
 
 use super::Stage;
 
@@ -12,15 +12,15 @@ fn drop_file(stage: &Stage, name: &str, media_type: &str, text: &str) {
     in_page(&stage.window, body, json!([name, media_type, text]));
 }
 
-fn drop_pictures(stage: &Stage, pictures: u64) {
-    let body = "const files = []; for (let n = 0; n < args[0]; n++) files.push(await pictureOf(n ? `A picture with a long name ${n}.png` : 'harbour.png', 300 + 340 * (n % 2), 360, 200 + 70 * n)); bring('drop', files)";
-    in_page(&stage.window, body, json!([pictures]));
+fn drop_images(stage: &Stage, images: u64) {
+    let body = "const files = []; for (let n = 0; n < args[0]; n++) files.push(await imageOf(n ? `An image with a long name ${n}.png` : 'harbour.png', 300 + 340 * (n % 2), 360, 200 + 70 * n)); bring('drop', files)";
+    in_page(&stage.window, body, json!([images]));
     let all = "return [...document.querySelectorAll('[data-testid=attachment] img')].filter((image) => image.naturalWidth > 0).length === arguments[0]";
-    stage.page(all, json!([pictures]));
+    stage.page(all, json!([images]));
 }
 
 fn documents(stage: &Stage) {
-    stage.pictures("chat", "files", |stage| {
+    stage.images("chat", "files", |stage| {
         drop_file(stage, "notes.md", "text/markdown", "# Notes\n\nThe meeting is on Friday.\n");
         drop_file(
             stage,
@@ -35,20 +35,20 @@ fn documents(stage: &Stage) {
         stage.page(pasted, json!([text]));
         stage.window.wait_until("three documents", || stage.window.count("attachment") == 3);
         stage.write("composer", "What do these say?");
-        stage.picture("files-draft");
+        stage.image("files-draft");
         stage.page(
             "[...document.querySelectorAll('[data-testid=read-file]')].at(-1).click(); return true",
             json!([]),
         );
         stage.window.wait_for("file-text");
-        stage.picture("file-reader");
+        stage.image("file-reader");
         stage.window.press_key("\u{e00c}");
         stage.press("remove-attachment");
         stage.window.wait_until("two documents", || stage.window.count("attachment") == 2);
         stage.write("composer", "What is 2 + 3?");
         stage.press("send");
         stage.window.wait_until_answer_is("complete");
-        stage.picture("files-sent");
+        stage.image("files-sent");
     });
     stage.state("chat", "file-too-long", |stage| {
         let long: String = (0..6000).map(|line| format!("{line} words and words\n")).collect();
@@ -57,7 +57,7 @@ fn documents(stage: &Stage) {
     });
     stage.state("chat", "file-refused", |stage| {
         drop_file(stage, "broken.pdf", "application/pdf", "%PDF-1.7 and then nothing");
-        stage.window.wait_for("broken-picture");
+        stage.window.wait_for("broken-image");
     });
     stage.state("chat", "snippets", |stage| {
         let snippets = json!([
@@ -77,55 +77,55 @@ fn documents(stage: &Stage) {
     });
 }
 
-fn pictures(stage: &Stage) {
-    stage.state("chat", "pictures-draft", |stage| {
-        drop_pictures(stage, 4);
+fn images(stage: &Stage) {
+    stage.state("chat", "images-draft", |stage| {
+        drop_images(stage, 4);
         stage.write("composer", "What do you see?");
     });
-    stage.state("chat", "picture-broken", |stage| {
+    stage.state("chat", "image-broken", |stage| {
         in_page(
             &stage.window,
             "bring('drop', [new File([new Uint8Array([77, 90, 0, 0, 3, 0, 255, 254])], 'program.exe')])",
             json!([]),
         );
-        stage.window.wait_for("broken-picture");
+        stage.window.wait_for("broken-image");
     });
     stage.state("chat", "drop-target", |stage| {
         in_page(
             &stage.window,
-            "bring('dragenter', [await pictureOf('hill.png', 300, 500, 20)])",
+            "bring('dragenter', [await imageOf('hill.png', 300, 500, 20)])",
             json!([]),
         );
         stage.window.wait_for("drop-target");
     });
-    stage.state("chat", "pictures-not-seen", |stage| {
+    stage.state("chat", "images-not-seen", |stage| {
         choose_model(&stage.window, "blind");
-        drop_pictures(stage, 1);
+        drop_images(stage, 1);
         stage.window.wait_for("cannot-see");
     });
-    stage.pictures("chat", "pictures-sent", |stage| {
+    stage.images("chat", "images-sent", |stage| {
         choose_model(&stage.window, "seer");
-        drop_pictures(stage, 3);
+        drop_images(stage, 3);
         stage.write("composer", "What do you see?");
         stage.press("send");
         stage.window.wait_until_answer_is("complete");
-        stage.picture("pictures-sent");
+        stage.image("images-sent");
         stage.page(
-            "document.querySelectorAll('[data-testid=message-picture]')[1].click(); return true",
+            "document.querySelectorAll('[data-testid=message-image]')[1].click(); return true",
             json!([]),
         );
-        stage.window.wait_for("lightbox-picture");
+        stage.window.wait_for("lightbox-image");
         // A screenshot lacks images that are still being decoded.
         in_page(
             &stage.window,
-            "const image = document.querySelector('[data-testid=lightbox-picture]'); image.decoding = 'sync'; await image.decode()",
+            "const image = document.querySelector('[data-testid=lightbox-image]'); image.decoding = 'sync'; await image.decode()",
             json!([]),
         );
-        stage.picture("lightbox");
+        stage.image("lightbox");
     });
 }
 
 pub fn states(stage: &Stage) {
     documents(stage);
-    pictures(stage);
+    images(stage);
 }

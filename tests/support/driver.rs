@@ -175,7 +175,7 @@ impl Window {
             }
             sleep(Duration::from_millis(50));
         }
-        self.picture("failure");
+        self.image("failure");
         panic!("{test_id} cannot be clicked: {last}");
     }
 
@@ -346,10 +346,10 @@ impl Window {
         let deadline = Instant::now() + limit;
         while !holds() {
             if Instant::now() > deadline {
-                let picture = self.picture("failure");
+                let image = self.image("failure");
                 panic!(
                     "it never came to this: {what}; the window looks like {}",
-                    picture.display()
+                    image.display()
                 );
             }
             sleep(Duration::from_millis(20));

@@ -31,13 +31,13 @@ impl Seer {
     }
 
     /// The addresses of the images in the last question, in order.
-    pub fn pictures(&self) -> Vec<String> {
+    pub fn images(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.last().map(pictures).unwrap_or_default()
+        asked.last().map(images).unwrap_or_default()
     }
 }
 
-fn pictures(body: &Value) -> Vec<String> {
+fn images(body: &Value) -> Vec<String> {
     let messages = body["messages"].as_array().into_iter().flatten();
     let parts = messages.filter_map(|message| message["content"].as_array()).flatten();
     parts
@@ -69,7 +69,7 @@ fn answer(mut stream: TcpStream, asked: &Mutex<Vec<Value>>) {
         )
     } else {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let said = format!("I see {} pictures.", pictures(&body).len());
+        let said = format!("I see {} images.", images(&body).len());
         asked.lock().unwrap_or_else(PoisonError::into_inner).push(body);
         let chunk = |delta: Value, reason: Value| json!({"id": "1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
         let chunks = [

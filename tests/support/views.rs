@@ -24,24 +24,24 @@ impl Window {
     }
 
     /// Stores a screenshot beside the build as `pictures/NAME.png`.
-    pub fn picture(&self, name: &str) -> PathBuf {
+    pub fn image(&self, name: &str) -> PathBuf {
         let folder = Path::new(env!("CARGO_BIN_EXE_ponder-app"))
             .parent()
             .expect("a folder")
-            .join("pictures");
-        self.picture_in(&folder, name)
+            .join("images");
+        self.image_in(&folder, name)
     }
 
     /// Stores a screenshot as `FOLDER/NAME.png`.
-    pub fn picture_in(&self, folder: &Path, name: &str) -> PathBuf {
+    pub fn image_in(&self, folder: &Path, name: &str) -> PathBuf {
         // New content is painted a frame later; fonts and fades take longer.
         sleep(Duration::from_millis(400));
         fs::create_dir_all(folder).expect("a folder");
         let path = folder.join(format!("{name}.png"));
         self.run(TICK, json!([true]));
-        let picture = self.get("screenshot").expect("a screenshot");
+        let image = self.get("screenshot").expect("a screenshot");
         self.run(TICK, json!([false]));
-        fs::write(&path, decode(picture.as_str().expect("text")).expect("base64")).expect("written");
+        fs::write(&path, decode(image.as_str().expect("text")).expect("base64")).expect("written");
         path
     }
 

@@ -77,7 +77,7 @@ impl App {
         // The programs that received one have copied it.
         match std::fs::remove_dir_all(data_dir.join(DRAGGED)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!("dragged pictures stay on the disk: {error}")
+                tracing::warn!("dragged images stay on the disk: {error}")
             }
             _ => {}
         }
@@ -205,7 +205,7 @@ impl App {
         written.map_err(|error| {
             Error::new(
                 ErrorCode::Storage,
-                format!("the picture could not be written for other programs: {error}"),
+                format!("the image could not be written for other programs: {error}"),
             )
         })?;
         Ok(path)

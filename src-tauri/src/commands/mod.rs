@@ -15,6 +15,7 @@ mod endpoints;
 mod failure;
 mod files;
 mod hub;
+mod images;
 #[cfg(test)]
 mod interface;
 mod keeping;
@@ -22,7 +23,6 @@ mod library;
 mod memory;
 mod models;
 mod network;
-mod pictures;
 mod power;
 mod server;
 mod settings;
@@ -86,11 +86,11 @@ command::list![
     files::clipboard_file,
     files::file_text,
     files::content_tokens,
-    pictures::add_picture,
-    pictures::clipboard_picture,
-    pictures::picture_tokens,
-    pictures::picture_storage,
-    pictures::drag_picture,
+    images::add_image,
+    images::clipboard_image,
+    images::image_tokens,
+    images::image_storage,
+    images::drag_image,
     models::models,
     models::default_model,
     models::set_default_model,

@@ -7,7 +7,7 @@ use tauri::WebviewWindow;
 
 /// The bytes of an image file; empty if the clipboard has none, or if the web view gives it to the page itself.
 #[cfg(target_os = "linux")]
-pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
+pub async fn image(window: &WebviewWindow) -> Vec<u8> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let ask = move || {
         let clipboard = gtk::Clipboard::get(&gtk::gdk::SELECTION_CLIPBOARD);
@@ -18,8 +18,8 @@ pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
                 return;
             }
             // Programs that offer only another format, which GTK can decode.
-            clipboard.request_image(move |_, picture| {
-                let written = picture.and_then(|picture| picture.save_to_bufferv("png", &[]).ok());
+            clipboard.request_image(move |_, image| {
+                let written = image.and_then(|image| image.save_to_bufferv("png", &[]).ok());
                 drop(sender.send(written.unwrap_or_default()));
             });
         });
@@ -32,7 +32,7 @@ pub async fn picture(window: &WebviewWindow) -> Vec<u8> {
 
 /// The bytes of an image file; empty if the clipboard has none, or if the web view gives it to the page itself.
 #[cfg(not(target_os = "linux"))]
-pub async fn picture(_window: &WebviewWindow) -> Vec<u8> {
+pub async fn image(_window: &WebviewWindow) -> Vec<u8> {
     Vec::new()
 }
 

@@ -26,10 +26,10 @@ pub fn begin(window: &WebviewWindow, file: PathBuf, icon: Vec<u8>) -> Result<()>
         let begun = tauri::Result::Ok(drag::start_drag(&dragged, item, icon, done, options));
         match begun {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("a picture could not be dragged out: {error}"),
-            Err(error) => tracing::warn!("a picture could not be dragged out: {error}"),
+            Ok(Err(error)) => tracing::warn!("an image could not be dragged out: {error}"),
+            Err(error) => tracing::warn!("an image could not be dragged out: {error}"),
         }
     };
-    let gone = |error| Error::new(ErrorCode::Engine, format!("the picture cannot be dragged: {error}"));
+    let gone = |error| Error::new(ErrorCode::Engine, format!("the image cannot be dragged: {error}"));
     window.run_on_main_thread(begin).map_err(gone)
 }

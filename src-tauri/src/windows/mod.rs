@@ -1,7 +1,7 @@
 //! The windows and their looks.
 
 pub mod appearance;
+pub mod images;
 pub mod pending_quit;
-pub mod pictures;
 pub mod quick;
 pub mod window;

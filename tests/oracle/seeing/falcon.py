@@ -1,9 +1,9 @@
 """Falcon-OCR, one decoder for text and patches. transformers has no such model, so the reference is mlx-vlm's with its text prompts made
-causal: `unverified`. A prompt has one picture at most."""
+causal: `unverified`. A prompt has one image at most."""
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, MORE, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, MORE, VOCABULARY, Image, Row, View
 
 PATCH = 16
 HEADS, WIDTH, CONTEXT, THETA = 4, 32, 512, 10000.0
@@ -18,18 +18,18 @@ def config():
             "temporal_patch_size": 1, "channel_size": 3, "img_id": IMAGE, "img_end_id": END, **marks}
 
 
-def picture(numbers, index):
+def image(numbers, index):
     rows, columns = GRIDS[index]
     # Unlike a tower's, raw patches are few against their weights.
     pixels = numbers.pixels(rows * columns, PATCH * PATCH * 3)
     view = View(pixels, columns * PATCH, rows * PATCH, (rows, columns), (rows, columns))
-    return Picture([view], MARKS + [IMAGE] * (rows * columns) + [END])
+    return Image([view], MARKS + [IMAGE] * (rows * columns) + [END])
 
 
-def given(pictures, ids):
-    if not pictures:
+def given(images, ids):
+    if not images:
         return {}
-    view = pictures[0].views[0]
+    view = images[0].views[0]
     rows, columns = view.patches
     whole = view.pixels.reshape(rows, columns, PATCH, PATCH, 3).transpose(0, 2, 1, 3, 4).reshape(1, view.height, view.width, 3)
     return {"pixel_values": mx.array(whole), "image_grid_hw": [[rows, columns]]}
@@ -47,7 +47,7 @@ def draw(name, shape, source):
 
 
 def prepare():
-    """Without a picture mlx-vlm lets every token of a prompt see every other one. And it takes all files for the original's, whose first
+    """Without an image mlx-vlm lets every token of a prompt see every other one. And it takes all files for the original's, whose first
     network alternates row by row, those that it has written itself too."""
     from mlx_vlm.models.falcon_ocr import falcon_ocr, language
 
@@ -81,7 +81,7 @@ def original(weights):
 def row(name, **more):
     tokens = {IMAGE: "<|image|>", END: "<|end_of_image|>", MARKS[0]: "<|image_cls|>"}
     tokens |= {mark: f"<|image_reg_{index}|>" for index, mark in enumerate(MARKS[1:], 1)}
-    return Row(name, config(), picture, given, tokens=tokens, prepare=prepare, draw=draw, unverified=True, most=1, **more)
+    return Row(name, config(), image, given, tokens=tokens, prepare=prepare, draw=draw, unverified=True, most=1, **more)
 
 
 ROWS = [

@@ -3,10 +3,10 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from seeing.row import AUDIO, END, IMAGE, START, VOCABULARY, Picture, Row, View
+from seeing.row import AUDIO, END, IMAGE, START, VOCABULARY, Image, Row, View
 
 SIDE, TOKENS = 96, 2
-# The mark that closes a picture, and one more, have embeddings in the tower's width.
+# The mark that closes an image, and one more, have embeddings in the tower's width.
 FIRST_MARK, MARKS = END, 2
 # The tower is 96 wide and its stages less; the real one's are 128, 256, 640 and 1280, and it is 2048.
 STAGES, FEATURES = [32, 48, 64, 80], 96
@@ -33,17 +33,17 @@ PROCESSOR = {"image_processor_type": "SiglipImageProcessorFast", "do_resize": Tr
              "do_normalize": False, "image_mean": None, "image_std": None, "resample": 2, "size": {"height": SIDE, "width": SIDE}}
 
 
-def picture(numbers, _):
+def image(numbers, _):
     # Real pixels lie from 0 to 1.
     pixels = 1 / (1 + np.exp(-numbers.pixels(3, SIDE, SIDE)))
     grid = (TOKENS, TOKENS)
-    return Picture([View(pixels, SIDE, SIDE, grid, grid)], [START] + [IMAGE] * (TOKENS * TOKENS) + [END])
+    return Image([View(pixels, SIDE, SIDE, grid, grid)], [START] + [IMAGE] * (TOKENS * TOKENS) + [END])
 
 
-def given(pictures, _):
-    if not pictures:
+def given(images, _):
+    if not images:
         return {}
-    return {"pixel_values": mx.array(np.stack([view.pixels for one in pictures for view in one.views]))}
+    return {"pixel_values": mx.array(np.stack([view.pixels for one in images for view in one.views]))}
 
 
 # ------------------------------------------------------------------------------------------------------- the tower, as timm has it
@@ -95,7 +95,7 @@ def attended(x, block):
 
 
 def tower(network, pixels):
-    """Features `[pictures, TOKENS * TOKENS, FEATURES]`, row by row."""
+    """Features `[images, TOKENS * TOKENS, FEATURES]`, row by row."""
     from mlx_vlm.models.gemma3n import vision
 
     made = []
@@ -125,7 +125,7 @@ def tower(network, pixels):
 
 def repair():
     """mlx-vlm's tower differs from timm's in its GELU, its epsilon and the zeros of convolutions with a stride, and its features come column by column; its
-    language part takes embeddings beside pictures without their factor, and layers that share keys turn their queries at the wrong places, or have
+    language part takes embeddings beside images without their factor, and layers that share keys turn their queries at the wrong places, or have
     keys of their own if there is no cache. All of it is computed here as transformers 5.23 with timm 1.0.31 does."""
     from mlx_vlm.models.gemma3n import gemma3n, language, vision
 
@@ -189,7 +189,7 @@ def original(weights):
 
 def row(name, **more):
     tokens = {IMAGE: "<image_soft_token>", START: "<start_of_image>", END: "<end_of_image>", AUDIO: "<audio_soft_token>"}
-    return Row(name, config(), picture, given, tokens=tokens, processor=PROCESSOR, prepare=repair, **more)
+    return Row(name, config(), image, given, tokens=tokens, processor=PROCESSOR, prepare=repair, **more)
 
 
 ROWS = [

@@ -1,8 +1,8 @@
-"""Gemma 4: E2B and E4B clip their linears and have inputs for each layer; 26B and 31B look both ways within a picture."""
+"""Gemma 4: E2B and E4B clip their linears and have inputs for each layer; 26B and 31B look both ways within an image."""
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import AUDIO, END, IMAGE, START, VIDEO, VOCABULARY, Picture, Row, View
+from seeing.row import AUDIO, END, IMAGE, START, VIDEO, VOCABULARY, Image, Row, View
 
 PATCH, POOL = 16, 3
 SIZES = [(96, 96), (48, 144), (144, 192)]  # 2 x 2, 1 x 3 and 3 x 4 tokens
@@ -32,21 +32,21 @@ PROCESSOR = {"image_processor_type": "Gemma4ImageProcessor", "do_resize": True, 
              "pooling_kernel_size": POOL, "max_soft_tokens": 70, "image_seq_length": 70}
 
 
-def picture(numbers, index):
+def image(numbers, index):
     height, width = SIZES[index % len(SIZES)]
     rows, columns = height // PATCH, width // PATCH
     # Real pixels lie from 0 to 1; the tower takes 2 (x - 0.5) itself.
     pixels = 1 / (1 + np.exp(-numbers.pixels(rows * columns, PATCH * PATCH * 3)))
     tokens = (rows // POOL, columns // POOL)
     view = View(pixels, width, height, (rows, columns), tokens)
-    return Picture([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
+    return Image([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
 
 
-def given(pictures, ids):
-    if not pictures:
+def given(images, ids):
+    if not images:
         return {}
     whole = []
-    for view in (view for picture in pictures for view in picture.views):
+    for view in (view for image in images for view in image.views):
         rows, columns = view.patches
         patches = view.pixels.reshape(rows, columns, PATCH, PATCH, 3)
         whole.append(mx.array(patches.transpose(4, 0, 2, 1, 3).reshape(1, 3, view.height, view.width)))
@@ -75,7 +75,7 @@ def both_ways(ids, window):
 
 
 def repair():
-    """mlx-vlm lets pictures look ahead in full attention too; only sliding layers do."""
+    """mlx-vlm lets images look ahead in full attention too; only sliding layers do."""
     from mlx_vlm.models.gemma4 import language
 
     plain = language.Gemma4TextModel._make_masks
@@ -98,7 +98,7 @@ def original(weights):
 
 def row(name, small=True, **more):
     tokens = {IMAGE: "<|image|>", VIDEO: "<|video|>", START: "<|image>", END: "<image|>", AUDIO: "<|audio|>"}
-    return Row(name, config(small), picture, given, tokens=tokens, processor=PROCESSOR, prepare=repair, draw=draw, **more)
+    return Row(name, config(small), image, given, tokens=tokens, processor=PROCESSOR, prepare=repair, draw=draw, **more)
 
 
 ROWS = [

@@ -2,7 +2,7 @@
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, START, VIDEO, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, START, VIDEO, VOCABULARY, Image, Row, View
 
 PATCH = 14
 GRIDS = [(4, 6), (6, 4), (8, 2)]
@@ -58,28 +58,28 @@ def paddleocr_vl():
             "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [2, 3, 3]}, **IDS}
 
 
-def pictures_of(frames):
+def images_of(frames):
     """Patches C, T, y, x: in GLM those of a block of 2 x 2 next to each other, in PaddleOCR row after row."""
 
-    def picture(numbers, index):
+    def image(numbers, index):
         rows, columns = GRIDS[index % len(GRIDS)]
         tokens = (rows // 2, columns // 2)
         view = View(numbers.pixels(rows * columns, 3 * frames * PATCH * PATCH), columns * PATCH, rows * PATCH, (rows, columns), tokens)
-        return Picture([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
+        return Image([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
 
-    return picture
+    return image
 
 
-def given(pictures, ids):
-    if not pictures:
+def given(images, ids):
+    if not images:
         return {}
-    views = [view for picture in pictures for view in picture.views]
+    views = [view for image in images for view in image.views]
     return {"pixel_values": mx.array(np.concatenate([view.pixels for view in views])),
             "image_grid_thw": mx.array([[1, *view.patches] for view in views], dtype=mx.int32)}
 
 
-def paddle_given(pictures, ids):
-    found = given(pictures, ids)
+def paddle_given(images, ids):
+    found = given(images, ids)
     if found:
         found["pixel_values"] = found["pixel_values"].reshape(1, -1, 3, PATCH, PATCH)
     return found
@@ -161,7 +161,7 @@ def row(name, config, kind, look, frames=2, **more):
                  "size": {"shortest_edge": 12544, "longest_edge": 9633792}, "image_mean": look[0], "image_std": look[1],
                  "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "do_convert_rgb": True, "resample": 3}
     more.setdefault("given", given)
-    return Row(name, config, pictures_of(frames), processor=processor, **more)
+    return Row(name, config, images_of(frames), processor=processor, **more)
 
 
 def glm(name, config, **more):

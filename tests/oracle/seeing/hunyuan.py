@@ -3,7 +3,7 @@ the resampling of positions are written here as vLLM and transformers describe t
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, START, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, START, VOCABULARY, Image, Row, View
 
 PATCH, MERGE, SIDE = 16, 2, 12
 GRIDS = [(4, 6), (6, 4), (8, 2)]
@@ -32,22 +32,22 @@ PROCESSOR = {"image_processor_type": "HunYuanVLImageProcessor", "patch_size": PA
              "do_normalize": True, "do_convert_rgb": True, "resample": 1}
 
 
-def picture(numbers, index):
+def image(numbers, index):
     """Each row of tokens has one more for its end, and there is one before all and one after."""
     rows, columns = GRIDS[index % len(GRIDS)]
     tokens = (rows // MERGE, columns // MERGE)
     count = tokens[0] * (tokens[1] + 1) + 2
     view = View(numbers.pixels(rows * columns, 3 * PATCH * PATCH), columns * PATCH, rows * PATCH, (rows, columns), tokens, count)
-    return Picture([view], [START] + [IMAGE] * count + [END])
+    return Image([view], [START] + [IMAGE] * count + [END])
 
 
-def given(pictures, ids):
-    views = [view for picture in pictures for view in picture.views]
+def given(images, ids):
+    views = [view for image in images for view in image.views]
     return {"pixel_values": [mx.array(view.pixels) for view in views] or None, "grids": [view.patches for view in views]}
 
 
 def places(ids, grids):
-    """Place in the prompt, column, row and number of the picture `[4, length]`: all the place in text, and counted from 0 in a picture."""
+    """Place in the prompt, column, row and number of the image `[4, length]`: all the place in text, and counted from 0 in an image."""
     axes = np.tile(np.arange(len(ids)), (4, 1))
     begins = [at for at, token in enumerate(ids) if token == IMAGE and ids[at - 1] != IMAGE]
     for number, (begin, (rows, columns)) in enumerate(zip(begins, grids)):
@@ -77,7 +77,7 @@ def call(self, input_ids, pixel_values=None, grids=(), **_):
     ids, language = input_ids[0].tolist(), self.language_model
     embedded = language.model.embed_tokens(input_ids)
     if pixel_values:
-        # One by one: pictures do not see each other in the tower.
+        # One by one: images do not see each other in the tower.
         seen = [self.vision_tower(pixels, [(1, *grid)])[0] for pixels, grid in zip(pixel_values, grids)]
         at = mx.array([index for index, token in enumerate(ids) if token == IMAGE])
         embedded[0, at] = mx.concatenate(seen)
@@ -128,7 +128,7 @@ def saved(weights):
 def row(name, **more):
     tokens = {START: "<｜hy_place▁holder▁no▁100｜>", IMAGE: "<｜hy_place▁holder▁no▁102｜>", END: "<｜hy_place▁holder▁no▁101｜>"}
     tokens["template"] = "".join(tokens[token] for token in (START, IMAGE, END))
-    return Row(name, config(), picture, given, tokens=tokens, processor=PROCESSOR, prepare=prepare, draw=draw, unverified=True, **more)
+    return Row(name, config(), image, given, tokens=tokens, processor=PROCESSOR, prepare=prepare, draw=draw, unverified=True, **more)
 
 
 ROWS = [

@@ -2,7 +2,7 @@
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, START, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, START, VOCABULARY, Image, Row, View
 
 SIDE = 56
 # Rows and columns of tiles; the whole comes last if there are several.
@@ -38,21 +38,21 @@ def transformers(**more):
             "image_token_id": IMAGE, "projector_hidden_act": "gelu", "tie_word_embeddings": False}
 
 
-def picture(numbers, index):
+def image(numbers, index):
     rows, columns = TILES[index % len(TILES)]
     count = rows * columns + (rows * columns > 1)
     views = [View(numbers.pixels(3, SIDE, SIDE), SIDE, SIDE, (4, 4), (2, 2)) for _ in range(count)]
-    return Picture(views, [START] + [IMAGE] * (4 * count) + [END], tiles=(rows, columns), whole=count > 1)
+    return Image(views, [START] + [IMAGE] * (4 * count) + [END], tiles=(rows, columns), whole=count > 1)
 
 
-def given(pictures, _):
-    if not pictures:
+def given(images, _):
+    if not images:
         return {}
-    return {"pixel_values": mx.array(np.stack([view.pixels for picture in pictures for view in picture.views]))}
+    return {"pixel_values": mx.array(np.stack([view.pixels for image in images for view in image.views]))}
 
 
-def chat_given(pictures, ids):
-    return {"mask": None, **given(pictures, ids)}
+def chat_given(images, ids):
+    return {"mask": None, **given(images, ids)}
 
 
 def repair():
@@ -90,7 +90,7 @@ def row(name, config, given, **more):
             "do_normalize": True, "resample": 3, "size": {"height": SIDE, "width": SIDE}, "crop_to_patches": True, "min_patches": 1,
             "max_patches": 12, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
     tokens = {IMAGE: "<IMG_CONTEXT>", START: "<img>", END: "</img>"}
-    return Row(name, config, picture, given, tokens=tokens, processor=look, prepare=repair, **more)
+    return Row(name, config, image, given, tokens=tokens, processor=look, prepare=repair, **more)
 
 
 def chat_row(name, config, **more):

@@ -1,15 +1,15 @@
-"""Llama 3.2 Vision: pictures stand beside the text, in up to four tiles; every few layers look at them."""
+"""Llama 3.2 Vision: images stand beside the text, in up to four tiles; every few layers look at them."""
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import VOCABULARY, Picture, Row, View
+from seeing.row import VOCABULARY, Image, Row, View
 
 SIDE, PATCH, MOST = 56, 14, 4
 STATES = (SIDE // PATCH) ** 2 + 1
-# Eight tokens are read and never written; the first of them stands for a picture.
+# Eight tokens are read and never written; the first of them stands for an image.
 WRITTEN = VOCABULARY - 8
-PICTURE = WRITTEN
-# Rows and columns of each picture's tiles.
+IMAGE = WRITTEN
+# Rows and columns of each image's tiles.
 TILES = [(1, 2), (1, 1), (2, 2)]
 ARRANGEMENTS = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)]
 
@@ -22,7 +22,7 @@ def config():
               "intermediate_size": 80, "num_hidden_layers": 3, "num_global_layers": 2, "num_attention_heads": 4, "attention_heads": 4,
               "max_num_tiles": MOST, "max_aspect_ratio_id": len(ARRANGEMENTS), "norm_eps": 1e-5, "intermediate_layers_indices": [0, 2],
               "vision_output_dim": 288, "supported_aspect_ratios": [list(tiles) for tiles in ARRANGEMENTS]}
-    return {"model_type": "mllama", "text_config": text, "vision_config": vision, "image_token_index": PICTURE, "vocab_size": WRITTEN}
+    return {"model_type": "mllama", "text_config": text, "vision_config": vision, "image_token_index": IMAGE, "vocab_size": WRITTEN}
 
 
 PROCESSOR = {"image_processor_type": "MllamaImageProcessor", "do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255,
@@ -30,36 +30,36 @@ PROCESSOR = {"image_processor_type": "MllamaImageProcessor", "do_resize": True, 
              "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 
 
-def picture(numbers, index):
+def image(numbers, index):
     rows, columns = TILES[index % len(TILES)]
     grid = (SIDE // PATCH, SIDE // PATCH)
     views = [View(numbers.pixels(3, SIDE, SIDE), SIDE, SIDE, grid, grid, features=0) for _ in range(rows * columns)]
     # No token takes a feature.
-    return Picture(views, [PICTURE], soft=-1, tiles=(rows, columns))
+    return Image(views, [IMAGE], soft=-1, tiles=(rows, columns))
 
 
 def seen(ids, count):
-    """Which pictures each token sees `[length, count]`: the last that came, and those right before it."""
+    """Which images each token sees `[length, count]`: the last that came, and those right before it."""
     shown, marks, last = [], np.zeros((len(ids), count), dtype=np.int32), None
     for at, token in enumerate(ids):
-        if token == PICTURE:
-            shown = shown + [last + 1] if shown and ids[at - 1] == PICTURE else [0 if last is None else last + 1]
+        if token == IMAGE:
+            shown = shown + [last + 1] if shown and ids[at - 1] == IMAGE else [0 if last is None else last + 1]
             last = shown[-1]
         marks[at, shown] = 1
     return marks
 
 
-def given(pictures, ids):
-    if not pictures:
+def given(images, ids):
+    if not images:
         return {}
-    count = len(pictures)
+    count = len(images)
     pixels = np.zeros((1, count, MOST, 3, SIDE, SIDE), dtype=np.float32)
     real = np.zeros((1, count, MOST), dtype=np.int32)
-    for index, one in enumerate(pictures):
+    for index, one in enumerate(images):
         for tile, view in enumerate(one.views):
             pixels[0, index, tile] = view.pixels
         real[0, index, : len(one.views)] = 1
-    kinds = [[1 + ARRANGEMENTS.index(one.tiles) for one in pictures]]
+    kinds = [[1 + ARRANGEMENTS.index(one.tiles) for one in images]]
     marks = seen(ids, count)[None, :, :, None] * real[:, None]
     return {"pixel_values": mx.array(pixels), "aspect_ratio_ids": mx.array(kinds), "aspect_ratio_mask": mx.array(real),
             "cross_attention_mask": mx.array(marks)}
@@ -67,7 +67,7 @@ def given(pictures, ids):
 
 def repair():
     """mlx-vlm, and transformers 5.23 in the last two, differ from the models' own code (llama-models, `multimodal/model.py`; vLLM's is alike): without
-    a picture the layers that look at them are passed by whole; a token before the first picture sees none, where they let it look at all of them
+    an image the layers that look at them are passed by whole; a token before the first image sees none, where they let it look at all of them
     alike; and states on the way through the tower are those before the layers of the list, as in transformers up to 4.45, not after them."""
     from mlx_vlm.models.mllama import language, vision
 
@@ -107,8 +107,8 @@ def original(weights):
 
 
 def row(name, **more):
-    tokens = {PICTURE: "<|image|>", "template": "<|image|>"}
-    return Row(name, config(), picture, given, tokens=tokens, processor=PROCESSOR, prepare=repair, **more)
+    tokens = {IMAGE: "<|image|>", "template": "<|image|>"}
+    return Row(name, config(), image, given, tokens=tokens, processor=PROCESSOR, prepare=repair, **more)
 
 
 ROWS = [

@@ -2,7 +2,7 @@
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, START, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, START, VOCABULARY, Image, Row, View
 
 PATCH = 14
 GRIDS = [(4, 6), (6, 4), (2, 8)]
@@ -32,24 +32,24 @@ def ministral3():
     return {**config("mistral3", **text), "spatial_merge_size": 2, "multimodal_projector_bias": False}
 
 
-def pictures_of(merge):
+def images_of(merge):
     """Rows of image tokens with a mark after each, another after the last."""
 
-    def picture(numbers, index):
+    def image(numbers, index):
         rows, columns = GRIDS[index % len(GRIDS)]
         tokens = (rows // merge, columns // merge)
         run = (([IMAGE] * tokens[1] + [END]) * tokens[0])[:-1] + [START]
         height, width = rows * PATCH, columns * PATCH
-        return Picture([View(numbers.pixels(3, height, width), width, height, (rows, columns), tokens)], run)
+        return Image([View(numbers.pixels(3, height, width), width, height, (rows, columns), tokens)], run)
 
-    return picture
+    return image
 
 
-def given(pictures, _):
-    """Pictures padded to the largest sides, each with its size."""
-    if not pictures:
+def given(images, _):
+    """Images padded to the largest sides, each with its size."""
+    if not images:
         return {"mask": None}
-    views = [view for picture in pictures for view in picture.views]
+    views = [view for image in images for view in image.views]
     height, width = max(view.height for view in views), max(view.width for view in views)
     padded = [np.pad(view.pixels, ((0, 0), (0, height - view.height), (0, width - view.width))) for view in views]
     return {"mask": None, "pixel_values": mx.array(np.stack(padded)), "image_sizes": mx.array([[view.height, view.width] for view in views])}
@@ -70,7 +70,7 @@ def row(name, config, merge, **more):
             "do_normalize": True, "do_convert_rgb": True, "resample": 3, "size": {"longest_edge": 112}, "patch_size": PATCH * merge,
             "image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
     tokens = {IMAGE: "[IMG]", END: "[IMG_BREAK]", START: "[IMG_END]"}
-    return Row(name, config, pictures_of(merge), given, tokens=tokens, processor=look, **more)
+    return Row(name, config, images_of(merge), given, tokens=tokens, processor=look, **more)
 
 
 ROWS = [

@@ -2,7 +2,7 @@
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, START, VIDEO, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, START, VIDEO, VOCABULARY, Image, Row, View
 
 GRIDS = [(4, 6), (6, 4), (8, 2)]
 IDS = {"image_token_id": IMAGE, "video_token_id": VIDEO, "vision_start_token_id": START, "vision_end_token_id": END}
@@ -80,22 +80,22 @@ def processor(patch, mean, std):
             "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "do_convert_rgb": True, "resample": 3}
 
 
-def pictures_of(patch):
+def images_of(patch):
     """Patches sorted into the blocks of 2 x 2 that are merged, each C, T, y, x."""
 
-    def picture(numbers, index):
+    def image(numbers, index):
         rows, columns = GRIDS[index % len(GRIDS)]
         tokens = (rows // 2, columns // 2)
         view = View(numbers.pixels(rows * columns, 3 * 2 * patch * patch), columns * patch, rows * patch, (rows, columns), tokens)
-        return Picture([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
+        return Image([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
 
-    return picture
+    return image
 
 
-def given(pictures, ids):
-    if not pictures:
+def given(images, ids):
+    if not images:
         return {}
-    views = [view for picture in pictures for view in picture.views]
+    views = [view for image in images for view in image.views]
     return {"pixel_values": mx.array(np.concatenate([view.pixels for view in views])),
             "image_grid_thw": mx.array([[1, *view.patches] for view in views], dtype=mx.int32)}
 
@@ -167,7 +167,7 @@ HALF = [0.5] * 3, [0.5] * 3
 
 
 def row(name, config, patch, look, **more):
-    return Row(name, config, pictures_of(patch), given, tokens=TOKENS, processor=processor(patch, *look), **more)
+    return Row(name, config, images_of(patch), given, tokens=TOKENS, processor=processor(patch, *look), **more)
 
 
 ROWS = [

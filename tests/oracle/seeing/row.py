@@ -28,14 +28,14 @@ class View:
 
 
 @dataclass
-class Picture:
-    """A picture, and the ids that stand for it in the prompt."""
+class Image:
+    """An image, and the ids that stand for it in the prompt."""
 
     views: list
     # Marks included; the ids in `soft` take the features, in order.
     run: list
     soft: int = IMAGE
-    # Rows and columns if the views are tiles, and whether a view of the whole picture comes last.
+    # Rows and columns if the views are tiles, and whether a view of the whole image comes last.
     tiles: tuple = None
     whole: bool = False
 
@@ -47,9 +47,9 @@ class Row:
     name: str
     # config.json, as a dict.
     config: dict
-    # (numbers, index) to the picture of this index: all have different shapes where the family allows it.
-    picture: object
-    # (pictures, ids) to the arguments of mlx-vlm's model beside the ids.
+    # (numbers, index) to the image of this index: all have different shapes where the family allows it.
+    image: object
+    # (images, ids) to the arguments of mlx-vlm's model beside the ids.
     given: object
     # The names of ids in the small tokenizer: the placeholder and its marks.
     tokens: dict = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Row:
     bits: int = 8
     # Called with the weights by name, of an mlx-community conversion, to give the files other names and layouts.
     layout: object = None
-    # Pictures that a prompt may have.
+    # Images that a prompt may have.
     most: int = 3
     # Called before mlx-vlm builds the model.
     prepare: object = None
@@ -87,22 +87,22 @@ class Numbers:
         return self.source.normal(0, 1, shape).astype(np.float32)
 
 
-def prompt(numbers, pictures, last, text_between=True):
-    """Text, each picture's run with a little text after it unless there is none between them, then `last` tokens of text."""
+def prompt(numbers, images, last, text_between=True):
+    """Text, each image's run with a little text after it unless there is none between them, then `last` tokens of text."""
     ids = numbers.text(6)
-    for picture in pictures:
-        ids += picture.run + numbers.text(5 if text_between else 0)
+    for image in images:
+        ids += image.run + numbers.text(5 if text_between else 0)
     return ids + numbers.text(last)
 
 
-def described(pictures, ids):
+def described(images, ids):
     """The place of each image in the ids, for the engine's test."""
     found, at = [], 0
-    for picture in pictures:
-        length = len(picture.run)
-        at = next(start for start in range(at, len(ids)) if ids[start : start + length] == picture.run)
-        takes = [at + index for index, token in enumerate(picture.run) if token == picture.soft]
-        views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens, "features": v.features} for v in picture.views]
-        found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": picture.tiles, "whole": picture.whole})
+    for image in images:
+        length = len(image.run)
+        at = next(start for start in range(at, len(ids)) if ids[start : start + length] == image.run)
+        takes = [at + index for index, token in enumerate(image.run) if token == image.soft]
+        views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens, "features": v.features} for v in image.views]
+        found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": image.tiles, "whole": image.whole})
         at += length
     return found

@@ -1,13 +1,13 @@
-"""SigLIP towers: Gemma 3 pools and looks both ways within a picture, Idefics 3 and SmolVLM cut pictures into tiles, LFM2-VL takes any shape."""
+"""SigLIP towers: Gemma 3 pools and looks both ways within an image, Idefics 3 and SmolVLM cut images into tiles, LFM2-VL takes any shape."""
 import mlx.core as mx
 import numpy as np
 
-from seeing.row import END, IMAGE, START, VOCABULARY, Picture, Row, View
+from seeing.row import END, IMAGE, START, VOCABULARY, Image, Row, View
 
 SIDE = 56
 # LFM2-VL's rows and columns of patches; all are stretched from 4 x 4 learned positions, some of them squeezed.
 GRIDS = [(4, 6), (6, 2), (2, 8)]
-# Idefics' tiles of each picture: rows and columns of them and the whole, or the whole alone.
+# Idefics' tiles of each image: rows and columns of them and the whole, or the whole alone.
 TILES = [None, (1, 2), (2, 1)]
 
 
@@ -51,44 +51,44 @@ def view(numbers):
     return View(numbers.pixels(3, SIDE, SIDE), SIDE, SIDE, (4, 4), (2, 2))
 
 
-def gemma3_picture(numbers, _):
-    return Picture([view(numbers)], [START] + [IMAGE] * 4 + [END])
+def gemma3_image(numbers, _):
+    return Image([view(numbers)], [START] + [IMAGE] * 4 + [END])
 
 
-def idefics3_picture(numbers, index):
+def idefics3_image(numbers, index):
     """Marks before each tile and after the last one, as many features as a tile has in between."""
     tiles = TILES[index % len(TILES)]
     count = tiles[0] * tiles[1] + 1 if tiles else 1
     run = sum([[START] + [IMAGE] * 4 for _ in range(count)], []) + [START]
-    return Picture([view(numbers) for _ in range(count)], run, tiles=tiles, whole=True)
+    return Image([view(numbers) for _ in range(count)], run, tiles=tiles, whole=True)
 
 
-def lfm2_picture(numbers, index):
+def lfm2_image(numbers, index):
     rows, columns = GRIDS[index % len(GRIDS)]
     tokens = (rows // 2, columns // 2)
     pixels = numbers.pixels(rows * columns, 16 * 16 * 3)
-    return Picture([View(pixels, columns * 16, rows * 16, (rows, columns), tokens)], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
+    return Image([View(pixels, columns * 16, rows * 16, (rows, columns), tokens)], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
 
 
 def squares(extra_axis=False):
-    def given(pictures, _):
-        if not pictures:
+    def given(images, _):
+        if not images:
             return {}
-        pixels = np.stack([view.pixels for picture in pictures for view in picture.views])
+        pixels = np.stack([view.pixels for image in images for view in image.views])
         return {"pixel_values": mx.array(pixels[None] if extra_axis else pixels)}
 
     return given
 
 
-def gemma3_given(pictures, ids):
-    return {**squares()(pictures, ids), "mask": mx.ones((1, len(ids)), dtype=mx.int32)}
+def gemma3_given(images, ids):
+    return {**squares()(images, ids), "mask": mx.ones((1, len(ids)), dtype=mx.int32)}
 
 
-def lfm2_given(pictures, _):
-    """Rows padded to the longest picture."""
-    if not pictures:
+def lfm2_given(images, _):
+    """Rows padded to the longest image."""
+    if not images:
         return {"mask": None}
-    views = [view for picture in pictures for view in picture.views]
+    views = [view for image in images for view in image.views]
     longest = max(len(view.pixels) for view in views)
     pixels = np.stack([np.pad(view.pixels, ((0, longest - len(view.pixels)), (0, 0))) for view in views])
     mask = [[int(at < len(view.pixels)) for at in range(longest)] for view in views]
@@ -109,7 +109,7 @@ def both_ways(ids, window):
 
 
 def repair_gemma3():
-    """mlx-vlm lets every token of a prompt with pictures see every other one, ahead and out of the window; and its features pass through
+    """mlx-vlm lets every token of a prompt with images see every other one, ahead and out of the window; and its features pass through
     the factor of the embeddings, whose rounding they should not have."""
     from mlx_vlm.models.gemma3 import gemma3, language
 
@@ -189,21 +189,21 @@ def gemma3(name, **more):
     look = processor("Gemma3ImageProcessor", size={"height": SIDE, "width": SIDE}, resample=2, image_seq_length=4, do_pan_and_scan=None)
     tokens = {IMAGE: "<image_soft_token>", START: "<start_of_image>", END: "<end_of_image>"}
     more.setdefault("layout", gemma3_tied)
-    return Row(name, gemma3_config(), gemma3_picture, gemma3_given, tokens=tokens, processor=look, prepare=repair_gemma3, **more)
+    return Row(name, gemma3_config(), gemma3_image, gemma3_given, tokens=tokens, processor=look, prepare=repair_gemma3, **more)
 
 
 def idefics3(name, model_type, **more):
     look = processor(f"{'SmolVLM' if model_type == 'smolvlm' else 'Idefics3'}ImageProcessor", size={"longest_edge": 4 * SIDE}, resample=1,
                      max_image_size={"longest_edge": SIDE}, do_image_splitting=True, do_pad=True, do_convert_rgb=True)
     tokens = {IMAGE: "<image>", START: "<fake_token_around_image>"}
-    return Row(name, idefics3_config(model_type), idefics3_picture, squares(extra_axis=True), tokens=tokens, processor=look, **more)
+    return Row(name, idefics3_config(model_type), idefics3_image, squares(extra_axis=True), tokens=tokens, processor=look, **more)
 
 
 def lfm2(name, **more):
     look = processor("Lfm2VlImageProcessorFast", resample=2, downsample_factor=2, encoder_patch_size=16, min_image_tokens=2,
                      max_image_tokens=64, tile_size=64, min_tiles=2, max_tiles=10, do_image_splitting=True, use_thumbnail=True)
     tokens = {IMAGE: "<image>", START: "<|image_start|>", END: "<|image_end|>"}
-    return Row(name, lfm2_config(), lfm2_picture, lfm2_given, tokens=tokens, processor=look, **more)
+    return Row(name, lfm2_config(), lfm2_image, lfm2_given, tokens=tokens, processor=look, **more)
 
 
 ROWS = [

@@ -288,12 +288,12 @@ describe('a model on another computer', () => {
     await click('model-picker');
     await pass(0);
     const option = [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1);
-    expect(option?.textContent).toContain('What you write and the pictures you add are sent to lab');
+    expect(option?.textContent).toContain('What you write and the images you add are sent to lab');
     option?.click();
     await pass(50);
     expect(the('model-picker').textContent).toContain('big');
     expect(all('leaves-computer')).toHaveLength(1);
-    expect(the('empty-state').textContent).toContain('Your words and pictures leave this computer.');
+    expect(the('empty-state').textContent).toContain('Your words and images leave this computer.');
   });
 
   it('is not offered what its engine cannot do', async () => {

@@ -16,7 +16,7 @@ async function key(name: string, options: KeyboardEventInit = {}): Promise<void>
 }
 
 describe('icons', () => {
-  it('have lines that are a share of them, since WebKit zooms a length in a picture twice', () => {
+  it('have lines that are a share of them, since WebKit zooms a length in an image twice', () => {
     const widths = [...icons.matchAll(/stroke-width[=:]\s*"?([^";]+)/g)].map(([, width]) => width);
     expect(widths).toEqual(['15%', '10%']);
   });

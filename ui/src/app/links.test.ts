@@ -49,7 +49,7 @@ describe('a link', () => {
     expect(host.opened).toEqual(['https://evil.example/x']);
   });
 
-  it('of a picture, which is not loaded, says where it lies and asks first', async () => {
+  it('of an image, which is not loaded, says where it lies and asks first', async () => {
     const link = await answer('![A cup of tea](https://tracker.example/p.png?who=me)');
     expect([document.querySelectorAll('img').length, link.textContent]).toEqual([0, 'A cup of tea (tracker.example)']);
     link.click();

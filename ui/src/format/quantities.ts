@@ -57,7 +57,7 @@ export function contextSteps(most: number): number[] {
   return [...steps, most];
 }
 
-/** The share of a context from which pictures leave little room for words. */
+/** The share of a context from which images leave little room for words. */
 const CROWDED = 0.5;
 
 /** The share of a context that tokens take, as a whole percentage, with a flag if that is much. */

@@ -36,7 +36,7 @@ import type { Unsubscribe } from './types';
 /** Long enough to be stopped in the middle. */
 const LONG = 'Count from 1 to 120';
 /** A PNG file of 7 by 5 pixels, in base64. */
-const PICTURE =
+const IMAGE =
   'iVBORw0KGgoAAAANSUhEUgAAAAcAAAAFCAIAAAAG+GGPAAAAEUlEQVR4nGOwqTiBiRhoJAoAF1sz9aUxn24AAAAASUVORK5CYII=';
 
 export const cases: readonly Case[] = [
@@ -223,15 +223,15 @@ export const cases: readonly Case[] = [
     },
   },
   {
-    name: 'a picture is kept once, counted, and stays in a draft',
+    name: 'an image is kept once, counted, and stays in a draft',
     async run(host) {
-      const before = await host.pictureStorage();
-      const bytes = Uint8Array.from(atob(PICTURE), (letter) => letter.charCodeAt(0));
-      const added = await host.addPicture(bytes);
+      const before = await host.imageStorage();
+      const bytes = Uint8Array.from(atob(IMAGE), (letter) => letter.charCodeAt(0));
+      const added = await host.addImage(bytes);
       same([added.width, added.height, added.animated, added.media_type], [7, 5, false, 'image/png'], 'what is told of it');
-      same(await host.addPicture(bytes), added, 'the same picture again');
-      same((await host.pictureStorage()) - before, bytes.length, 'what it takes on the disk');
-      await refused('model_not_found', () => host.pictureTokens('nobody/nothing', 'normal', [[7, 5]]));
+      same(await host.addImage(bytes), added, 'the same image again');
+      same((await host.imageStorage()) - before, bytes.length, 'what it takes on the disk');
+      await refused('model_not_found', () => host.imageTokens('nobody/nothing', 'normal', [[7, 5]]));
       const { animated: _, ...content } = added;
       const draft: Content[] = [{ kind: 'image', ...content, alt: '7 × 5' }, ...words('What is it?')];
       const { summary } = await host.createChat(plain);
@@ -297,10 +297,10 @@ export const cases: readonly Case[] = [
     },
   },
   {
-    name: 'what is no picture is refused as one',
+    name: 'what is no image is refused as one',
     async run(host) {
-      await refused('picture_broken', () => host.addPicture(new Uint8Array([1, 2, 3])));
-      await refused('picture_broken', () => host.addPicture(new Uint8Array()));
+      await refused('image_broken', () => host.addImage(new Uint8Array([1, 2, 3])));
+      await refused('image_broken', () => host.addImage(new Uint8Array()));
     },
   },
   {

@@ -1,6 +1,6 @@
 // Generated from `src-tauri/src/commands` by `cargo test -p ponder-app --lib interface`; never edited.
 
-import type { AddedPicture } from '../bindings/AddedPicture';
+import type { AddedImage } from '../bindings/AddedImage';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { AppUpdate } from '../bindings/AppUpdate';
 import type { Arrival } from '../bindings/Arrival';
@@ -165,15 +165,15 @@ export interface Commands {
   /** The tokens of this content in a question to a model, or to the default model; images are left out. */
   contentTokens(model: string | null, content: Array<Content>): Promise<TokenCount>;
   /** Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the reason. */
-  addPicture(bytes: Uint8Array): Promise<AddedPicture>;
+  addImage(bytes: Uint8Array): Promise<AddedImage>;
   /** The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none. */
-  clipboardPicture(): Promise<ArrayBuffer>;
+  clipboardImage(): Promise<ArrayBuffer>;
   /** The tokens of an image of each of these sizes (width, height); `null` if the model has no vision or the number is not known. */
-  pictureTokens(model: string | null, detail: ImageDetail, sizes: Array<[number, number]>): Promise<Array<number> | null>;
+  imageTokens(model: string | null, detail: ImageDetail, sizes: Array<[number, number]>): Promise<Array<number> | null>;
   /** The bytes that the images of all chats take on disk. */
-  pictureStorage(): Promise<number>;
+  imageStorage(): Promise<number>;
   /** Starts dragging an image out of the window, as a file of this name without its place and camera. */
-  dragPicture(attachment: string, name: string): Promise<void>;
+  dragImage(attachment: string, name: string): Promise<void>;
   /** The models on this computer. */
   models(): Promise<Array<LocalModel>>;
   /** The reference of the model that new chats use. */
@@ -400,11 +400,11 @@ export interface CommandWindows {
   clipboardFile: 'chat' | 'quick';
   fileText: 'chat';
   contentTokens: 'chat';
-  addPicture: 'chat' | 'quick';
-  clipboardPicture: 'chat' | 'quick';
-  pictureTokens: 'chat';
-  pictureStorage: 'settings';
-  dragPicture: 'chat';
+  addImage: 'chat' | 'quick';
+  clipboardImage: 'chat' | 'quick';
+  imageTokens: 'chat';
+  imageStorage: 'settings';
+  dragImage: 'chat';
   models: 'chat' | 'models' | 'settings' | 'quick';
   defaultModel: 'chat' | 'models' | 'settings' | 'quick';
   setDefaultModel: 'models';
@@ -557,11 +557,11 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   clipboardFile: (place) => invoke('clipboard_file', { place }),
   fileText: (attachment) => invoke('file_text', { attachment }),
   contentTokens: (model, content) => invoke('content_tokens', { model, content }),
-  addPicture: (bytes) => invoke('add_picture', bytes),
-  clipboardPicture: () => invoke('clipboard_picture'),
-  pictureTokens: (model, detail, sizes) => invoke('picture_tokens', { model, detail, sizes }),
-  pictureStorage: () => invoke('picture_storage'),
-  dragPicture: (attachment, name) => invoke('drag_picture', { attachment, name }),
+  addImage: (bytes) => invoke('add_image', bytes),
+  clipboardImage: () => invoke('clipboard_image'),
+  imageTokens: (model, detail, sizes) => invoke('image_tokens', { model, detail, sizes }),
+  imageStorage: () => invoke('image_storage'),
+  dragImage: (attachment, name) => invoke('drag_image', { attachment, name }),
   models: () => invoke('models'),
   defaultModel: () => invoke('default_model'),
   setDefaultModel: (reference) => invoke('set_default_model', { reference }),

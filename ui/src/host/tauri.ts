@@ -21,7 +21,7 @@ function asciiJson(text: string): string {
 export const tauri: Platform = {
   ...commandsThrough({ invoke, channel: (callback) => new Channel(callback), header: asciiJson }),
 
-  pictureUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
+  imageUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
 
   onChatsChanged: (listener) => listen('chats_changed', () => listener()),
   onSettingsChanged: (listener) => listen<Settings>('settings_changed', (event) => listener(event.payload)),

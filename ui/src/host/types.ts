@@ -47,7 +47,7 @@ export interface Events {
 /** The host. Every call may reject with a {@link HostError}. */
 export interface Platform extends Commands, Events {
   /** The address of a stored image: small, for a list, or whole. Always in a format that web views show. */
-  pictureUrl(attachment: string, size: 'preview' | 'whole'): string;
+  imageUrl(attachment: string, size: 'preview' | 'whole'): string;
 }
 
 function isCode(value: unknown): value is ErrorCode {

@@ -19,21 +19,21 @@ const names = (files: readonly File[]): string[] => files.map((file) => file.nam
 describe('what is pasted', () => {
   it.each([
     ['a screenshot', ['image.png'], ''],
-    ['a picture of a page beside its address', ['image.png'], 'https://example.org/boat.png'],
+    ['an image of a page beside its address', ['image.png'], 'https://example.org/boat.png'],
     ['a file of a file manager beside its name', ['boat.jpg'], 'boat.jpg'],
     [
       'files of a file manager beside their paths',
       ['my boat.jpg', 'b.png'],
       'file:///home/me/my%20boat.jpg\r\n/home/me/b.png',
     ],
-  ])('is the picture: %s', (_, files, text) => {
+  ])('is the image: %s', (_, files, text) => {
     expect(names(pasted(data(files, { 'text/plain': text })).files)).toEqual(files);
   });
 
   it.each([
     ['words alone', [], 'some words'],
     ['an address alone', [], 'https://example.org/boat.png'],
-    ['cells of a table beside a picture of them', ['image.png'], 'one\ttwo'],
+    ['cells of a table beside an image of them', ['image.png'], 'one\ttwo'],
     ['words of a broken path', ['image.png'], '100 % sure'],
   ])('is the text: %s', (_, files, text) => {
     expect(pasted(data(files, { 'text/plain': text })).files).toEqual([]);
@@ -82,7 +82,7 @@ it('an entry goes to another place', () => {
   ).toEqual(['bcad', 'dabc', 'abcd', 'a']);
 });
 
-it('a point lies before, between or after pictures in rows', () => {
+it('a point lies before, between or after images in rows', () => {
   const box = (left: number, top: number): DOMRect => new DOMRect(left, top, 60, 60);
   const boxes = [box(0, 0), box(70, 0), box(0, 70)];
   expect([

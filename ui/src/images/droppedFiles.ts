@@ -1,4 +1,4 @@
-/** Pictures on their way into a question: what a hand brings, where it is laid down, what it costs. */
+/** Images on their way into a question: what a hand brings, where it is laid down, what it costs. */
 
 /** The files of a paste or a drop. */
 export interface DroppedFiles {
@@ -11,7 +11,7 @@ const NOTHING: DroppedFiles = { files: [], address: false };
 
 type Carried = Pick<DataTransfer, 'files' | 'getData'>;
 
-/** The files that are dropped. A picture beside its address is the picture; of an address alone nothing is fetched. */
+/** The files that are dropped. An image beside its address is the image; of an address alone nothing is fetched. */
 export function dropped(data: Carried): DroppedFiles {
   const files = [...data.files];
   return {
@@ -21,7 +21,7 @@ export function dropped(data: Carried): DroppedFiles {
 }
 
 /**
- * The pictures that are pasted, if it is for them that a person pastes: a text program adds a picture of the words that
+ * The images that are pasted, if it is for them that a person pastes: a text program adds an image of the words that
  * were copied there.
  */
 export function pasted(data: Carried): DroppedFiles {

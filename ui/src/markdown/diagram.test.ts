@@ -61,7 +61,7 @@ describe('a diagram', () => {
     ]);
   });
 
-  it.each(Object.entries(KINDS))('is drawn as a picture: %s', async (_, source) => {
+  it.each(Object.entries(KINDS))('is drawn as an image: %s', async (_, source) => {
     const drawing = await drawDiagram(source);
     expect(drawing).toMatchObject({ kind: 'drawn' });
     const svg = svgOf(drawing);

@@ -14,7 +14,7 @@ export const LONGEST_DIAGRAM = 10_000;
 /** More lines between the boxes are not drawn. */
 const MOST_EDGES = 150;
 
-/** A picture of a diagram in pixels of the page, or a sentence that says why there is none. */
+/** An image of a diagram in pixels of the page, or a sentence that says why there is none. */
 export type Drawing =
   { kind: 'drawn'; url: string; width: number; height: number; title: string } | { kind: 'failed'; reason: string };
 
@@ -49,7 +49,7 @@ function config(): MermaidConfig {
     maxEdges: MOST_EDGES,
     htmlLabels: false,
     journey: { textPlacement: 'tspan' },
-    // A picture has the fonts of the system alone, so it has to be measured with them.
+    // An image has the fonts of the system alone, so it has to be measured with them.
     fontFamily: 'system-ui, sans-serif',
     theme: 'base',
     themeVariables: {

@@ -12,7 +12,7 @@ const FAMILIES: Record<string, (n: number) => string> = {
   'brackets in brackets': (n) => '['.repeat(n / 2) + ']'.repeat(n / 2),
   'open links': (n) => '[a]('.repeat(n / 4),
   'links without an end, with one ahead': (n) => `${'[a](b "'.repeat(n / 7)})`,
-  'open pictures': (n) => '![['.repeat(n / 3),
+  'open images': (n) => '![['.repeat(n / 3),
   references: (n) => '[a] '.repeat(n / 4),
   'definitions and references': (n) =>
     Array.from({ length: n / 18 }, (_, index) => `[${index}]: b\n\n[${index}]\n\n`).join(''),

@@ -171,7 +171,7 @@ describe('HTML in an answer', () => {
     expect(element('H<sub>2</sub>O and <kbd>Esc</kbd>').querySelectorAll('sub, kbd')).toHaveLength(2);
   });
 
-  it('shows a picture as a link with its words', () => {
+  it('shows an image as a link with its words', () => {
     const link = element('![A <cat>](https://example.org/cat.png)').querySelector('a');
     expect(link?.getAttribute('href')).toBe('https://example.org/cat.png');
     expect(link?.textContent).toBe('A <cat> (example.org)');

@@ -75,11 +75,11 @@ const marked = new Marked(
     gfm: true,
     breaks: true,
     renderer: {
-      // Nothing is loaded from an answer, so a picture is shown as the link it is.
+      // Nothing is loaded from an answer, so an image is shown as the link it is.
       image({ href, text }) {
-        const mark = slot(`<span class="picture" role="img" aria-label="${escapeHtml(t('answer.picture'))}"></span>`);
+        const mark = slot(`<span class="image" role="img" aria-label="${escapeHtml(t('answer.image'))}"></span>`);
         const host = /^https?:/i.test(href) && URL.canParse(href) ? new URL(href).host : '';
-        const label = text && host ? t('answer.pictureAt', { name: text, host }) : text || href;
+        const label = text && host ? t('answer.imageAt', { name: text, host }) : text || href;
         return `<a href="${escapeHtml(href)}">${mark}${escapeHtml(label)}</a>`;
       },
       code({ text, lang }) {

@@ -82,7 +82,7 @@ export function sanitizeOurs(html: string): string {
   return purify.sanitize(html, OURS);
 }
 
-// Made by mermaid of a model's words, and shown as a picture alone, in which nothing runs and nothing is loaded.
+// Made by mermaid of a model's words, and shown as an image alone, in which nothing runs and nothing is loaded.
 const DRAWING = {
   USE_PROFILES: { svg: true, svgFilters: true },
   FORBID_TAGS: [
@@ -96,12 +96,12 @@ const DRAWING = {
     'set',
     'use',
   ],
-  // No value begins like an address, but for the pictures of the library itself, which DOMPurify takes as data.
+  // No value begins like an address, but for the images of the library itself, which DOMPurify takes as data.
   ALLOWED_URI_REGEXP: /^(?!(?:[a-z][a-z0-9+.-]*:|[\\/]{2}))/i,
   RETURN_DOM: true,
 } as const satisfies Config;
 
-/** A drawing for a picture; `null` if there is none. */
+/** A drawing for an image; `null` if there is none. */
 export function sanitizeDrawing(svg: string): SVGElement | null {
   const body = purify.sanitize(svg, DRAWING);
   return body instanceof Element ? body.querySelector('svg') : null;

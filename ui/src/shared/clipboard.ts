@@ -1,5 +1,5 @@
-/** Copies a picture, as a PNG, which every program can paste; false if the web view refused. */
-export async function copyPicture(url: string): Promise<boolean> {
+/** Copies an image, as a PNG, which every program can paste; false if the web view refused. */
+export async function copyImage(url: string): Promise<boolean> {
   try {
     // The promise itself is handed over, because the clipboard may only be written right after the press.
     await navigator.clipboard.write([new ClipboardItem({ 'image/png': asPng(url) })]);
@@ -20,7 +20,7 @@ async function asPng(url: string): Promise<Blob> {
   canvas.height = image.naturalHeight;
   canvas.getContext('2d')?.drawImage(image, 0, 0);
   return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error('no picture'))), 'image/png'),
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error('no image'))), 'image/png'),
   );
 }
 

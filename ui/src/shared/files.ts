@@ -16,12 +16,12 @@ export const LONGEST_FILE = 50_000_000;
 /** A pasted text of more characters becomes a file. */
 export const LONG_PASTE = 8000;
 
-/** Endings of pictures of which web views do not tell the type. */
-const PICTURES = /\.(?:png|apng|jpe?g|jfif|gif|webp|bmp|tiff?|heic|heif|avif|svg)$/i;
+/** Endings of images of which web views do not tell the type. */
+const IMAGES = /\.(?:png|apng|jpe?g|jfif|gif|webp|bmp|tiff?|heic|heif|avif|svg)$/i;
 
 /** True if a file is shown to a model as an image rather than read as text. */
 export function isImage(file: Pick<File, 'name' | 'type'>): boolean {
-  return file.type.startsWith('image/') || PICTURES.test(file.name);
+  return file.type.startsWith('image/') || IMAGES.test(file.name);
 }
 
 /** The documents among the parts. */

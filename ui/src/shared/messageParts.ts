@@ -20,18 +20,18 @@ export function textOf(parts: readonly Content[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
-/** A picture or a file. */
+/** An image or a file. */
 export type AttachmentContent = Extract<Content, { kind: 'image' | 'file' }>;
 
-/** A picture. */
+/** An image. */
 export type ImageContent = Extract<Content, { kind: 'image' }>;
 
-/** The pictures among the parts. */
+/** The images among the parts. */
 export function imagesOf(parts: readonly Content[]): ImageContent[] {
   return parts.filter((part): part is Part & ImageContent => part.kind === 'image');
 }
 
-/** The pictures and files among the parts. */
+/** The images and files among the parts. */
 export function attachmentsOf(parts: readonly Content[]): AttachmentContent[] {
   return parts.filter((part): part is Part & AttachmentContent => part.kind === 'image' || part.kind === 'file');
 }

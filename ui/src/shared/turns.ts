@@ -61,17 +61,17 @@ export function entryKey(entry: Entry): string {
 const LINE = 23;
 const LINE_LENGTH = 90;
 const FRAME = 72;
-const PICTURE_ROW = 142;
-const PICTURES_IN_ROW = 4;
+const IMAGE_ROW = 142;
+const IMAGES_IN_ROW = 4;
 
 /** About how high an entry will be, in pixels, as long as it was not drawn. */
 export function guessedHeight(entry: Entry): number {
   const text = entry.kind === 'question' ? textOf(entry.message.parts) : turnText(entry.rows);
-  const pictures = entry.kind === 'question' ? imagesOf(entry.message.parts).length : 0;
+  const images = entry.kind === 'question' ? imagesOf(entry.message.parts).length : 0;
   return (
     FRAME +
     LINE * Math.ceil(Math.min(text.length, 40_000) / LINE_LENGTH) +
-    PICTURE_ROW * Math.ceil(pictures / PICTURES_IN_ROW)
+    IMAGE_ROW * Math.ceil(images / IMAGES_IN_ROW)
   );
 }
 

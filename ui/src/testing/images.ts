@@ -1,6 +1,6 @@
-/** Pictures for tests: small files with the right beginning, and the events that bring them. */
+/** Images for tests: small files with the right beginning, and the events that bring them. */
 
-/** The bytes of a PNG file of this size, as far as a header goes; `mark` makes it another picture. */
+/** The bytes of a PNG file of this size, as far as a header goes; `mark` makes it another image. */
 export function png(width: number, height: number, mark = 0): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(32);
   bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);

@@ -28,7 +28,7 @@ pub fn image_plans(messages: &[Message], folder: &Path, detail: ImageDetail) -> 
     let config = std::fs::read(folder.join("config.json")).context("config.json cannot be read")?;
     let config = serde_json::from_slice(&config).context("config.json is not JSON")?;
     let processor = ImageProcessor::read(folder, &config)?
-        .ok_or_else(|| Error::new(ErrorCode::PictureNotSeen, "this model has no way to be shown pictures"))?;
+        .ok_or_else(|| Error::new(ErrorCode::ImageNotSeen, "this model has no way to be shown images"))?;
     let plans = sizes
         .into_iter()
         .map(|(width, height)| processor.plan(width, height, detail));

@@ -37,7 +37,7 @@ enum Command {
     Lookup(lookup::LookupArgs),
     /// Measure a chat of twelve turns: the tokens that each reads, and its first token
     Turns(turns::TurnsArgs),
-    /// Measure a question about a picture, and the next one about it
+    /// Measure a question about an image, and the next one about it
     Vision(vision::VisionArgs),
     /// Print what the model is given, rendered by its chat template
     Render(render::RenderArgs),

@@ -7,7 +7,7 @@ use protocol::ErrorCode;
 pub(crate) enum Error {
     #[error("the question is empty; write something first")]
     EmptyQuestion,
-    #[error("a question holds words, pictures and files; thoughts, calls and data are of answers")]
+    #[error("a question holds words, images and files; thoughts, calls and data are of answers")]
     NoQuestion,
     #[error("a tool that the answer called has given no result yet; the next answer waits for it")]
     ResultMissing,

@@ -32,7 +32,7 @@ pub use history::{stored_settings, LONGEST_IMPORT};
 pub use crate::answers::Answers;
 pub use crate::chats::Chats;
 pub use crate::compaction::Compaction;
-pub use crate::files::previews::{PictureFile, ShownPicture};
+pub use crate::files::previews::{ImageFile, ShownImage};
 pub use crate::files::Files;
 pub use crate::library::import_export::check_import_beginning;
 pub use crate::library::open::{readable_history, set_history_aside};

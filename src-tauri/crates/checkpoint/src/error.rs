@@ -84,13 +84,13 @@ pub enum Error {
         reason: String,
     },
     /// The image processor is not known.
-    #[error("this model prepares pictures by `{0}`, which is not supported yet")]
+    #[error("this model prepares images by `{0}`, which is not supported yet")]
     UnknownProcessor(String),
     /// The weights have a tower, and what the files say of it cannot be used, for this reason.
     #[error("this model's vision part cannot be read: {0}; it can be used with text")]
     Vision(String),
-    /// A picture has no room for a patch.
-    #[error("a picture of {width}×{height} pixels is too narrow for this model: the longer side may be at most 200 times the shorter one; cut a part out of it")]
+    /// An image has no room for a patch.
+    #[error("an image of {width}×{height} pixels is too narrow for this model: the longer side may be at most 200 times the shorter one; cut a part out of it")]
     TooNarrow {
         /// Pixels in a row.
         width: u32,
@@ -146,7 +146,7 @@ impl From<Error> for protocol::Error {
             | Error::Truncated { .. }
             | Error::NotSafetensors { .. }
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
-            Error::Vision(_) => ErrorCode::PictureNotSeen,
+            Error::Vision(_) => ErrorCode::ImageNotSeen,
             Error::TooNarrow { .. } => ErrorCode::BadRequest,
         };
         let message = Self::new(code, error.to_string());

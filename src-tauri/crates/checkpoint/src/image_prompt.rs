@@ -1,20 +1,20 @@
-//! Pictures in a prompt: the placeholder of a family's templates and the run of tokens that replaces it (transformers,
+//! Images in a prompt: the placeholder of a family's templates and the run of tokens that replaces it (transformers,
 //! `replace_image_token` of each processor; Falcon-OCR: mlx-vlm).
 
 use crate::image_processor::ImagePlan;
 
-/// The text that a family's templates write for a picture, and the tokens that its processor makes of it.
+/// The text that a family's templates write for an image, and the tokens that its processor makes of it.
 #[derive(Debug)]
 pub struct ImagePrompt {
-    /// The token that the template writes for a picture.
+    /// The token that the template writes for an image.
     pub placeholder: &'static str,
-    /// All that such templates write, marks included, for a template that knows no pictures.
+    /// All that such templates write, marks included, for a template that knows no images.
     pub written: &'static str,
     /// The token that takes a feature, unless config.json names one.
     pub feature: &'static str,
     /// The text around the placeholder before the prompt is encoded.
     pub around: &'static str,
-    /// The most pictures of a conversation.
+    /// The most images of a conversation.
     pub most: Option<usize>,
     /// A template for models that bring none.
     pub template: Option<&'static str>,
@@ -31,9 +31,9 @@ pub enum ImageRun {
     Between(&'static str, &'static str),
     /// Rows of features, the first mark after each but the last, the second after the last.
     Rows(&'static str, &'static str),
-    /// Tiles, each after a mark with its place, a line for each row of them; then the full picture.
+    /// Tiles, each after a mark with its place, a line for each row of them; then the full image.
     Idefics,
-    /// Tiles, each after a mark with its place; then the full picture; all between two marks.
+    /// Tiles, each after a mark with its place; then the full image; all between two marks.
     Lfm2,
     /// The placeholder itself: the model reads features next to the prompt.
     Itself,
@@ -83,7 +83,7 @@ impl ImagePrompt {
         }
     }
 
-    /// The run of a picture of this plan; `marks` begin and end it.
+    /// The run of an image of this plan; `marks` begin and end it.
     pub fn segments(&self, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
         let views = || plan.views.iter().map(|view| view.features as usize);
         match self.run {

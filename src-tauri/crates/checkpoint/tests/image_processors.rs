@@ -119,7 +119,7 @@ fn rows_of_pixtral_and_mistral_are_those_between_breaks() {
 }
 
 #[test]
-fn a_picture_takes_no_more_than_its_detail_allows() {
+fn an_image_takes_no_more_than_its_detail_allows() {
     let gemma4 = processor(json!({"image_processor_type": "Gemma4ImageProcessor"}), json!({}));
     let pixtral = processor(json!({"image_processor_type": "PixtralImageProcessor"}), json!({}));
     let all = families().into_iter().map(|(name, processor, _)| (name, processor));

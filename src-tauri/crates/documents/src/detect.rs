@@ -14,10 +14,10 @@ const REFUSED: [(&[u8], &str, &str); 16] = [
         "save it as DOCX, PDF or text",
     ),
     (b"{\\rtf", "an RTF document", "save it as DOCX, PDF or text"),
-    (b"\x89PNG", "a picture", "add it as a picture"),
-    (b"\xff\xd8\xff", "a picture", "add it as a picture"),
-    (b"GIF8", "a picture", "add it as a picture"),
-    (b"RIFF", "a recording or a picture", "add pictures as PNG or JPEG"),
+    (b"\x89PNG", "an image", "add it as an image"),
+    (b"\xff\xd8\xff", "an image", "add it as an image"),
+    (b"GIF8", "an image", "add it as an image"),
+    (b"RIFF", "a recording or an image", "add images as PNG or JPEG"),
     (b"\x1f\x8b", "a compressed file", "unpack it first"),
     (b"7z\xbc\xaf", "an archive", "unpack it first"),
     (b"Rar!", "an archive", "unpack it first"),
@@ -52,7 +52,7 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
         // A text may begin with these letters as well as a program.
         let letters = matches!(
             *what,
-            "a program" | "a recording" | "a recording or a picture" | "a compressed file"
+            "a program" | "a recording" | "a recording or an image" | "a compressed file"
         );
         if !letters || !text::is_text(bytes) {
             return Err(Error::UnknownKind { what, advice });

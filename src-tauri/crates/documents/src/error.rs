@@ -50,7 +50,7 @@ impl Error {
 
     pub(crate) fn no_text(kind: DocumentKind) -> Self {
         let advice = match kind {
-            DocumentKind::Pdf => "if its pages are scanned, add them as pictures",
+            DocumentKind::Pdf => "if its pages are scanned, add them as images",
             DocumentKind::Text
             | DocumentKind::Markdown
             | DocumentKind::Csv

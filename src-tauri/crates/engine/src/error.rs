@@ -126,7 +126,7 @@ pub enum Error {
     #[error("{0} is served by another program, and this engine only answers with models of this computer")]
     NotAFolder(String),
     /// An image was sent to a model without a vision encoder.
-    #[error("this model reads text alone and cannot look at pictures; choose one that sees")]
+    #[error("this model reads text alone and cannot look at images; choose one that sees")]
     NoVision,
     /// The conversation does not fit.
     #[error(
@@ -183,11 +183,11 @@ impl From<Error> for protocol::Error {
             Error::Media(error) => {
                 let error: Self = error.into();
                 return Self {
-                    code: ErrorCode::PictureBroken,
+                    code: ErrorCode::ImageBroken,
                     ..error
                 };
             }
-            Error::NoVision => ErrorCode::PictureNotSeen,
+            Error::NoVision => ErrorCode::ImageNotSeen,
             Error::Unreadable { .. }
             | Error::BrokenFile { .. }
             | Error::MissingTensor(_)

@@ -1,8 +1,8 @@
-//! The table `attachments` and the files beside the database: pictures of messages and drafts, and the texts of their
+//! The table `attachments` and the files beside the database: images of messages and drafts, and the texts of their
 //! files and of those of folders, each once, whoever names it.
 //!
 //! A file is written before its row and removed before it, both under the write lock, so that two processes never
-//! cross; whatever a process that is killed leaves behind, a picture that a message names has its file.
+//! cross; whatever a process that is killed leaves behind, an image that a message names has its file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{now, Error, History, Result};
 
-/// A picture that is kept.
+/// An image that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     /// SHA-256 of its bytes, hexadecimal: how messages name it.
@@ -31,7 +31,7 @@ pub struct Attachment {
 from_row!(Attachment: sha256, media_type, bytes, width, height);
 
 impl History {
-    /// Keeps a picture. It stays as long as a message or a draft names it, and a while before one does.
+    /// Keeps an image. It stays as long as a message or a draft names it, and a while before one does.
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be written; nothing is kept then.
@@ -76,7 +76,7 @@ impl History {
         Ok(attachment)
     }
 
-    /// Keeps the text of a file. It stays as a picture does ([`History::add_attachment`]).
+    /// Keeps the text of a file. It stays as an image does ([`History::add_attachment`]).
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be written; nothing is kept then.
@@ -104,10 +104,10 @@ impl History {
             .bind(sha256)
             .fetch_optional(&self.readers)
             .await?;
-        row.ok_or(Error::NotFound("picture"))
+        row.ok_or(Error::NotFound("image"))
     }
 
-    /// The bytes of a picture.
+    /// The bytes of an image.
     ///
     /// # Errors
     /// [`Error::NotFound`] if it is not kept, or its file is gone or is another one.
@@ -120,10 +120,10 @@ impl History {
             Err(error) => Err(error),
         })
         .await?
-        .ok_or(Error::NotFound("picture"))
+        .ok_or(Error::NotFound("image"))
     }
 
-    /// The pictures that the messages and the draft of a chat name.
+    /// The images that the messages and the draft of a chat name.
     pub async fn attachments_of(&self, chat: &str) -> Result<Vec<Attachment>> {
         Ok(sqlx::query_as(
             "SELECT sha256, media_type, bytes, width, height FROM attachments
@@ -134,7 +134,7 @@ impl History {
         .await?)
     }
 
-    /// How many bytes all pictures take on the disk.
+    /// How many bytes all images take on the disk.
     pub async fn attachments_size(&self) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM attachments")
             .fetch_one(&self.readers)
@@ -142,7 +142,7 @@ impl History {
         Ok(bytes.unsigned_abs())
     }
 
-    /// Removes the pictures and texts that no message, no draft and no folder names and that were added before this
+    /// Removes the images and texts that no message, no draft and no folder names and that were added before this
     /// time, and files without a row that are as old; returns how many. Messages in the trash still name theirs.
     pub async fn remove_unlinked_attachments(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;
@@ -171,12 +171,12 @@ impl History {
     fn attachment_file(&self, sha256: &str) -> Result<PathBuf> {
         match ImageBytes::is_id(sha256) {
             true => Ok(self.attachments.join(sha256)),
-            false => Err(Error::NotFound("picture")),
+            false => Err(Error::NotFound("image")),
         }
     }
 }
 
-/// Fails unless all pictures and texts that these parts name are kept, so that no message names one that is gone.
+/// Fails unless all images and texts that these parts name are kept, so that no message names one that is gone.
 pub(crate) async fn check_attachments(
     transaction: &mut Transaction<'static, Sqlite>,
     content: &[Content],
@@ -189,7 +189,7 @@ pub(crate) async fn check_attachments(
             .bind(attachment)
             .fetch_optional(&mut **transaction)
             .await?;
-        known.ok_or(Error::NotFound("picture"))?;
+        known.ok_or(Error::NotFound("image"))?;
     }
     Ok(())
 }
@@ -217,7 +217,7 @@ fn remove_files(
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Nothing but what this program puts there: pictures, and drafts of theirs that a kill left.
+        // Nothing but what this program puts there: images, and drafts of theirs that a kill left.
         let ours = ImageBytes::is_id(&name) || name.starts_with(files::DRAFT_PREFIX);
         if !ours || known.contains(name.as_ref()) {
             continue;

@@ -63,7 +63,7 @@ pub enum Error {
     /// Creating the folder failed.
     #[error("its folder cannot be made: {0}")]
     Folder(std::io::Error),
-    /// A file beside the history, such as a picture or a backup, cannot be read or written.
+    /// A file beside the history, such as an image or a backup, cannot be read or written.
     #[error("a file beside the history cannot be read or written: {0}; what is stored is safe. Check the folder's permissions")]
     File(std::io::Error),
     /// The system does not tell of writes.

@@ -22,7 +22,7 @@ mod stamp;
 pub use attachments::Attachment;
 pub use error::{Error, Result};
 pub use export::html::page;
-pub use export::text::{exported_together, with_projects, ExportedPictures};
+pub use export::text::{exported_together, with_projects, ExportedImages};
 pub use file::backup::{backups, remove_backups, Backup};
 pub use file::database::History;
 pub use file::repair::{readable_copy, repair, repair_if_suspect, set_aside, suspect, Repaired};

@@ -222,13 +222,13 @@ fn sizes() -> Vec<Case> {
 fn contents() -> Vec<Case> {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
     vec![
-        served("a tokenizer that is a picture", End::Unusable, |hub| {
+        served("a tokenizer that is an image", End::Unusable, |hub| {
             pebble(hub).file("tokenizer.json", PNG)
         }),
         served("a tokenizer that is a pickle", End::Unusable, |hub| {
             pebble(hub).file("tokenizer.json", &b"\x80\x04cposix\nsystem\n(S'touch escaped'\ntR."[..])
         }),
-        served("a template that is a picture", End::Unusable, |hub| {
+        served("a template that is an image", End::Unusable, |hub| {
             pebble(hub).file("chat_template.jinja", PNG)
         }),
         served("a template that never ends", End::Unusable, |hub| {

@@ -194,7 +194,7 @@ async fn an_update_tells_which_files_differ_and_what_must_be_fetched() {
         .without("model.safetensors.index.json")
         .file("model-00001-of-00001.safetensors", weights)
         .file("README.md", card.clone())
-        .file("picture.png", vec![1; 1000]);
+        .file("image.png", vec![1; 1000]);
     let update = here.hub.upkeep().update_of(ID).await.unwrap().unwrap();
     assert_eq!((update.current, update.newest), (old.clone(), repository.commit()));
     assert_eq!(update.files, ["README.md", "model-00001-of-00001.safetensors"]);

@@ -92,7 +92,7 @@ fn model(imitation: &Imitation) -> Repository {
         .file("README.md", "# A model")
         .file("empty.json", "")
         .file(".gitattributes", "*.safetensors filter=lfs")
-        .file("picture.png", vec![1; 100])
+        .file("image.png", vec![1; 100])
         .generated("model-00001-of-00002.safetensors", SHARD, 1)
         .generated("model-00002-of-00002.safetensors", SHARD, 2)
         .file("model.safetensors.index.json", r#"{"weight_map":{}}"#)

@@ -1,4 +1,4 @@
-//! Pictures decoded by macOS (ImageIO): HEIC and AVIF, upright and over white. On other systems there is nothing here.
+//! Images decoded by macOS (ImageIO): HEIC and AVIF, upright and over white. On other systems there is nothing here.
 
 #[cfg(target_os = "macos")]
 mod macos;

@@ -12,7 +12,7 @@ use objc2_image_io::{
     kCGImageSourceThumbnailMaxPixelSize, CGImageSource,
 };
 
-/// A picture of 8 bits a color.
+/// An image of 8 bits a color.
 #[derive(Debug, Clone)]
 pub struct Decoded {
     /// Pixels in a row.
@@ -53,7 +53,7 @@ pub fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     })
 }
 
-/// The first picture of a file, upright, over white, and no longer on a side than `longest`: larger ones are made
+/// The first image of a file, upright, over white, and no longer on a side than `longest`: larger ones are made
 /// smaller while they are read.
 pub fn decode(bytes: &[u8], longest: u32) -> Option<Decoded> {
     let source = source(bytes)?;

@@ -1,11 +1,11 @@
-//! Unfolding a picture's file.
+//! Unfolding an image's file.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use crate::decoded_image::{still, DecodedImage};
 use crate::error::{Error, Result};
 use crate::heic;
 use crate::kind::Kind;
-use crate::picture::{still, Picture};
 use crate::raster::{Raster, MAX_BYTES};
 use crate::svg;
 
@@ -33,7 +33,7 @@ pub fn measure(bytes: &[u8]) -> Result<Measured> {
 
 /// Unfolds the first frame of a file. Sizes are checked by its header before: 50 MB, 100 megapixels, 16,384 pixels a
 /// side, and the memory it will take.
-pub fn decode(bytes: &[u8]) -> Result<Picture> {
+pub fn decode(bytes: &[u8]) -> Result<DecodedImage> {
     let kind = checked(bytes)?;
     let (rgb, original, animated) = contained(kind, || match kind {
         Kind::Heic | Kind::Avif => heic::unfold(kind, bytes),
@@ -44,7 +44,7 @@ pub fn decode(bytes: &[u8]) -> Result<Picture> {
             Ok((raster.unfold()?, size, animated))
         }
     })?;
-    Ok(Picture {
+    Ok(DecodedImage {
         width: rgb.width,
         height: rgb.height,
         rgb: rgb.bytes,

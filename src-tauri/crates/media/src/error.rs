@@ -1,15 +1,15 @@
-//! Why a picture cannot be used.
+//! Why an image cannot be used.
 
 use protocol::ErrorCode;
 
-/// An error of this room. Messages say what is wrong with the picture and what to do about it.
+/// An error of this room. Messages say what is wrong with the image and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A kind of file that is not known, or known and not read.
     #[error("{0} cannot be shown to a model; save it as PNG or JPEG")]
     UnknownKind(String),
     /// The file is damaged or cut short.
-    #[error("this {kind} file cannot be read: {reason}; save the picture anew")]
+    #[error("this {kind} file cannot be read: {reason}; save the image anew")]
     Broken {
         /// Its kind, such as `PNG`.
         kind: &'static str,
@@ -17,10 +17,10 @@ pub enum Error {
         reason: String,
     },
     /// It is larger than is sensible.
-    #[error("this picture is too large: {0}; save it smaller")]
+    #[error("this image is too large: {0}; save it smaller")]
     TooLarge(String),
-    /// The plan is of another picture or another processor.
-    #[error("the picture does not fit its plan: {0}")]
+    /// The plan is of another image or another processor.
+    #[error("the image does not fit its plan: {0}")]
     WrongPlan(String),
 }
 

@@ -8,13 +8,13 @@ pub(crate) use portable::{size, unfold};
 
 #[cfg(target_os = "macos")]
 mod system {
+    use crate::decoded_image::{still, Unfolded};
     use crate::error::{Error, Result};
     use crate::kind::Kind;
-    use crate::picture::{still, Unfolded};
     use crate::pixels::Rgb;
     use crate::raster::check_size;
 
-    /// The longest side that the system unfolds; it shrinks larger pictures while it reads them.
+    /// The longest side that the system unfolds; it shrinks larger images while it reads them.
     const LONGEST: u32 = 8192;
 
     pub(crate) fn size(kind: Kind, bytes: &[u8]) -> Result<(u32, u32)> {
@@ -25,11 +25,11 @@ mod system {
 
     pub(crate) fn unfold(kind: Kind, bytes: &[u8]) -> Result<Unfolded> {
         let original = size(kind, bytes)?;
-        let picture = image_io::decode(bytes, LONGEST).ok_or_else(|| broken(kind))?;
+        let image = image_io::decode(bytes, LONGEST).ok_or_else(|| broken(kind))?;
         let rgb = Rgb {
-            width: picture.width,
-            height: picture.height,
-            bytes: picture
+            width: image.width,
+            height: image.height,
+            bytes: image
                 .rgbx
                 .chunks_exact(4)
                 .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
@@ -51,21 +51,21 @@ mod portable {
     use heifer::heifer_isobmff::boxes::Property;
     use heifer::heifer_isobmff::HeifFile;
 
+    use crate::decoded_image::{still, Unfolded};
     use crate::error::{Error, Result};
     use crate::kind::Kind;
-    use crate::picture::{still, Unfolded};
     use crate::pixels::{over_white, Rgb};
     use crate::raster::{check_memory, check_size};
 
-    /// Bytes for each pixel: the picture with its alpha, and a turned copy of it.
+    /// Bytes for each pixel: the image with its alpha, and a turned copy of it.
     const BYTES_PER_PIXEL: u64 = 5;
 
     pub(crate) fn size(kind: Kind, bytes: &[u8]) -> Result<(u32, u32)> {
         if kind == Kind::Avif {
-            return Err(Error::UnknownKind("an AVIF picture (on this system)".into()));
+            return Err(Error::UnknownKind("an AVIF image (on this system)".into()));
         }
         let file = HeifFile::parse(bytes).map_err(|error| broken(error.to_string()))?;
-        // Tiles and auxiliary pictures are unfolded too, so none of them may be too large.
+        // Tiles and auxiliary images are unfolded too, so none of them may be too large.
         for property in &file.properties {
             if let Property::ImageSize { width, height } = property {
                 check_size(*width, *height)?;

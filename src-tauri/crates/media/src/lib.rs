@@ -1,12 +1,12 @@
-//! Pictures: from the bytes of a file to the numbers that a model's tower takes. Pure: no MLX, network or database;
+//! Images: from the bytes of a file to the numbers that a model's tower takes. Pure: no MLX, network or database;
 //! every limit on hostile files stands here, and is checked before anything is unfolded.
 
 mod decode;
+mod decoded_image;
 mod error;
 mod heic;
 mod kind;
 mod metadata;
-mod picture;
 mod pixels;
 mod preprocess;
 mod raster;
@@ -16,10 +16,10 @@ mod svg_cost;
 mod thumbnail;
 
 pub use decode::{decode, measure, Measured};
+pub use decoded_image::DecodedImage;
 pub use error::{Error, Result};
 pub use kind::Kind;
 pub use metadata::strip_metadata;
-pub use picture::Picture;
 pub use preprocess::{preprocess, ViewPixels};
 pub use raster::MAX_BYTES;
 pub use resize::resize;

@@ -3,9 +3,9 @@
 use image::metadata::Orientation;
 
 use crate::decode::{decode, measure};
+use crate::decoded_image::DecodedImage;
 use crate::error::{Error, Result};
 use crate::kind::Kind;
-use crate::picture::Picture;
 
 /// The same file without the place it was taken at, the camera and other words about it; its pixels are not encoded
 /// anew, and orientation and color profile stay. Kinds that cannot be cut so (TIFF, and HEIC whose parts are not where
@@ -17,7 +17,7 @@ pub fn strip_metadata(bytes: &[u8]) -> Result<Vec<u8>> {
         Kind::Webp => webp(bytes),
         Kind::Gif => gif(bytes),
         Kind::Heic | Kind::Avif => heic(bytes),
-        // Its fields lie between the pixels, so the picture is written anew without loss.
+        // Its fields lie between the pixels, so the image is written anew without loss.
         Kind::Tiff => written(&decode(bytes)?),
         // Neither has a place for such words that is not part of the drawing.
         Kind::Bmp | Kind::Svg => Ok(bytes.to_vec()),
@@ -31,18 +31,13 @@ fn broken(kind: Kind) -> Error {
     }
 }
 
-/// A picture as PNG.
-fn written(picture: &Picture) -> Result<Vec<u8>> {
+/// An image as PNG.
+fn written(image: &DecodedImage) -> Result<Vec<u8>> {
     use image::ImageEncoder;
     let mut file = Vec::new();
     let encoder = image::codecs::png::PngEncoder::new(&mut file);
     encoder
-        .write_image(
-            &picture.rgb,
-            picture.width,
-            picture.height,
-            image::ExtendedColorType::Rgb8,
-        )
+        .write_image(&image.rgb, image.width, image.height, image::ExtendedColorType::Rgb8)
         .map_err(|error| Error::Broken {
             kind: "PNG",
             reason: error.to_string(),
@@ -50,7 +45,7 @@ fn written(picture: &Picture) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// EXIF that says nothing but how the picture is turned; `None` if it stands upright.
+/// EXIF that says nothing but how the image is turned; `None` if it stands upright.
 fn orientation_alone(exif: &[u8]) -> Option<Vec<u8>> {
     let orientation = Orientation::from_exif_chunk(exif).filter(|turn| *turn != Orientation::NoTransforms)?;
     let mut alone = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
@@ -58,7 +53,7 @@ fn orientation_alone(exif: &[u8]) -> Option<Vec<u8>> {
     Some(alone)
 }
 
-/// Segments that a picture needs: tables, frames, scans, its color profile and Adobe's color transform.
+/// Segments that an image needs: tables, frames, scans, its color profile and Adobe's color transform.
 fn jpeg(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut kept = vec![0xff, 0xd8];
     let (mut at, mut started) = (2, false);
@@ -249,7 +244,7 @@ fn gif(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(kept)
 }
 
-/// Overwrites the bytes of EXIF and XMP items where they lie: how the picture is turned is a property of its container.
+/// Overwrites the bytes of EXIF and XMP items where they lie: how the image is turned is a property of its container.
 fn heic(bytes: &[u8]) -> Result<Vec<u8>> {
     use heifer::heifer_isobmff::boxes::ConstructionMethod;
     use heifer::heifer_isobmff::HeifFile;

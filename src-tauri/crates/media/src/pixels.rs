@@ -3,7 +3,7 @@
 use image::metadata::Orientation;
 use image::ColorType;
 
-/// More pixels than any tower takes; larger pictures are halved, so that what follows needs no more memory than
+/// More pixels than any tower takes; larger images are halved, so that what follows needs no more memory than
 /// unfolding did.
 const HUGE: u64 = 32_000_000;
 
@@ -138,7 +138,7 @@ pub(crate) fn turned((width, height): (u32, u32), orientation: Orientation) -> (
     }
 }
 
-/// The picture upright.
+/// The image upright.
 pub(crate) fn oriented(rgb: Rgb, orientation: Orientation) -> Rgb {
     let (w, h) = (rgb.width as usize, rgb.height as usize);
     // The place in the file's image of the upright image's pixel at (x, y).

@@ -3,8 +3,8 @@
 use checkpoint::image_processor::{Layout, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
+use crate::decoded_image::DecodedImage;
 use crate::error::{Error, Result};
-use crate::picture::Picture;
 use crate::resize::resize_rgb;
 
 /// The numbers of one view.
@@ -16,18 +16,18 @@ pub struct ViewPixels {
     pub values: Vec<f32>,
 }
 
-/// Does with a picture what its plan says: one result for each view. The plan has to be of this processor and of the
-/// picture's original size.
-pub fn preprocess(picture: &Picture, processor: &ImageProcessor, plan: &ImagePlan) -> Result<Vec<ViewPixels>> {
-    if picture.rgb.len() != picture.width as usize * picture.height as usize * 3 || picture.rgb.is_empty() {
+/// Does with an image what its plan says: one result for each view. The plan has to be of this processor and of the
+/// image's original size.
+pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &ImagePlan) -> Result<Vec<ViewPixels>> {
+    if image.rgb.len() != image.width as usize * image.height as usize * 3 || image.rgb.is_empty() {
         return Err(Error::WrongPlan(
             "it has another number of pixels than its size says".into(),
         ));
     }
     let numbers = Numbers::of(&processor.scaling);
     let original = RgbRef {
-        rgb: &picture.rgb,
-        size: (picture.width, picture.height),
+        rgb: &image.rgb,
+        size: (image.width, image.height),
     };
     let mut last: Option<(Vec<u8>, (u32, u32))> = None;
     for step in &plan.steps {
@@ -78,7 +78,7 @@ impl<'a> RgbRef<'a> {
         resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
     }
 
-    /// Colors of a part of a row; shorter if the picture ends before it, empty below it.
+    /// Colors of a part of a row; shorter if the image ends before it, empty below it.
     fn row(&self, left: u32, top: u32, width: u32) -> &'a [u8] {
         if top >= self.size.1 || left >= self.size.0 {
             return &[];
@@ -144,7 +144,7 @@ impl Numbers {
                 let steps = pixels.row(left, top + row, view.width);
                 let start = values.len();
                 values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
-                // Black where a tiled canvas is larger than its picture.
+                // Black where a tiled canvas is larger than its image.
                 values.resize(start + width, numbers[0]);
             }
         }

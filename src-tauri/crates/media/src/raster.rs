@@ -14,7 +14,7 @@ use crate::pixels::{oriented, turned, Rgb};
 
 /// The longest file.
 pub const MAX_BYTES: usize = 50 << 20;
-/// The most pixels of a picture.
+/// The most pixels of an image.
 pub(crate) const MAX_PIXELS: u64 = 100_000_000;
 /// The longest side.
 pub(crate) const MAX_SIDE: u32 = 16_384;
@@ -96,7 +96,7 @@ impl<'a> Raster<'a> {
             .decoder
             .set_limits(limits)
             .map_err(|error| broken(kind, &error))?;
-        // A turn that cannot be read leaves the picture as it is.
+        // A turn that cannot be read leaves the image as it is.
         raster.orientation = raster.decoder.orientation().unwrap_or(Orientation::NoTransforms);
         Ok(raster)
     }
@@ -166,7 +166,7 @@ fn broken(kind: Kind, error: &image::ImageError) -> Error {
 /// Bytes for each pixel that a decoder needs besides its result.
 fn working_space(kind: Kind, bytes: &[u8]) -> u64 {
     match kind {
-        // All coefficients of a progressive picture are there before its first pixel.
+        // All coefficients of a progressive image are there before its first pixel.
         Kind::Jpeg if is_progressive(bytes) => 6,
         Kind::Webp => 4,
         Kind::Gif => 1,

@@ -1,13 +1,13 @@
-//! Resizing, bit for bit as Pillow 12.3 does: towers were trained on pictures that it made.
+//! Resizing, bit for bit as Pillow 12.3 does: towers were trained on images that it made.
 //!
 //! Rows are squeezed first, then columns, each by weights in fixed point and rounded to 8 bits
-//! (`libImaging/Resample.c`). Pillow 13 chooses the order by size, so sharp pictures come out of it otherwise.
+//! (`libImaging/Resample.c`). Pillow 13 chooses the order by size, so sharp images come out of it otherwise.
 
 use std::f64::consts::PI;
 
 use checkpoint::image_processor::Filter;
 
-use crate::picture::Picture;
+use crate::decoded_image::DecodedImage;
 
 /// Bits of a weight after the point.
 const PRECISION: u32 = 22;
@@ -107,15 +107,15 @@ fn clamp(sum: i32) -> u8 {
     (sum >> PRECISION).clamp(0, 255) as u8
 }
 
-/// The picture at another size, both sides at least 1.
-pub fn resize(picture: &Picture, (width, height): (u32, u32), filter: Filter) -> Picture {
+/// The image at another size, both sides at least 1.
+pub fn resize(image: &DecodedImage, (width, height): (u32, u32), filter: Filter) -> DecodedImage {
     let to = (width.max(1), height.max(1));
-    Picture {
+    DecodedImage {
         width: to.0,
         height: to.1,
-        rgb: resize_rgb(&picture.rgb, (picture.width, picture.height), to, filter),
-        original: picture.original,
-        animated: picture.animated,
+        rgb: resize_rgb(&image.rgb, (image.width, image.height), to, filter),
+        original: image.original,
+        animated: image.animated,
     }
 }
 

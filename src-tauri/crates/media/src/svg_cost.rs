@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 const MAX_ELEMENTS: u64 = 200_000;
 /// How deep elements may lie within each other, references followed.
 const MAX_DEPTH: usize = 200;
-/// Steps of filters whose time depends on the picture's size alone.
+/// Steps of filters whose time depends on the image's size alone.
 const FILTERS: [&str; 13] = [
     "feBlend",
     "feColorMatrix",

@@ -1,4 +1,4 @@
-//! Files that mean no good, and broken ones: each is a clear error or a picture, and none takes much memory.
+//! Files that mean no good, and broken ones: each is a clear error or an image, and none takes much memory.
 
 use std::io::Write;
 
@@ -58,9 +58,9 @@ fn png(width: u32, height: u32, bits: u8, colours: u8, zeros: u64) -> Vec<u8> {
 }
 
 fn encoded(format: image::ImageFormat) -> Vec<u8> {
-    let picture = image::RgbImage::from_fn(64, 48, |x, y| image::Rgb([x as u8 * 4, y as u8 * 5, (x * y) as u8]));
+    let image = image::RgbImage::from_fn(64, 48, |x, y| image::Rgb([x as u8 * 4, y as u8 * 5, (x * y) as u8]));
     let mut file = std::io::Cursor::new(Vec::new());
-    picture.write_to(&mut file, format).expect("it is encoded");
+    image.write_to(&mut file, format).expect("it is encoded");
     file.into_inner()
 }
 
@@ -262,7 +262,7 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ("an endless GIF", gif(64, 64, 500_000), Either),
         ("a GIF of 65,535 squared", gif(65_535, 65_535, 1), Refused),
         ("a GIF of 16,000 by 6,000", gif(16_000, 6_000, 1), Refused),
-        ("a GIF without a picture", gif(64, 64, 0), Refused),
+        ("a GIF without an image", gif(64, 64, 0), Refused),
         ("half a GIF", cut(&encoded(Gif), 2), Either),
         (
             "a GIF of comments that do not end",
@@ -289,7 +289,7 @@ fn rasters() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ("half a TIFF", cut(&encoded(Tiff), 2), Either),
         ("zeros", vec![0; 100_000], Refused),
         ("nothing", Vec::new(), Refused),
-        ("a text", b"This is not a picture.".to_vec(), Refused),
+        ("a text", b"This is not an image.".to_vec(), Refused),
         (
             "a page",
             b"<!DOCTYPE html><html><body><svg/></body></html>".to_vec(),
@@ -332,12 +332,12 @@ fn others() -> Vec<(&'static str, Vec<u8>, Wanted)> {
         ("a drawing of entities", entities.into(), Refused),
         ("a drawing of an entity from outside", outside.into(), Refused),
         (
-            "a drawing with a picture from outside",
+            "a drawing with an image from outside",
             svg(r#"<image href="http://127.0.0.1:9/a.png" width="9" height="9"/><image xlink:href="/etc/passwd" width="9" height="9"/>"#),
             Shown,
         ),
         (
-            "a drawing with a picture within",
+            "a drawing with an image within",
             svg(r#"<image href="data:image/png;base64,iVBORw0KGgo=" width="9" height="9"/>"#),
             Shown,
         ),
@@ -428,11 +428,11 @@ fn hostile_files_are_errors_that_say_why_and_take_little_memory() {
         let measured = media::measure(&file);
         let decoded = media::decode(&file);
         match &decoded {
-            Ok(picture) => {
-                assert!(wanted != Refused, "{name} became {}×{}", picture.width, picture.height);
+            Ok(image) => {
+                assert!(wanted != Refused, "{name} became {}×{}", image.width, image.height);
                 assert_eq!(
-                    picture.rgb.len(),
-                    picture.width as usize * picture.height as usize * 3,
+                    image.rgb.len(),
+                    image.width as usize * image.height as usize * 3,
                     "{name}"
                 );
                 assert!(measured.is_ok(), "{name} is shown but cannot be measured: {measured:?}");

@@ -1,4 +1,4 @@
-//! Place, camera and words about a picture leave its file; pixels and orientation stay.
+//! Place, camera and words about an image leave its file; pixels and orientation stay.
 
 use std::io::Cursor;
 
@@ -6,13 +6,13 @@ use image::ImageFormat;
 
 const SECRET: &[u8] = b"Maple Street 7";
 
-fn picture() -> image::RgbImage {
+fn image() -> image::RgbImage {
     image::RgbImage::from_fn(40, 30, |x, y| image::Rgb([x as u8 * 6, y as u8 * 8, 90]))
 }
 
 fn encoded(format: ImageFormat) -> Vec<u8> {
     let mut file = Cursor::new(Vec::new());
-    picture().write_to(&mut file, format).expect("it is encoded");
+    image().write_to(&mut file, format).expect("it is encoded");
     file.into_inner()
 }
 
@@ -88,7 +88,7 @@ fn gif() -> Vec<u8> {
 }
 
 fn heic() -> Vec<u8> {
-    let rgb = picture().into_raw();
+    let rgb = image().into_raw();
     let image = heifer::Image {
         width: 40,
         height: 30,
@@ -112,7 +112,7 @@ fn holds(file: &[u8], words: &[u8]) -> bool {
 }
 
 #[test]
-fn words_go_and_the_picture_stays() {
+fn words_go_and_the_image_stays() {
     let mut files = vec![("GIF", gif()), ("HEIC", heic())];
     for orientation in [1, 3, 6] {
         files.extend([
@@ -149,7 +149,7 @@ fn what_has_no_words_keeps_its_bytes() {
     ] {
         let file = encoded(format);
         assert_eq!(
-            media::strip_metadata(&file).expect("it is a picture"),
+            media::strip_metadata(&file).expect("it is an image"),
             file,
             "{format:?}"
         );
@@ -157,10 +157,10 @@ fn what_has_no_words_keeps_its_bytes() {
 }
 
 #[test]
-fn a_preview_is_as_long_as_is_asked_and_never_larger_than_the_picture() {
-    let decoded = media::decode(&encoded(ImageFormat::Png)).expect("a picture");
+fn a_preview_is_as_long_as_is_asked_and_never_larger_than_the_image() {
+    let decoded = media::decode(&encoded(ImageFormat::Png)).expect("an image");
     for (side, wanted) in [(512, (40, 30)), (20, (20, 15)), (1, (1, 1))] {
-        let preview = media::decode(&media::thumbnail(&decoded, side).expect("a preview")).expect("a picture");
+        let preview = media::decode(&media::thumbnail(&decoded, side).expect("a preview")).expect("an image");
         assert_eq!((preview.width, preview.height), wanted);
     }
 }

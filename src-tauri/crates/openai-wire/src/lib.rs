@@ -66,18 +66,18 @@ struct WireFunction {
 /// # Errors
 /// If something is not such a list, or a part is not text; the error names the place.
 pub fn messages(list: Vec<Value>) -> Result<Vec<Message>> {
-    messages_with_pictures(list, &mut |_, param| {
-        invalid(param, "pictures are not read here; only text is")
+    messages_with_images(list, &mut |_, param| {
+        invalid(param, "images are not read here; only text is")
     })
 }
 
-/// The same with parts of type `image_url`: `picture` turns the address and the place of each into a part.
+/// The same with parts of type `image_url`: `image` turns the address and the place of each into a part.
 ///
 /// # Errors
-/// As [`messages`], and any error of `picture`.
-pub fn messages_with_pictures(
+/// As [`messages`], and any error of `image`.
+pub fn messages_with_images(
     list: Vec<Value>,
-    picture: &mut dyn FnMut(&str, &str) -> Result<Content>,
+    image: &mut dyn FnMut(&str, &str) -> Result<Content>,
 ) -> Result<Vec<Message>> {
     let answered = list
         .iter()
@@ -89,7 +89,7 @@ pub fn messages_with_pictures(
     let read = |(index, value)| {
         let param = format!("messages[{index}]");
         match WireMessage::deserialize(value) {
-            Ok(message) => message.read(&param, &mut calls, picture),
+            Ok(message) => message.read(&param, &mut calls, image),
             Err(error) => invalid(param, error),
         }
     };
@@ -155,7 +155,7 @@ impl WireMessage {
         self,
         param: &str,
         calls: &mut Calls,
-        picture: &mut dyn FnMut(&str, &str) -> Result<Content>,
+        image: &mut dyn FnMut(&str, &str) -> Result<Content>,
     ) -> Result<Message> {
         let role = match self.role.as_str() {
             "system" | "developer" => Role::System,
@@ -176,7 +176,7 @@ impl WireMessage {
         let called = || calls.names.get(self.tool_call_id.as_ref()?).cloned();
         Ok(Message {
             role,
-            content: content(self.content, &format!("{param}.content"), picture)?,
+            content: content(self.content, &format!("{param}.content"), image)?,
             reasoning: self.reasoning_content.or(self.reasoning),
             tool_calls,
             name: self.name.or_else(called),
@@ -185,7 +185,7 @@ impl WireMessage {
     }
 }
 
-fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Vec<Content>> {
+fn content(value: Value, param: &str, image: &mut dyn FnMut(&str, &str) -> Result<Content>) -> Result<Vec<Content>> {
     let part = |(index, part): (usize, Value)| match (
         part["type"].as_str(),
         part["text"].as_str(),
@@ -196,7 +196,7 @@ fn content(value: Value, param: &str, picture: &mut dyn FnMut(&str, &str) -> Res
             let param = format!("{param}[{index}]");
             // Some programs leave out the object around the address.
             match part["image_url"]["url"].as_str().or(part["image_url"].as_str()) {
-                Some(url) => picture(url, &param),
+                Some(url) => image(url, &param),
                 None => invalid(param, "there is no image_url.url"),
             }
         }
@@ -243,15 +243,15 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_parts_where_somebody_reads_them() {
+    fn images_are_parts_where_somebody_reads_them() {
         let list = serde_json::json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,a", "detail": "low"}},
             {"type": "text", "text": "b"}, {"type": "image_url", "image_url": "data:,c"}]}]);
         let mut seen = Vec::new();
-        let read = messages_with_pictures(serde_json::from_value(list.clone()).unwrap(), &mut |url, param| {
+        let read = messages_with_images(serde_json::from_value(list.clone()).unwrap(), &mut |url, param| {
             seen.push((url.to_owned(), param.to_owned()));
-            Ok(Content::text("<picture>"))
+            Ok(Content::text("<image>"))
         });
-        assert_eq!(read.unwrap()[0].text_with_placeholders(), "<picture>b<picture>");
+        assert_eq!(read.unwrap()[0].text_with_placeholders(), "<image>b<image>");
         let place = |url: &str, part: u32| (url.to_owned(), format!("messages[0].content[{part}]"));
         assert_eq!(seen, [place("data:,a", 0), place("data:,c", 2)]);
         assert_eq!(

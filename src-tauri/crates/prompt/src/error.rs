@@ -50,24 +50,24 @@ pub enum Error {
     #[error("this model was not made to fill a gap between two texts; send only what stands before it, or choose a model for code")]
     NoFillIn,
     /// Images are to be shown to a model that has no tokens for them.
-    #[error("this model has no way to be shown pictures; choose one that sees, or leave the pictures out")]
+    #[error("this model has no way to be shown images; choose one that sees, or leave the images out")]
     NoImages,
     /// The tokenizer splits what takes an image's features.
-    #[error("the tokenizer does not know the token `{0}` that pictures need; the model's files do not belong together, fetch it again")]
+    #[error("the tokenizer does not know the token `{0}` that images need; the model's files do not belong together, fetch it again")]
     NoImageToken(String),
     /// The chat template wrote another number of placeholders than there are images.
-    #[error("the conversation holds {pictures} pictures and the model's chat template wrote {placeholders} places for them; nothing was sent to the model")]
+    #[error("the conversation holds {images} images and the model's chat template wrote {placeholders} places for them; nothing was sent to the model")]
     ImageCount {
         /// Images that are to be shown.
-        pictures: usize,
+        images: usize,
         /// Places that the template wrote.
         placeholders: usize,
     },
     /// More images than such models take.
-    #[error("the conversation holds {pictures} pictures, and this model can be shown {most}; leave some out, or choose another model")]
+    #[error("the conversation holds {images} images, and this model can be shown {most}; leave some out, or choose another model")]
     TooManyImages {
         /// Images that are to be shown.
-        pictures: usize,
+        images: usize,
         /// The most that can be.
         most: usize,
     },
@@ -85,7 +85,7 @@ impl From<Error> for protocol::Error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
             Error::NoThoughts | Error::NoFillIn | Error::TooManyImages { .. } => ErrorCode::BadRequest,
-            Error::NoImages => ErrorCode::PictureNotSeen,
+            Error::NoImages => ErrorCode::ImageNotSeen,
             Error::NoImageToken(_) => ErrorCode::ModelBroken,
             Error::TemplateRefused(_)
             | Error::TemplateFailed(_)
@@ -106,10 +106,10 @@ impl From<Error> for protocol::Error {
             | Error::TemplateRefused(reason)
             | Error::TemplateFailed(reason) => message.with("reason", reason),
             Error::NoImageToken(token) => message.with("token", token),
-            Error::ImageCount { pictures, placeholders } => {
-                message.with("pictures", pictures).with("placeholders", placeholders)
+            Error::ImageCount { images, placeholders } => {
+                message.with("images", images).with("placeholders", placeholders)
             }
-            Error::TooManyImages { pictures, most } => message.with("pictures", pictures).with("most", most),
+            Error::TooManyImages { images, most } => message.with("images", images).with("most", most),
             Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn | Error::NoImages => {
                 message
             }

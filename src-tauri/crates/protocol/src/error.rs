@@ -28,12 +28,12 @@ pub enum ErrorCode {
     /// prompt, or use a smaller model.
     MemoryShort,
     /// An image cannot be read: it is broken, too large, or of an unknown kind. Another file helps.
-    PictureBroken,
+    ImageBroken,
     /// A document cannot be read: it is broken, protected, too large, or of an unknown kind. Another file helps.
     FileBroken,
     /// The request has an image and the model does not support vision. Nothing was sent; `models` names the local
     /// models that do, if there are any.
-    PictureNotSeen,
+    ImageNotSeen,
     /// The model's own chat template refused these messages.
     TemplateRefused,
     /// An answer is already running in this chat, or the engine's queue is full; then `retry_after` is the number of

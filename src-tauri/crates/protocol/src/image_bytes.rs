@@ -88,7 +88,7 @@ impl Serialize for ImageBytes {
 impl<'de> Deserialize<'de> for ImageBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        Self::from_base64(&text).ok_or_else(|| D::Error::custom("a picture's bytes are no base64"))
+        Self::from_base64(&text).ok_or_else(|| D::Error::custom("an image's bytes are no base64"))
     }
 }
 

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_never_dropped_from_a_text_in_silence() {
+    fn an_image_is_never_dropped_from_a_text_in_silence() {
         let image = |alt: &str| Content::Image {
             attachment: "1".into(),
             media_type: "image/png".into(),

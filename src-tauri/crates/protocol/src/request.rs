@@ -149,11 +149,11 @@ impl Request {
         }
         let image = (images > 0).then(|| {
             let message = match (sees, images) {
-                (false, 1) => "This model cannot see; it was told the picture's name instead.".to_owned(),
-                (false, _) => format!("This model cannot see; it was told the names of {images} pictures instead."),
-                (true, 1) => "The file of a picture is gone; the model was told its name instead.".to_owned(),
+                (false, 1) => "This model cannot see; it was told the image's name instead.".to_owned(),
+                (false, _) => format!("This model cannot see; it was told the names of {images} images instead."),
+                (true, 1) => "The file of an image is gone; the model was told its name instead.".to_owned(),
                 (true, _) => {
-                    format!("The files of {images} pictures are gone; the model was told their names instead.")
+                    format!("The files of {images} images are gone; the model was told their names instead.")
                 }
             };
             Notice::new(NoticeCode::ImageLeftOut, message).with("images", images)
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::{FolderSource, Role};
 
-    fn picture(attachment: &str, alt: &str) -> Content {
+    fn image(attachment: &str, alt: &str) -> Content {
         Content::Image {
             attachment: attachment.into(),
             media_type: "image/png".into(),
@@ -233,7 +233,7 @@ mod tests {
             revision: None,
         };
         let mut question = Message::text(Role::User, "Which is it? ");
-        question.content.extend([picture("a", "cat.png"), picture("b", "")]);
+        question.content.extend([image("a", "cat.png"), image("b", "")]);
         let mut request = Request::new(model, vec![question]);
         request.images.insert("a".into(), ImageBytes::from(vec![1]));
         request
@@ -257,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_without_bytes_is_not_shown_and_others_are() {
+    fn an_image_without_bytes_is_not_shown_and_others_are() {
         let mut seeing = request();
         assert_eq!(seeing.leave_out_unseen(true).len(), 1);
         assert_eq!(
             seeing.messages[0].content,
             [
                 Content::text("Which is it? "),
-                picture("a", "cat.png"),
+                image("a", "cat.png"),
                 Content::text("[image]")
             ]
         );
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_go_over_a_socket_and_none_cost_nothing() {
+    fn images_go_over_a_socket_and_none_cost_nothing() {
         let request = request();
         let json = serde_json::to_value(&request).unwrap();
         assert_eq!(json["images"], serde_json::json!({"a": "AQ=="}));

@@ -1,5 +1,5 @@
 //! Shapes of models that see: what the published files say of their towers, the tensors that these ask for, and how a
-//! picture is put into a prompt.
+//! image is put into a prompt.
 
 use serde_json::{json, Value};
 
@@ -7,8 +7,8 @@ use crate::configs;
 use crate::entry::{Entry, Kind, WORDS};
 use crate::error::{Error, Result};
 
-/// How pictures are put into the prompts of a model.
-pub struct PicturePrompts {
+/// How images are put into the prompts of a model.
+pub struct ImagePrompts {
     /// The chat template.
     pub template: &'static str,
     /// Control tokens, of which the first takes a feature; their ids follow each other from [`WORDS`] on.
@@ -18,21 +18,21 @@ pub struct PicturePrompts {
 }
 
 macro_rules! template {
-    ($picture:literal) => {
+    ($image:literal) => {
         concat!(
             "{% for message in messages %}{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}",
             "{% if part.type == 'image' %}",
-            $picture,
+            $image,
             "{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}"
         )
     };
 }
 
 /// Those of the model with this `config.json`, if it sees.
-pub fn prompts(config: &Value) -> Option<PicturePrompts> {
+pub fn prompts(config: &Value) -> Option<ImagePrompts> {
     let vision = config.get("vision_config")?;
     match config["model_type"].as_str()? {
-        "gemma4" => Some(PicturePrompts {
+        "gemma4" => Some(ImagePrompts {
             template: template!("<|image|>"),
             tokens: &["<|image|>", "<|image>", "<image|>"],
             processor: json!({"image_processor_type": "Gemma4ImageProcessor", "do_resize": true, "do_rescale": true, "rescale_factor": 1.0 / 255.0,
@@ -40,7 +40,7 @@ pub fn prompts(config: &Value) -> Option<PicturePrompts> {
                 "pooling_kernel_size": vision["pooling_kernel_size"], "max_soft_tokens": vision["default_output_length"],
                 "image_seq_length": vision["default_output_length"]}),
         }),
-        "qwen3_vl" => Some(PicturePrompts {
+        "qwen3_vl" => Some(ImagePrompts {
             template: template!("<|vision_start|><|image_pad|><|vision_end|>"),
             tokens: &["<|image_pad|>", "<|vision_start|>", "<|vision_end|>", "<|video_pad|>"],
             processor: json!({"image_processor_type": "Qwen2VLImageProcessorFast", "size": {"shortest_edge": 65_536, "longest_edge": 16_777_216},
@@ -89,7 +89,7 @@ pub fn config(name: &str, small: bool) -> Option<Value> {
         config["vision_config"]["out_hidden_size"] = text["hidden_size"].clone();
     }
     if small {
-        // Heads of the same width, a third of the layers, and of Gemma 4 the fewest tokens, which it gives to pictures
+        // Heads of the same width, a third of the layers, and of Gemma 4 the fewest tokens, which it gives to images
         // of any size.
         let tower = match name {
             "qwen3-vl-4b" => {

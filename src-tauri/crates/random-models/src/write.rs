@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{json, Map, Value};
 
 use crate::entry::{Entry, Kind, WORDS};
-use crate::towers::{self, PicturePrompts};
+use crate::towers::{self, ImagePrompts};
 
 /// Bytes of weights in a file.
 const SHARD: u64 = 4 << 30;
@@ -91,12 +91,12 @@ pub fn write(folder: &Path, config: &Value, entries: &[Entry]) -> Result<()> {
 }
 
 /// Tokens that no text becomes.
-fn control_tokens(shown: Option<&PicturePrompts>) -> Vec<Value> {
+fn control_tokens(shown: Option<&ImagePrompts>) -> Vec<Value> {
     let token = |(id, content): (u32, &str)| json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
-    let of_pictures = shown
+    let of_images = shown
         .iter()
         .flat_map(|shown| (WORDS..).zip(shown.tokens.iter().copied()));
-    [(1, "<eos>")].into_iter().chain(of_pictures).map(token).collect()
+    [(1, "<eos>")].into_iter().chain(of_images).map(token).collect()
 }
 
 /// The ten digits, and some words that answers are drawn from; other text is unknown.

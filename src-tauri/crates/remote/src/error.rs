@@ -70,7 +70,7 @@ pub enum Error {
         message: String,
     },
     /// The model does not take images.
-    #[error("{model} cannot be shown pictures, says the endpoint {endpoint}: {message}; choose a model that sees, or remove the picture")]
+    #[error("{model} cannot be shown images, says the endpoint {endpoint}: {message}; choose a model that sees, or remove the image")]
     ImagesUnsupported {
         /// The endpoint.
         endpoint: String,
@@ -80,7 +80,7 @@ pub enum Error {
         message: String,
     },
     /// An image that cannot be sent.
-    #[error("a picture could not be made into a file that endpoints take: {0}")]
+    #[error("an image could not be made into a file that endpoints take: {0}")]
     Image(media::Error),
     /// 5xx, or an error in the middle of an answer.
     #[error("the endpoint {endpoint} failed: {message}; what was shown so far is kept, please try again")]
@@ -128,8 +128,8 @@ impl From<Error> for protocol::Error {
         let code = match error {
             Error::Net(error) => return error.into(),
             Error::NoEndpoint(_) | Error::NoModel { .. } | Error::NotRemote(_) => ErrorCode::ModelNotFound,
-            Error::ImagesUnsupported { .. } => ErrorCode::PictureNotSeen,
-            Error::Image(_) => ErrorCode::PictureBroken,
+            Error::ImagesUnsupported { .. } => ErrorCode::ImageNotSeen,
+            Error::Image(_) => ErrorCode::ImageBroken,
             Error::BadName(_)
             | Error::BadUrl(_)
             | Error::NameTaken(_)

@@ -37,7 +37,7 @@ export class QuestionCost {
     const count = this.#folderFiles.length;
     if (count === 0 || !this.#folder || this.stores.conversation.messages.length > 0) return null;
     const said = t('folder.along', { count, name: this.#folder.name });
-    return this.#folderTokens === null ? said : `${said} · ${t('picture.tokens', { count: this.#folderTokens })}`;
+    return this.#folderTokens === null ? said : `${said} · ${t('image.tokens', { count: this.#folderTokens })}`;
   });
   /** Tokens that the chat takes of its model's context already, or will with its first question. */
   readonly used = $derived.by(() => {
@@ -52,12 +52,12 @@ export class QuestionCost {
     if (this.#typed.tokens === null) return null;
     const reference = this.#reference;
     const { attachments } = conversation.draft;
-    const pictures = costs.sumOf(
+    const images = costs.sumOf(
       reference,
       conversation.settings.image_detail,
       attachments.filter((part) => part.kind === 'image'),
     );
-    const count = this.#typed.tokens + (fileCosts.sumOf(reference, filesOf(attachments)) ?? 0) + (pictures ?? 0);
+    const count = this.#typed.tokens + (fileCosts.sumOf(reference, filesOf(attachments)) ?? 0) + (images ?? 0);
     const context = models.find(conversation.settings.model)?.context;
     const free = context ? Math.max(0, context - this.used) : null;
     const full = free !== null && count >= free;

@@ -364,7 +364,7 @@ export class Conversation {
     }
   }
 
-  /** Does not send the question that waits for its pictures; it stays in the draft. */
+  /** Does not send the question that waits for its images; it stays in the draft. */
   cancelSend(): void {
     this.#cancelSend = true;
   }
@@ -402,7 +402,7 @@ export class Conversation {
     await this.changeBranch(() => this.platform.showBranch(message));
   }
 
-  /** Stores the draft now, before the chat or the window is left. Pictures in progress are added later. */
+  /** Stores the draft now, before the chat or the window is left. Images in progress are added later. */
   flushDraft(): void {
     const { draft } = this;
     this.#drafts.leave(draft, () => this.draft === draft);

@@ -9,7 +9,7 @@ import { t } from '../../locales';
 import { errorText } from '../../locales/host';
 import { asHostError, type Platform } from '../../host';
 
-/** A picture or a file of a draft, or what is to become one. */
+/** An image or a file of a draft, or what is to become one. */
 export interface DraftItem {
   readonly key: number;
   /** The attachment, or the file that becomes one. */
@@ -29,7 +29,7 @@ const STORE_DELAY = 300;
 /** The longest time of typing without a pause before it is stored all the same: the page may end at any time. */
 const STORE_LATEST = 2000;
 
-/** Keys are never given twice, because pictures go from one draft to another. */
+/** Keys are never given twice, because images go from one draft to another. */
 let nextKey = 1;
 
 export class Draft {
@@ -45,7 +45,7 @@ export class Draft {
   constructor(
     private readonly platform: Pick<
       Platform,
-      'addPicture' | 'clipboardPicture' | 'clipboardFiles' | 'clipboardFile' | 'addFile'
+      'addImage' | 'clipboardImage' | 'clipboardFiles' | 'clipboardFile' | 'addFile'
     >,
     parts: readonly Content[],
     /** Stores its content. */
@@ -57,7 +57,7 @@ export class Draft {
     );
   }
 
-  /** Its pictures and files, as far as they were read. */
+  /** Its images and files, as far as they were read. */
   get attachments(): AttachmentContent[] {
     return this.items.flatMap((item) => item.content ?? []);
   }
@@ -81,7 +81,7 @@ export class Draft {
     this.#storeLater();
   }
 
-  /** Has files read into pictures and texts, which stand in the draft at once. */
+  /** Has files read into images and texts, which stand in the draft at once. */
   add(files: readonly File[]): void {
     for (const file of files) {
       const item = isImage(file) ? this.#item('image', nameOf(file), null) : this.#item('file', file.name, null);
@@ -90,10 +90,10 @@ export class Draft {
     }
   }
 
-  /** Adds the picture of the system's clipboard, if there is one of which the page was not told. */
+  /** Adds the image of the system's clipboard, if there is one of which the page was not told. */
   async addFromClipboard(): Promise<void> {
-    // A clipboard that cannot be read has no picture.
-    const bytes = await this.platform.clipboardPicture().catch(() => null);
+    // A clipboard that cannot be read has no image.
+    const bytes = await this.platform.clipboardImage().catch(() => null);
     if (bytes && bytes.byteLength > 0) this.add([new File([bytes], 'image.png')]);
   }
 
@@ -110,7 +110,7 @@ export class Draft {
     }
   }
 
-  /** Waits until every picture was read. */
+  /** Waits until every image was read. */
   async settled(): Promise<void> {
     while (this.reading) await this.#reading;
   }
@@ -120,7 +120,7 @@ export class Draft {
     this.#storeLater();
   }
 
-  /** Puts a picture at another place among the others. */
+  /** Puts an image at another place among the others. */
   move(key: number, to: number): void {
     const from = this.items.findIndex((item) => item.key === key);
     if (from < 0 || from === to || to < 0 || to >= this.items.length) return;
@@ -128,7 +128,7 @@ export class Draft {
     this.#storeLater();
   }
 
-  /** Says in words what a picture shows. */
+  /** Says in words what an image shows. */
   describe(key: number, alt: string): void {
     this.#replace(key, (item) =>
       item.content?.kind === 'image' ? { ...item, name: alt, content: { ...item.content, alt } } : item,
@@ -144,7 +144,7 @@ export class Draft {
     this.#storeLater();
   }
 
-  /** Takes the pictures out and returns them. */
+  /** Takes the images out and returns them. */
   takeImages(): readonly DraftItem[] {
     const items = this.items.filter((item) => item.kind === 'image');
     this.items = this.items.filter((item) => item.kind !== 'image');
@@ -152,7 +152,7 @@ export class Draft {
     return items;
   }
 
-  /** Puts words and pictures before what is there now. */
+  /** Puts words and images before what is there now. */
   putBack(text: string, items: readonly DraftItem[]): void {
     this.items = [...items, ...this.items];
     this.text = this.text && text ? `${text}\n${this.text}` : this.text || text;
@@ -184,15 +184,15 @@ export class Draft {
     if (!this.items.some((other) => other.key === item.key)) return;
     try {
       if (file.size > LONGEST_FILE)
-        throw { code: 'picture_broken', message: t(item.kind === 'image' ? 'picture.tooLong' : 'file.tooLarge') };
+        throw { code: 'image_broken', message: t(item.kind === 'image' ? 'image.tooLong' : 'file.tooLarge') };
       if (item.kind === 'file') {
         const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name);
         this.#replace(item.key, (now) => ({ ...now, content }));
         this.#storeLater();
         return;
       }
-      const { animated, ...picture } = await this.platform.addPicture(new Uint8Array(await file.arrayBuffer()));
-      this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...picture, alt: now.name } }));
+      const { animated, ...image } = await this.platform.addImage(new Uint8Array(await file.arrayBuffer()));
+      this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...image, alt: now.name } }));
       this.#storeLater();
     } catch (reason) {
       this.#replace(item.key, (now) => ({ ...now, problem: errorText(asHostError(reason)) }));

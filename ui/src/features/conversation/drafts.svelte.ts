@@ -1,5 +1,5 @@
 /**
- * Whose each draft is. A draft may be left while its pictures are read or its question is sent, and is the same one
+ * Whose each draft is. A draft may be left while its images are read or its question is sent, and is the same one
  * when its chat is opened again.
  */
 
@@ -8,7 +8,7 @@ import type { Platform } from '../../host';
 import { Draft } from './draft.svelte';
 
 export class Drafts {
-  /** Those that were left while pictures were being read or a question was being sent, by their chat. */
+  /** Those that were left while images were being read or a question was being sent, by their chat. */
   readonly #unfinished = new Map<string | null, Draft>();
   /** The chat of each draft; it may be created while its first question is being sent. */
   readonly #chatOf = new WeakMap<Draft, string>();
@@ -58,7 +58,7 @@ export class Drafts {
     if (this.#unfinished.get(chat) === draft) this.#unfinished.delete(chat);
   }
 
-  /** Stores a draft before its chat or the window is left. Pictures that are still being read come to it later. */
+  /** Stores a draft before its chat or the window is left. Images that are still being read come to it later. */
   leave(draft: Draft, isShown: () => boolean): void {
     draft.flush();
     if (!draft.reading) return;

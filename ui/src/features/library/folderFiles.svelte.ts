@@ -71,7 +71,7 @@ export class FolderFiles {
 
   async #read(coming: ComingFile, file: File): Promise<void> {
     try {
-      if (isImage(file)) throw { code: 'file_broken', message: t('folder.noPictures') };
+      if (isImage(file)) throw { code: 'file_broken', message: t('folder.noImages') };
       if (file.size > LONGEST_FILE) throw { code: 'file_broken', message: t('file.tooLarge') };
       const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name);
       await this.platform.putFolderFile(this.folder.id, content);

@@ -80,7 +80,7 @@ describe("a folder's files", () => {
     const broken = all('broken-file').map(({ textContent }) => textContent);
     expect(broken).toEqual([
       expect.stringContaining('program.exe cannot be read'),
-      expect.stringContaining('no pictures'),
+      expect.stringContaining('no images'),
     ]);
     expect(names()).toEqual([expect.stringContaining('tea.txt')]);
     await click('dismiss-file');

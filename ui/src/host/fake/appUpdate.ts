@@ -6,7 +6,7 @@ import type { Error as HostError } from '../../bindings/Error';
 import type { Platform } from '../types';
 import { listen, pause, refusal } from './shared';
 
-const RELEASE: AppRelease = { version: '0.2.0', notes: '- Answers begin sooner.\n- **Pictures** in folders.', at: Date.UTC(2026, 10, 20) };
+const RELEASE: AppRelease = { version: '0.2.0', notes: '- Answers begin sooner.\n- **Images** in folders.', at: Date.UTC(2026, 10, 20) };
 
 export const appUpdateControls = () => ({
   /** The version that is found; `null`: nothing newer. */

@@ -73,7 +73,7 @@ export const CARD = `# NAME
 
 This model was converted to MLX format from the original weights.
 
-![A remote picture](https://example.org/logo.png)
+![A remote image](https://example.org/logo.png)
 
 | Benchmark | Score |
 |---|---|

@@ -94,13 +94,13 @@ export function fakePlatform(): Platform {
   host.addRow(weather, { role: 'tool', tool_call_id: 'a1b2c3d4e', parts: [textPart('{"temperature": 19, "sky": "clear"}')] });
   host.addRow(weather, { role: 'tool', tool_call_id: 'f5g6h7i8j', parts: [textPart('{"temperature": 4, "sky": "rain"}')] });
   host.addRow(weather, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [thought('19 is more than 4.', 1), textPart('It is warmer in **Lisbon**: 19 °C, against 4 °C in Oslo.')] });
-  const pictures = host.addChat('What is in this picture?', now - 6 * DAY);
+  const images = host.addChat('What is in this image?', now - 6 * DAY);
   const image: Content = { kind: 'image', attachment: 'image-1', media_type: 'image/png', width: 1280, height: 720, alt: 'A boat in a harbour' };
   const file: Content = { kind: 'file', attachment: 'file-1', media_type: 'text/csv', name: 'tides.csv', bytes: 18_400 };
   const timed = (content: Content): Part => ({ ...content, started_at: now, ended_at: now });
-  host.addRow(pictures, { role: 'user', parts: [timed(image), timed(file), textPart('What is in this picture, and when does the tide turn?')] });
-  host.addRow(pictures, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [textPart('A boat. The tide turns at noon.')] });
-  pictures.draft = [{ ...image, attachment: 'image-2', alt: '' }, { kind: 'text', text: 'And in this one?' }];
+  host.addRow(images, { role: 'user', parts: [timed(image), timed(file), textPart('What is in this image, and when does the tide turn?')] });
+  host.addRow(images, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [textPart('A boat. The tide turns at noon.')] });
+  images.draft = [{ ...image, attachment: 'image-2', alt: '' }, { kind: 'text', text: 'And in this one?' }];
   const gone = host.addChat('A model that is gone', now - 6 * DAY, { ...DEFAULT_CHAT_SETTINGS, model: 'mlx-community/Gone-4B' });
   host.addTurn(gone, 'Are you there?', { model: 'mlx-community/Gone-4B', parts: [textPart('Yes. See [https://bank.example](https://evil.example) and [the book](https://example.org/book).')] });
   const right = host.addChat('من اليمين إلى اليسار', now - 6 * DAY);

@@ -32,10 +32,10 @@ export const imageBytes = ({ images }: ReturnType<typeof imageControls>): number
 
 export function images(host: Shared & ReturnType<typeof imageControls>) {
   return {
-    async addPicture(bytes) {
+    async addImage(bytes) {
       if (host.readingTime > 0) await pause(host.readingTime);
       if (bytes.length < 24 || PNG.some((byte, index) => bytes[index] !== byte)) {
-        throw refusal('picture_broken', 'this file cannot be shown to a model; save it as PNG or JPEG');
+        throw refusal('image_broken', 'this file cannot be shown to a model; save it as PNG or JPEG');
       }
       const view = new DataView(bytes.buffer, bytes.byteOffset);
       const attachment = hashOf(bytes);
@@ -54,18 +54,18 @@ export function images(host: Shared & ReturnType<typeof imageControls>) {
       if (!file?.bytes) throw refusal('bad_request', `${file?.name} is no file; open the folder and choose files in it`);
       return file.bytes.slice().buffer;
     },
-    async clipboardPicture() {
+    async clipboardImage() {
       return host.clipboard.slice().buffer;
     },
-    pictureUrl: (attachment: string) => host.images.get(attachment)?.url ?? drawn(attachment),
-    async pictureTokens(reference, detail, sizes) {
+    imageUrl: (attachment: string) => host.images.get(attachment)?.url ?? drawn(attachment),
+    async imageTokens(reference, detail, sizes) {
       const model = modelOf(host, reference);
       return model?.sees ? sizes.map(([width, height]) => Math.min(MOST[detail], Math.ceil(width / 32) * Math.ceil(height / 32))) : null;
     },
-    async dragPicture(attachment, name) {
+    async dragImage(attachment, name) {
       host.dragged.push(`${attachment} ${name}`);
     },
-    async pictureStorage() {
+    async imageStorage() {
       return imageBytes(host);
     },
   } satisfies Partial<Platform>;

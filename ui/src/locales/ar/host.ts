@@ -23,9 +23,9 @@ export const host = translation({
   'error.corrupt': 'البيانات تالفة. {message}',
   'error.stopped': 'تم الإيقاف. {message}',
   'error.engine_gone': 'توقف محرك النماذج. {message}',
-  'error.picture_broken': 'تعذرت قراءة الصورة. {message}',
+  'error.image_broken': 'تعذرت قراءة الصورة. {message}',
   'error.file_broken': 'تعذرت قراءة الملف. {message}',
-  'error.picture_not_seen': 'هذا النموذج لا يرى الصورة. {message}',
+  'error.image_not_seen': 'هذا النموذج لا يرى الصورة. {message}',
 
   'notice.thought_while_off': 'فكّر النموذج مع أن التفكير متوقف. لم يدخل تفكيره في الإجابة.',
   'notice.thinking_truncated': 'انتهت الإجابة في وسط التفكير.',

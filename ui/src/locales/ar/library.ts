@@ -42,7 +42,7 @@ export const library = translation({
   'folder.filesNote': 'تأخذ كل محادثة في هذا المجلد نصوصها معها، قبل سؤالها الأول.',
   'folder.addFiles': 'إضافة ملفات…',
   'folder.fileRemoved': 'أُخرج «{name}» من «{folder}».',
-  'folder.noPictures': 'يأخذ المجلد نصوصًا ومستندات، لا صورًا.',
+  'folder.noImages': 'يأخذ المجلد نصوصًا ومستندات، لا صورًا.',
   'folder.along': { zero: 'لا تُؤخذ ملفات من «{name}»', one: 'يُؤخذ ملف واحد من «{name}» مع السؤال', two: 'يُؤخذ ملفان من «{name}» مع السؤال', few: 'تُؤخذ {count} ملفات من «{name}» مع السؤال', many: 'يُؤخذ {count} ملفًا من «{name}» مع السؤال', other: 'يُؤخذ {count} ملف من «{name}» مع السؤال' },
   'folder.delete': 'حذف المجلد',
   'folder.newHere': 'محادثة جديدة في «{name}»',

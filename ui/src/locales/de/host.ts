@@ -23,9 +23,9 @@ export const host = translation({
   'error.corrupt': 'Die Daten sind beschädigt. {message}',
   'error.stopped': 'Gestoppt. {message}',
   'error.engine_gone': 'Der Prozess der Modelle ist abgestürzt. {message}',
-  'error.picture_broken': 'Das Bild ist nicht lesbar. {message}',
+  'error.image_broken': 'Das Bild ist nicht lesbar. {message}',
   'error.file_broken': 'Die Datei ist nicht lesbar. {message}',
-  'error.picture_not_seen': 'Dieses Modell kann das Bild nicht sehen. {message}',
+  'error.image_not_seen': 'Dieses Modell kann das Bild nicht sehen. {message}',
 
   'notice.thought_while_off': 'Das Modell dachte nach, obwohl Nachdenken ausgeschaltet ist. Der Gedanke steht nicht in der Antwort.',
   'notice.thinking_truncated': 'Die Antwort endete mitten im Gedanken.',

@@ -37,7 +37,7 @@ export const library = translation({
   'folder.filesNote': 'Jeder Chat in diesem Ordner nimmt ihre Texte mit, vor seiner ersten Frage.',
   'folder.addFiles': 'Dateien hinzufügen …',
   'folder.fileRemoved': '„{name}“ wurde aus „{folder}“ genommen.',
-  'folder.noPictures': 'Ein Ordner nimmt Texte und Dokumente mit, keine Bilder.',
+  'folder.noImages': 'Ein Ordner nimmt Texte und Dokumente mit, keine Bilder.',
   'folder.along': { one: '{count} Datei aus „{name}“ geht mit', other: '{count} Dateien aus „{name}“ gehen mit' },
   'folder.delete': 'Ordner löschen',
   'folder.newHere': 'Neuer Chat in „{name}“',

@@ -1,8 +1,8 @@
 /** Documents in questions and folders. */
 export const files = {
-  'file.attach': 'Add pictures or files',
-  'file.attachHint': 'Add pictures or documents. Pasting and dropping works too.',
-  'file.drop': 'Drop pictures and files here',
+  'file.attach': 'Add images or files',
+  'file.attachHint': 'Add images or documents. Pasting and dropping works too.',
+  'file.drop': 'Drop images and files here',
   'file.tooLarge': 'The file has more than 50 MB, which is more than a document may have.',
   'file.pasted': 'Pasted text.txt',
   'file.open': 'Read {name}',

@@ -21,9 +21,9 @@ export const host = {
   'error.corrupt': '{message}',
   'error.stopped': '{message}',
   'error.engine_gone': '{message}',
-  'error.picture_broken': '{message}',
+  'error.image_broken': '{message}',
   'error.file_broken': '{message}',
-  'error.picture_not_seen': '{message}',
+  'error.image_not_seen': '{message}',
 
   'notice.thought_while_off': 'The model thought although Thinking is off. Its thought is kept out of the answer.',
   'notice.thinking_truncated': 'The answer ended in the middle of the thought.',
@@ -40,8 +40,8 @@ export const host = {
   'notice.field_refused': 'The endpoint refused the field “{field}”, so it was left out.',
   'notice.media_not_seen': 'This model cannot see files. It was given their names instead.',
   'notice.image_left_out': {
-    one: '{count} picture was not shown to the model. It was told its name instead.',
-    other: '{count} pictures were not shown to the model. It was told their names instead.',
+    one: '{count} image was not shown to the model. It was told its name instead.',
+    other: '{count} images were not shown to the model. It was told their names instead.',
   },
   'notice.image_resized': 'The model was shown {name} at {width} × {height} of its {original_width} × {original_height} pixels.',
   'notice.image_animated': '{name} moves. The model was shown its first frame.',

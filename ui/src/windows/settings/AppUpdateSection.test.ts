@@ -39,7 +39,7 @@ describe('new versions', () => {
     expect(state()).toBe('not_asked');
     await press('update-ask', 'available');
     expect(one('app-update')?.textContent).toContain('Ponder 0.2.0 is there');
-    expect(one('update-notes')?.querySelector('strong')?.textContent).toBe('Pictures');
+    expect(one('update-notes')?.querySelector('strong')?.textContent).toBe('Images');
     await press('update-install', 'installed');
     expect(host.restarts).toBe(0);
     one('update-restart')?.click();

@@ -84,21 +84,21 @@ describe('Folders', () => {
   });
 });
 
-describe('Pictures', () => {
+describe('Images', () => {
   it('tells what they take on the disk, also after some have come', async () => {
     await open('settings');
-    await click('tab-pictures');
+    await click('tab-images');
     await pass(0);
-    expect(the('picture-storage').textContent?.trim()).toBe('There are no pictures.');
-    await host.addPicture(png(64, 64));
+    expect(the('image-storage').textContent?.trim()).toBe('There are no images.');
+    await host.addImage(png(64, 64));
     window.dispatchEvent(new Event('focus'));
     await pass(0);
-    expect(the('picture-storage').textContent?.trim()).toBe('32 bytes');
+    expect(the('image-storage').textContent?.trim()).toBe('32 bytes');
   });
 
   it('sets how closely new chats look, and shows what is set elsewhere', async () => {
     await open('settings');
-    await click('tab-pictures');
+    await click('tab-images');
     expect(field('default-detail-normal').checked).toBe(true);
     await click('default-detail-quick');
     expect(host.app.image_detail).toBe('quick');

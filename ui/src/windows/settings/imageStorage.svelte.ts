@@ -10,13 +10,13 @@ export class ImageStorage {
   bytes = $state<number | null>(null);
 
   constructor(
-    private readonly platform: Pick<Platform, 'pictureStorage'>,
+    private readonly platform: Pick<Platform, 'imageStorage'>,
     private readonly toasts: Toasts,
   ) {}
 
   async refresh(): Promise<void> {
     try {
-      this.bytes = await this.platform.pictureStorage();
+      this.bytes = await this.platform.imageStorage();
     } catch (reason) {
       this.toasts.report(reason);
     }

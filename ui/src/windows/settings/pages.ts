@@ -32,7 +32,7 @@ export const PAGES = [
   { name: 'presets', component: PresetsPage, labelKey: 'settings.page.presets' },
   { name: 'snippets', component: SnippetsPage, labelKey: 'settings.page.snippets' },
   { name: 'thinking', component: ThinkingPage, labelKey: 'settings.page.thinking' },
-  { name: 'pictures', component: ImagesPage, labelKey: 'settings.page.pictures' },
+  { name: 'images', component: ImagesPage, labelKey: 'settings.page.images' },
   { name: 'folders', component: FoldersPage, labelKey: 'settings.page.folders' },
   { name: 'engine', component: EnginePage, labelKey: 'settings.page.engine' },
   { name: 'endpoints', component: EndpointsPage, labelKey: 'settings.page.endpoints' },

@@ -7,7 +7,7 @@ use ts_rs::TS;
 /// An image that was stored and is in no message yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct AddedPicture {
+pub struct AddedImage {
     /// The id of the attachment that holds its bytes.
     pub attachment: String,
     /// The media type, such as `image/png`.

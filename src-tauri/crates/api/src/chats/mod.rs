@@ -5,7 +5,7 @@ mod conversation;
 mod data_use;
 mod finding;
 
-pub use attachment::{AddedPicture, FileText};
+pub use attachment::{AddedImage, FileText};
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatList, ChatSummary, ChatView, ContextUse, DeleteScope, Folder,
     HistoryState, MemoryCut, Part, Position, RepairedHistory, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat,

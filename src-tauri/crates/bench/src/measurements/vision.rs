@@ -31,9 +31,9 @@ const NEVER: [(u32, f32); 1] = [(1, -100.0)];
 pub struct VisionArgs {
     #[command(flatten)]
     subject: SubjectArgs,
-    /// The size of the picture
+    /// The size of the image
     #[arg(long, value_name = "WxH", default_value = "1920x1080", value_parser = size)]
-    picture: (u32, u32),
+    image: (u32, u32),
     /// Words of a question; one is a token or some
     #[arg(long, value_name = "N", default_value = "12", value_parser = at_least_one())]
     prompt_tokens: usize,
@@ -72,7 +72,7 @@ struct Figures {
 /// Two questions about an image, and the tokens of both prompts; the peer's script reads it.
 #[derive(Serialize)]
 struct Chat {
-    picture: PathBuf,
+    image: PathBuf,
     #[serde(skip)]
     bytes: ImageBytes,
     first: Vec<u32>,
@@ -131,14 +131,14 @@ fn image((width, height): (u32, u32), number: u64) -> Result<ImageBytes> {
             );
         }
     }
-    let picture = media::Picture {
+    let image = media::DecodedImage {
         width,
         height,
         rgb,
         original: (width, height),
         animated: false,
     };
-    Ok(media::thumbnail(&picture, width.max(height))?.into())
+    Ok(media::thumbnail(&image, width.max(height))?.into())
 }
 
 /// Words that the tokenizers of shapes know.
@@ -162,7 +162,7 @@ fn conversation(args: &VisionArgs, images: &mut Images, bytes: &ImageBytes, seco
 }
 
 fn chat(model: &FolderSource, folder: &Path, args: &VisionArgs, number: u64) -> Result<Chat> {
-    let bytes = image(args.picture, number)?;
+    let bytes = image(args.image, number)?;
     let path = folder.join(format!("{number}.jpg"));
     std::fs::write(&path, &*bytes).context("an image cannot be written")?;
     let processor = ChatProcessor::open(&model.path).map_err(protocol::Error::from)?;
@@ -179,7 +179,7 @@ fn chat(model: &FolderSource, folder: &Path, args: &VisionArgs, number: u64) -> 
         Ok(processor.prompt(&request).map_err(protocol::Error::from)?.ids)
     };
     Ok(Chat {
-        picture: path,
+        image: path,
         first: tokens(false)?,
         second: tokens(true)?,
         bytes,
@@ -282,7 +282,7 @@ fn report(model: &FolderSource, args: &VisionArgs, chat: &Chat, ours: &Figures, 
         }),
         ("peak_megabytes", "peak memory, MB", |run| run.peak_bytes / 1e6),
     ];
-    let (width, height) = args.picture;
+    let (width, height) = args.image;
     if args.json {
         let told = |figures: &Figures| -> Value {
             let mut told: serde_json::Map<String, Value> = rows
@@ -298,12 +298,12 @@ fn report(model: &FolderSource, args: &VisionArgs, chat: &Chat, ours: &Figures, 
             .map(|(name, peer)| ((*name).to_owned(), told(peer)))
             .collect();
         return Ok(output::line(&json!({
-            "model": model.reference, "picture": [width, height], "repeat": args.repeat, "prompt_tokens": [chat.first.len(), chat.second.len()],
+            "model": model.reference, "image": [width, height], "repeat": args.repeat, "prompt_tokens": [chat.first.len(), chat.second.len()],
             "ours": told(ours), "peers": peers,
         }))?);
     }
     let mut table = format!(
-        "{}: a picture of {width}×{height}, prompts of {} and {} tokens, median of {} × {IMAGES}\n  ponder    {}\n",
+        "{}: an image of {width}×{height}, prompts of {} and {} tokens, median of {} × {IMAGES}\n  ponder    {}\n",
         model.reference,
         chat.first.len(),
         chat.second.len(),

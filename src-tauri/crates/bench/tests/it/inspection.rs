@@ -99,9 +99,9 @@ fn a_models_words_are_shown_without_its_weights() {
 }
 
 #[test]
-fn render_tells_how_many_tokens_a_picture_takes() {
+fn render_tells_how_many_tokens_an_image_takes() {
     let home = tempfile::tempdir().expect("a folder");
-    let (model, picture) = (seeing_pebble(home.path()), image(home.path()));
+    let (model, image) = (seeing_pebble(home.path()), image(home.path()));
     let messages = home.path().join("messages.json");
     fs::write(
         &messages,
@@ -113,12 +113,12 @@ fn render_tells_how_many_tokens_a_picture_takes() {
         "--model",
         text(&model),
         "--image",
-        text(&picture),
+        text(&image),
         "--messages",
         text(&messages),
     ];
     let rendered = printed(&run(home.path(), &options));
-    let (before, after) = rendered.split_once("⟨image ").expect("a picture");
+    let (before, after) = rendered.split_once("⟨image ").expect("an image");
     let (tokens, after) = after.split_once('⟩').expect("its end");
     assert!(tokens.parse::<u32>().expect("a number") > 0, "{rendered}");
     // Typed markers are text.
@@ -140,7 +140,7 @@ fn render_tells_how_many_tokens_a_picture_takes() {
         ],
     );
     let output = piped
-        .stdin(Stdio::from(fs::File::open(&picture).expect("opened")))
+        .stdin(Stdio::from(fs::File::open(&image).expect("opened")))
         .output()
         .expect("it starts");
     assert_eq!(printed(&output), rendered);

@@ -5,7 +5,7 @@ use protocol::Content;
 /// At most this many characters.
 const LENGTH: usize = 60;
 
-/// The beginning of a question on one line: its words, or what its pictures and files are called if it has none.
+/// The beginning of a question on one line: its words, or what its images and files are called if it has none.
 pub(crate) fn fallback_title(question: &[Content]) -> String {
     let words = |media: bool| {
         let parts = question.iter().filter(|part| part.is_media() == media);
@@ -42,21 +42,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_named_only_if_there_are_no_words() {
-        let picture = |alt: &str| Content::Image {
+    fn images_are_named_only_if_there_are_no_words() {
+        let image = |alt: &str| Content::Image {
             attachment: String::new(),
             media_type: "image/png".into(),
             width: 1,
             height: 1,
             alt: alt.into(),
         };
-        let hill = picture("hill.png");
+        let hill = image("hill.png");
         assert_eq!(
-            fallback_title(&[hill.clone(), picture(""), Content::text("What is this?")]),
+            fallback_title(&[hill.clone(), image(""), Content::text("What is this?")]),
             "What is this?"
         );
         assert_eq!(
-            fallback_title(&[hill, picture(""), Content::text(" ")]),
+            fallback_title(&[hill, image(""), Content::text(" ")]),
             "[image: hill.png] [image]"
         );
     }

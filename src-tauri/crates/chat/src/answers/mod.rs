@@ -39,7 +39,7 @@ impl Answers {
     /// Stores a question at this position and begins its answer. Nothing is stored if this fails: `BadRequest` for a
     /// question that is empty or holds what only an answer holds, `NotFound` for a position outside the chat, `Busy`
     /// while the chat has a running answer (in any process), `ModelNotFound` and `ModelBroken` from the model folder,
-    /// `PictureNotSeen` for a picture and a model that does not see, `ContextFull` for one that does not fit. One of
+    /// `ImageNotSeen` for an image and a model that does not see, `ContextFull` for one that does not fit. One of
     /// which only the engine finds that it does not fit is taken back: the answer ends with that error, and question
     /// and answer are no longer in the chat.
     pub async fn send(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {

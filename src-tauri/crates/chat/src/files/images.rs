@@ -1,21 +1,21 @@
-//! Pictures of a chat: kept once, read for the engine, and refused before sending if the model cannot see.
+//! Images of a chat: kept once, read for the engine, and refused before sending if the model cannot see.
 
 use std::collections::BTreeSet;
 
-use history::ExportedPictures;
+use history::ExportedImages;
 use protocol::{Content, Error as Failure, ErrorCode, ImageBytes, ImageDetail, Result};
 
 use crate::error::Error;
 use crate::files::Files;
 
 impl Files {
-    /// Keeps a picture and returns the part that shows it. It stays as long as a message or a draft names it, and a day
+    /// Keeps an image and returns the part that shows it. It stays as long as a message or a draft names it, and a day
     /// before one does.
     /// `name` is what people call it, such as its file's name; it is told in its place to models that do not see.
     ///
     /// # Errors
-    /// `PictureBroken` if it is no picture that can be read, with the reason; those of the history file.
-    pub async fn add_image(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
+    /// `ImageBroken` if it is no image that can be read, with the reason; those of the history file.
+    pub async fn add_image_part(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
         let bytes = ImageBytes::from(bytes);
         let measured = {
             let bytes = bytes.clone();
@@ -40,7 +40,7 @@ impl Files {
         })
     }
 
-    /// The bytes of a picture, as they were added.
+    /// The bytes of an image, as they were added.
     ///
     /// # Errors
     /// `NotFound` if it is not kept any more, or its file is gone.
@@ -48,10 +48,10 @@ impl Files {
         Ok(self.core.history.attachment_bytes(attachment).await?)
     }
 
-    /// The pictures of a chat as they leave the app. One whose file is gone, or that cannot be freed of what it tells,
+    /// The images of a chat as they leave the app. One whose file is gone, or that cannot be freed of what it tells,
     /// stays behind.
-    pub(crate) async fn exported_pictures(&self, chat: &str) -> Result<ExportedPictures> {
-        let mut exported = ExportedPictures::new();
+    pub(crate) async fn exported_images(&self, chat: &str) -> Result<ExportedImages> {
+        let mut exported = ExportedImages::new();
         for attachment in self.core.history.attachments_of(chat).await? {
             let is_text = attachment.media_type.starts_with("text/");
             let Ok(bytes) = self.image(&attachment.sha256).await else {
@@ -63,19 +63,19 @@ impl Files {
             }
             match tokio::task::spawn_blocking(move || bare(&bytes)).await {
                 Ok(Ok(bare)) => drop(exported.insert(attachment.sha256, bare)),
-                Ok(Err(error)) => tracing::warn!(%error, "a picture was not exported"),
+                Ok(Err(error)) => tracing::warn!(%error, "an image was not exported"),
                 Err(_) => return Err(Error::Broken.into()),
             }
         }
         Ok(exported)
     }
 
-    /// Bytes of all pictures on the disk.
+    /// Bytes of all images on the disk.
     pub async fn attachments_size(&self) -> Result<u64> {
         Ok(self.core.history.attachments_size().await?)
     }
 
-    /// Tokens that pictures of these sizes (width, height) take under the model of this reference, or under the default
+    /// Tokens that images of these sizes (width, height) take under the model of this reference, or under the default
     /// model, in the same order; `None` if that is not known.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Files {
     }
 }
 
-/// The pictures that these parts name.
+/// The images that these parts name.
 pub(crate) fn attachments(content: &[Content]) -> BTreeSet<String> {
     let named = content.iter().filter_map(|part| match part {
         Content::Image { attachment, .. } => Some(attachment.clone()),
@@ -106,7 +106,7 @@ pub(crate) fn attachments(content: &[Content]) -> BTreeSet<String> {
     named.collect()
 }
 
-/// A picture without what its file tells besides: the file itself without those words, or drawn anew if they cannot be
+/// An image without what its file tells besides: the file itself without those words, or drawn anew if they cannot be
 /// taken out.
 fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
     let bare = match media::strip_metadata(bytes) {
@@ -118,11 +118,11 @@ fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
     Ok((kind.media_type().to_owned(), bare.into()))
 }
 
-/// Why a file is no picture, under the code that says so.
+/// Why a file is no image, under the code that says so.
 pub(crate) fn unreadable(error: media::Error) -> Failure {
     let error = Failure::from(error);
     Failure {
-        code: ErrorCode::PictureBroken,
+        code: ErrorCode::ImageBroken,
         ..error
     }
 }

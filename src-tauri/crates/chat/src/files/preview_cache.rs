@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 /// The most previews in memory; each has about 40 kB.
 const PREVIEWS_KEPT: usize = 200;
 
-/// The previews that were asked for last, and the turn to make one: a picture that is unfolded takes up to 300 MB.
+/// The previews that were asked for last, and the turn to make one: an image that is unfolded takes up to 300 MB.
 #[derive(Debug)]
 pub(super) struct Previews {
     kept: Mutex<VecDeque<(String, Arc<[u8]>)>>,

@@ -48,7 +48,7 @@ impl Files {
         })
     }
 
-    /// Tokens that this would take in a question to the model of this reference, or to the default model; pictures left
+    /// Tokens that this would take in a question to the model of this reference, or to the default model; images left
     /// out, which [`Files::image_tokens`] counts. Nothing is loaded for it.
     ///
     /// # Errors

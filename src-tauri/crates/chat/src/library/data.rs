@@ -35,7 +35,7 @@ impl Library {
         })
     }
 
-    /// Deletes all chats for good, those in the archive and in the trash among them, with their pictures, and the
+    /// Deletes all chats for good, those in the archive and in the trash among them, with their images, and the
     /// backups if that is asked for (`backups`). Answers that are being written are stopped first. Folders and settings
     /// stay.
     ///

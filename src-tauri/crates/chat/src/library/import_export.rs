@@ -68,7 +68,7 @@ impl Library {
                     articles.push((
                         title,
                         history
-                            .export_html(chat, &self.files.exported_pictures(chat).await?)
+                            .export_html(chat, &self.files.exported_images(chat).await?)
                             .await?,
                     ));
                 }
@@ -89,22 +89,22 @@ impl Library {
         Ok(exported)
     }
 
-    /// The branch of a chat that is looked at, as Markdown, its pictures without the place and the camera that their
+    /// The branch of a chat that is looked at, as Markdown, its images without the place and the camera that their
     /// files tell of.
     pub async fn export_markdown(&self, chat: &str) -> Result<String> {
         Ok(self
             .core
             .history
-            .export_markdown(chat, &self.files.exported_pictures(chat).await?)
+            .export_markdown(chat, &self.files.exported_images(chat).await?)
             .await?)
     }
 
-    /// All of a chat, every branch, as JSON, its pictures without the place and the camera that their files tell of.
+    /// All of a chat, every branch, as JSON, its images without the place and the camera that their files tell of.
     pub async fn export_json(&self, chat: &str) -> Result<Value> {
         Ok(self
             .core
             .history
-            .export_json(chat, &self.files.exported_pictures(chat).await?)
+            .export_json(chat, &self.files.exported_images(chat).await?)
             .await?)
     }
 

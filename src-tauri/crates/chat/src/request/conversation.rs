@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_in_a_question_reaches_the_request() {
+    fn an_image_in_a_question_reaches_the_request() {
         let image = Content::Image {
             attachment: "1".into(),
             media_type: "image/png".into(),

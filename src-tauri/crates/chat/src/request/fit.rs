@@ -103,10 +103,10 @@ pub(crate) async fn context_full(core: &Core, template: &RequestTemplate, prompt
     full(prompt, context, files)
 }
 
-/// Refuses a question with pictures for a model that does not see; the error names those on this computer that do.
+/// Refuses a question with images for a model that does not see; the error names those on this computer that do.
 pub(crate) async fn check_vision(core: &Core, template: &RequestTemplate, content: &[Content]) -> Result<()> {
-    let pictures = content.iter().any(|part| matches!(part, Content::Image { .. }));
-    if !pictures {
+    let images = content.iter().any(|part| matches!(part, Content::Image { .. }));
+    if !images {
         return Ok(());
     }
     let capabilities = &template.capabilities;
@@ -125,14 +125,14 @@ pub(crate) async fn check_vision(core: &Core, template: &RequestTemplate, conten
     let reference = template.model.reference();
     let message = match seeing.is_empty() {
         true => format!(
-            "{reference} cannot see pictures{because}, and no model on this computer can; remove the picture, or fetch a model that sees"
+            "{reference} cannot see images{because}, and no model on this computer can; remove the image, or fetch a model that sees"
         ),
         false => format!(
-            "{reference} cannot see pictures{because}; choose a model that sees ({}), or remove the picture",
+            "{reference} cannot see images{because}; choose a model that sees ({}), or remove the image",
             seeing.join(", ")
         ),
     };
-    let refused = Failure::new(ErrorCode::PictureNotSeen, message).with("model", reference);
+    let refused = Failure::new(ErrorCode::ImageNotSeen, message).with("model", reference);
     Err(match seeing.is_empty() {
         true => refused,
         // One to a line, because a folder's path may hold a comma.

@@ -8,7 +8,7 @@ mod continuation;
 mod failures;
 mod files;
 mod generated_titles;
-mod pictures;
+mod images;
 mod prefetch;
 mod previews;
 mod processes;

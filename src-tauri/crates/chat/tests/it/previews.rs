@@ -1,8 +1,8 @@
-//! Pictures as windows show them: unfolded before they are kept, small and whole, and as files that leave.
+//! Images as windows show them: unfolded before they are kept, small and whole, and as files that leave.
 
 use protocol::ErrorCode;
 
-use crate::pictures::png;
+use crate::images::png;
 use crate::Harness;
 
 /// A BMP of two by one pixels.
@@ -18,16 +18,16 @@ fn bmp() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_picture_is_read_to_its_end_before_it_is_kept() {
+async fn an_image_is_read_to_its_end_before_it_is_kept() {
     let harness = Harness::new().await;
     let whole = png();
-    let added = harness.chat.files().add_picture(whole.clone()).await.unwrap();
+    let added = harness.chat.files().add_image(whole.clone()).await.unwrap();
     assert_eq!(
         (added.width, added.height, added.media_type.as_str(), added.animated),
         (1, 1, "image/png", false)
     );
     assert_eq!(
-        harness.chat.files().add_picture(whole.clone()).await.unwrap(),
+        harness.chat.files().add_image(whole.clone()).await.unwrap(),
         added,
         "the same one is kept once"
     );
@@ -39,10 +39,10 @@ async fn a_picture_is_read_to_its_end_before_it_is_kept() {
     let broken = harness
         .chat
         .files()
-        .add_picture(whole[..whole.len() - 20].to_vec())
+        .add_image(whole[..whole.len() - 20].to_vec())
         .await
         .unwrap_err();
-    assert_eq!(broken.code, ErrorCode::PictureBroken);
+    assert_eq!(broken.code, ErrorCode::ImageBroken);
     assert_eq!(
         harness.chat.files().attachments_size().await.unwrap(),
         whole.len() as u64
@@ -50,18 +50,18 @@ async fn a_picture_is_read_to_its_end_before_it_is_kept() {
 }
 
 #[tokio::test]
-async fn every_picture_has_a_form_that_every_web_view_shows() {
+async fn every_image_has_a_form_that_every_web_view_shows() {
     let harness = Harness::new().await;
     let jpeg = [0xff, 0xd8, 0xff];
     for (file, whole_type) in [(png(), "image/png"), (bmp(), "image/jpeg")] {
-        let added = harness.chat.files().add_picture(file.clone()).await.unwrap();
+        let added = harness.chat.files().add_image(file.clone()).await.unwrap();
         // Twice, because the second comes from memory.
         for _ in 0..2 {
             let preview = harness.chat.files().preview(&added.attachment).await.unwrap();
             assert_eq!(preview.media_type, "image/jpeg");
             assert!(preview.bytes.starts_with(&jpeg));
         }
-        let whole = harness.chat.files().whole_picture(&added.attachment).await.unwrap();
+        let whole = harness.chat.files().whole_image(&added.attachment).await.unwrap();
         assert_eq!(whole.media_type, whole_type);
         assert_eq!(whole.bytes.starts_with(&jpeg), whole_type == "image/jpeg");
     }
@@ -71,7 +71,7 @@ async fn every_picture_has_a_form_that_every_web_view_shows() {
             ErrorCode::NotFound
         );
         assert_eq!(
-            harness.chat.files().whole_picture(strange).await.unwrap_err().code,
+            harness.chat.files().whole_image(strange).await.unwrap_err().code,
             ErrorCode::NotFound
         );
     }
@@ -80,14 +80,14 @@ async fn every_picture_has_a_form_that_every_web_view_shows() {
 #[tokio::test]
 async fn a_file_that_leaves_says_neither_place_nor_camera() {
     let harness = Harness::new().await;
-    let added = harness.chat.files().add_picture(png()).await.unwrap();
+    let added = harness.chat.files().add_image(png()).await.unwrap();
     let says = |bytes: &[u8]| bytes.windows(6).any(|word| word == b"Camera");
-    let whole = harness.chat.files().whole_picture(&added.attachment).await.unwrap();
+    let whole = harness.chat.files().whole_image(&added.attachment).await.unwrap();
     assert!(says(&whole.bytes), "the original is kept");
     let file = harness
         .chat
         .files()
-        .picture_file(&added.attachment, "A cat, asleep.HEIC")
+        .image_file(&added.attachment, "A cat, asleep.HEIC")
         .await
         .unwrap();
     assert_eq!(file.name, "A-cat-asleep.png");

@@ -147,7 +147,7 @@ async fn a_question_holds_what_a_person_can_send() {
     let image = harness
         .chat
         .files()
-        .add_image(crate::pictures::png(), "a cat")
+        .add_image_part(crate::images::png(), "a cat")
         .await
         .unwrap();
     for content in [

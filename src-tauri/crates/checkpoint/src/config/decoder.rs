@@ -116,7 +116,7 @@ pub enum Mixer {
     Mla(MlaConfig),
     /// A gated short convolution, `conv`.
     GatedConv(GatedConvConfig),
-    /// Attention to what a tower made of pictures, `cross_attn`; whoever sees none passes by the layer.
+    /// Attention to what a tower made of images, `cross_attn`; whoever sees none passes by the layer.
     CrossAttention(CrossAttentionConfig),
 }
 
@@ -138,14 +138,14 @@ impl DecoderConfig {
         })
     }
 
-    /// True if layers look at pictures beside the text.
+    /// True if layers look at images beside the text.
     pub(crate) fn has_cross_attention(&self) -> bool {
         self.layers
             .iter()
             .any(|layer| matches!(layer.mixer, Mixer::CrossAttention(_)))
     }
 
-    /// Leaves out the layers that look at pictures, which text passes by.
+    /// Leaves out the layers that look at images, which text passes by.
     pub(crate) fn leave_out_cross_attention(&mut self) {
         for (number, layer) in (0..).zip(std::mem::take(&mut self.layers)) {
             match layer.mixer {

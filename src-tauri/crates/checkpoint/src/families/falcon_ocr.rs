@@ -1,5 +1,5 @@
 //! Falcon-OCR: one decoder for text and patches. Half of each head turns by the place in the prompt, the other half by
-//! the place in the picture, in each head along directions of its own; norms have no factors, scores have a sink, gates
+//! the place in the image, in each head along directions of its own; norms have no factors, scores have a sink, gates
 //! are squared.
 
 use super::row::{FamilyRow, ProcessorRow, VisionRow};

@@ -14,7 +14,7 @@ use crate::image_processor::parts::{patches, FRAMES};
 use crate::image_processor::{Enlarging, ImageProcessor, ProcessorConfig, SmartResize, CLIP};
 use crate::image_prompt::ImagePrompt;
 
-/// How GLM-4.1V and its successors read pictures.
+/// How GLM-4.1V and its successors read images.
 pub(super) const VISION: VisionRow = VisionRow {
     encoder: glm::glm4v,
     processor: ProcessorRow::new(&["Glm4v", "Glm46V"], processor),

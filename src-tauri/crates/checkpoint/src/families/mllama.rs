@@ -1,4 +1,4 @@
-//! Llama 3.2 Vision: Llama with layers between that look at pictures.
+//! Llama 3.2 Vision: Llama with layers between that look at images.
 
 use super::llama;
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
@@ -30,10 +30,10 @@ pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(
     },
 )];
 
-/// Tokens that only stand for pictures.
+/// Tokens that only stand for images.
 const READ_ONLY_TOKENS: u32 = 8;
 
-/// The layers that look at pictures, unless the config says so.
+/// The layers that look at images, unless the config says so.
 const CROSS_ATTENTION_LAYERS: [u32; 8] = [3, 8, 13, 18, 23, 28, 33, 38];
 
 /// The text model beside a tower.

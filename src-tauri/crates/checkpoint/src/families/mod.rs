@@ -133,7 +133,7 @@ pub(crate) fn parse_vision(model_type: &str, top: Fields<'_>) -> Result<Option<V
     (row.encoder)(vision, top).map(Some)
 }
 
-/// The form of pictures in the prompts of the model with this `config.json`; `None` if its family reads none.
+/// The form of images in the prompts of the model with this `config.json`; `None` if its family reads none.
 pub fn image_prompt(config: &Value) -> Option<&'static ImagePrompt> {
     Some(&vision_row(config.get("model_type")?.as_str()?)?.prompt)
 }

@@ -8,7 +8,7 @@ use crate::image_processor::parts::{LONGEST, MERGE, PATCH};
 use crate::image_processor::{Filter, ImageProcessor, Layout, ProcessorConfig, Sizing, CLIP};
 use crate::image_prompt::{ImagePrompt, ImageRun};
 
-/// How Pixtral reads pictures.
+/// How Pixtral reads images.
 pub(super) const VISION: VisionRow = VisionRow {
     encoder: pixtral::pixtral,
     processor: ProcessorRow::new(&["Pixtral"], processor),

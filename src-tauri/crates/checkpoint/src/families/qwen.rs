@@ -11,7 +11,7 @@ use crate::image_processor::parts::patches;
 use crate::image_processor::{ImageProcessor, ProcessorConfig, CLIP};
 use crate::image_prompt::ImagePrompt;
 
-/// How the family reads pictures, with the encoder of Qwen3-VL.
+/// How the family reads images, with the encoder of Qwen3-VL.
 pub(super) const VISION: VisionRow = VisionRow {
     encoder: vision::qwen3,
     processor: ProcessorRow::new(&["Qwen2VL", "Qwen2_5_VL", "Qwen3VL"], processor),

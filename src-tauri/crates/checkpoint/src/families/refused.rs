@@ -9,12 +9,12 @@ type Row = (&'static [&'static str], &'static str, &'static str);
 const REFUSED: &[Row] = &[
     (
         &["ernie4_5_moe_vl", "ernie4_5_vl_moe"],
-        "ERNIE 4.5 VL, which answers questions about pictures",
+        "ERNIE 4.5 VL, which answers questions about images",
         "Qwen3-VL, GLM-4.5V and Gemma 4 do that here",
     ),
     (
         &["moondream1", "moondream3"],
-        "Moondream, which answers questions about pictures",
+        "Moondream, which answers questions about images",
         "Qwen3-VL, SmolVLM and Gemma 4 do that here",
     ),
 ];

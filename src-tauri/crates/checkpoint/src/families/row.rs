@@ -15,7 +15,7 @@ pub(super) struct FamilyRow {
     pub vision: Option<VisionRow>,
 }
 
-/// The part of a family that reads pictures.
+/// The part of a family that reads images.
 pub(super) struct VisionRow {
     /// Reads `vision_config`; the second argument is the whole file.
     pub encoder: fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>,
@@ -48,7 +48,7 @@ impl FamilyRow {
         }
     }
 
-    /// A family that reads pictures too.
+    /// A family that reads images too.
     pub(super) const fn vision(
         model_types: &'static [&'static str],
         text: fn(Source<'_>) -> Result<Family, Error>,

@@ -1,6 +1,6 @@
-//! How pictures are brought into the form that a model's tower takes, as its processor's file says: to which size, by
+//! How images are brought into the form that a model's tower takes, as its processor's file says: to which size, by
 //! which filter, with which numbers and in which order. Nothing here touches a pixel: [`ImageProcessor::plan`] tells
-//! from a picture's size what it will cost, room `media` does what a plan says.
+//! from an image's size what it will cost, room `media` does what a plan says.
 
 use protocol::ImageDetail;
 use serde::Serialize;
@@ -27,7 +27,7 @@ const MAX_PIXELS: u64 = 1 << 25;
 pub struct ImageProcessor {
     /// To which size.
     pub sizing: Sizing,
-    /// How pictures are resized.
+    /// How images are resized.
     pub filter: Filter,
     /// The scaling of pixel values.
     pub scaling: Scaling,
@@ -35,7 +35,7 @@ pub struct ImageProcessor {
     pub layout: Layout,
 }
 
-/// The filter that pictures are resized by, named and computed as Pillow does.
+/// The filter that images are resized by, named and computed as Pillow does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
@@ -64,7 +64,7 @@ pub struct Scaling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// The picture: `[3, height, width]`.
+    /// The image: `[3, height, width]`.
     Planes,
     /// A row for each patch: `[patches, numbers of a patch]`.
     Patches {
@@ -73,7 +73,7 @@ pub enum Layout {
         /// Patches on a side of the square blocks in which they follow each other, each of which becomes one token; 1:
         /// row by row.
         block: u32,
-        /// How often a patch's picture stands in it, for towers that take frames.
+        /// How often a patch's image stands in it, for towers that take frames.
         frames: u32,
         /// Within a patch: color by color (`[3, frames, side, side]`), or pixel by pixel (`[side, side, 3]`).
         colour_by_colour: bool,
@@ -83,20 +83,20 @@ pub enum Layout {
 /// An image as a model will see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImagePlan {
-    /// Width and height at which the model is shown the picture: of all tiles together if it is cut into some.
+    /// Width and height at which the model is shown the image: of all tiles together if it is cut into some.
     pub resized: (u32, u32),
-    /// Widths and heights that the picture is brought to, one after the other. The last is the one that is cut into
+    /// Widths and heights that the image is brought to, one after the other. The last is the one that is cut into
     /// tiles, or the view itself.
     pub steps: Vec<(u32, u32)>,
     /// The inputs of the vision encoder, in the order of their features in the prompt.
     pub views: Vec<View>,
-    /// Rows and columns if the views are tiles of the picture, row by row.
+    /// Rows and columns if the views are tiles of the image, row by row.
     pub tiles: Option<(u32, u32)>,
     /// True if the last view is the full image, after its tiles.
     pub whole: bool,
 }
 
-/// One picture that goes through the tower.
+/// One image that goes through the tower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     /// Its width in pixels.
@@ -144,13 +144,13 @@ impl ImageProcessor {
         match pixels.max(steps.max().unwrap_or(0)) > MAX_PIXELS {
             true => Err(Error::InvalidProcessor {
                 field: "size",
-                reason: format!("it makes {} megapixels of a picture", pixels / 1_000_000),
+                reason: format!("it makes {} megapixels of an image", pixels / 1_000_000),
             }),
             false => Ok(plan),
         }
     }
 
-    /// The details below this one, the closest first, with the patches of the picture's largest view at each: for the
+    /// The details below this one, the closest first, with the patches of the image's largest view at each: for the
     /// words of a refusal.
     pub fn less_detail(&self, (width, height): (u32, u32), than: ImageDetail) -> Vec<(ImageDetail, u64)> {
         let less = [ImageDetail::Normal, ImageDetail::Quick].into_iter();

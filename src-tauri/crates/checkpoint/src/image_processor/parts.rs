@@ -15,7 +15,7 @@ pub(crate) const FRAMES: std::ops::RangeInclusive<u32> = 1..=8;
 pub(crate) const PIXELS: std::ops::RangeInclusive<u32> = 1..=u32::MAX;
 pub(crate) const TILES: std::ops::RangeInclusive<u32> = 1..=64;
 
-/// Families whose picture is resized by `smart_resize`, to patches in rows and columns.
+/// Families whose image is resized by `smart_resize`, to patches in rows and columns.
 pub(crate) fn patches(
     processor: &ProcessorConfig,
     patch: u32,
@@ -73,7 +73,7 @@ pub(crate) fn room_for_a_token(tile: u32, token: u32) -> Result<()> {
     }
 }
 
-/// Every picture at one size, pooled to a square of tokens; `patch` is told from width and tokens along a side.
+/// Every image at one size, pooled to a square of tokens; `patch` is told from width and tokens along a side.
 pub(crate) fn one_size(
     processor: &ProcessorConfig,
     side: u32,

@@ -1,4 +1,4 @@
-//! The rules by which families choose the size of a picture.
+//! The rules by which families choose the size of an image.
 
 use protocol::ImageDetail;
 use serde::Serialize;
@@ -7,17 +7,17 @@ use super::view::{merged, single};
 use super::{ImagePlan, ImageSplitting, LfmTiles, RatioTiles, SmartResize, TiledCanvas, View};
 use crate::error::{Error, Result};
 
-/// Tokens that a picture of Gemma 4 may have, and what it has unless a config says otherwise.
+/// Tokens that an image of Gemma 4 may have, and what it has unless a config says otherwise.
 const BUDGETS: [u32; 5] = [70, 140, 280, 560, 1120];
 const USUAL_BUDGET: u32 = 280;
 
-/// How a picture's size is chosen.
+/// How an image's size is chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sizing {
     /// Both sides multiples of a factor, within limits of the area (Qwen and families with the same rule).
     SmartResize(SmartResize),
-    /// Always the same size, whatever the picture's shape (Gemma 3, Gemma 3n).
+    /// Always the same size, whatever the image's shape (Gemma 3, Gemma 3n).
     Fixed {
         /// Pixels in a row.
         width: u32,
@@ -28,7 +28,7 @@ pub enum Sizing {
         /// Tokens on a side.
         tokens: u32,
     },
-    /// As large as a budget of tokens allows, small pictures too (Gemma 4).
+    /// As large as a budget of tokens allows, small images too (Gemma 4).
     Budget {
         /// The side of a patch.
         patch: u32,
@@ -48,13 +48,13 @@ pub enum Sizing {
         /// Patches on a side of a token.
         merge: u32,
     },
-    /// Tiles of the picture brought to a multiple of their side, then the whole (Idefics3, SmolVLM).
+    /// Tiles of the image brought to a multiple of their side, then the whole (Idefics3, SmolVLM).
     ImageSplitting(ImageSplitting),
-    /// Tiles in the arrangement that comes closest to the picture's shape, then the whole (InternVL).
+    /// Tiles in the arrangement that comes closest to the image's shape, then the whole (InternVL).
     RatioTiles(RatioTiles),
     /// A view of its own shape, or such tiles if it is large (LFM2-VL).
     LfmTiles(LfmTiles),
-    /// Tiles of a canvas in whose corner the picture stands (Llama 3.2).
+    /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
 }
 

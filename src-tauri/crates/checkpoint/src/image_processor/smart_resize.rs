@@ -39,7 +39,7 @@ pub enum Enlarging {
     Together,
     /// One side after the other (PaddleOCR-VL).
     InTurn,
-    /// The picture is resized until its sides lie between these (Falcon-OCR).
+    /// The image is resized until its sides lie between these (Falcon-OCR).
     Between {
         /// The shortest side.
         shortest: u32,

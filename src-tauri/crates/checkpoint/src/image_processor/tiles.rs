@@ -1,4 +1,4 @@
-//! Rules that cut a picture into tiles.
+//! Rules that cut an image into tiles.
 
 use protocol::ImageDetail;
 use serde::Serialize;
@@ -89,7 +89,7 @@ fn below((width, height): (f64, f64)) -> (f64, f64) {
     }
 }
 
-/// InternVL: the arrangement of tiles whose shape is closest to the picture's, then the whole in one more.
+/// InternVL: the arrangement of tiles whose shape is closest to the image's, then the whole in one more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RatioTiles {
     /// Width and height of a tile.
@@ -142,7 +142,7 @@ fn arrangements(fewest: u32, most: u32) -> Vec<(u32, u32)> {
     found
 }
 
-/// Columns and rows closest to the picture's shape; of equal ones the larger, if the picture has half of its pixels.
+/// Columns and rows closest to the image's shape; of equal ones the larger, if the image has half of its pixels.
 fn closest(width: u32, height: u32, arrangements: Vec<(u32, u32)>, tile: (u32, u32)) -> (u32, u32) {
     let ratio = f64::from(width) / f64::from(height);
     let area = f64::from(width) * f64::from(height);
@@ -157,7 +157,7 @@ fn closest(width: u32, height: u32, arrangements: Vec<(u32, u32)>, tile: (u32, u
     best
 }
 
-/// LFM2-VL: a view of whole tokens within a budget; tiles before it if the picture is much larger.
+/// LFM2-VL: a view of whole tokens within a budget; tiles before it if the image is much larger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LfmTiles {
     /// The side of a tile.
@@ -172,7 +172,7 @@ pub struct LfmTiles {
     pub min_tokens: u32,
     /// The most tokens of the view.
     pub max_tokens: u32,
-    /// By how much a picture may be larger than the view before it is cut.
+    /// By how much an image may be larger than the view before it is cut.
     pub tolerance: f64,
     /// The side of a patch.
     pub patch: u32,
@@ -226,7 +226,7 @@ impl LfmTiles {
             let fit = |side: f64| (side * beta / factor).ceil() * factor;
             (across, down) = (fit(w), fit(h));
         }
-        // A picture that is all length would be longer than any budget.
+        // An image that is all length would be longer than any budget.
         let longest = f64::from(most) * factor;
         merged(
             across.min(longest) as u32,
@@ -237,7 +237,7 @@ impl LfmTiles {
     }
 }
 
-/// Llama 3.2: the smallest canvas of tiles that the picture fits into, black where it does not cover it.
+/// Llama 3.2: the smallest canvas of tiles that the image fits into, black where it does not cover it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TiledCanvas {
     /// The side of a tile.
@@ -282,7 +282,7 @@ impl TiledCanvas {
         }
     }
 
-    /// Rows and columns of the canvas that enlarges the picture least, else the one that shrinks it least; of equal
+    /// Rows and columns of the canvas that enlarges the image least, else the one that shrinks it least; of equal
     /// ones the smaller.
     fn arrangement(&self, width: u32, height: u32, most: u32) -> (u32, u32) {
         let all: Vec<(u32, u32)> = (1..=most)

@@ -1,8 +1,8 @@
-//! The memory of a vision encoder: its weights, and encoding one picture.
+//! The memory of a vision encoder: its weights, and encoding one image.
 
 use super::Backend;
 
-/// The most tokens of a picture in normal detail.
+/// The most tokens of an image in normal detail.
 const TOKENS: u64 = 2048;
 
 /// The most bytes of attention scores in memory at once; queries beyond that are computed in turns.
@@ -22,7 +22,7 @@ pub(crate) struct VisionCost {
     pub others: u64,
     /// Patches that become one token.
     pub patches_of_token: u64,
-    /// The most tokens of a picture.
+    /// The most tokens of an image.
     pub tokens: u64,
     /// Rows of all views together, for encoders that do not take one view at a time (Llama 3.2 Vision).
     pub together: Option<u64>,
@@ -64,7 +64,7 @@ impl VisionCost {
         self.parameters() * element(backend)
     }
 
-    /// The most bytes that encoding a picture in normal detail takes.
+    /// The most bytes that encoding an image in normal detail takes.
     pub(crate) fn encoding(&self, backend: Backend) -> u64 {
         self.encoding_patches(self.tokens * self.patches_of_token, backend)
     }

@@ -24,7 +24,7 @@ pub struct ModelConfig {
     pub dtype: Option<String>,
     /// The family and its shapes.
     pub family: Family,
-    /// The tower that looks at pictures, if there is one that can be built. [`check_folder`](crate::check_folder) takes
+    /// The tower that looks at images, if there is one that can be built. [`check_folder`](crate::check_folder) takes
     /// it away if the weights lack it.
     pub vision: Option<VisionConfig>,
     /// Why a tower that the file describes cannot be built: a sentence for people.

@@ -65,7 +65,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
         println!(
             "{}",
             output::soft(&format!(
-                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue continues it, /image FILE shows a picture; the chat is kept",
+                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue continues it, /image FILE shows an image; the chat is kept",
                 model.reference()
             ))
         );
@@ -105,7 +105,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
 /// Keeps an image for the next question.
 async fn show(app: &App, path: &str) -> Result<Content> {
     let (bytes, name) = read_image(Path::new(path))?;
-    let image = app.chat.files().add_image(bytes.to_vec(), &name).await?;
+    let image = app.chat.files().add_image_part(bytes.to_vec(), &name).await?;
     if let Content::Image { width, height, .. } = &image {
         println!(
             "{}",

@@ -17,7 +17,7 @@ const STDIN: &str = "-";
 /// `--image` and `--image-detail`.
 #[derive(Args, Clone)]
 pub struct ImageArgs {
-    /// A picture to be shown before the question; may be given several times. `-` reads it from standard input
+    /// An image to be shown before the question; may be given several times. `-` reads it from standard input
     #[arg(long = "image", value_name = "FILE")]
     images: Vec<PathBuf>,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub struct ImageArgs {
 /// `--image-detail`.
 #[derive(Args, Clone)]
 pub struct DetailArgs {
-    /// How closely pictures are looked at: at most 512, 2,048 or 16,384 tokens each; without it as the settings say
+    /// How closely images are looked at: at most 512, 2,048 or 16,384 tokens each; without it as the settings say
     #[arg(long, value_name = "quick|normal|full", hide_possible_values = true)]
     image_detail: Option<DetailArg>,
 }
@@ -104,7 +104,7 @@ impl Images {
         let (bytes, name) = read_image(path)?;
         self.add(bytes, &name)
             .map_err(|error| {
-                let code = ErrorCode::PictureBroken;
+                let code = ErrorCode::ImageBroken;
                 Error {
                     code,
                     ..Error::from(error)
@@ -161,7 +161,7 @@ pub fn read_image(path: &Path) -> Result<(ImageBytes, String)> {
     }
     std::fs::File::open(path)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .with_context(|| format!("the picture {} cannot be read", path.display()))?;
+        .with_context(|| format!("the image {} cannot be read", path.display()))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok((bytes.into(), name.unwrap_or_default()))
 }
@@ -169,7 +169,7 @@ pub fn read_image(path: &Path) -> Result<(ImageBytes, String)> {
 /// Refuses a request with images for a model without vision, and names those on this computer that have it.
 ///
 /// # Errors
-/// `PictureNotSeen`.
+/// `ImageNotSeen`.
 pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
     if request.images.is_empty() {
         return Ok(());
@@ -185,13 +185,13 @@ pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
         .filter(|model| model.sees && model.kind == ModelKind::Chat && model.problem.is_none());
     let seeing: Vec<&str> = seeing.map(|model| model.reference.as_str()).collect();
     let advice = match seeing.is_empty() {
-        true => "no model on this computer can; leave the picture out, or fetch a model that sees".to_owned(),
+        true => "no model on this computer can; leave the image out, or fetch a model that sees".to_owned(),
         false => format!("models on this computer that can: {}", seeing.join(", ")),
     };
     let model = ModelSource::reference(&request.model);
     Err(Error::new(
-        ErrorCode::PictureNotSeen,
-        format!("{model} cannot see pictures{because}; {advice}"),
+        ErrorCode::ImageNotSeen,
+        format!("{model} cannot see images{because}; {advice}"),
     )
     .into())
 }

@@ -26,7 +26,7 @@ pub fn read_messages(path: &Path, images: Option<&mut Images>) -> Result<Vec<Mes
     const LIST: &str = "a list of chat messages";
     let list = read_json(path, "messages file", LIST)?;
     let messages = match images {
-        Some(images) => openai_wire::messages_with_pictures(list, &mut |url, place| images.read_url(url, place)),
+        Some(images) => openai_wire::messages_with_images(list, &mut |url, place| images.read_url(url, place)),
         None => openai_wire::messages(list),
     };
     messages.with_context(|| format!("{} is not {LIST}", path.display()))

@@ -20,7 +20,7 @@ fn blind(home: &Path) -> PathBuf {
 #[test]
 fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_the_list() {
     let home = tempfile::tempdir().expect("a folder");
-    let picture = image(home.path());
+    let image = image(home.path());
     // The place where the list looks for models.
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let repository = home.path().join("hub/hub/models--org--spoiled");
@@ -35,14 +35,14 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
         "--model",
         text(&model),
         "--image",
-        text(&picture),
+        text(&image),
         "What is it?",
     ];
     let output = run(home.path(), &asked);
     assert!(!output.status.success());
     let told = lines(&output).pop().expect("a line").to_string();
     assert!(
-        told.contains("cannot see pictures, because its vision part cannot be read") && told.contains("patch_size"),
+        told.contains("cannot see images, because its vision part cannot be read") && told.contains("patch_size"),
         "{told}"
     );
 
@@ -71,14 +71,14 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
 #[test]
 fn a_model_that_does_not_see_is_not_asked() {
     let home = tempfile::tempdir().expect("a folder");
-    let (model, picture) = (blind(home.path()), image(home.path()));
+    let (model, image) = (blind(home.path()), image(home.path()));
     let asked = [
         "ask",
         "--json",
         "--model",
         text(&model),
         "--image",
-        text(&picture),
+        text(&image),
         "What is it?",
     ];
     let output = run(home.path(), &asked);
@@ -86,13 +86,13 @@ fn a_model_that_does_not_see_is_not_asked() {
     let error = lines(&output).pop().expect("a line");
     let told = error.to_string();
     assert!(
-        told.contains("picture_not_seen") && told.contains("cannot see pictures"),
+        told.contains("image_not_seen") && told.contains("cannot see images"),
         "{told}"
     );
 }
 
 #[test]
-fn a_file_that_is_no_picture_is_named() {
+fn a_file_that_is_no_image_is_named() {
     let home = tempfile::tempdir().expect("a folder");
     let model = blind(home.path());
     let file = home.path().join("notes.png");
@@ -110,11 +110,11 @@ fn a_file_that_is_no_picture_is_named() {
 }
 
 #[test]
-fn a_picture_in_a_chat_is_refused_before_anything_is_stored() {
+fn an_image_in_a_chat_is_refused_before_anything_is_stored() {
     let home = tempfile::tempdir().expect("a folder");
-    let (model, picture) = (blind(home.path()), image(home.path()));
+    let (model, image) = (blind(home.path()), image(home.path()));
     let lines = home.path().join("lines");
-    fs::write(&lines, format!("/image {}\nWhat is it?\n", text(&picture))).expect("written");
+    fs::write(&lines, format!("/image {}\nWhat is it?\n", text(&image))).expect("written");
     let mut chat = command(home.path(), &["chat", "--model", text(&model)]);
     let output = chat
         .stdin(Stdio::from(fs::File::open(&lines).expect("opened")))
@@ -122,5 +122,5 @@ fn a_picture_in_a_chat_is_refused_before_anything_is_stored() {
         .expect("it starts");
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("cannot see pictures"), "{said}");
+    assert!(said.contains("cannot see images"), "{said}");
 }

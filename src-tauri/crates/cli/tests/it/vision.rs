@@ -30,8 +30,8 @@ impl Answer {
 }
 
 /// The body of a question to the server.
-fn body(model: &str, pictures: &[&ImageBytes]) -> Value {
-    let shown = pictures
+fn body(model: &str, images: &[&ImageBytes]) -> Value {
+    let shown = images
         .iter()
         .map(|bytes| json!({"type": "image_url", "image_url": {"url": bytes.to_data_url("image/jpeg")}}));
     let content: Vec<Value> = shown.chain([json!({"type": "text", "text": QUESTION})]).collect();
@@ -40,8 +40,8 @@ fn body(model: &str, pictures: &[&ImageBytes]) -> Value {
 }
 
 /// The answer of the server.
-fn request(serving: &Serving, model: &str, pictures: &[&ImageBytes]) -> Answer {
-    let (status, told) = serving.ask("/v1/chat/completions", &body(model, pictures));
+fn request(serving: &Serving, model: &str, images: &[&ImageBytes]) -> Answer {
+    let (status, told) = serving.ask("/v1/chat/completions", &body(model, images));
     assert_eq!(status, 200, "{model}: {told}");
     let told: Value = serde_json::from_str(&told).unwrap();
     let choice = &told["choices"][0];
@@ -88,13 +88,13 @@ fn command_line(model: &Path, files: &[PathBuf]) -> Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
     let Some(models) = models() else { return };
-    let pictures = [image(96, 96, 40), image(150, 60, 90), image(64, 128, 120)];
+    let images = [image(96, 96, 40), image(150, 60, 90), image(64, 128, 120)];
     let other = image(96, 96, 41);
     let folder = tempfile::tempdir().unwrap();
-    let files: Vec<PathBuf> = (0..pictures.len())
+    let files: Vec<PathBuf> = (0..images.len())
         .map(|index| folder.path().join(format!("{index}.jpg")))
         .collect();
-    for (file, bytes) in files.iter().zip(&pictures) {
+    for (file, bytes) in files.iter().zip(&images) {
         std::fs::write(file, &**bytes).unwrap();
     }
     let home = tempfile::tempdir().unwrap();
@@ -107,17 +107,17 @@ async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
     let serving = Serving::at(home, &[]);
     for (name, most) in &models.rows {
         let model = models.folder.join(name);
-        // Three requests with different numbers of pictures, as far as the family takes several.
+        // Three requests with different numbers of images, as far as the family takes several.
         let shown: Vec<Vec<&ImageBytes>> = (1..=3)
             .map(|count| match *most {
-                1 => vec![&pictures[count - 1]],
-                most => pictures.iter().take(count.min(most)).collect(),
+                1 => vec![&images[count - 1]],
+                most => images.iter().take(count.min(most)).collect(),
             })
             .collect();
         let engine = MlxEngine::start();
         let mut alone = Vec::new();
-        for pictures in &shown {
-            alone.push(engine_alone(&engine, &model, pictures).await);
+        for images in &shown {
+            alone.push(engine_alone(&engine, &model, images).await);
         }
         let told = command_line(&model, &files[..shown[usize::from(*most > 1)].len()]);
         let expected = &alone[usize::from(*most > 1)];
@@ -128,12 +128,12 @@ async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
         );
 
         let of_other = engine_alone(&engine, &model, &[&other]).await;
-        assert!(of_other.apart(&alone[0]) > 1e-4, "{name}: the picture is not seen");
+        assert!(of_other.apart(&alone[0]) > 1e-4, "{name}: the image is not seen");
         request(&serving, name, &[&other]).assert_alike(&of_other, &format!("{name}, one request"));
         thread::scope(|scope| {
             let asked: Vec<_> = shown
                 .iter()
-                .map(|pictures| scope.spawn(|| request(&serving, name, pictures)))
+                .map(|images| scope.spawn(|| request(&serving, name, images)))
                 .collect();
             for (count, (asked, alone)) in asked.into_iter().zip(&alone).enumerate() {
                 asked
@@ -142,9 +142,8 @@ async fn every_family_answers_by_every_way_what_the_engine_alone_answers() {
                     .assert_alike(alone, &format!("{name}, request {count} of three at once"));
             }
         });
-        // By now the server knows the picture.
-        request(&serving, name, &shown[0])
-            .assert_alike(&alone[0], &format!("{name}, one request about a known picture"));
+        // By now the server knows the image.
+        request(&serving, name, &shown[0]).assert_alike(&alone[0], &format!("{name}, one request about a known image"));
     }
     println!(
         "report: {} models answer on the command line, to one request and to three at once what the engine alone answers",

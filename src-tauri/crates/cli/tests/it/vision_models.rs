@@ -97,14 +97,14 @@ pub fn image(width: u32, height: u32, shade: u8) -> ImageBytes {
             (x % 256) as u8,
         ]
     };
-    let picture = media::Picture {
+    let image = media::DecodedImage {
         width,
         height,
         rgb: pixels.flat_map(stripes).collect(),
         original: (width, height),
         animated: false,
     };
-    media::thumbnail(&picture, width.max(height)).unwrap().into()
+    media::thumbnail(&image, width.max(height)).unwrap().into()
 }
 
 /// The text of an answer, its tokens if they are known, and the log probability of each.
@@ -116,8 +116,8 @@ pub struct Answer {
 }
 
 /// The answer of the engine alone.
-pub async fn engine_alone(engine: &MlxEngine, model: &Path, pictures: &[&ImageBytes]) -> Answer {
-    let shown = pictures.iter().map(|bytes| Content::Image {
+pub async fn engine_alone(engine: &MlxEngine, model: &Path, images: &[&ImageBytes]) -> Answer {
+    let shown = images.iter().map(|bytes| Content::Image {
         attachment: bytes.id(),
         media_type: "image/jpeg".into(),
         width: 1,
@@ -140,7 +140,7 @@ pub async fn engine_alone(engine: &MlxEngine, model: &Path, pictures: &[&ImageBy
         thinking: Some(Thinking::Off),
         max_tokens: Some(TOKENS),
         top_logprobs: Some(1),
-        images: pictures.iter().map(|bytes| (bytes.id(), (*bytes).clone())).collect(),
+        images: images.iter().map(|bytes| (bytes.id(), (*bytes).clone())).collect(),
         ..Request::new(source, vec![message])
     });
     let mut answer = Answer::default();

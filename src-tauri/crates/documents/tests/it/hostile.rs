@@ -39,7 +39,7 @@ fn what_is_no_document_is_told_by_its_kind() {
     unknown("empty.txt", b"");
     unknown("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0\0\0");
     unknown("letter.rtf", b"{\\rtf1 Hello}");
-    unknown("picture.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    unknown("image.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     unknown("program.txt", b"\x7fELF\x02\x01\x01\0\0\0\0\0");
     unknown("packed.txt", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
     unknown("noise.md", &[7, 1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 200, 201]);

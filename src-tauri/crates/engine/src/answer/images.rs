@@ -165,7 +165,7 @@ fn start(bytes: ImageBytes, processor: Arc<ImageProcessor>, plan: ImagePlan) -> 
         // The receiver may be gone.
         let _ = sender.send(crate::error::catch_panic(unfold));
     };
-    let _ = std::thread::Builder::new().name("picture".into()).spawn(unfold);
+    let _ = std::thread::Builder::new().name("image".into()).spawn(unfold);
     views
 }
 
@@ -177,7 +177,7 @@ fn resized(measured: Measured, plan: &ImagePlan, name: &str) -> Option<Notice> {
         return None;
     }
     let message = format!(
-        "The model was shown the picture at {width}×{height} of its {}×{} pixels.",
+        "The model was shown the image at {width}×{height} of its {}×{} pixels.",
         measured.width, measured.height
     );
     let notice = Notice::new(NoticeCode::ImageResized, message).with("name", name);

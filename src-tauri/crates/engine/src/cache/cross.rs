@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    fn read(cache: &mut CrossCache, pictures: &[usize], positions: usize) {
-        for at in pictures {
+    fn read(cache: &mut CrossCache, images: &[usize], positions: usize) {
+        for at in images {
             let number = |sign: f32| Tensor::from_f32(&[sign * *at as f32], &[1, 1, 1, 1]);
             cache.update(*at, number(1.0), number(-1.0)).unwrap();
         }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_side_by_side_are_seen_together_and_hide_older_ones() {
+    fn images_side_by_side_are_seen_together_and_hide_older_ones() {
         connect().unwrap();
         let mut cache = CrossCache::default();
         read(&mut cache, &[], 4);

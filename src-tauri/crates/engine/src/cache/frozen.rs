@@ -48,7 +48,7 @@ impl FrozenCache {
             }
             // A state cannot be taken back.
             Self::Recurrent { offset, .. } => exactly == *offset,
-            Self::Cross(pictures) => pictures.can_trim_to(exactly),
+            Self::Cross(images) => images.can_trim_to(exactly),
         }
     }
 
@@ -57,7 +57,7 @@ impl FrozenCache {
         let exactly = positions;
         let positions = positions as i32;
         Ok(match self {
-            Self::Cross(pictures) => Cache::Cross(pictures.thaw(exactly)?),
+            Self::Cross(images) => Cache::Cross(images.thaw(exactly)?),
             Self::Recurrent { state, offset } => Cache::Recurrent(RecurrentCache::thaw(state, *offset)),
             Self::Plain(blocks) => Cache::Plain(PlainCache::thaw(blocks, positions)?),
             Self::Quantized(blocks, bits) => Cache::Quantized(QuantizedCache::thaw(blocks, *bits, positions)?),
@@ -73,7 +73,7 @@ impl FrozenCache {
                 blocks.trim(positions as i32);
                 true
             }
-            Self::Cross(pictures) => pictures.trim(positions),
+            Self::Cross(images) => images.trim(positions),
             Self::Rotating { .. } | Self::Recurrent { .. } => false,
         }
     }
@@ -82,7 +82,7 @@ impl FrozenCache {
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
             Self::Plain(blocks) | Self::Quantized(blocks, _) => blocks.blocks(),
-            Self::Cross(pictures) => pictures.blocks(),
+            Self::Cross(images) => images.blocks(),
             Self::Rotating { last: block, .. } | Self::Recurrent { state: block, .. } => std::slice::from_ref(block),
         }
     }

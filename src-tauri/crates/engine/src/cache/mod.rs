@@ -150,7 +150,7 @@ impl Cache {
     pub fn cross(&mut self) -> &mut CrossCache {
         match self {
             Self::Cross(cache) => cache,
-            _ => unreachable!("a layer that looks at pictures made its own cache"),
+            _ => unreachable!("a layer that looks at images made its own cache"),
         }
     }
 

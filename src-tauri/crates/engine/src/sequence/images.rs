@@ -59,7 +59,7 @@ impl PromptImages {
             let rising = image.places.is_sorted_by(|a, b| a < b);
             if image.run.start < end || !inside || !rising || image.places.len() != image.plan.tokens() {
                 return Err(Error::BadRequest(format!(
-                    "a picture's {} features have {} places at tokens {:?}",
+                    "an image's {} features have {} places at tokens {:?}",
                     image.plan.tokens(),
                     image.places.len(),
                     image.run
@@ -189,7 +189,7 @@ impl PromptImages {
             };
             let features = features
                 .get()
-                .ok_or_else(|| Error::BadRequest("a picture was read before it was looked at".into()))?;
+                .ok_or_else(|| Error::BadRequest("an image was read before it was looked at".into()))?;
             images.push(ChunkImage {
                 features: features.clone(),
                 first,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_sees_itself_is_not_cut() {
+    fn an_image_that_sees_itself_is_not_cut() {
         let images = placed(true);
         assert_eq!(
             [(0, 1), (0, 5), (1, 5), (1, 9), (9, 12), (7, 12)].map(|(from, to)| images.chunk_end(from, to)),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_looked_at_before_their_first_token_is_read() {
+    fn images_are_looked_at_before_their_first_token_is_read() {
         let images = placed(false);
         assert_eq!(
             (images.unencoded(0, 2), images.unencoded(0, 3), images.unencoded(8, 11)),

@@ -137,7 +137,7 @@ fn check_grid(places: &[usize], rows: i32, columns: i32, count: i32) -> Result<(
         return Ok(());
     }
     Err(Error::BadRequest(format!(
-        "a picture's {} tokens are no grid of {rows} by {columns}",
+        "an image's {} tokens are no grid of {rows} by {columns}",
         places.len()
     )))
 }
@@ -149,7 +149,7 @@ mod tests {
     use crate::sequence::prompt_image::tests::image;
 
     #[test]
-    fn text_goes_on_after_the_longer_side_of_a_picture() {
+    fn text_goes_on_after_the_longer_side_of_an_image() {
         // Two tokens, an image of 2 by 3, a token, an image of 1 by 2.
         let positions = ImagePositions::new(MultimodalRope::Grid, &[image(2, 2, 3), image(9, 1, 2)]).unwrap();
         let expected = [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_positions_begin_anew_in_each_picture_and_text_goes_on() {
+    fn counted_positions_begin_anew_in_each_image_and_text_goes_on() {
         // An image of 1 by 2 at 2 has a row of 3 and two around it.
         let mut wide = image(2, 1, 2);
         wide.places = (2..7).collect();

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pictures_of_the_same_size_end_what_is_common() {
+    fn other_images_of_the_same_size_end_what_is_common() {
         let tokens = [1, 2, 9, 9, 9, 9, 3, 9, 9, 9, 9, 4];
         let with = |images: &[ImageKey], others: &[ImageKey]| {
             let prefix = |images| Prefix {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_sees_itself_is_common_as_a_whole() {
+    fn an_image_that_sees_itself_is_common_as_a_whole() {
         let (long, short) = ([1, 2, 9, 9, 9, 9, 3], [1, 2, 9, 9, 8]);
         for (whole, expected) in [(false, 4), (true, 2)] {
             let images = [image(2, 1, whole)];

@@ -149,7 +149,7 @@ fn wrong_drafts_are_followed_by_longer_and_longer_pauses() {
 }
 
 #[test]
-fn no_draft_has_a_token_of_a_picture() {
+fn no_draft_has_a_token_of_an_image() {
     let tuner = Tuner::new(PromptLookup::Always);
     let repeats = [1, 2, 3, 9, 9, 4, 5, 6, 7, 8, 1, 2, 3];
     let drafts = |images: &[u32]| Drafts::new(true).without(images.iter().copied().collect());

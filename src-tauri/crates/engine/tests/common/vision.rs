@@ -30,11 +30,11 @@ pub struct Row {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Case {
     pub case: String,
-    pictures: Vec<Picture>,
+    images: Vec<Image>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Picture {
+struct Image {
     run: [usize; 2],
     features: Vec<usize>,
     views: Vec<WrittenView>,
@@ -61,7 +61,7 @@ struct Table {
 /// The oracle's results for one prompt.
 pub struct Figures {
     pub ids: Vec<u32>,
-    /// Its pictures, with a hash for each that no other has.
+    /// Its images, with a hash for each that no other has.
     pub images: Vec<PromptImage>,
     /// In 32 bit floats, all positions one after another.
     pub logits: Vec<f32>,
@@ -127,10 +127,10 @@ impl Written {
         let mut stored = read_safetensors(&self.folder.join(format!("{}.{}.safetensors", row.name, case.case)));
         let mut views = (0..).map_while(|index| Some((index, stored.remove(&format!("pixels.{index}"))?)));
         let images = case
-            .pictures
+            .images
             .iter()
             .zip(1..)
-            .map(|(picture, number)| picture.image(number, &mut views))
+            .map(|(image, number)| image.image(number, &mut views))
             .collect();
         let mut floats = |name: &str| stored.remove(name).map_or_else(Vec::new, |stored| stored.floats());
         let (logits, margins) = (floats("logits"), floats("margins"));
@@ -144,7 +144,7 @@ impl Written {
     }
 }
 
-impl Picture {
+impl Image {
     fn image(&self, number: u8, views: &mut impl Iterator<Item = (usize, RawTensor)>) -> PromptImage {
         let mut hash = [0; 32];
         let mut take = |view: &WrittenView| {
@@ -182,7 +182,7 @@ impl Picture {
     }
 }
 
-/// The same pictures with other pixels, and other hashes.
+/// The same images with other pixels, and other hashes.
 pub fn changed(images: &[PromptImage]) -> Vec<PromptImage> {
     let mut images = images.to_vec();
     for image in &mut images {
@@ -229,8 +229,8 @@ pub fn apart(a: &[f32], b: &[f32]) -> f32 {
 /// The largest differences by what was compared.
 pub type Worst = HashMap<&'static str, f32>;
 
-/// A picture of stripes as a bitmap file.
-pub fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
+/// An image of stripes as a bitmap file.
+pub fn image(width: u32, height: u32, shade: u8) -> ImageBytes {
     let row = (3 * width).next_multiple_of(4);
     let mut bytes = b"BM".to_vec();
     bytes.extend((54 + row * height).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Sequences with different numbers of pictures decode together as each does alone.
+//! Sequences with different numbers of images decode together as each does alone.
 
 use crate::common::oracle::{python, seed};
 use crate::common::source;
@@ -32,7 +32,7 @@ const ROWS: [&str; 18] = [
 ];
 
 #[test]
-fn sequences_with_pictures_decode_together_as_each_does_alone() {
+fn sequences_with_images_decode_together_as_each_does_alone() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &ROWS);
     let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
@@ -81,13 +81,13 @@ fn sequences_with_pictures_decode_together_as_each_does_alone() {
             }
         }
         let encoded = cpu.inspect().unwrap().encoded_images;
-        let pictures: usize = row
+        let images: usize = row
             .cases
             .iter()
             .map(|case| written.figures(row, case).images.len())
             .max()
             .unwrap();
-        assert!(encoded >= pictures, "{}: {encoded} pictures were encoded", row.name);
+        assert!(encoded >= images, "{}: {encoded} images were encoded", row.name);
     }
     println!(
         "report: vision batch of {} rows: the largest difference of a logit is {worst:.1e}",

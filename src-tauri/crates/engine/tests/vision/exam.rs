@@ -1,4 +1,4 @@
-//! Pebble's picture exam: questions about pictures that are drawn on the spot, answered greedily through the whole
+//! Pebble's image exam: questions about images that are drawn on the spot, answered greedily through the whole
 //! engine. It only gets them right when the tower, the processor and the placeholders are right.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,12 +19,13 @@ const TOGETHER: usize = 4;
 #[derive(Deserialize)]
 struct Question {
     skill: String,
-    pictures: Vec<String>,
+    #[serde(rename = "pictures")]
+    images: Vec<String>,
     question: String,
     answer: String,
 }
 
-/// Draws the pictures of `count` questions, all skills in turn.
+/// Draws the images of `count` questions, all skills in turn.
 fn exam(python: &Path, folder: &Path, seed: u64, count: usize) -> Vec<Question> {
     let script = pebble_dir().join("../training/pictures.py");
     let output = Command::new(python)
@@ -41,16 +42,16 @@ fn exam(python: &Path, folder: &Path, seed: u64, count: usize) -> Vec<Question> 
 fn request(folder: &Path, asked: &Question) -> Request {
     let mut message = Message::text(Role::User, &asked.question);
     let mut images = BTreeMap::new();
-    for name in asked.pictures.iter().rev() {
+    for name in asked.images.iter().rev() {
         let bytes: ImageBytes = std::fs::read(folder.join(name)).unwrap().into();
-        let picture = Content::Image {
+        let image = Content::Image {
             attachment: bytes.id(),
             media_type: "image/png".into(),
             width: 1,
             height: 1,
             alt: name.clone(),
         };
-        message.content.insert(0, picture);
+        message.content.insert(0, image);
         images.insert(bytes.id(), bytes);
     }
     Request {
@@ -63,7 +64,7 @@ fn request(folder: &Path, asked: &Question) -> Request {
 }
 
 #[tokio::test]
-async fn pebble_passes_its_picture_exam() {
+async fn pebble_passes_its_image_exam() {
     let Some(python) = python() else { return };
     let full = std::env::var_os("PONDER_FULL").is_some();
     let (folder, count) = (tempfile::tempdir().unwrap(), if full { 660 } else { 200 });
@@ -99,7 +100,7 @@ async fn pebble_passes_its_picture_exam() {
     failures.iter().for_each(|failure| println!("{failure}"));
     let share = 1.0 - failures.len() as f64 / exam.len() as f64;
     println!(
-        "report: picture exam {} of {count} right ({:.1} %), seed {seed}",
+        "report: image exam {} of {count} right ({:.1} %), seed {seed}",
         count - failures.len(),
         share * 100.0
     );

@@ -1,4 +1,4 @@
-//! Every family that sees against the oracle, on tiny random models: pictures alone, several of unequal size, in old
+//! Every family that sees against the oracle, on tiny random models: images alone, several of unequal size, in old
 //! turns; read at once, in chunks and token by token; with packed weights and packed keys.
 
 use crate::common::oracle::{python, seed};
@@ -13,13 +13,13 @@ const EXACT: f32 = 2e-3;
 /// How far 8 and 4 bit keys and values may move nine of ten positions.
 const KV: [(KvBits, f32); 2] = [(KvBits::Eight, 0.5), (KvBits::Four, 4.0)];
 
-/// By how much another picture has to move the last logits.
+/// By how much another image has to move the last logits.
 const MOVED: f32 = 1e-3;
 
-/// Tokens of the tiny vocabulary that stand for no picture.
+/// Tokens of the tiny vocabulary that stand for no image.
 const ORDINARY: usize = 300;
 
-/// Chunks that a prompt is read in; the last is token by token, as far as pictures can be cut.
+/// Chunks that a prompt is read in; the last is token by token, as far as images can be cut.
 const CHUNKS: [usize; 3] = [64, 7, 1];
 
 /// The findings on a case.
@@ -43,7 +43,7 @@ impl Found {
     }
 }
 
-/// The likeliest of the ordinary tokens: those of pictures would be more pictures to the oracle.
+/// The likeliest of the ordinary tokens: those of images would be more images to the oracle.
 fn likeliest(row: &[f32]) -> u32 {
     let best = (0..ORDINARY).max_by(|a, b| row[*a].total_cmp(&row[*b]));
     best.map_or(0, |best| best as u32)
@@ -113,7 +113,7 @@ fn check([engine, gpu]: [&MlxEngine; 2], model: &FolderSource, figures: &Figures
         let other = engine.image_logits(model.clone(), others, false, None, None)?;
         found.moved = apart(&other[0], &figures.logits[figures.logits.len() - other[0].len()..]);
         if found.moved < MOVED {
-            found.failures.push("another picture changes nothing".into());
+            found.failures.push("another image changes nothing".into());
         }
     }
     Ok(found)
@@ -164,7 +164,7 @@ fn compare(written: &Written) {
         let inspection = engine.inspect().unwrap();
         assert_eq!(
             inspection.unevaluated, 0,
-            "{}: something was left for the first picture",
+            "{}: something was left for the first image",
             row.name
         );
     }

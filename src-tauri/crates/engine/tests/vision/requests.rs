@@ -1,4 +1,4 @@
-//! From a request with pictures to its answer, on a tiny random model that sees.
+//! From a request with images to its answer, on a tiny random model that sees.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::common::oracle::{python, seed};
 use crate::common::vision::Written;
 use crate::common::{hear, source, Heard, Plenty};
-use crate::samples::{apart, picture, question, request, said, without_its_eyes, without_its_looks};
+use crate::samples::{apart, image, question, request, said, without_its_eyes, without_its_looks};
 use checkpoint::{ImagePlan, ImageProcessor};
 use engine::{EngineOptions, ImageViews, MlxEngine, PromptImage};
 use prompt::{ChatProcessor, RenderRequest};
@@ -19,16 +19,12 @@ use protocol::{
 /// Rows of other positions, masks and towers.
 const ROWS: [&str; 6] = ["gemma3n", "gemma4", "gemma4-26b", "hunyuan_vl", "mllama", "qwen3_vl"];
 
-/// The first token of an answer, by hand: the prompt and the pictures' numbers made here, and one look at the logits.
-fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], pictures: &[&ImageBytes]) -> u32 {
+/// The first token of an answer, by hand: the prompt and the images' numbers made here, and one look at the logits.
+fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], images: &[&ImageBytes]) -> u32 {
     let config = serde_json::from_str(&std::fs::read_to_string(model.join("config.json")).unwrap()).unwrap();
     let processor = ImageProcessor::read(model, &config).unwrap().unwrap();
-    let decoded: Vec<_> = pictures.iter().map(|bytes| media::decode(bytes).unwrap()).collect();
-    let plan = |picture: &media::Picture| {
-        processor
-            .plan(picture.width, picture.height, ImageDetail::Normal)
-            .unwrap()
-    };
+    let decoded: Vec<_> = images.iter().map(|bytes| media::decode(bytes).unwrap()).collect();
+    let plan = |image: &media::DecodedImage| processor.plan(image.width, image.height, ImageDetail::Normal).unwrap();
     let plans: Vec<ImagePlan> = decoded.iter().map(plan).collect();
     let chat = ChatProcessor::open(model).unwrap();
     let prompt = chat
@@ -40,13 +36,13 @@ fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], pictures:
             images: &plans,
         })
         .unwrap();
-    let images = prompt.images.iter().zip(decoded.iter().zip(&plans)).zip(pictures);
-    let images = images.map(|((span, (picture, plan)), bytes)| PromptImage {
+    let images = prompt.images.iter().zip(decoded.iter().zip(&plans)).zip(images);
+    let images = images.map(|((span, (image, plan)), bytes)| PromptImage {
         run: span.range.clone(),
         places: span.features.iter().cloned().flatten().collect(),
         plan: plan.clone(),
         less_detail: Vec::new(),
-        views: ImageViews::Ready(Arc::new(media::preprocess(picture, &processor, plan).unwrap())),
+        views: ImageViews::Ready(Arc::new(media::preprocess(image, &processor, plan).unwrap())),
         hash: bytes.id().as_bytes()[..32].try_into().unwrap(),
     });
     let logits = engine
@@ -57,10 +53,10 @@ fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], pictures:
 }
 
 #[tokio::test]
-async fn a_question_about_a_picture_is_answered_by_what_is_in_it() {
+async fn a_question_about_an_image_is_answered_by_what_is_in_it() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &ROWS);
-    let (one, other, wide) = (picture(96, 96, 40), picture(96, 96, 90), picture(200, 60, 70));
+    let (one, other, wide) = (image(96, 96, 40), image(96, 96, 90), image(200, 60, 70));
     for row in &written.rows {
         let (engine, model) = (MlxEngine::start(), written.model(&row.name));
         assert!(
@@ -68,13 +64,13 @@ async fn a_question_about_a_picture_is_answered_by_what_is_in_it() {
             "{}",
             row.name
         );
-        let ask = |pictures: Vec<&ImageBytes>| {
-            hear(engine.generate(request(&model, vec![question("what?", &pictures)], &pictures)))
+        let ask = |images: Vec<&ImageBytes>| {
+            hear(engine.generate(request(&model, vec![question("what?", &images)], &images)))
         };
         let (first, second) = (ask(vec![&one]).await, ask(vec![&other]).await);
         assert!(engine.loaded()[0].sees);
         let cached = |heard: &Heard| heard.done().usage.as_ref().unwrap().cached_tokens;
-        // Two pictures of one size have equal tokens, and share nothing from the picture on.
+        // Two images of one size have equal tokens, and share nothing from the image on.
         assert!(
             cached(&first) == 0 && cached(&second) < 16,
             "{}: {:?}",
@@ -83,15 +79,15 @@ async fn a_question_about_a_picture_is_answered_by_what_is_in_it() {
         );
         assert!(
             apart(&said(&first).1, &said(&second).1) > 1e-3,
-            "{}: the picture is not seen",
+            "{}: the image is not seen",
             row.name
         );
-        for pictures in [vec![&one], vec![&one, &wide], vec![&wide, &one, &other]] {
-            let messages = [question("what?", &pictures)];
-            let heard = ask(pictures.clone()).await;
+        for images in [vec![&one], vec![&one, &wide], vec![&wide, &one, &other]] {
+            let messages = [question("what?", &images)];
+            let heard = ask(images.clone()).await;
             assert_eq!(
                 said(&heard).0[0],
-                first_token(&engine, &model, &messages, &pictures),
+                first_token(&engine, &model, &messages, &images),
                 "{}",
                 row.name
             );
@@ -101,21 +97,21 @@ async fn a_question_about_a_picture_is_answered_by_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_chat_with_pictures_reads_only_what_is_new_and_looks_once_at_each() {
+async fn a_chat_with_images_reads_only_what_is_new_and_looks_once_at_each() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &ROWS);
-    let pictures = [picture(96, 96, 40), picture(150, 60, 90)];
+    let images = [image(96, 96, 40), image(150, 60, 90)];
     for row in &written.rows {
         let (engine, model) = (MlxEngine::start(), written.model(&row.name));
         let (mut messages, mut known) = (Vec::new(), 0);
         for turn in 0..6 {
             let shown: Vec<&ImageBytes> = match turn {
-                0 => vec![&pictures[0]],
-                3 => vec![&pictures[1]],
+                0 => vec![&images[0]],
+                3 => vec![&images[1]],
                 _ => Vec::new(),
             };
             messages.push(question("and what is there to be said of it now?", &shown));
-            let all: Vec<&ImageBytes> = pictures.iter().collect();
+            let all: Vec<&ImageBytes> = images.iter().collect();
             let ask = |messages: &[Message]| request(&model, messages.to_vec(), &all);
             let heard = hear(engine.generate(ask(&messages))).await;
             let usage = heard.done().usage.unwrap();
@@ -144,7 +140,7 @@ async fn a_chat_with_pictures_reads_only_what_is_new_and_looks_once_at_each() {
 async fn a_chat_goes_to_a_model_for_text_alone_and_back() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &ROWS);
-    let one = picture(96, 96, 40);
+    let one = image(96, 96, 40);
     for row in &written.rows {
         let engine = MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(Plenty)),
@@ -181,7 +177,7 @@ async fn a_chat_goes_to_a_model_for_text_alone_and_back() {
             row.name,
             back.notices
         );
-        // It sees the picture, as one does that has never seen it.
+        // It sees the image, as one does that has never seen it.
         let cold = hear(MlxEngine::start().generate(ask(&messages))).await;
         assert_eq!(said(&back).0, said(&cold).0, "{}", row.name);
         assert!(apart(&said(&back).1, &said(&cold).1) < 2e-3, "{}", row.name);
@@ -193,14 +189,14 @@ async fn a_chat_goes_to_a_model_for_text_alone_and_back() {
 }
 
 #[tokio::test]
-async fn requests_with_different_pictures_are_answered_together_as_each_alone() {
+async fn requests_with_different_images_are_answered_together_as_each_alone() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &ROWS);
-    let pictures = [picture(96, 96, 40), picture(150, 60, 90), picture(64, 128, 120)];
+    let images = [image(96, 96, 40), image(150, 60, 90), image(64, 128, 120)];
     for row in &written.rows {
         let (engine, model) = (MlxEngine::start(), written.model(&row.name));
         let ask = |count: usize| {
-            let shown: Vec<&ImageBytes> = pictures.iter().take(count).collect();
+            let shown: Vec<&ImageBytes> = images.iter().take(count).collect();
             let words = format!("what is to be seen in {count}?");
             Request {
                 max_tokens: Some(12),
@@ -215,29 +211,26 @@ async fn requests_with_different_pictures_are_answered_together_as_each_alone() 
         let together = futures::future::join_all((0..=3).map(|count| hear(engine.generate(ask(count))))).await;
         for (count, (alone, heard)) in alone.iter().zip(&together).enumerate() {
             let together = said(heard);
-            assert_eq!(alone.0, together.0, "{}, {count} pictures", row.name);
-            assert!(apart(&alone.1, &together.1) < 2e-3, "{}, {count} pictures", row.name);
+            assert_eq!(alone.0, together.0, "{}, {count} images", row.name);
+            assert!(apart(&alone.1, &together.1) < 2e-3, "{}, {count} images", row.name);
         }
     }
 }
 
 #[tokio::test]
-async fn a_model_for_one_picture_goes_on_after_it_and_refuses_a_second() {
+async fn a_model_for_one_image_goes_on_after_it_and_refuses_a_second() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &["falcon_ocr"]);
     let (engine, model) = (MlxEngine::start(), written.model("falcon_ocr"));
-    let (one, other) = (picture(96, 80, 40), picture(96, 80, 90));
-    let ask = |messages: &[Message], pictures: &[&ImageBytes]| {
-        hear(engine.generate(request(&model, messages.to_vec(), pictures)))
+    let (one, other) = (image(96, 80, 40), image(96, 80, 90));
+    let ask = |messages: &[Message], images: &[&ImageBytes]| {
+        hear(engine.generate(request(&model, messages.to_vec(), images)))
     };
     let first = [question("what?", &[&one])];
     let heard = ask(&first, &[&one]).await;
     assert_eq!(said(&heard).0[0], first_token(&engine, &model, &first, &[&one]));
     let moved = ask(&[question("what?", &[&other])], &[&other]).await;
-    assert!(
-        apart(&said(&heard).1, &said(&moved).1) > 1e-3,
-        "the picture is not seen"
-    );
+    assert!(apart(&said(&heard).1, &said(&moved).1) > 1e-3, "the image is not seen");
     // The text after it is placed right if the image was read before it or with it.
     let [question_of_one] = first;
     let later = [
@@ -262,7 +255,7 @@ async fn an_answer_goes_on_between_the_layers_of_a_tower() {
         // Llama 3.2 Vision reads tokens that it does not write.
         let vocabulary = if row.name == "mllama" { 312 } else { 320 };
         let (engine, model) = (MlxEngine::start(), written.model(&row.name));
-        let shown = picture(150, 60, 90);
+        let shown = image(150, 60, 90);
         let look = || request(&model, vec![question("what?", &[&shown])], &[&shown]);
         let alone = hear(MlxEngine::start().generate(look())).await;
         let talk = Request {
@@ -293,11 +286,11 @@ async fn an_answer_goes_on_between_the_layers_of_a_tower() {
 }
 
 #[tokio::test]
-async fn pictures_are_looked_at_while_somebody_types() {
+async fn images_are_looked_at_while_somebody_types() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &["gemma4"]);
     let (engine, model) = (MlxEngine::start(), written.model("gemma4"));
-    let (shown, attached) = (picture(96, 96, 40), picture(96, 96, 90));
+    let (shown, attached) = (image(96, 96, 40), image(96, 96, 90));
     let both = [&shown, &attached];
     let first = question("what?", &[&shown]);
     let heard = hear(engine.generate(request(&model, vec![first.clone()], &both))).await;
@@ -317,10 +310,10 @@ async fn what_cannot_be_seen_is_told_by_name_or_refused() {
     let (engine, model) = (MlxEngine::start(), written.model("gemma4"));
     let broken: ImageBytes = b"GIF89a and then nothing".to_vec().into();
     let heard = hear(engine.generate(request(&model, vec![question("what?", &[&broken])], &[&broken]))).await;
-    assert_eq!(heard.error().code, ErrorCode::PictureBroken);
-    // A model for text alone is told the picture's name, and a seeing one too if the file is gone.
+    assert_eq!(heard.error().code, ErrorCode::ImageBroken);
+    // A model for text alone is told the image's name, and a seeing one too if the file is gone.
     let gone = hear(engine.generate(request(&model, vec![question("what?", &[&broken])], &[]))).await;
-    let whole = picture(96, 96, 40);
+    let whole = image(96, 96, 40);
     let mut blind = request(&model, vec![question("what?", &[&whole])], &[&whole]);
     let text_alone = without_its_eyes(&model);
     blind.model = source(text_alone.path()).into();
@@ -332,7 +325,7 @@ async fn what_cannot_be_seen_is_told_by_name_or_refused() {
         );
     }
     // Of a large one the model sees less, and says so once.
-    let large = picture(1200, 900, 40);
+    let large = image(1200, 900, 40);
     let first = question("what?", &[&large]);
     let heard = hear(engine.generate(request(&model, vec![first.clone()], &[&large]))).await;
     assert_eq!(
@@ -388,7 +381,7 @@ impl MemoryGuard for Room {
 }
 
 #[tokio::test]
-async fn a_picture_that_does_not_fit_is_refused_with_the_detail_that_does() {
+async fn an_image_that_does_not_fit_is_refused_with_the_detail_that_does() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &["qwen3_vl"]);
     let (room, model) = (Arc::new(Room(AtomicU64::new(0))), written.model("qwen3_vl"));
@@ -396,7 +389,7 @@ async fn a_picture_that_does_not_fit_is_refused_with_the_detail_that_does() {
         memory_guard: Some(room.clone()),
         ..EngineOptions::default()
     });
-    let shown = picture(1500, 1500, 60);
+    let shown = image(1500, 1500, 60);
     let mut refusals = Vec::new();
     for doubled in 10..40 {
         room.0.store(1 << doubled, Ordering::Relaxed);
@@ -406,6 +399,6 @@ async fn a_picture_that_does_not_fit_is_refused_with_the_detail_that_does() {
         refusals.push(error.message);
     }
     let with = |words: &str| refusals.iter().filter(|refusal| refusal.contains(words)).count();
-    assert!(with("send a smaller picture") > 0, "{refusals:?}");
+    assert!(with("send a smaller image") > 0, "{refusals:?}");
     assert!(with("look at it with Quick detail") > 0, "{refusals:?}");
 }

@@ -7,8 +7,8 @@ use protocol::{Content, ImageBytes, Message, Request, Role, Sampling, Thinking};
 
 use crate::common::{files, source, Heard};
 
-/// A picture of stripes as a bitmap file.
-pub fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
+/// An image of stripes as a bitmap file.
+pub fn image(width: u32, height: u32, shade: u8) -> ImageBytes {
     let row = (3 * width).next_multiple_of(4);
     let mut bytes = b"BM".to_vec();
     bytes.extend((54 + row * height).to_le_bytes());
@@ -27,10 +27,10 @@ pub fn picture(width: u32, height: u32, shade: u8) -> ImageBytes {
     bytes.into()
 }
 
-/// A question about pictures.
-pub fn question(text: &str, pictures: &[&ImageBytes]) -> Message {
+/// A question about images.
+pub fn question(text: &str, images: &[&ImageBytes]) -> Message {
     let mut message = Message::text(Role::User, text);
-    message.content.extend(pictures.iter().map(|bytes| Content::Image {
+    message.content.extend(images.iter().map(|bytes| Content::Image {
         attachment: bytes.id(),
         media_type: "image/bmp".into(),
         width: 1,
@@ -40,13 +40,13 @@ pub fn question(text: &str, pictures: &[&ImageBytes]) -> Message {
     message
 }
 
-pub fn request(model: &Path, messages: Vec<Message>, pictures: &[&ImageBytes]) -> Request {
+pub fn request(model: &Path, messages: Vec<Message>, images: &[&ImageBytes]) -> Request {
     Request {
         sampling: Sampling::greedy(),
         thinking: Some(Thinking::Off),
         max_tokens: Some(6),
         top_logprobs: Some(1),
-        images: pictures
+        images: images
             .iter()
             .map(|bytes| (bytes.id(), (*bytes).clone()))
             .collect::<BTreeMap<_, _>>(),
@@ -67,8 +67,8 @@ pub fn without_its_eyes(seeing: &Path) -> tempfile::TempDir {
     folder
 }
 
-/// The same of Llama 3.2 Vision, whose layers of these numbers look at pictures: only what looks is gone, or the whole layers, with the tokens that
-/// stand for pictures.
+/// The same of Llama 3.2 Vision, whose layers of these numbers look at images: only what looks is gone, or the whole layers, with the tokens that
+/// stand for images.
 pub fn without_its_looks(seeing: &Path, layers: [usize; 2], whole: bool) -> tempfile::TempDir {
     let folder = without_its_eyes(seeing);
     let path = folder.path().join("model.safetensors");

@@ -221,13 +221,13 @@ type Spoil = fn(&mut Value);
 fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see() {
     let engine = MlxEngine::start();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    // A picture of one pixel.
+    // An image of one pixel.
     let mut bytes = b"BM".to_vec();
     bytes.extend([
         58, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 24, 0,
     ]);
     bytes.extend([0; 28]);
-    let picture: ImageBytes = bytes.into();
+    let image: ImageBytes = bytes.into();
     let spoils: [(&str, Spoil); 3] = [
         ("`vision_config`", |config| {
             config["vision_config"] = serde_json::json!(["gemma4_vision"])
@@ -258,15 +258,15 @@ fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see
         assert_eq!(heard.text, "347 + 589 = **936**");
         let mut message = Message::text(Role::User, "What is it?");
         message.content.push(Content::Image {
-            attachment: picture.id(),
+            attachment: image.id(),
             media_type: "image/bmp".into(),
             width: 1,
             height: 1,
             alt: "dot.bmp".into(),
         });
         asked.messages = vec![message];
-        // The picture was just sent, or belongs to an older turn and comes without its bytes.
-        for images in [vec![(picture.id(), picture.clone())], Vec::new()] {
+        // The image was just sent, or belongs to an older turn and comes without its bytes.
+        for images in [vec![(image.id(), image.clone())], Vec::new()] {
             asked.images = images.into_iter().collect();
             let heard = runtime.block_on(hear(engine.generate(asked.clone())));
             heard.done();

@@ -73,7 +73,7 @@ fn every_form_of_the_same_weights_is_the_same_model() {
     ] {
         towers.push(Entry::bf16(name, &[3, 5], std::iter::repeat_n(f32::NAN, 15)));
     }
-    assert_same("towers for pictures and sound", &|folder| {
+    assert_same("towers for images and sound", &|folder| {
         write_shards(folder, &towers, true)
     });
     assert_same("weights that are another model's", &|folder| {

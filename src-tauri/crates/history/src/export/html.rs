@@ -5,7 +5,7 @@ use std::fmt::Write;
 use api::ChatView;
 use protocol::{Content, Role};
 
-use crate::export::text::ExportedPictures;
+use crate::export::text::ExportedImages;
 use crate::export::text::{speaker, title};
 use crate::{History, Result};
 
@@ -32,9 +32,9 @@ img { max-width: 100%; border-radius: 8px; }
 "#;
 
 impl History {
-    /// The branch of a chat that is looked at, as a part of a [`page`]. These pictures stand in it, others by name.
-    pub async fn export_html(&self, chat: &str, pictures: &ExportedPictures) -> Result<String> {
-        Ok(article(&self.chat(chat).await?, pictures))
+    /// The branch of a chat that is looked at, as a part of a [`page`]. These images stand in it, others by name.
+    pub async fn export_html(&self, chat: &str, images: &ExportedImages) -> Result<String> {
+        Ok(article(&self.chat(chat).await?, images))
     }
 }
 
@@ -55,7 +55,7 @@ pub fn page(articles: &[(String, String)]) -> String {
     page
 }
 
-fn article(view: &ChatView, pictures: &ExportedPictures) -> String {
+fn article(view: &ChatView, images: &ExportedImages) -> String {
     let mut out = format!("<h1 dir=\"auto\">{}</h1>\n", escaped(title(view)));
     if !view.settings.system_prompt.is_empty() {
         let _ = writeln!(
@@ -91,8 +91,8 @@ fn article(view: &ChatView, pictures: &ExportedPictures) -> String {
                     )
                 }
                 Content::Data { data } => writeln!(out, "<pre>{}</pre>", escaped(&format!("{data:#}"))),
-                Content::Image { attachment, alt, .. } if pictures.contains_key(attachment) => {
-                    let (media_type, bytes) = &pictures[attachment];
+                Content::Image { attachment, alt, .. } if images.contains_key(attachment) => {
+                    let (media_type, bytes) = &images[attachment];
                     writeln!(
                         out,
                         "<img src=\"{}\" alt=\"{}\">",

@@ -9,19 +9,19 @@ use serde_json::{json, Value};
 
 use crate::{History, Result};
 
-/// Pictures and texts of files as they leave the app, by their attachments: of each its media type and its bytes.
-pub type ExportedPictures = BTreeMap<String, (String, ImageBytes)>;
+/// Images and texts of files as they leave the app, by their attachments: of each its media type and its bytes.
+pub type ExportedImages = BTreeMap<String, (String, ImageBytes)>;
 
 impl History {
     /// The branch of a chat that is looked at, for reading: Markdown with reasoning in quotes above its answer. These
-    /// pictures stand in it as data, others by name.
-    pub async fn export_markdown(&self, chat: &str, pictures: &ExportedPictures) -> Result<String> {
-        Ok(markdown(&self.chat(chat).await?, pictures))
+    /// images stand in it as data, others by name.
+    pub async fn export_markdown(&self, chat: &str, images: &ExportedImages) -> Result<String> {
+        Ok(markdown(&self.chat(chat).await?, images))
     }
 
-    /// All of a chat, for programs: settings, the messages of every branch, parents before children, and these pictures
+    /// All of a chat, for programs: settings, the messages of every branch, parents before children, and these images
     /// by the attachments that messages name.
-    pub async fn export_json(&self, chat: &str, pictures: &ExportedPictures) -> Result<Value> {
+    pub async fn export_json(&self, chat: &str, images: &ExportedImages) -> Result<Value> {
         let (view, head) = self.chat_head(chat).await?;
         let messages = self.tree(chat).await?;
         Ok(json!({
@@ -32,14 +32,14 @@ impl History {
             "draft": view.draft,
             "head": head,
             "messages": messages,
-            "attachments": attachments(pictures),
+            "attachments": attachments(images),
         }))
     }
 
     /// A folder for programs: its name, its instructions and its files with their texts. A file whose text is gone is
     /// left out.
     pub async fn export_project(&self, folder: &Folder) -> Result<Value> {
-        let mut texts = ExportedPictures::new();
+        let mut texts = ExportedImages::new();
         let mut kept = Vec::new();
         for file in &folder.files {
             let Content::File { attachment, .. } = file else {
@@ -77,15 +77,15 @@ pub fn with_projects(mut export: Value, folders: Vec<Value>) -> Value {
     export
 }
 
-/// Pictures and texts by the attachments that name them.
-fn attachments(kept: &ExportedPictures) -> Value {
+/// Images and texts by the attachments that name them.
+fn attachments(kept: &ExportedImages) -> Value {
     let written = kept
         .iter()
         .map(|(id, (media_type, bytes))| (id.clone(), json!({"media_type": media_type, "base64": bytes})));
     Value::Object(written.collect())
 }
 
-fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
+fn markdown(view: &ChatView, images: &ExportedImages) -> String {
     let title = title(view);
     let mut out = format!("# {title}\n");
     if !view.settings.system_prompt.is_empty() {
@@ -113,16 +113,12 @@ fn markdown(view: &ChatView, pictures: &ExportedPictures) -> String {
                     write!(out, "\nCalled `{}`:\n\n```json\n{:#}\n```\n", call.name, call.arguments)
                 }
                 Content::Data { data } => write!(out, "\n```json\n{data:#}\n```\n"),
-                Content::Image { attachment, alt, .. } if pictures.contains_key(attachment) => {
-                    let (media_type, bytes) = &pictures[attachment];
+                Content::Image { attachment, alt, .. } if images.contains_key(attachment) => {
+                    let (media_type, bytes) = &images[attachment];
                     write!(out, "\n![{}]({})\n", label(alt), bytes.to_data_url(media_type))
                 }
-                Content::File { attachment, name, .. } if pictures.contains_key(attachment) => {
-                    write!(
-                        out,
-                        "{}",
-                        quoted(name, &String::from_utf8_lossy(&pictures[attachment].1))
-                    )
+                Content::File { attachment, name, .. } if images.contains_key(attachment) => {
+                    write!(out, "{}", quoted(name, &String::from_utf8_lossy(&images[attachment].1)))
                 }
                 Content::Image { .. } | Content::File { .. } => {
                     write!(out, "\n*{}*\n", part.content.as_text().unwrap_or_default())
@@ -154,7 +150,7 @@ fn quoted(name: &str, text: &str) -> String {
     )
 }
 
-/// A picture's name between brackets, in which brackets and line ends would end it.
+/// An image's name between brackets, in which brackets and line ends would end it.
 fn label(alt: &str) -> String {
     alt.chars()
         .map(|c| {

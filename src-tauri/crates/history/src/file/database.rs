@@ -23,6 +23,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (8, include_str!("../../migrations/0008_files.sql")),
     (9, include_str!("../../migrations/0009_two_answers.sql")),
     (10, include_str!("../../migrations/0010_folder_files.sql")),
+    (11, include_str!("../../migrations/0011_image_codes.sql")),
 ];
 
 /// Without these nothing can be read or written.
@@ -40,7 +41,7 @@ const TABLES: [&str; 8] = [
 /// Lists the words of the full-text index; a connection has it for itself, the file knows nothing of it.
 const SEARCH_WORDS: &str = "CREATE VIRTUAL TABLE temp.search_words USING fts5vocab('main', 'search_index', 'instance')";
 
-/// The folder beside the file in which pictures lie.
+/// The folder beside the file in which images lie.
 const ATTACHMENTS: &str = "attachments";
 
 /// A repaired file is called so until it takes the place of the damaged one.

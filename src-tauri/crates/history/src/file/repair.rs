@@ -103,7 +103,7 @@ pub async fn repair_if_suspect(path: &Path) -> Result<Option<Repaired>> {
 }
 
 /// Moves a history file out of the way, with what SQLite keeps beside it, so that the next start begins with an empty
-/// one. Returns where it lies now; pictures and backups stay.
+/// one. Returns where it lies now; images and backups stay.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be moved.

@@ -11,7 +11,7 @@ use zip::ZipArchive;
 use super::parsed;
 use crate::{Error, Result};
 
-/// The most files that an archive may name: a whole export has one for each picture.
+/// The most files that an archive may name: a whole export has one for each image.
 const MOST_FILES: usize = 100_000;
 
 /// The signature of an entry in an archive's directory.

@@ -85,8 +85,8 @@ pub struct ImportedChat {
     pub head: Option<String>,
     /// Parents before children.
     pub messages: Vec<StoredMessage>,
-    /// Pictures by the names that messages have for them.
-    pub pictures: BTreeMap<String, (String, ImageBytes)>,
+    /// Images by the names that messages have for them.
+    pub images: BTreeMap<String, (String, ImageBytes)>,
 }
 
 /// The outcome of an import.
@@ -259,7 +259,7 @@ impl History {
                 return Ok(false);
             }
         }
-        self.import_pictures(&mut chat).await?;
+        self.import_images(&mut chat).await?;
         let id = chat.id.take().unwrap_or_else(new_id);
         let mut transaction = self.write().await?;
         if !insert_chat(&mut transaction, &id, &chat).await? {
@@ -282,9 +282,9 @@ impl History {
         Ok(true)
     }
 
-    /// Keeps the pictures and the texts of files of a chat and lets its messages name them as they are kept; one
+    /// Keeps the images and the texts of files of a chat and lets its messages name them as they are kept; one
     /// without a file becomes its name.
-    async fn import_pictures(&self, chat: &mut ImportedChat) -> Result<()> {
+    async fn import_images(&self, chat: &mut ImportedChat) -> Result<()> {
         let mut kept: HashMap<String, String> = HashMap::new();
         let contents = |chat: &mut ImportedChat| -> Vec<Content> {
             let said = chat
@@ -297,7 +297,7 @@ impl History {
             let (Content::Image { attachment, .. } | Content::File { attachment, .. }) = &content else {
                 continue;
             };
-            let Some((media_type, bytes)) = chat.pictures.get(attachment) else {
+            let Some((media_type, bytes)) = chat.images.get(attachment) else {
                 continue;
             };
             let name = match content {

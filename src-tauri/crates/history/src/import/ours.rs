@@ -24,11 +24,11 @@ struct Exported {
     head: Option<String>,
     messages: Vec<StoredMessage>,
     #[serde(default)]
-    attachments: std::collections::BTreeMap<String, Picture>,
+    attachments: std::collections::BTreeMap<String, Image>,
 }
 
 #[derive(Deserialize)]
-struct Picture {
+struct Image {
     media_type: String,
     base64: ImageBytes,
 }
@@ -43,7 +43,7 @@ struct ExportedFolder {
     #[serde(default)]
     files: Vec<Content>,
     #[serde(default)]
-    attachments: std::collections::BTreeMap<String, Picture>,
+    attachments: std::collections::BTreeMap<String, Image>,
 }
 
 /// The folders of an export of ours.
@@ -89,7 +89,7 @@ fn chat(value: &Value) -> Result<ImportedChat> {
             "it was written by a newer version of Ponder. Please update".into(),
         ));
     }
-    let pictures = exported.attachments.into_iter();
+    let images = exported.attachments.into_iter();
     Ok(ImportedChat {
         id: Some(exported.chat.id).filter(|id| !id.is_empty()),
         title: exported.chat.title,
@@ -102,8 +102,8 @@ fn chat(value: &Value) -> Result<ImportedChat> {
         draft: exported.draft,
         head: exported.head,
         messages: exported.messages,
-        pictures: pictures
-            .map(|(name, picture)| (name, (picture.media_type, picture.base64)))
+        images: images
+            .map(|(name, image)| (name, (image.media_type, image.base64)))
             .collect(),
     })
 }

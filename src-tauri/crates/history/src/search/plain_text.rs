@@ -38,7 +38,7 @@ struct PlainText<'a> {
     found: Option<usize>,
     /// Of each list that is open the number of its next item, if its items have numbers.
     lists: Vec<Option<u64>>,
-    /// Addresses of the links and pictures that are open.
+    /// Addresses of the links and images that are open.
     links: Vec<String>,
     /// Cells of the row that is open.
     cell: usize,

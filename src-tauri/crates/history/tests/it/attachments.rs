@@ -1,9 +1,9 @@
-//! Pictures beside the database.
+//! Images beside the database.
 
 use std::collections::BTreeSet;
 
 use api::Position;
-use history::{Error, ExportedPictures, History};
+use history::{Error, ExportedImages, History};
 use protocol::{Content, ImageBytes};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn bytes(text: &str) -> ImageBytes {
     text.as_bytes().to_vec().into()
 }
 
-fn picture(bytes: &ImageBytes) -> Content {
+fn image(bytes: &ImageBytes) -> Content {
     Content::Image {
         attachment: bytes.id(),
         media_type: "image/png".into(),
@@ -64,7 +64,7 @@ fn names(all: &[&ImageBytes]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_picture_is_kept_once_for_its_owner_alone() {
+async fn an_image_is_kept_once_for_its_owner_alone() {
     let fresh = Fresh::new().await;
     let one = fresh.add("one").await;
     assert_eq!(fresh.add("one").await, one);
@@ -112,8 +112,8 @@ async fn the_text_of_a_file_stays_as_long_as_it_is_named_and_leaves_with_its_cha
     assert!(named
         .iter()
         .all(|named| named.media_type == "text/plain" && named.width == 0));
-    let pictures = ExportedPictures::from([(sent.clone(), ("text/plain".to_owned(), bytes(text)))]);
-    let markdown = fresh.history.export_markdown(&chat, &pictures).await.unwrap();
+    let images = ExportedImages::from([(sent.clone(), ("text/plain".to_owned(), bytes(text)))]);
+    let markdown = fresh.history.export_markdown(&chat, &images).await.unwrap();
     assert!(
         markdown.contains("\n**a  b .pdf**\n\n````\none\n```\ntwo\n\nthree\n````\n"),
         "{markdown}"
@@ -133,7 +133,7 @@ async fn no_name_leads_out_of_the_folder() {
         assert!(
             matches!(
                 fresh.history.attachment_bytes(name).await,
-                Err(Error::NotFound("picture"))
+                Err(Error::NotFound("image"))
             ),
             "{name}"
         );
@@ -141,7 +141,7 @@ async fn no_name_leads_out_of_the_folder() {
 }
 
 #[tokio::test]
-async fn a_picture_goes_when_nobody_names_it_any_more() {
+async fn an_image_goes_when_nobody_names_it_any_more() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let (sent, drafted, lost) = (
@@ -149,10 +149,10 @@ async fn a_picture_goes_when_nobody_names_it_any_more() {
         fresh.add("drafted").await,
         fresh.add("lost").await,
     );
-    fresh.send(&chat, &[picture(&sent), words("What is it?")]).await;
+    fresh.send(&chat, &[image(&sent), words("What is it?")]).await;
     fresh
         .history
-        .set_draft(&chat, &[words("and "), picture(&drafted)])
+        .set_draft(&chat, &[words("and "), image(&drafted)])
         .await
         .unwrap();
     // It was added a moment ago, so a message that names it may still come.
@@ -181,11 +181,11 @@ async fn what_another_chat_or_the_window_names_stays() {
     let (one, two) = (fresh.chat().await, fresh.chat().await);
     let (shared, new) = (fresh.add("shared").await, fresh.add("of a new chat").await);
     for chat in [&one, &two] {
-        fresh.send(chat, &[picture(&shared)]).await;
+        fresh.send(chat, &[image(&shared)]).await;
     }
     let state = api::ChatWindowState {
         open_chat: None,
-        new_draft: vec![picture(&new)],
+        new_draft: vec![image(&new)],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     fresh.history.trash_chat(&one).await.unwrap();
@@ -195,15 +195,15 @@ async fn what_another_chat_or_the_window_names_stays() {
 }
 
 #[tokio::test]
-async fn a_message_cannot_name_a_picture_that_is_gone() {
+async fn a_message_cannot_name_an_image_that_is_gone() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let gone = bytes("gone");
     let sent = fresh
         .history
-        .begin_turn(&chat, &[picture(&gone)], &Position::End, "", &new_answer())
+        .begin_turn(&chat, &[image(&gone)], &Position::End, "", &new_answer())
         .await;
-    assert!(matches!(sent, Err(Error::NotFound("picture"))), "{sent:?}");
+    assert!(matches!(sent, Err(Error::NotFound("image"))), "{sent:?}");
     assert!(fresh.history.chat(&chat).await.unwrap().messages.is_empty());
 }
 
@@ -214,7 +214,7 @@ async fn whatever_a_kill_leaves_is_mended() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let kept = fresh.add("kept").await;
-    fresh.send(&chat, &[picture(&kept)]).await;
+    fresh.send(&chat, &[image(&kept)]).await;
     let folder = fresh.folder.path().join("attachments");
     let orphan = bytes("orphan").id();
     for name in [orphan.as_str(), ".ponder-draft", "a person's own.txt"] {
@@ -237,7 +237,7 @@ async fn whatever_a_kill_leaves_is_mended() {
             "{damage}"
         );
         if damage.len() != kept.len() {
-            // The same picture once more, and it is there again.
+            // The same image once more, and it is there again.
             fresh.add("kept").await;
             assert_eq!(fresh.history.attachment_bytes(&kept.id()).await.unwrap(), kept);
         }
@@ -255,17 +255,17 @@ async fn two_processes_that_add_and_clean_lose_nothing() {
     });
     for round in 0..60 {
         let chat = fresh.chat().await;
-        let bytes = bytes(&format!("picture {}", round % 3));
+        let bytes = bytes(&format!("image {}", round % 3));
         // Cleaned away before it is named, it is added anew, as a window would.
         loop {
             fresh.history.add_attachment(&bytes, "image/png", (1, 1)).await.unwrap();
             match fresh
                 .history
-                .begin_turn(&chat, &[picture(&bytes)], &Position::End, "", &new_answer())
+                .begin_turn(&chat, &[image(&bytes)], &Position::End, "", &new_answer())
                 .await
             {
                 Ok(_) => break,
-                Err(Error::NotFound("picture")) => {}
+                Err(Error::NotFound("image")) => {}
                 Err(error) => panic!("{error}"),
             }
         }
@@ -277,7 +277,7 @@ async fn two_processes_that_add_and_clean_lose_nothing() {
     }
     cleaning.await.unwrap();
     for name in 0..3 {
-        let bytes = bytes(&format!("picture {name}"));
+        let bytes = bytes(&format!("image {name}"));
         assert_eq!(
             fresh.history.attachment_bytes(&bytes.id()).await.unwrap(),
             bytes,
@@ -287,31 +287,31 @@ async fn two_processes_that_add_and_clean_lose_nothing() {
 }
 
 #[tokio::test]
-async fn exports_hold_the_pictures_they_are_given() {
+async fn exports_hold_the_images_they_are_given() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let (shown, other) = (fresh.add("shown").await, fresh.add("other").await);
-    fresh.send(&chat, &[picture(&shown), words("What is it?")]).await;
-    fresh.send(&fresh.chat().await, &[picture(&other)]).await;
+    fresh.send(&chat, &[image(&shown), words("What is it?")]).await;
+    fresh.send(&fresh.chat().await, &[image(&other)]).await;
     let named = fresh.history.attachments_of(&chat).await.unwrap();
     assert_eq!(
         named.iter().map(|one| one.sha256.clone()).collect::<Vec<_>>(),
         [shown.id()]
     );
-    let pictures = ExportedPictures::from([(shown.id(), ("image/png".to_owned(), bytes("bare")))]);
-    let markdown = fresh.history.export_markdown(&chat, &pictures).await.unwrap();
+    let images = ExportedImages::from([(shown.id(), ("image/png".to_owned(), bytes("bare")))]);
+    let markdown = fresh.history.export_markdown(&chat, &images).await.unwrap();
     assert!(
         markdown.contains("\n![a  cat ](data:image/png;base64,YmFyZQ==)\n\nWhat is it?"),
         "{markdown}"
     );
-    let json = fresh.history.export_json(&chat, &pictures).await.unwrap();
+    let json = fresh.history.export_json(&chat, &images).await.unwrap();
     assert_eq!(
         json["attachments"],
         json!({(shown.id()): {"media_type": "image/png", "base64": "YmFyZQ=="}})
     );
     let without = fresh
         .history
-        .export_markdown(&chat, &ExportedPictures::new())
+        .export_markdown(&chat, &ExportedImages::new())
         .await
         .unwrap();
     assert!(without.contains("*[image: a [cat]]*"), "{without}");

@@ -1,7 +1,7 @@
 //! The sidebar, what a chat remembers, the trash.
 
 use api::{ChatSettings, ChatSummary, Position};
-use history::{Error, ExportedPictures, NewAnswer};
+use history::{Error, ExportedImages, NewAnswer};
 use protocol::{ImageDetail, KvBits, Sampling, Thinking};
 
 use crate::{asked, new_answer, Fresh};
@@ -159,11 +159,8 @@ async fn an_unknown_chat_is_not_found() {
         history.set_draft(nothing, &asked("x")).await,
         history.trash_chat(nothing).await,
         history.restore_chat(nothing).await.map(drop),
-        history
-            .export_markdown(nothing, &ExportedPictures::new())
-            .await
-            .map(drop),
-        history.export_json(nothing, &ExportedPictures::new()).await.map(drop),
+        history.export_markdown(nothing, &ExportedImages::new()).await.map(drop),
+        history.export_json(nothing, &ExportedImages::new()).await.map(drop),
         history
             .begin_turn(nothing, &asked("x"), &Position::End, "x", &new_answer())
             .await

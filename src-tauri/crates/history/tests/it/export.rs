@@ -1,7 +1,7 @@
 //! Chats as texts of the user's own.
 
 use api::{AnswerState, ChatSettings, Part, Position, StoredMessage};
-use history::ExportedPictures;
+use history::ExportedImages;
 use protocol::Content;
 
 use crate::{asked, new_answer, words, Fresh, WRITER};
@@ -47,7 +47,7 @@ async fn markdown_shows_the_branch_and_keeps_reasoning_apart() {
     assert_eq!(
         fresh
             .history
-            .export_markdown(&chat, &ExportedPictures::new())
+            .export_markdown(&chat, &ExportedImages::new())
             .await
             .unwrap(),
         expected
@@ -60,11 +60,7 @@ async fn json_holds_every_branch_and_reads_back() {
     let chat = fresh.chat().await;
     let turn = fresh.turn(&chat, "q", "a").await;
     let sibling = fresh.sibling(&turn.question.id, "a'").await;
-    let export = fresh
-        .history
-        .export_json(&chat, &ExportedPictures::new())
-        .await
-        .unwrap();
+    let export = fresh.history.export_json(&chat, &ExportedImages::new()).await.unwrap();
     let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
     assert_eq!(messages, fresh.history.tree(&chat).await.unwrap());
     assert_eq!(messages.len(), 3);

@@ -1,7 +1,7 @@
 //! Chats out of files and into them: ours as they were, other programs' by what is publicly known of their shapes.
 
 use api::{ChatSettings, Position};
-use history::{exported_together, page, read_import, Error, ExportedPictures, ImportFormat};
+use history::{exported_together, page, read_import, Error, ExportedImages, ImportFormat};
 use protocol::{Content, ImageBytes, Role};
 use serde_json::{json, Value};
 
@@ -27,10 +27,10 @@ async fn said(fresh: &Fresh) -> Vec<(Role, String)> {
 #[tokio::test]
 async fn what_was_exported_is_imported_as_it_was() {
     let fresh = Fresh::new().await;
-    let picture = ImageBytes::from(b"bytes that are only kept".to_vec());
+    let stored = ImageBytes::from(b"bytes that are only kept".to_vec());
     let kept = fresh
         .history
-        .add_attachment(&picture, "image/png", (3, 4))
+        .add_attachment(&stored, "image/png", (3, 4))
         .await
         .unwrap();
     let image = Content::Image {
@@ -40,7 +40,7 @@ async fn what_was_exported_is_imported_as_it_was() {
         height: 4,
         alt: "a boat".into(),
     };
-    let pictures = ExportedPictures::from([(kept.sha256, ("image/png".to_owned(), picture))]);
+    let images = ExportedImages::from([(kept.sha256, ("image/png".to_owned(), stored))]);
     let mut exports = Vec::new();
     for number in 0..3 {
         let chat = fresh.chat().await;
@@ -68,14 +68,14 @@ async fn what_was_exported_is_imported_as_it_was() {
         fresh.history.set_draft(&chat, &asked("half")).await.unwrap();
         fresh.history.pin_chat(&chat, number == 1).await.unwrap();
         fresh.history.archive_chat(&chat, number == 2).await.unwrap();
-        exports.push(fresh.history.export_json(&chat, &pictures).await.unwrap());
+        exports.push(fresh.history.export_json(&chat, &images).await.unwrap());
     }
     let other = Fresh::new().await;
     let together = exported_together(exports.clone());
     assert_eq!(take(&other, &together).await, (ImportFormat::Ponder, 3));
     for export in &exports {
         let id = export["chat"]["id"].as_str().unwrap();
-        let mut imported = other.history.export_json(id, &pictures).await.unwrap();
+        let mut imported = other.history.export_json(id, &images).await.unwrap();
         // Nobody has shown it here, and the steps it took are not those it took there.
         for field in ["unread", "revision"] {
             imported["chat"][field] = export["chat"][field].clone();
@@ -258,11 +258,7 @@ async fn a_page_holds_everything_and_runs_nothing() {
     let evil = "</section><script>alert(1)</script><img src=x onerror=alert(1)> \"'&\n```html\n<b>code</b>\n```\nend";
     fresh.turn(&chat, evil, evil).await;
     fresh.history.rename_chat(&chat, "<title>").await.unwrap();
-    let article = fresh
-        .history
-        .export_html(&chat, &ExportedPictures::new())
-        .await
-        .unwrap();
+    let article = fresh.history.export_html(&chat, &ExportedImages::new()).await.unwrap();
     let page = page(&[("<title>".into(), article.clone()), ("b".into(), article)]);
     assert!(
         !page.contains("<script")

@@ -57,7 +57,7 @@ async fn the_archives_of_both_programs_are_taken_as_they_come() {
     let again = fresh.history.import(read_import(&sent).unwrap()).await.unwrap();
     assert_eq!((again.chats, again.already_here), (0, 1));
 
-    // Shape: what ChatGPT sends, with a page and pictures; a Mac that packs a folder again adds names of its own.
+    // Shape: what ChatGPT sends, with a page and images; a Mac that packs a folder again adds names of its own.
     let packed_again = zip(&[
         ("export/chat.html", b"<html>"),
         ("export/dalle-generations/a.webp", b"RIFF"),

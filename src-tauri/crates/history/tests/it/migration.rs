@@ -10,7 +10,7 @@
 //! an archived chat, one in the trash, a stopped and a running answer, every setting.
 
 use api::{AnswerState, StoredMessage};
-use history::ExportedPictures;
+use history::ExportedImages;
 use history::History;
 use serde_json::{json, Map, Value};
 
@@ -111,7 +111,7 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
             assert!(history.chat(id).await.is_err(), "it stays in the trash");
             history.restore_chat(id).await.unwrap();
         }
-        let now = history.export_json(id, &ExportedPictures::new()).await.unwrap();
+        let now = history.export_json(id, &ExportedImages::new()).await.unwrap();
         assert_eq!(
             (&now["chat"], &now["head"]),
             (&chat_of_today(&old["chat"]), &old["head"])
@@ -162,7 +162,7 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     assert_eq!(summaries.len(), chats.len());
     for (summary, old) in summaries.iter().zip(chats) {
         let id = &summary.id;
-        let now = history.export_json(id, &ExportedPictures::new()).await.unwrap();
+        let now = history.export_json(id, &ExportedImages::new()).await.unwrap();
         assert_eq!(now, old["export"], "{}", summary.title);
         assert_eq!(json!(history.chat(id).await.unwrap()), old["view"], "{}", summary.title);
         for (message, tokens) in old["tokens"].as_object().unwrap() {

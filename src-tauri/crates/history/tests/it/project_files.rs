@@ -1,6 +1,6 @@
 //! Files of folders: kept in their order, taken out and put back, and gone with their folder.
 
-use history::{read_import, repair, with_projects, Error, ExportedPictures, History};
+use history::{read_import, repair, with_projects, Error, ExportedImages, History};
 use protocol::{Content, Excerpt, ExcerptUnit};
 use serde_json::json;
 use sqlx::Connection;
@@ -182,7 +182,7 @@ async fn a_folder_goes_with_the_export_of_its_chats_and_stays_as_it_is_where_it_
     );
     let known = history.project_of(&chat).await.unwrap().unwrap();
     let folders = vec![history.export_project(&known).await.unwrap()];
-    let exported = history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
+    let exported = history.export_json(&chat, &ExportedImages::new()).await.unwrap();
     let file = with_projects(exported, folders).to_string().into_bytes();
 
     let other = Fresh::new().await;

@@ -189,7 +189,7 @@ async fn the_trash_is_not_searched_and_what_is_deleted_leaves_the_index() {
 }
 
 #[tokio::test]
-async fn a_new_title_the_rest_of_an_answer_and_names_of_pictures_are_found_and_the_old_words_no_more() {
+async fn a_new_title_the_rest_of_an_answer_and_names_of_images_are_found_and_the_old_words_no_more() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let answer = fresh.streaming_answer(&chat).await;
@@ -219,9 +219,9 @@ async fn a_new_title_the_rest_of_an_answer_and_names_of_pictures_are_found_and_t
     );
 
     let bytes = protocol::ImageBytes::from(b"not unfolded here".to_vec());
-    let picture = fresh.history.add_attachment(&bytes, "image/png", (1, 1)).await.unwrap();
+    let image = fresh.history.add_attachment(&bytes, "image/png", (1, 1)).await.unwrap();
     let image = Content::Image {
-        attachment: picture.sha256,
+        attachment: image.sha256,
         media_type: "image/png".into(),
         width: 1,
         height: 1,

@@ -1,7 +1,7 @@
 //! One row for each generation and for each result of a tool.
 
 use api::{AnswerState, DeleteScope, Position, StoredMessage};
-use history::{Error, ExportedPictures, NOT_RUN};
+use history::{Error, ExportedImages, NOT_RUN};
 use protocol::{Content, FinishReason, Role, ToolCall};
 
 use crate::{asked, new_answer, part, texts, words, Fresh, WRITER};
@@ -217,7 +217,7 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
         .await
         .unwrap();
     assert_eq!(result.parts[0].content, data);
-    let markdown = history.export_markdown(&chat, &ExportedPictures::new()).await.unwrap();
+    let markdown = history.export_markdown(&chat, &ExportedImages::new()).await.unwrap();
     for line in [
         "*[image: a cat]*",
         "*[file: prices.csv]*",
@@ -226,7 +226,7 @@ async fn parts_of_every_kind_are_kept_in_messages_drafts_and_exports() {
     ] {
         assert!(markdown.contains(line), "{line}: {markdown}");
     }
-    let export = history.export_json(&chat, &ExportedPictures::new()).await.unwrap();
+    let export = history.export_json(&chat, &ExportedImages::new()).await.unwrap();
     let messages: Vec<StoredMessage> = serde_json::from_value(export["messages"].clone()).unwrap();
     assert_eq!(messages, history.tree(&chat).await.unwrap());
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::DeleteScope;
-use history::{exported_together, read_import, with_projects, Error, ExportedPictures, History};
+use history::{exported_together, read_import, with_projects, Error, ExportedImages, History};
 use protocol::Content;
 use serde_json::{json, Value};
 use sqlx::Connection;
@@ -30,11 +30,7 @@ async fn export(chats: usize) -> Vec<u8> {
     let chat = fresh.chat().await;
     fresh.history.move_chat(&chat, Some(&folder.id)).await.unwrap();
     fresh.turn(&chat, "When is high water?", "At noon.").await;
-    let one = fresh
-        .history
-        .export_json(&chat, &ExportedPictures::new())
-        .await
-        .unwrap();
+    let one = fresh.history.export_json(&chat, &ExportedImages::new()).await.unwrap();
     let numbered = |number: usize| {
         let mut chat = one.clone();
         chat["chat"]["id"] = json!(format!("chat-{number}"));

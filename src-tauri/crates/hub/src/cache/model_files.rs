@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn second_copies_other_formats_programs_and_pictures_are_left_out() {
+    fn second_copies_other_formats_programs_and_images_are_left_out() {
         let extra = [
             "consolidated.safetensors",
             "consolidated.safetensors.index.json",
@@ -127,7 +127,7 @@ mod tests {
             "metal/model.safetensors",
             "pytorch_model-00001-of-00002.bin",
             "model-q4.gguf",
-            "picture.png",
+            "image.png",
         ];
         let mut paths = vec![
             "config.json",

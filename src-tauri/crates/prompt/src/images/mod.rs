@@ -134,13 +134,13 @@ impl ImageTokens {
         let placeholders = prompt.ids.iter().filter(|id| **id == self.placeholder).count();
         if placeholders != plans.len() {
             return Err(Error::ImageCount {
-                pictures: plans.len(),
+                images: plans.len(),
                 placeholders,
             });
         }
         if self.family.most.is_some_and(|most| plans.len() > most) {
             return Err(Error::TooManyImages {
-                pictures: plans.len(),
+                images: plans.len(),
                 most: self.family.most.unwrap_or_default(),
             });
         }

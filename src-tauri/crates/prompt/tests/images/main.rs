@@ -1,4 +1,4 @@
-//! Pictures in prompts: the runs of every family, beside transformers' own processors and written by hand, and what
+//! Images in prompts: the runs of every family, beside transformers' own processors and written by hand, and what
 //! nobody may type.
 
 #![allow(clippy::unwrap_used)]
@@ -17,18 +17,18 @@ use proptest::prelude::*;
 use protocol::{Content, ErrorCode, Message, Role};
 use serde_json::{json, Value};
 
-/// A template that knows pictures, with this in their place.
-fn template(picture: &str) -> String {
+/// A template that knows images, with this in their place.
+fn template(image: &str) -> String {
     format!(
         "{{% for m in messages %}}<|{{{{ m.role }}}}|>{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{{% for p in m.content %}}\
-         {{% if p.type == 'image' %}}{picture}{{% else %}}{{{{ p.text }}}}{{% endif %}}{{% endfor %}}{{% endif %}}{{% endfor %}}"
+         {{% if p.type == 'image' %}}{image}{{% else %}}{{{{ p.text }}}}{{% endif %}}{{% endfor %}}{{% endif %}}{{% endfor %}}"
     )
 }
 
 /// One that takes nothing but texts.
 const TEXTS_ALONE: &str = "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}{% endfor %}";
 
-fn picture(name: &str) -> Content {
+fn image(name: &str) -> Content {
     Content::Image {
         attachment: name.into(),
         media_type: "image/png".into(),
@@ -98,7 +98,7 @@ fn spelled(model: &ChatProcessor, prompt: &Prompt) -> String {
     model.decode(&prompt.ids).unwrap()
 }
 
-/// Spans lie in the ids one after another, and hold as many places for features as their pictures have.
+/// Spans lie in the ids one after another, and hold as many places for features as their images have.
 fn check_spans(model: &ChatProcessor, prompt: &Prompt, plans: &[ImagePlan], feature: &str) {
     assert_eq!(prompt.images.len(), plans.len());
     let feature = model.tokenizer().id(feature).unwrap();
@@ -124,13 +124,10 @@ fn a_placeholder_becomes_the_run_of_its_family() {
     for (model_type, written, marks, plan, run) in families() {
         let model = model(model_type, &template(written), &marks);
         assert!(model.takes_images());
-        let question = message(
-            Role::User,
-            vec![Content::text("Which"), picture("a"), Content::text("?")],
-        );
+        let question = message(Role::User, vec![Content::text("Which"), image("a"), Content::text("?")]);
         let plans = [plan];
         let prompt = model.prompt(&asked(std::slice::from_ref(&question), &plans)).unwrap();
-        // Pictures come before the words, wherever they stand.
+        // Images come before the words, wherever they stand.
         assert_eq!(spelled(&model, &prompt), format!("<|user|>{run}Which?"), "{model_type}");
         check_spans(&model, &prompt, &plans, feature(model_type));
         // Nobody sees: it is told by name, in a text.
@@ -145,7 +142,7 @@ fn a_template_that_takes_texts_alone_is_given_one() {
     for (model_type, written, marks, plan, run) in families() {
         let model = model(model_type, TEXTS_ALONE, &marks);
         let messages = [
-            message(Role::User, vec![picture("a"), Content::text("Which?")]),
+            message(Role::User, vec![image("a"), Content::text("Which?")]),
             message(Role::Assistant, vec![Content::text("That.")]),
             message(Role::User, vec![Content::text("And now?")]),
         ];
@@ -161,12 +158,12 @@ fn a_template_that_takes_texts_alone_is_given_one() {
 }
 
 #[test]
-fn a_picture_that_a_tool_gives_is_shown_in_its_text() {
+fn an_image_that_a_tool_gives_is_shown_in_its_text() {
     let (model_type, written, marks, plan, run) = families().remove(0);
     let model = model(model_type, &template(written), &marks);
     let messages = [
-        message(Role::User, vec![picture("a"), Content::text("Look.")]),
-        message(Role::Tool, vec![Content::text("Here."), picture("b")]),
+        message(Role::User, vec![image("a"), Content::text("Look.")]),
+        message(Role::Tool, vec![Content::text("Here."), image("b")]),
     ];
     let prompt = model.prompt(&asked(&messages, &[plan.clone(), plan])).unwrap();
     assert_eq!(
@@ -176,10 +173,10 @@ fn a_picture_that_a_tool_gives_is_shown_in_its_text() {
 }
 
 #[test]
-fn pictures_are_counted_against_placeholders() {
+fn images_are_counted_against_placeholders() {
     let (model_type, written, marks, plan, _) = families().remove(0);
     let seeing = model(model_type, &template(written), &marks);
-    let question = [message(Role::User, vec![picture("a"), Content::text("?")])];
+    let question = [message(Role::User, vec![image("a"), Content::text("?")])];
     let error = seeing
         .prompt(&asked(&question, &[plan.clone(), plan.clone()]))
         .unwrap_err();
@@ -187,7 +184,7 @@ fn pictures_are_counted_against_placeholders() {
         matches!(
             error,
             Error::ImageCount {
-                pictures: 2,
+                images: 2,
                 placeholders: 1
             }
         ),
@@ -199,12 +196,12 @@ fn pictures_are_counted_against_placeholders() {
     let error = twice
         .prompt(&asked(&question, std::slice::from_ref(&plan)))
         .unwrap_err();
-    assert!(matches!(error, Error::ImageCount { pictures: 1, .. }), "{error}");
+    assert!(matches!(error, Error::ImageCount { images: 1, .. }), "{error}");
     let blind = model("llama", &template(written), &marks);
     let error = blind.prompt(&asked(&question, &[plan])).unwrap_err();
     assert_eq!(
         (blind.takes_images(), protocol::Error::from(error).code),
-        (false, ErrorCode::PictureNotSeen)
+        (false, ErrorCode::ImageNotSeen)
     );
     let marks = [
         "<|image|>",
@@ -216,28 +213,25 @@ fn pictures_are_counted_against_placeholders() {
         "<|end_of_image|>",
     ];
     let (one, plan) = (model("falcon_ocr", &template("<|image|>"), &marks), grid(1, 2));
-    let two = [message(Role::User, vec![picture("a"), picture("b")])];
+    let two = [message(Role::User, vec![image("a"), image("b")])];
     let error = one.prompt(&asked(&two, &[plan.clone(), plan])).unwrap_err();
-    assert!(
-        matches!(error, Error::TooManyImages { pictures: 2, most: 1 }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TooManyImages { images: 2, most: 1 }), "{error}");
 }
 
-/// A conversation with a picture in its first and in its third turn.
+/// A conversation with an image in its first and in its third turn.
 fn long() -> [Message; 3] {
     [
         message(
             Role::User,
-            vec![picture("a"), Content::text("Which is it, of all these?")],
+            vec![image("a"), Content::text("Which is it, of all these?")],
         ),
         message(Role::Assistant, vec![Content::text("The left one.")]),
-        message(Role::User, vec![picture("b"), picture("c"), Content::text("And here?")]),
+        message(Role::User, vec![image("b"), image("c"), Content::text("And here?")]),
     ]
 }
 
 #[test]
-fn places_where_prompts_part_are_never_inside_a_picture() {
+fn places_where_prompts_part_are_never_inside_an_image() {
     for (model_type, written, marks, plan, _) in families() {
         let model = model(model_type, &template(written), &marks);
         let messages = long();
@@ -286,7 +280,7 @@ fn places_where_prompts_part_are_never_inside_a_picture() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("PONDER_FULL").is_some() { 2000 } else { 40 }))]
 
-    /// Whatever is typed, all that steers is what the template and the pictures wrote.
+    /// Whatever is typed, all that steers is what the template and the images wrote.
     #[test]
     fn a_typed_placeholder_stays_text(
         pieces in proptest::collection::vec((0..64usize, "[a-z \n<|>]{0,6}"), 0..6),
@@ -298,7 +292,7 @@ proptest! {
         let model = model(model_type, &source, &marks);
         let typed: String = pieces.iter().map(|(mark, words)| format!("{words}{}", marks.get(*mark).copied().unwrap_or("\u{FDEF}\u{FDD0}"))).collect();
         let ids = |text: &str| {
-            let messages = [message(Role::User, vec![picture("a"), Content::text(text)])];
+            let messages = [message(Role::User, vec![image("a"), Content::text(text)])];
             model.prompt(&asked(&messages, std::slice::from_ref(&plan))).unwrap()
         };
         let control = |prompt: &Prompt| {
@@ -312,7 +306,7 @@ proptest! {
     }
 }
 
-/// Processors of transformers, as `tests/oracle/picture_prompts.py` asks them.
+/// Processors of transformers, as `tests/oracle/image_prompts.py` asks them.
 #[test]
 fn ids_are_those_of_transformers_processors() {
     let Some(python) = std::env::var_os("PONDER_ORACLE_PYTHON") else {
@@ -320,7 +314,7 @@ fn ids_are_those_of_transformers_processors() {
         return;
     };
     let out = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/picture_prompts.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/image_prompts.py");
     let mut command = Command::new(python);
     assert!(command
         .arg(script)
@@ -352,7 +346,7 @@ fn ids_are_those_of_transformers_processors() {
     }
     assert!(families >= 13 && equal >= 500, "{families} {equal}");
     println!(
-        "report: pictures: {equal} conversations with pictures in {families} families get exactly the ids of transformers' processors"
+        "report: images: {equal} conversations with images in {families} families get exactly the ids of transformers' processors"
     );
 }
 
@@ -377,7 +371,7 @@ fn message_of(value: &Value) -> Message {
     let role = serde_json::from_value(value["role"].clone()).unwrap();
     let part = |part: &Value| match part["text"].as_str() {
         Some(text) => Content::text(text),
-        None => picture("a"),
+        None => image("a"),
     };
     match &value["content"] {
         Value::String(text) => Message::text(role, text.as_str()),

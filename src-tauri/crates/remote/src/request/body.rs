@@ -385,8 +385,8 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_parts_in_their_place() {
-        let picture = |attachment: &str| Content::Image {
+    fn images_are_parts_in_their_place() {
+        let image = |attachment: &str| Content::Image {
             attachment: attachment.into(),
             media_type: "image/png".into(),
             width: 1,
@@ -394,7 +394,7 @@ mod tests {
             alt: "cat.png".into(),
         };
         let mut asked = request();
-        asked.messages[0].content = vec![picture("a"), Content::text("Which is it?"), picture("gone")];
+        asked.messages[0].content = vec![image("a"), Content::text("Which is it?"), image("gone")];
         let urls = DataUrls::from([("a".to_owned(), "data:image/png;base64,AQ==".to_owned())]);
         let sent = |asked: &Request| {
             body("m", asked, &urls, &UnsupportedFields::new()).expect("it can be asked")["messages"][0]["content"]
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_takes_no_pictures_is_told_from_a_wrong_picture() {
+    fn a_server_that_takes_no_images_is_told_from_a_wrong_image() {
         for refusal in [
             "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
             "Invalid content type. image_url is only supported by certain models: unsupported",

@@ -33,7 +33,7 @@ pub(crate) async fn data_urls(request: &Request) -> Result<DataUrls> {
     });
     made.await.unwrap_or_else(|_| {
         Err(Error::Image(media::Error::Broken {
-            kind: "picture",
+            kind: "image",
             reason: "it could not be read".into(),
         }))
     })
@@ -48,8 +48,8 @@ fn data_url(bytes: &ImageBytes) -> Result<String> {
         }
         // Few servers read the other formats, and an image that is encoded again carries no metadata.
         _ => {
-            let picture = media::decode(bytes).map_err(Error::Image)?;
-            let jpeg = media::thumbnail(&picture, LONGEST_SIDE).map_err(Error::Image)?;
+            let image = media::decode(bytes).map_err(Error::Image)?;
+            let jpeg = media::thumbnail(&image, LONGEST_SIDE).map_err(Error::Image)?;
             Ok(ImageBytes::from(jpeg).to_data_url(Kind::Jpeg.media_type()))
         }
     }

@@ -85,7 +85,7 @@ pub(crate) struct TranslatedRequest {
     pub(crate) filter: ReplyFilter,
     pub(crate) reply: Box<dyn Reply>,
     /// The path of the first image in the request, if there is one.
-    pub(crate) picture: Option<String>,
+    pub(crate) image: Option<String>,
 }
 
 impl TranslatedRequest {

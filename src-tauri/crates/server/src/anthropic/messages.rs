@@ -80,7 +80,7 @@ enum ThinkingMode {
 /// If a field makes no sense or cannot be honored; the refusal names it.
 pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: ResponseIds) -> Result<TranslatedRequest> {
     let (answer, sampling, conversation) = Body::read(fields)?;
-    let (mut request, parallel, picture) = conversation.request(fields, model)?;
+    let (mut request, parallel, image) = conversation.request(fields, model)?;
     request.max_tokens = Some(u32::try_from(answer.max_tokens.0).unwrap_or(u32::MAX));
     request.sampling = sampling.sampling(fields)?;
     request.stop = stop_texts(fields, "stop_sequences", answer.stop_sequences)?;
@@ -91,7 +91,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         stream: answer.stream.unwrap_or(false),
         reply: Box::new(MessagesReply::new(stamp, name, filter.thoughts)),
         requests: vec![request],
-        picture,
+        image,
     })
 }
 
@@ -113,7 +113,7 @@ impl ConversationFields {
         let mut images = Images::default();
         let messages = content::messages(fields, self.system.as_ref(), &self.messages, &mut images)?;
         let mut request = Request::new(model.clone(), messages);
-        let picture = images.put_into(&mut request);
+        let image = images.put_into(&mut request);
         request.priority = Priority::Api;
         let (effort, format) = self
             .output_config
@@ -137,7 +137,7 @@ impl ConversationFields {
         tools.apply("tool_choice", &mut request)?;
         request.messages = normalise(request.messages);
         continue_last_answer(&mut request);
-        Ok((request, parallel, picture))
+        Ok((request, parallel, image))
     }
 }
 

@@ -9,8 +9,7 @@ fn messages() -> Value {
 }
 
 /// A PNG of one pixel, as base64.
-const PICTURE: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false})
@@ -34,9 +33,9 @@ pub(super) fn chat() -> Examples {
             "tool_choice": {"type": "function", "function": {"name": "add"}}, "parallel_tool_calls": false}),
         ),
         (
-            "a picture",
+            "an image",
             json!({"model": "pebble", "messages": [{"role": "user", "content": [
-                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PICTURE}"), "detail": "low"}},
+                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{IMAGE}"), "detail": "low"}},
                 {"type": "text", "text": "Which colour is it?"}]}]}),
         ),
         (
@@ -75,7 +74,7 @@ pub(super) fn response() -> Examples {
         {"type": "function_call_output", "call_id": "call_1", "output": "5"}]);
     let add = json!({"type": "function", "name": "add", "description": "Adds two numbers.", "parameters": {"type": "object"}});
     let shown = json!([{"role": "user", "content": [
-        {"type": "input_image", "image_url": format!("data:image/png;base64,{PICTURE}"), "detail": "auto"},
+        {"type": "input_image", "image_url": format!("data:image/png;base64,{IMAGE}"), "detail": "auto"},
         {"type": "input_text", "text": "Which colour is it?"}]}]);
     vec![
         (
@@ -98,7 +97,7 @@ pub(super) fn response() -> Examples {
             json!({"model": "pebble", "input": "What is 2 + 3?", "reasoning": {"generate_summary": "auto"},
             "chat_template_kwargs": {"enable_thinking": true}}),
         ),
-        ("a picture", json!({"model": "pebble", "input": shown})),
+        ("an image", json!({"model": "pebble", "input": shown})),
     ]
 }
 
@@ -109,7 +108,7 @@ pub(super) fn message() -> Examples {
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "I add.", "signature": ""},
             {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 2, "b": 3}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "5", "is_error": false}]}]);
-    let source = json!({"type": "base64", "media_type": "image/png", "data": PICTURE});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": IMAGE});
     let shown = json!([{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "Which colour is it?"}]}]);
     vec![
         (
@@ -134,7 +133,7 @@ pub(super) fn message() -> Examples {
             "thinking": {"type": "enabled", "budget_tokens": 2000}}),
         ),
         (
-            "a picture",
+            "an image",
             json!({"model": "pebble", "max_tokens": 500, "messages": shown}),
         ),
     ]

@@ -204,9 +204,9 @@ impl From<Error> for Refusal {
             }
             ErrorCode::BadRequest
             | ErrorCode::TemplateRefused
-            | ErrorCode::PictureBroken
+            | ErrorCode::ImageBroken
             | ErrorCode::FileBroken
-            | ErrorCode::PictureNotSeen => Self::new(Kind::BadRequest, message),
+            | ErrorCode::ImageNotSeen => Self::new(Kind::BadRequest, message),
             ErrorCode::ModelNotFound => Self::new(Kind::NotFound, message).code("model_not_found"),
             ErrorCode::NotFound => Self::new(Kind::NotFound, message),
             ErrorCode::Busy => Self {

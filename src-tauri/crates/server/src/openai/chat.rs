@@ -99,11 +99,10 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         .filter(|part| part["type"] == "image_url")
         .map(|part| part["image_url"]["detail"].as_str().map(str::to_owned))
         .collect();
-    let conversation =
-        openai_wire::messages_with_pictures(chat.messages, &mut |url, place| images.data_url(url, place))?;
+    let conversation = openai_wire::messages_with_images(chat.messages, &mut |url, place| images.data_url(url, place))?;
     shown.iter().for_each(|detail| images.detail(detail.as_deref()));
     let mut request = Request::new(model.clone(), conversation);
-    let picture = images.put_into(&mut request);
+    let image = images.put_into(&mut request);
     request.priority = Priority::Api;
     request.sampling = sampling.sampling(fields)?;
     request.stop = stop_texts(fields, "stop", chat.stop)?;
@@ -135,7 +134,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         stream: chat.stream.unwrap_or(false),
         reply: Box::new(ChatReply::new(stamp, name, answers as usize, options)),
         requests: answers_of(&request, answers),
-        picture,
+        image,
     })
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         stream: body.stream.unwrap_or(false),
         filter,
         reply: Box::new(CompletionsReply::new(stamp, name, echoes, answers as usize, options)),
-        picture: None,
+        image: None,
     })
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn ask(
     let mut images = Images::default();
     messages.extend(responses_input::messages(fields, &input, &mut images)?);
     let mut request = Request::new(model.clone(), messages);
-    let picture = images.put_into(&mut request);
+    let image = images.put_into(&mut request);
     request.priority = Priority::Api;
     request.sampling = sampling.sampling(fields)?;
     request.stop = stop_texts(fields, "stop", body.stop)?;
@@ -122,7 +122,7 @@ pub(crate) fn ask(
         stream: body.stream.unwrap_or(false),
         reply: Box::new(ResponsesReply::new(stamp, name, answered)),
         requests: vec![request],
-        picture,
+        image,
     })
 }
 

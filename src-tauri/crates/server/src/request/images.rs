@@ -46,10 +46,7 @@ impl Images {
     fn add(&mut self, bytes: ImageBytes, place: &str) -> Result<Content, InvalidParam> {
         self.count += 1;
         if self.count > MOST {
-            return Err(invalid(
-                place,
-                format!("there are more than {MOST} pictures; send fewer"),
-            ));
+            return Err(invalid(place, format!("there are more than {MOST} images; send fewer")));
         }
         let measured = media::measure(&bytes).map_err(|error| invalid(place, error))?;
         self.first.get_or_insert_with(|| place.to_owned());
@@ -98,7 +95,7 @@ impl ImageSource {
     pub(crate) fn image(&self, block: &Fields, images: &mut Images) -> Result<Content, Refusal> {
         if self.r#type != "base64" {
             let kind = &self.r#type;
-            let reason = "no address is opened, and no file; send the picture as base64";
+            let reason = "no address is opened, and no file; send the image as base64";
             return block.refuse("source.type", format!("{kind:?} is not supported: {reason}"));
         }
         let data = block.require("source.data", self.data.as_deref())?;

@@ -149,7 +149,7 @@ impl Call {
                 "log probabilities are not told for this model",
             ));
         }
-        if let Some(place) = ask.picture.as_deref() {
+        if let Some(place) = ask.image.as_deref() {
             self.check_sees(place, model).await?;
             ask.requests
                 .iter_mut()
@@ -195,12 +195,12 @@ impl Call {
         let because = capabilities.because_blind();
         let seeing = self.state.catalogue.seeing().await;
         let hint = match seeing.is_empty() {
-            true => "no model here can; leave the picture out".to_owned(),
+            true => "no model here can; leave the image out".to_owned(),
             false => format!("models that can are {}", seeing.join(", ")),
         };
         Err(Refusal::field(
             place,
-            format!("the model {:?} cannot see pictures{because}; {hint}", model.id),
+            format!("the model {:?} cannot see images{because}; {hint}", model.id),
         ))
     }
 

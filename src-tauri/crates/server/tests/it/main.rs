@@ -7,7 +7,7 @@ mod description;
 mod embeddings;
 mod hostile;
 mod house;
-mod pictures;
+mod images;
 mod recorded;
 mod schemas;
 mod sdks;

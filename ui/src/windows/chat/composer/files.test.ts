@@ -63,16 +63,16 @@ describe('a document in a question', () => {
   it('says why it cannot be read, by its name, and can be taken out', async () => {
     await openWith(LARGE);
     await drop(fileOf(new Uint8Array([1, 0, 2]), 'program.exe'));
-    expect(the('broken-picture').textContent).toContain('program.exe cannot be read');
+    expect(the('broken-image').textContent).toContain('program.exe cannot be read');
     expect((the('send') as HTMLButtonElement).disabled).toBe(true);
     await click('remove-attachment');
-    expect(all('broken-picture')).toEqual([]);
+    expect(all('broken-image')).toEqual([]);
   });
 
-  it('is no picture for a model that cannot see', async () => {
+  it('is no image for a model that cannot see', async () => {
     await openWith(SMALL);
     await drop(textFile('one'));
-    expect([all('cannot-see').length, all('picture-bar').length, all('attachment').length]).toEqual([0, 0, 1]);
+    expect([all('cannot-see').length, all('image-bar').length, all('attachment').length]).toEqual([0, 0, 1]);
   });
 });
 

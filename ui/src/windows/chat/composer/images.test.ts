@@ -42,7 +42,7 @@ async function press(element: HTMLElement, key: string, more: KeyboardEventInit 
 const tiles = (): HTMLElement[] => all('attachment');
 const titles = (): string[] => tiles().map((tile) => tile.title);
 
-describe('a picture comes into a question', () => {
+describe('an image comes into a question', () => {
   it('by a paste, which then pastes nothing else', async () => {
     await openWith(SEEING);
     expect((await paste(pngFile('harbour.png', 1280, 720))).defaultPrevented).toBe(true);
@@ -60,7 +60,7 @@ describe('a picture comes into a question', () => {
     expect(tiles()).toEqual([]);
     host.clipboard = png(64, 48);
     await paste();
-    expect(titles()).toEqual(['Picture, 64 × 48, 4 tokens']);
+    expect(titles()).toEqual(['Image, 64 × 48, 4 tokens']);
   });
 
   it('while words are pasted as words', async () => {
@@ -76,7 +76,7 @@ describe('a picture comes into a question', () => {
     const files = [pngFile('a.png', 640, 480, 1), pngFile('b.png', 320, 240, 2)];
     the('chat-title').dispatchEvent(carrying('dragenter', files));
     await pass(0);
-    expect(the('drop-target').textContent).toBe('Drop pictures and files here');
+    expect(the('drop-target').textContent).toBe('Drop images and files here');
     const over = carrying('dragover', files);
     the('chat-title').dispatchEvent(over);
     expect(over.defaultPrevented).toBe(true);
@@ -97,7 +97,7 @@ describe('a picture comes into a question', () => {
 
   it('by the button', async () => {
     await openWith(SEEING);
-    const chooser = field('choose-pictures');
+    const chooser = field('choose-images');
     const pressed = vi.spyOn(chooser, 'click').mockImplementation(() => {});
     await click('attach');
     expect(pressed).toHaveBeenCalledOnce();
@@ -111,12 +111,12 @@ describe('a picture comes into a question', () => {
     await openWith(SEEING);
     await type('What is this?');
     await paste(fileOf(new Uint8Array(9), 'notes.docx'));
-    expect(the('broken-picture').textContent).toContain('notes.docx cannot be read');
+    expect(the('broken-image').textContent).toContain('notes.docx cannot be read');
     expect((the('send') as HTMLButtonElement).disabled).toBe(true);
     await press(the('composer'), 'Enter');
     expect(all('message-user')).toEqual([]);
     await click('remove-attachment');
-    expect([all('broken-picture').length, (the('send') as HTMLButtonElement).disabled]).toEqual([0, false]);
+    expect([all('broken-image').length, (the('send') as HTMLButtonElement).disabled]).toEqual([0, false]);
   });
 
   it('is kept with the draft, in its order and with its words, and sent before the question', async () => {
@@ -132,7 +132,7 @@ describe('a picture comes into a question', () => {
       { kind: 'text', text: 'Which is larger?' },
     ]);
     await open('chat', chat.summary.id);
-    expect(titles()).toEqual(['a.png, 640 × 480, 300 tokens', 'Picture, 64 × 64, 4 tokens']);
+    expect(titles()).toEqual(['a.png, 640 × 480, 300 tokens', 'Image, 64 × 64, 4 tokens']);
     host.refuse = { call: 'send', error: { code: 'storage', message: 'The disk is full.' } };
     await press(the('composer'), 'Enter');
     expect(tiles()).toHaveLength(2);
@@ -140,14 +140,14 @@ describe('a picture comes into a question', () => {
     await press(the('composer'), 'Enter');
     expect(sent).toHaveBeenLastCalledWith(chat.summary.id, kept, 'beginning');
     expect(tiles()).toEqual([]);
-    expect(all('message-picture').map((picture) => picture.querySelector('img')?.alt)).toEqual(['a.png', 'Picture']);
+    expect(all('message-image').map((image) => image.querySelector('img')?.alt)).toEqual(['a.png', 'Image']);
   });
 
   it('alone is a question too', async () => {
     await openWith(SEEING);
     await paste(pngFile('a.png'));
     await press(the('composer'), 'Enter');
-    expect(all('message-picture')).toHaveLength(1);
+    expect(all('message-image')).toHaveLength(1);
   });
 
   it('beside files of a draft', async () => {
@@ -159,13 +159,13 @@ describe('a picture comes into a question', () => {
   });
 });
 
-describe('while a picture is read', () => {
+describe('while an image is read', () => {
   it('it stands there with its name, and the question is sent as soon as it was', async () => {
     await openWith(SEEING);
     host.readingTime = 2000;
     await type('What is this?');
     await paste(pngFile('harbour.png'));
-    expect([the('attachment').getAttribute('aria-busy'), the('picture-cost').textContent]).toEqual([
+    expect([the('attachment').getAttribute('aria-busy'), the('image-cost').textContent]).toEqual([
       'true',
       'Reading harbour.png…',
     ]);
@@ -177,7 +177,7 @@ describe('while a picture is read', () => {
     ]).toEqual([0, 1, true]);
     await pass(2100);
     expect(the('message-user').textContent).toContain('What is this?');
-    expect(all('message-picture')).toHaveLength(1);
+    expect(all('message-image')).toHaveLength(1);
     expect((the('composer') as HTMLTextAreaElement).value).toBe('');
   });
 
@@ -205,7 +205,7 @@ describe('while a picture is read', () => {
     await pass(2100);
     expect([
       all('message-user').length,
-      all('broken-picture').length,
+      all('broken-image').length,
       (the('composer') as HTMLTextAreaElement).value,
     ]).toEqual([0, 1, 'What is this?']);
   });
@@ -222,7 +222,7 @@ describe('while a picture is read', () => {
   });
 });
 
-describe('pictures of a question', () => {
+describe('images of a question', () => {
   async function three(): Promise<void> {
     await openWith(SEEING);
     await paste(pngFile('a.png', 32, 32, 1), pngFile('b.png', 32, 32, 2), pngFile('c.png', 32, 32, 3));
@@ -241,7 +241,7 @@ describe('pictures of a question', () => {
 
   it('are dragged to another place, and a drag opens nothing', async () => {
     await three();
-    const list = the('draft-pictures');
+    const list = the('draft-images');
     [...list.children].forEach(
       (child, index) => (child.getBoundingClientRect = () => new DOMRect(index * 80, 0, 70, 70)),
     );
@@ -262,7 +262,7 @@ describe('pictures of a question', () => {
     await three();
     tiles()[1]!.click();
     await pass(0);
-    expect(the('lightbox').getAttribute('aria-label')).toBe('Picture 2 of 3: b.png');
+    expect(the('lightbox').getAttribute('aria-label')).toBe('Image 2 of 3: b.png');
     await press(the('lightbox'), 'ArrowRight');
     expect(the('lightbox-place').textContent).toBe('3 / 3');
     await press(the('lightbox'), 'ArrowRight');
@@ -277,11 +277,11 @@ describe('pictures of a question', () => {
   it('cost tokens, a share of the context, and less with less detail', async () => {
     const chat = await openWith(SMALL);
     await paste(pngFile('a.png', 1920, 1080, 1), pngFile('b.png', 640, 480, 2));
-    expect(the('picture-bar').textContent).toContain('2 pictures · 2,340 tokens');
-    expect(the('pictures-crowded').textContent).toBe(
-      'Pictures take 57 % of the context, which leaves little room for words.',
+    expect(the('image-bar').textContent).toContain('2 images · 2,340 tokens');
+    expect(the('images-crowded').textContent).toBe(
+      'Images take 57 % of the context, which leaves little room for words.',
     );
-    await click('picture-detail');
+    await click('image-detail');
     const options = [...document.querySelectorAll<HTMLElement>('[role=option]')];
     expect(options.map((option) => /([\d,]+) tokens/.exec(option.textContent ?? '')?.[1])).toEqual([
       '812',
@@ -291,44 +291,44 @@ describe('pictures of a question', () => {
     options[0]?.click();
     await pass(50);
     expect(chat.settings.image_detail).toBe('quick');
-    expect(the('picture-bar').textContent).toContain('812 tokens · 20 % of the context');
-    expect(all('pictures-crowded')).toEqual([]);
+    expect(the('image-bar').textContent).toContain('812 tokens · 20 % of the context');
+    expect(all('images-crowded')).toEqual([]);
   });
 
   it('are looked at as is set in new chats', async () => {
     await host.changeSettings({ default_model: SMALL, image_detail: 'quick' });
     await open('chat');
     await paste(pngFile('a.png', 1920, 1080, 1));
-    expect(the('picture-detail').textContent?.trim()).toBe('Quick detail');
+    expect(the('image-detail').textContent?.trim()).toBe('Quick detail');
   });
 
   it('that fill the context are told to', async () => {
     await openWith(SMALL);
     await paste(...[1, 2, 3].map((mark) => pngFile(`${mark}.png`, 1920, 1080, mark)));
-    expect(the('pictures-crowded').textContent).toContain('need 6,120 tokens, but the model’s context holds 4,096');
+    expect(the('images-crowded').textContent).toContain('need 6,120 tokens, but the model’s context holds 4,096');
   });
 
   it('that move are seen by their first frame', async () => {
     await openWith(SEEING);
     host.animated = true;
     await paste(pngFile('cat.gif'));
-    expect(the('pictures-animated').textContent).toBe('Moving pictures are seen by their first frame.');
+    expect(the('images-animated').textContent).toBe('Moving images are seen by their first frame.');
   });
 
   it('leave the computer with the words, and it says so', async () => {
     await host.addEndpoint('lab', 'https://lab.example/v1', null);
     await openWith('endpoint:lab/big');
     await paste(pngFile('a.png'));
-    expect(the('picture-bar').textContent).toContain('1 picture · sent to lab, away from this computer');
+    expect(the('image-bar').textContent).toContain('1 image · sent to lab, away from this computer');
   });
 });
 
 describe('a model that cannot see', () => {
-  it('is not sent a picture, and one press takes a model that sees', async () => {
+  it('is not sent an image, and one press takes a model that sees', async () => {
     const chat = await openWith(BLIND);
     await type('What is this?');
     await paste(pngFile('a.png'));
-    expect(the('cannot-see').textContent).toContain('Pebble cannot see pictures. These models on this computer can:');
+    expect(the('cannot-see').textContent).toContain('Pebble cannot see images. These models on this computer can:');
     await press(the('composer'), 'Enter');
     expect([all('message-user').length, document.activeElement]).toEqual([0, all('use-seeing-model')[0]]);
     expect(all('use-seeing-model').map((button) => button.textContent)).toEqual(['Use Gemma 4 E4B', 'Use Qwen3-VL 4B']);
@@ -340,17 +340,17 @@ describe('a model that cannot see', () => {
       ['a.png, 640 × 480, 300 tokens'],
     ]);
     await press(the('composer'), 'Enter');
-    expect(all('message-picture')).toHaveLength(1);
+    expect(all('message-image')).toHaveLength(1);
   });
 
-  it('is sent the words alone, and the pictures come back if that was not meant', async () => {
+  it('is sent the words alone, and the images come back if that was not meant', async () => {
     await openWith(BLIND);
     await paste(pngFile('a.png'));
     expect(all('send-without')).toEqual([]);
     await type('What is 2 + 3?');
     await click('send-without');
     await pass(50);
-    expect([the('message-user').textContent?.trim(), all('message-picture').length, tiles().length]).toEqual([
+    expect([the('message-user').textContent?.trim(), all('message-image').length, tiles().length]).toEqual([
       'What is 2 + 3?',
       0,
       0,
@@ -368,7 +368,7 @@ describe('a model that cannot see', () => {
     expect(the('vision-problem').textContent).toBe(
       'The vision part of Pebble cannot be read: config.json lacks `depth`',
     );
-    expect(the('cannot-see').textContent).toContain('Pebble cannot see pictures.');
+    expect(the('cannot-see').textContent).toContain('Pebble cannot see images.');
   });
 
   it('is told of another if there is none', async () => {
@@ -380,7 +380,7 @@ describe('a model that cannot see', () => {
   });
 });
 
-describe('pictures of messages', () => {
+describe('images of messages', () => {
   const image: ImageContent = {
     kind: 'image',
     attachment: 'image-1',
@@ -420,10 +420,10 @@ describe('pictures of messages', () => {
   it('are there for eyes and for screen readers, beside files and words', async () => {
     await openMessages();
     expect(
-      all('message-picture').map((picture) => [picture.getAttribute('aria-label'), picture.querySelector('img')?.alt]),
+      all('message-image').map((image) => [image.getAttribute('aria-label'), image.querySelector('img')?.alt]),
     ).toEqual([
       ['Show A boat', 'A boat'],
-      ['Show Picture', 'Picture'],
+      ['Show Image', 'Image'],
     ]);
     expect(all('message-user')[0]?.textContent).toContain('tides.csv');
     expect(all('message-user')[0]?.textContent).toContain('What is this?');
@@ -446,11 +446,11 @@ describe('pictures of messages', () => {
         clipboard: { write: async (items: unknown[]) => void written.push(...items) },
       }),
     );
-    all('message-picture')[0]?.click();
+    all('message-image')[0]?.click();
     await pass(0);
     expect([the('lightbox-place').textContent, all('lightbox-alt').length]).toEqual(['1 / 2', 0]);
     await click('lightbox-next');
-    expect(the('lightbox-picture').getAttribute('src')).toBe(host.pictureUrl('image-2', 'whole'));
+    expect(the('lightbox-image').getAttribute('src')).toBe(host.imageUrl('image-2', 'whole'));
     await click('lightbox-copy');
     await pass(0);
     expect([written.length, the('lightbox-copy').title]).toEqual([1, 'Copied']);
@@ -459,7 +459,7 @@ describe('pictures of messages', () => {
   it('are dragged out as files', async () => {
     await openMessages();
     const event = new Event('dragstart', { bubbles: true, cancelable: true });
-    all('message-picture')[0]?.querySelector('img')?.dispatchEvent(event);
+    all('message-image')[0]?.querySelector('img')?.dispatchEvent(event);
     expect([event.defaultPrevented, host.dragged]).toEqual([true, ['image-1 A boat']]);
 
     // Over its own window it is nothing to drop; after that files are again.
@@ -475,8 +475,8 @@ describe('pictures of messages', () => {
 
   it('whose files are gone are told by name', async () => {
     await openMessages();
-    all('message-picture')[0]?.querySelector('img')?.dispatchEvent(new Event('error'));
+    all('message-image')[0]?.querySelector('img')?.dispatchEvent(new Event('error'));
     await pass(0);
-    expect(the('missing-picture').textContent).toContain('A boat');
+    expect(the('missing-image').textContent).toContain('A boat');
   });
 });

@@ -14,7 +14,7 @@ pub struct CrossAttentionConfig {
     pub key_heads: u32,
     /// Width of a head.
     pub head_dim: u32,
-    /// The most states of one picture.
+    /// The most states of one image.
     pub states: u32,
 }
 
@@ -45,7 +45,7 @@ impl MixerCost for CrossAttentionConfig {
         ]
     }
 
-    /// Keys and values of one picture, however long the text is.
+    /// Keys and values of one image, however long the text is.
     fn cache(&self, format: &CacheFormat, _positions: u64) -> u64 {
         2 * self.widths().1 * u64::from(self.states) * format.element
     }

@@ -26,7 +26,7 @@ pub struct RopeConfig {
     /// Which pairs turn by the time, the row or the column of an image token (multimodal positions); text has the same
     /// number for all.
     pub sections: Option<Sections>,
-    /// True if the pairs that keep still turn by the place of an image token in its picture, in each head along
+    /// True if the pairs that keep still turn by the place of an image token in its image, in each head along
     /// directions of its own, which the weights hold (Falcon-OCR).
     pub golden: bool,
 }
@@ -162,7 +162,7 @@ impl RopeConfig {
     }
 
     /// A half of a head whose neighbors turn by the place in the prompt, and another that turns by the place in a
-    /// picture (Falcon-OCR).
+    /// image (Falcon-OCR).
     pub(crate) fn golden(head_dim: u32, theta: f32) -> Result<Self, Error> {
         if !head_dim.is_multiple_of(4) || head_dim > WIDEST_HEAD || !(theta.is_finite() && theta > 1.0) {
             return Err(unusable(

@@ -8,7 +8,7 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sections {
     /// How many pairs turn by the time (or, if they are [counted](SectionOrder::Counted), by the place in the prompt),
-    /// by the row, by the column and by the number of the picture.
+    /// by the row, by the column and by the number of the image.
     pub pairs: [u32; 4],
     /// Their order within a head.
     pub order: SectionOrder,
@@ -21,7 +21,7 @@ pub enum SectionOrder {
     Blocks,
     /// The three take turns (Qwen3-VL).
     Interleaved,
-    /// Blocks: place in the prompt, column, row, picture. Rows, columns and pictures count from 0, and the place goes
+    /// Blocks: place in the prompt, column, row, image. Rows, columns and images count from 0, and the place goes
     /// on with every token (HunyuanOCR).
     Counted,
 }
@@ -62,15 +62,15 @@ impl Sections {
         }
     }
 
-    /// Parts for the place, column, row and picture; the place may be left out.
+    /// Parts for the place, column, row and image; the place may be left out.
     fn counted(field: &'static str, parts: &[f32]) -> Result<Self, Error> {
-        let (place, column, row, picture) = match *parts {
-            [place, column, row, picture] => (place, column, row, picture),
-            [column, row, picture] => (0.0, column, row, picture),
+        let (place, column, row, image) = match *parts {
+            [place, column, row, image] => (place, column, row, image),
+            [column, row, image] => (0.0, column, row, image),
             _ => return Err(unusable(field, format!("it has {} parts, not 3 or 4", parts.len()))),
         };
         Ok(Self {
-            pairs: [place, row, column, picture].map(|pairs| pairs as u32),
+            pairs: [place, row, column, image].map(|pairs| pairs as u32),
             order: SectionOrder::Counted,
         })
     }

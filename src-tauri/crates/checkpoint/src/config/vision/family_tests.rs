@@ -169,7 +169,7 @@ fn qwen_omni_is_read_by_what_thinks() {
 }
 
 #[test]
-fn llama_3_2_looks_at_pictures_in_every_fifth_layer() {
+fn llama_3_2_looks_at_images_in_every_fifth_layer() {
     let text = json!({"model_type": "mllama_text_model", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
                       "num_hidden_layers": 40, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
                       "vocab_size": 128256, "tie_word_embeddings": false, "max_position_embeddings": 131072,
@@ -210,7 +210,7 @@ fn llama_3_2_looks_at_pictures_in_every_fifth_layer() {
         (9.7e9..9.9e9).contains(&text) && (0.8e9..1.0e9).contains(&(all - text)),
         "{text} {all}"
     );
-    // Keys and values of one picture stay the same however long the text is.
+    // Keys and values of one image stay the same however long the text is.
     let workload = |context| Workload {
         context,
         kv_bits: None,

@@ -33,7 +33,7 @@ pub struct Gemma4VisionConfig {
     pub clipped: bool,
     /// True if what is pooled is shifted and scaled (26B, 31B).
     pub standardized: bool,
-    /// True if the sliding layers of the language part let the tokens of a picture see each other (26B, 31B).
+    /// True if the sliding layers of the language part let the tokens of an image see each other (26B, 31B).
     pub bidirectional: bool,
 }
 

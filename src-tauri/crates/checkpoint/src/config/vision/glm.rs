@@ -13,7 +13,7 @@ use crate::memory::VisionCost;
 pub struct GlmVisionConfig {
     /// The stack.
     pub shape: TowerShape,
-    /// How often a patch's picture stands in it.
+    /// How often a patch's image stands in it.
     pub frames: u32,
     /// Patches along a side of the learned positions, before which a norm stands (GLM-4.1V).
     pub learned: Option<u32>,

@@ -1,4 +1,4 @@
-//! The tower of Llama 3.2 Vision: all tiles of a picture in one stack, then in a second one whose parts are gated; the
+//! The tower of Llama 3.2 Vision: all tiles of an image in one stack, then in a second one whose parts are gated; the
 //! language part looks at its last states and at some on the way. Names and defaults are those of transformers'
 //! `MllamaVisionConfig`.
 
@@ -18,21 +18,21 @@ pub struct MllamaVisionConfig {
     pub global_layers: u32,
     /// Patches along a side of a tile.
     pub side: u32,
-    /// The most tiles of a picture; one with fewer goes through the tower with as many.
+    /// The most tiles of an image; one with fewer goes through the tower with as many.
     pub tiles: u32,
-    /// Rows and columns of tiles in the order of their embeddings, of which the first stands for no picture.
+    /// Rows and columns of tiles in the order of their embeddings, of which the first stands for no image.
     pub arrangements: Vec<(u32, u32)>,
     /// Before which layers of the first stack the language part looks at the states.
     pub intermediate: Vec<u32>,
 }
 
-/// More tiles than any picture has.
+/// More tiles than any image has.
 const MOST_TILES: u32 = 16;
 
 /// The layers of the first stack before which states are looked at, unless the config says so.
 const INTERMEDIATE: [u32; 5] = [3, 7, 15, 23, 30];
 
-/// The most tiles of a picture.
+/// The most tiles of an image.
 fn tiles(vision: Fields<'_>) -> Result<u32, Error> {
     match vision.number("max_num_tiles")?.unwrap_or(4) {
         tiles @ 1..=MOST_TILES => Ok(tiles),
@@ -101,7 +101,7 @@ impl MllamaVisionConfig {
         self.states_of_tile().next_multiple_of(8)
     }
 
-    /// The most states of a picture, told from the whole config; of published models if it says nothing that makes
+    /// The most states of an image, told from the whole config; of published models if it says nothing that makes
     /// sense.
     pub(crate) fn states(top: Fields<'_>) -> u32 {
         const PUBLISHED: u32 = 4 * 1601;

@@ -17,7 +17,7 @@ pub struct MobileNetConfig {
     pub marks: u32,
     /// The id of the first such mark.
     pub first_mark: u32,
-    /// The id of the mark that closes a picture.
+    /// The id of the mark that closes an image.
     pub closing: u32,
     /// Added to the mean square in the norms before and after the projection.
     pub eps: f32,
@@ -54,7 +54,7 @@ pub(crate) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig,
 }
 
 impl MobileNetConfig {
-    /// Which of the marks closes a picture, if it is one of them.
+    /// Which of the marks closes an image, if it is one of them.
     pub fn closing_mark(&self) -> Option<u32> {
         self.closing
             .checked_sub(self.first_mark)

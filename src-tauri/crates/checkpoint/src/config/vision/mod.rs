@@ -71,7 +71,7 @@ impl VisionConfig {
         }
     }
 
-    /// How many marks after the features of a picture have embeddings of the tower's, so that they are made with the
+    /// How many marks after the features of an image have embeddings of the tower's, so that they are made with the
     /// features.
     pub fn marks_after(&self) -> usize {
         match self {
@@ -224,7 +224,7 @@ mod tests {
             );
         }
         assert_eq!(qwen3_vl(vision()).vision_problem, None);
-        // A text model has nothing to say of pictures, unless its file does.
+        // A text model has nothing to say of images, unless its file does.
         let text = json!({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64,
             "num_attention_heads": 2, "vocab_size": 64});
         let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision_problem;

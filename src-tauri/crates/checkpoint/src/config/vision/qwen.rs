@@ -23,7 +23,7 @@ pub struct QwenVisionConfig {
     pub out_hidden_size: u32,
     /// Side of a patch in pixels.
     pub patch_size: u32,
-    /// How often a patch's picture stands in it.
+    /// How often a patch's image stands in it.
     pub frames: u32,
     /// Patches on a side of the square that becomes one token.
     pub merge: u32,
@@ -41,7 +41,7 @@ pub struct QwenVisionConfig {
     pub deepstack: Vec<u32>,
 }
 
-/// A square table of positions, which is stretched over each picture.
+/// A square table of positions, which is stretched over each image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PositionTable {
     /// Rows and columns.
@@ -53,7 +53,7 @@ pub struct PositionTable {
 pub struct Windows {
     /// Tokens on a side.
     pub tokens: u32,
-    /// The layers that see the whole picture.
+    /// The layers that see the whole image.
     pub full_layers: Vec<u32>,
 }
 

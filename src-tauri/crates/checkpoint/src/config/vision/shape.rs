@@ -6,7 +6,7 @@ use crate::config::fields::Fields;
 use crate::error::Error;
 use crate::memory::VisionCost;
 
-/// A stack of layers that see whole pictures: norm, attention, norm, network.
+/// A stack of layers that see whole images: norm, attention, norm, network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TowerShape {
     /// Width of the stream.

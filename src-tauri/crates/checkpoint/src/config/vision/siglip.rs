@@ -15,7 +15,7 @@ pub struct SiglipConfig {
     pub shape: TowerShape,
     /// Patches along a side of the learned positions.
     pub side: u32,
-    /// True if pictures come as rows of patches, in any shape; else as planes of the one size.
+    /// True if images come as rows of patches, in any shape; else as planes of the one size.
     pub rows: bool,
     /// The base of the periods of a rotation beside the learned positions (PaddleOCR-VL).
     pub theta: Option<f32>,
@@ -105,12 +105,12 @@ fn side(vision: Fields<'_>, shape: &TowerShape, defaults: &Defaults) -> Result<u
 pub(crate) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     let shape = shape(vision, &SIGLIP)?;
     let side = side(vision, &shape, &SIGLIP)?;
-    let per_picture = top.number("mm_tokens_per_image")?.unwrap_or(256u32);
-    let tokens = per_picture.isqrt();
-    if tokens == 0 || tokens * tokens != per_picture || !side.is_multiple_of(tokens) {
+    let per_image = top.number("mm_tokens_per_image")?.unwrap_or(256u32);
+    let tokens = per_image.isqrt();
+    if tokens == 0 || tokens * tokens != per_image || !side.is_multiple_of(tokens) {
         return Err(Error::InvalidField {
             field: "mm_tokens_per_image",
-            reason: format!("{side} rows of patches cannot become {per_picture} tokens"),
+            reason: format!("{side} rows of patches cannot become {per_image} tokens"),
         });
     }
     Ok(VisionConfig::Siglip(SiglipConfig {
@@ -198,7 +198,7 @@ impl SiglipConfig {
     pub(super) fn cost(&self) -> VisionCost {
         let cost = self.shape.cost(2, self.side, 1);
         match self.projector {
-            // The encoder sees its one size, whatever the size of the picture.
+            // The encoder sees its one size, whatever the size of the image.
             SiglipProjector::Pooled { tokens } => {
                 let tokens = u64::from(tokens).pow(2).max(1);
                 VisionCost {

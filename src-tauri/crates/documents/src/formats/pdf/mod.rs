@@ -77,7 +77,7 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     match unknown > known {
         true => Err(Error::NoText {
             kind: DocumentKind::Pdf.name(),
-            advice: "its fonts do not tell which letters they draw; add its pages as pictures",
+            advice: "its fonts do not tell which letters they draw; add its pages as images",
         }),
         false => Ok(text),
     }

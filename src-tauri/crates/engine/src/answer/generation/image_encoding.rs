@@ -116,10 +116,10 @@ impl Generation {
         let remedy = match less {
             Some((ImageDetail::Quick, _)) => "look at it with Quick detail",
             Some(_) => "look at it with Normal detail",
-            None => "send a smaller picture, or close other programs",
+            None => "send a smaller image, or close other programs",
         };
         let message = format!(
-            "looking at a picture this closely takes about {} MB of memory, more than is free; nothing is lost: {remedy}",
+            "looking at an image this closely takes about {} MB of memory, more than is free; nothing is lost: {remedy}",
             needed(patches) / 1_000_000
         );
         Err(Error::MemoryShort(protocol::Error { message, ..refused }))

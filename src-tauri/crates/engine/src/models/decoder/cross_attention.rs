@@ -156,7 +156,7 @@ impl CrossAttention {
     /// kernel keep them to itself.
     fn attend(&self, queries: &Tensor, rows: Range<i32>, seen: &KvView, found: &mut Vec<Tensor>) -> Result<()> {
         let KvView::Plain { keys, .. } = seen else {
-            unreachable!("pictures are kept as they were computed")
+            unreachable!("images are kept as they were computed")
         };
         let of_one = self.heads as u64 * keys.dim(2) as u64 * 4;
         let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, i32::MAX as u64) as i32;

@@ -137,7 +137,7 @@ impl MobileNet {
         let shape = [COLOURS as usize, view.height as usize, view.width as usize];
         if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
             return Err(Error::BadRequest(format!(
-                "a picture was prepared as {:?}, and this model's tower takes {shape:?}",
+                "an image was prepared as {:?}, and this model's tower takes {shape:?}",
                 pixels.shape
             )));
         }
@@ -183,7 +183,7 @@ impl MobileNet {
         let (side, width) = (self.config.side as i32, made.states.dim(1));
         if made.rows % side != 0 || made.columns % side != 0 {
             return Err(Error::BadRequest(format!(
-                "this model's tower makes {} by {} places of a picture, which are no squares of {side} by {side} features",
+                "this model's tower makes {} by {} places of an image, which are no squares of {side} by {side} features",
                 made.rows, made.columns
             )));
         }

@@ -136,7 +136,7 @@ impl VisionTower {
     ) -> error::Result<ImageEmbeddings> {
         if views.len() != plan.views.len() || views.is_empty() {
             return Err(Error::BadRequest(format!(
-                "a picture was prepared as {} views of {}",
+                "an image was prepared as {} views of {}",
                 views.len(),
                 plan.views.len()
             )));
@@ -199,7 +199,7 @@ fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> error::Result<Tens
     let patches = view.patches.0 as usize * view.patches.1 as usize;
     if pixels.shape != [patches, numbers as usize] || pixels.values.len() != patches * numbers as usize {
         return Err(Error::BadRequest(format!(
-            "a picture was prepared as {:?}, and this model's tower takes {:?}",
+            "an image was prepared as {:?}, and this model's tower takes {:?}",
             pixels.shape,
             [patches, numbers as usize]
         )));
@@ -216,7 +216,7 @@ fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> error::Result<Tenso
     ];
     if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
         return Err(Error::BadRequest(format!(
-            "a picture was prepared as {:?}, and this model's tower takes {shape:?}",
+            "an image was prepared as {:?}, and this model's tower takes {shape:?}",
             pixels.shape
         )));
     }

@@ -96,7 +96,7 @@ pub fn load_block_linear(
 /// width]`.
 pub fn cut(planes: &Tensor, side: i32) -> Result<Tensor> {
     let &[colours, height, width] = planes.shape() else {
-        return Err(Error::BadRequest("a picture has three axes".into()));
+        return Err(Error::BadRequest("an image has three axes".into()));
     };
     let (rows, columns) = (height / side, width / side);
     let patches = planes.reshape(&[colours, rows, side, columns, side])?;

@@ -29,7 +29,7 @@ enum Step {
         at: At,
         words: String,
         model: String,
-        picture: Option<u8>,
+        image: Option<u8>,
     },
     Regenerate {
         chat: String,
@@ -148,7 +148,7 @@ async fn read(history: &History, file: &mut SqliteConnection) -> BTreeMap<String
                     .trim_matches('"')
                     .to_owned(),
                 text: message.text(),
-                picture: message
+                image: message
                     .parts
                     .iter()
                     .any(|part| matches!(part.content, Content::Image { .. })),
@@ -226,9 +226,7 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             let question = message.parent.clone().unwrap_or_default();
             let alone = known.children(&question).count() == 1;
             return match random.below(5) {
-                0 if message.text.is_empty() && alone && !known.messages[&question].picture => {
-                    Step::Retract { chat: id }
-                }
+                0 if message.text.is_empty() && alone && !known.messages[&question].image => Step::Retract { chat: id },
                 0 | 1 => Step::Finish { chat: id },
                 2 => Step::Interrupt { chat: id },
                 3 if !labels.is_empty() => Step::Show {
@@ -254,7 +252,7 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
                     at,
                     words: format!("q{number}"),
                     model: format!("m{number}"),
-                    picture: (random.below(6) == 0).then(|| random.below(5) as u8),
+                    image: (random.below(6) == 0).then(|| random.below(5) as u8),
                 })
             }
             8 | 9 => random.one(&of(false)).map(|question| Step::Regenerate {

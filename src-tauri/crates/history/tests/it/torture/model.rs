@@ -14,7 +14,7 @@ pub(super) struct Message {
     pub(super) is_answer: bool,
     pub(super) state: String,
     pub(super) text: String,
-    pub(super) picture: bool,
+    pub(super) image: bool,
     pub(super) forgotten: Option<MemoryCut>,
 }
 
@@ -111,7 +111,7 @@ impl Model {
             is_answer: true,
             state: "streaming".into(),
             text: String::new(),
-            picture: false,
+            image: false,
             forgotten: None,
         };
         self.add(chat, model, message);
@@ -132,7 +132,7 @@ impl Model {
                 at,
                 words,
                 model,
-                picture,
+                image,
             } => {
                 let known = self.chats.get_mut(&chat).expect("a chat");
                 known.draft = "[]".into();
@@ -149,7 +149,7 @@ impl Model {
                     is_answer: false,
                     state: "complete".into(),
                     text: words.clone(),
-                    picture: picture.is_some(),
+                    image: image.is_some(),
                     forgotten: None,
                 };
                 self.add(&chat, &words, message);

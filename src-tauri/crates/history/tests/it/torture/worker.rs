@@ -116,7 +116,7 @@ async fn do_step(history: &History, step: &Step) {
             at,
             words,
             model,
-            picture,
+            image,
         } => {
             let position = match at {
                 At::End => Position::End,
@@ -124,9 +124,9 @@ async fn do_step(history: &History, step: &Step) {
                 At::After(label) => Position::After(find(history, chat, label).await.id),
             };
             let mut content = vec![Content::text(words.clone())];
-            if let Some(picture) = picture {
+            if let Some(image) = image {
                 let kept = history
-                    .add_attachment(&vec![*picture; 2000].into(), "image/png", (2, 2))
+                    .add_attachment(&vec![*image; 2000].into(), "image/png", (2, 2))
                     .await
                     .unwrap();
                 let image = Content::Image {

@@ -1,6 +1,6 @@
-//! Images: stored, counted, dragged out of a window. Pages load their bytes by address (`crate::windows::pictures`).
+//! Images: stored, counted, dragged out of a window. Pages load their bytes by address (`crate::windows::images`).
 
-use api::AddedPicture;
+use api::AddedImage;
 use command::command;
 use protocol::{Error, ErrorCode, ImageDetail, Result};
 use tauri::ipc::{InvokeBody, Request, Response};
@@ -11,23 +11,23 @@ use crate::app::state::App;
 /// Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the
 /// reason.
 #[command(chat, quick, body(bytes))]
-pub async fn add_picture(app: State<'_, App>, request: Request<'_>) -> Result<AddedPicture> {
+pub async fn add_image(app: State<'_, App>, request: Request<'_>) -> Result<AddedImage> {
     match request.body() {
-        InvokeBody::Raw(bytes) => app.chat.files().add_picture(bytes.clone()).await,
-        InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "the bytes of a picture are expected")),
+        InvokeBody::Raw(bytes) => app.chat.files().add_image(bytes.clone()).await,
+        InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "the bytes of an image are expected")),
     }
 }
 
 /// The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none.
 #[command(chat, quick)]
-pub async fn clipboard_picture(window: WebviewWindow) -> Result<Response> {
-    Ok(Response::new(crate::system::clipboard::picture(&window).await))
+pub async fn clipboard_image(window: WebviewWindow) -> Result<Response> {
+    Ok(Response::new(crate::system::clipboard::image(&window).await))
 }
 
 /// The tokens of an image of each of these sizes (width, height); `null` if the model has no vision or the number
 /// is not known.
 #[command(chat)]
-pub async fn picture_tokens(
+pub async fn image_tokens(
     app: State<'_, App>,
     model: Option<String>,
     detail: ImageDetail,
@@ -38,14 +38,14 @@ pub async fn picture_tokens(
 
 /// The bytes that the images of all chats take on disk.
 #[command(settings)]
-pub async fn picture_storage(app: State<'_, App>) -> Result<u64> {
+pub async fn image_storage(app: State<'_, App>) -> Result<u64> {
     app.chat.files().attachments_size().await
 }
 
 /// Starts dragging an image out of the window, as a file of this name without its place and camera.
 #[command(chat)]
-pub async fn drag_picture(window: WebviewWindow, app: State<'_, App>, attachment: String, name: String) -> Result<()> {
-    let picture = app.chat.files().picture_file(&attachment, &name).await?;
-    let path = app.write_dragged(&attachment, &picture.name, &picture.bytes)?;
-    crate::system::drag_out::begin(&window, path, picture.icon)
+pub async fn drag_image(window: WebviewWindow, app: State<'_, App>, attachment: String, name: String) -> Result<()> {
+    let image = app.chat.files().image_file(&attachment, &name).await?;
+    let path = app.write_dragged(&attachment, &image.name, &image.bytes)?;
+    crate::system::drag_out::begin(&window, path, image.icon)
 }

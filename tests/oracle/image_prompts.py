@@ -1,10 +1,10 @@
-"""The ids that transformers' processors make of conversations with pictures, for the room `prompt`.
+"""The ids that transformers' processors make of conversations with images, for the room `prompt`.
 
-    python picture_prompts.py OUT_FOLDER
+    python image_prompts.py OUT_FOLDER
 
 Writes OUT_FOLDER/NAME/{config.json,tokenizer.json,tokenizer_config.json,chat_template.jinja} and OUT_FOLDER/NAME.json: a list of {"messages", "plans", "ids"}.
 The tokenizers are small ones that join runs of line ends. Processors are made without their image processors, because torch is not there: what those would say
-of a picture, its grid or its tiles, is made up here, and what the processor writes for it is the processor's own `replace_image_token`.
+of an image, its grid or its tiles, is made up here, and what the processor writes for it is the processor's own `replace_image_token`.
 """
 import json
 import random
@@ -18,8 +18,8 @@ from transformers import AutoTokenizer, processing_utils, utils
 # If Pillow is there, Pixtral's processor reads its image processor, which requires torch.
 utils.is_vision_available = lambda: False
 
-PROSE = "Which of these two pictures shows a cat?\n\n What is different:\n\n\n the colour, or\nthe size?\n\n\n\n1. Look\n2. Say user model assistant "
-TEXTS = ["What is this?", "\nWhat is it?", "\n\n1. Look", " Look\n\n", "", "the size?\n\n\n", "  two pictures\n the colour"]
+PROSE = "Which of these two images shows a cat?\n\n What is different:\n\n\n the colour, or\nthe size?\n\n\n\n1. Look\n2. Say user model assistant "
+TEXTS = ["What is this?", "\nWhat is it?", "\n\n1. Look", " Look\n\n", "", "the size?\n\n\n", "  two images\n the colour"]
 
 
 def qwen(name):
@@ -65,14 +65,14 @@ TILES = [(0, 0), (2, 3), (1, 2)]
 
 
 class Family:
-    """A processor without its image processor, and what that would have said of three pictures."""
+    """A processor without its image processor, and what that would have said of three images."""
 
     def __init__(self, model_type, processor, template, special, named=None, spelling="byte level", **options):
         self.model_type, self.processor, self.template, self.special = model_type, processor, template, special
         self.named, self.spelling, self.options = named or {}, spelling, options
 
     def make(self, tokenizer, index):
-        """The picture's plan, and the text that the processor writes for it."""
+        """The image's plan, and the text that the processor writes for it."""
         import importlib
 
         import numpy
@@ -196,13 +196,13 @@ def main(out):
         for number in range(40):
             messages, plans, texts = [], [], []
             for turn in range(chance.randint(1, 2)):
-                pictures = chance.randint(0 if turn else 1, 2)
-                parts = [{"type": "image"}] * pictures
+                images = chance.randint(0 if turn else 1, 2)
+                parts = [{"type": "image"}] * images
                 words = chance.choice(TEXTS)
                 if words or not parts:
                     parts = parts + [{"type": "text", "text": words}]
-                messages += [{"role": "user", "content": parts if pictures else words}, {"role": "assistant", "content": chance.choice(TEXTS)}]
-                for _ in range(pictures):
+                messages += [{"role": "user", "content": parts if images else words}, {"role": "assistant", "content": chance.choice(TEXTS)}]
+                for _ in range(images):
                     plan, text, placeholder = family.make(made, chance.randrange(3))
                     plans.append(plan)
                     texts.append(text)

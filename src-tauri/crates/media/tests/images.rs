@@ -1,4 +1,4 @@
-//! Pictures beside Pillow 12.3 and transformers' processors, which `tests/oracle/pictures.py` asked.
+//! Images beside Pillow 12.3 and transformers' processors, which `tests/oracle/images.py` asked.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 /// The folder in which `./dev test` stores the oracle's results.
 fn figures() -> Option<PathBuf> {
-    let folder = std::env::var_os("PONDER_ORACLE_FIGURES").map(|folder| PathBuf::from(folder).join("pictures"));
+    let folder = std::env::var_os("PONDER_ORACLE_FIGURES").map(|folder| PathBuf::from(folder).join("images"));
     if folder.is_none() {
         eprintln!("skipped: PONDER_ORACLE_FIGURES is not set; ./dev test sets it");
     }
@@ -31,22 +31,22 @@ fn size(value: &Value) -> (u32, u32) {
     (side(0), side(1))
 }
 
-/// The picture as Pillow decoded it, by name.
-fn loaded(folder: &std::path::Path, expected: &Value) -> BTreeMap<String, media::Picture> {
+/// The image as Pillow decoded it, by name.
+fn loaded(folder: &std::path::Path, expected: &Value) -> BTreeMap<String, media::DecodedImage> {
     let sizes = expected["sizes"].as_object().expect("sizes");
-    let picture = |(name, found): (&String, &Value)| {
+    let image = |(name, found): (&String, &Value)| {
         let (width, height) = size(found);
-        let rgb = std::fs::read(folder.join("pictures").join(format!("{name}.rgb"))).expect("decoded pixels");
-        let picture = media::Picture {
+        let rgb = std::fs::read(folder.join("images").join(format!("{name}.rgb"))).expect("decoded pixels");
+        let image = media::DecodedImage {
             width,
             height,
             rgb,
             original: (width, height),
             animated: false,
         };
-        (name.clone(), picture)
+        (name.clone(), image)
     };
-    sizes.iter().map(picture).collect()
+    sizes.iter().map(image).collect()
 }
 
 /// How far two decoders of a kind may lie apart in all but one of 5,000 places, and in those: the decoder of JPEG
@@ -64,7 +64,7 @@ fn files_are_decoded_as_pillow_decodes_them() {
     let Some(folder) = figures() else { return };
     let expected = json(folder.join("expected.json"));
     for (name, pillow) in loaded(&folder, &expected) {
-        let bytes = std::fs::read(folder.join("pictures").join(&name)).expect("a picture");
+        let bytes = std::fs::read(folder.join("images").join(&name)).expect("an image");
         let measured = media::measure(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(
             (measured.width, measured.height),
@@ -95,9 +95,9 @@ fn files_are_decoded_as_pillow_decodes_them() {
 }
 
 #[test]
-fn pictures_are_resized_as_pillow_resizes_them() {
+fn images_are_resized_as_pillow_resizes_them() {
     let Some(folder) = figures() else { return };
-    let pictures = loaded(&folder, &json(folder.join("expected.json")));
+    let images = loaded(&folder, &json(folder.join("expected.json")));
     let cases = json(folder.join("resize.json"));
     let cases = cases.as_array().expect("a list");
     assert!(cases.len() > 200, "{} cases", cases.len());
@@ -111,8 +111,8 @@ fn pictures_are_resized_as_pillow_resizes_them() {
             Some("hamming") => Filter::Hamming,
             other => panic!("{other:?}"),
         };
-        let picture = &pictures[name.as_str().expect("a name")];
-        let resized = media::resize(picture, size(to), filter);
+        let image = &images[name.as_str().expect("a name")];
+        let resized = media::resize(image, size(to), filter);
         assert_eq!(Some(digest(&resized.rgb).as_str()), wanted.as_str(), "{case}");
     }
 }
@@ -121,7 +121,7 @@ fn pictures_are_resized_as_pillow_resizes_them() {
 fn numbers_are_those_of_transformers_processors_bit_for_bit() {
     let Some(folder) = figures() else { return };
     let expected = json(folder.join("expected.json"));
-    let pictures = loaded(&folder, &expected);
+    let images = loaded(&folder, &expected);
     let (mut tensors, mut wrong) = (0, Vec::new());
     for (name, answers) in expected["processors"].as_object().expect("processors") {
         let at = folder.join("processors").join(name);
@@ -129,14 +129,14 @@ fn numbers_are_those_of_transformers_processors_bit_for_bit() {
             ImageProcessor::read(&at, &json(at.join("config.json"))).unwrap_or_else(|error| panic!("{name}: {error}"));
         let processor = processor.unwrap_or_else(|| panic!("{name} is a processor"));
         for (file, answer) in answers.as_object().expect("answers") {
-            let picture = &pictures[file];
+            let image = &images[file];
             // Budgets of our own are above what all of these take; Gemma 4 alone is given more at full detail.
             let detail = if name == "gemma4" {
                 ImageDetail::Normal
             } else {
                 ImageDetail::Full
             };
-            let plan = match processor.plan(picture.width, picture.height, detail) {
+            let plan = match processor.plan(image.width, image.height, detail) {
                 Ok(plan) => plan,
                 Err(error) => {
                     assert!(answer.get("error").is_some(), "{name}, {file}: {error}");
@@ -152,7 +152,7 @@ fn numbers_are_those_of_transformers_processors_bit_for_bit() {
                 assert_eq!(plan.tiles, Some((rows, columns)), "{name}, {file}");
             }
             let views =
-                media::preprocess(picture, &processor, &plan).unwrap_or_else(|error| panic!("{name}, {file}: {error}"));
+                media::preprocess(image, &processor, &plan).unwrap_or_else(|error| panic!("{name}, {file}: {error}"));
             let wanted = answer["views"].as_array().expect("views");
             assert_eq!(views.len(), wanted.len(), "{name}, {file}");
             for (index, (view, wanted)) in views.iter().zip(wanted).enumerate() {

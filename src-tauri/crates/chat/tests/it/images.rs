@@ -1,4 +1,4 @@
-//! Pictures in a turn: kept, read for the engine, refused where nobody sees.
+//! Images in a turn: kept, read for the engine, refused where nobody sees.
 
 use api::{AnswerState, ChatSettings, Position};
 use protocol::{fake::FakeJob, Argument, Content, ErrorCode, FinishReason, ImageDetail};
@@ -43,7 +43,7 @@ pub fn png() -> Vec<u8> {
 fn attachment(content: &Content) -> &str {
     match content {
         Content::Image { attachment, .. } => attachment,
-        other => panic!("no picture: {other:?}"),
+        other => panic!("no image: {other:?}"),
     }
 }
 
@@ -55,7 +55,7 @@ impl Harness {
 }
 
 #[tokio::test]
-async fn a_picture_goes_to_the_engine_with_its_bytes_in_every_turn() {
+async fn an_image_goes_to_the_engine_with_its_bytes_in_every_turn() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     let settings = ChatSettings {
@@ -63,25 +63,25 @@ async fn a_picture_goes_to_the_engine_with_its_bytes_in_every_turn() {
         ..ChatSettings::default()
     };
     harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
-    let picture = harness.chat.files().add_image(png(), " cat.png ").await.unwrap();
+    let image = harness.chat.files().add_image_part(png(), " cat.png ").await.unwrap();
     let Content::Image {
         media_type,
         width,
         height,
         alt,
         ..
-    } = &picture
+    } = &image
     else {
-        panic!("{picture:?}")
+        panic!("{image:?}")
     };
     assert_eq!(
         (media_type.as_str(), *width, *height, alt.as_str()),
         ("image/png", 1, 1, "cat.png")
     );
     let (message, job) = harness
-        .send(&chat, &[picture.clone(), Content::text("What is it?")])
+        .send(&chat, &[image.clone(), Content::text("What is it?")])
         .await;
-    assert_eq!(job.request.images[attachment(&picture)].to_vec(), png());
+    assert_eq!(job.request.images[attachment(&image)].to_vec(), png());
     assert_eq!(job.request.image_detail, ImageDetail::Full);
     job.events.send(text("A pixel.", 1));
     job.events.send(done(FinishReason::Stop));
@@ -89,17 +89,17 @@ async fn a_picture_goes_to_the_engine_with_its_bytes_in_every_turn() {
     let (_, job) = harness.ask(&chat, "And its colour?").await;
     assert_eq!(job.request.images.len(), 1);
     assert_eq!(
-        harness.chat.files().image(attachment(&picture)).await.unwrap().to_vec(),
+        harness.chat.files().image(attachment(&image)).await.unwrap().to_vec(),
         png()
     );
 }
 
 #[tokio::test]
-async fn what_is_no_picture_is_refused_and_nothing_is_kept() {
+async fn what_is_no_image_is_refused_and_nothing_is_kept() {
     let harness = Harness::new().await;
     for bytes in [b"".to_vec(), b"hello".to_vec(), png()[..20].to_vec()] {
-        let error = harness.chat.files().add_image(bytes, "a.png").await.unwrap_err();
-        assert_eq!(error.code, ErrorCode::PictureBroken, "{error}");
+        let error = harness.chat.files().add_image_part(bytes, "a.png").await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::ImageBroken, "{error}");
     }
     assert_eq!(harness.chat.files().attachments_size().await.unwrap(), 0);
 }
@@ -109,14 +109,14 @@ async fn a_model_that_does_not_see_refuses_before_anything_is_stored_and_others_
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     harness.engine.make_blind("pebble");
-    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
+    let image = harness.chat.files().add_image_part(png(), "cat.png").await.unwrap();
     let error = harness
         .chat
         .answers()
-        .send(&chat, std::slice::from_ref(&picture), &Position::End)
+        .send(&chat, std::slice::from_ref(&image), &Position::End)
         .await
         .unwrap_err();
-    assert_eq!(error.code, ErrorCode::PictureNotSeen);
+    assert_eq!(error.code, ErrorCode::ImageNotSeen);
     assert_eq!(
         error.arguments.get("models"),
         Some(&Argument::Text("owl\nhawk".into())),
@@ -135,24 +135,24 @@ async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
     harness.engine.break_vision("pebble", "config.json lacks `depth`");
-    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
+    let image = harness.chat.files().add_image_part(png(), "cat.png").await.unwrap();
     let error = harness
         .chat
         .answers()
-        .send(&chat, &[picture], &Position::End)
+        .send(&chat, &[image], &Position::End)
         .await
         .unwrap_err();
-    assert_eq!(error.code, ErrorCode::PictureNotSeen);
-    let because = "cannot see pictures, because its vision part cannot be read (config.json lacks `depth`); choose a model that sees";
+    assert_eq!(error.code, ErrorCode::ImageNotSeen);
+    let because = "cannot see images, because its vision part cannot be read (config.json lacks `depth`); choose a model that sees";
     assert!(error.message.contains(because), "{error}");
 }
 
 #[tokio::test]
-async fn an_old_picture_is_left_out_under_a_model_that_does_not_see_and_is_seen_again() {
+async fn an_old_image_is_left_out_under_a_model_that_does_not_see_and_is_seen_again() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
-    let (message, job) = harness.send(&chat, &[picture.clone(), Content::text("What?")]).await;
+    let image = harness.chat.files().add_image_part(png(), "cat.png").await.unwrap();
+    let (message, job) = harness.send(&chat, &[image.clone(), Content::text("What?")]).await;
     job.events.send(text("A pixel.", 1));
     job.events.send(done(FinishReason::Stop));
     harness.end(&message).await;
@@ -176,14 +176,14 @@ async fn an_old_picture_is_left_out_under_a_model_that_does_not_see_and_is_seen_
 }
 
 #[tokio::test]
-async fn pictures_of_the_draft_are_looked_at_ahead() {
+async fn images_of_the_draft_are_looked_at_ahead() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
+    let image = harness.chat.files().add_image_part(png(), "cat.png").await.unwrap();
     harness
         .chat
         .chats()
-        .set_draft(&chat, std::slice::from_ref(&picture))
+        .set_draft(&chat, std::slice::from_ref(&image))
         .await
         .unwrap();
     let mut prefetched = Vec::new();
@@ -191,12 +191,12 @@ async fn pictures_of_the_draft_are_looked_at_ahead() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         prefetched = harness.engine.take_prefetched();
     }
-    assert!(prefetched[0].images.contains_key(attachment(&picture)));
+    assert!(prefetched[0].images.contains_key(attachment(&image)));
     // Words beside it change nothing.
     harness
         .chat
         .chats()
-        .set_draft(&chat, &[picture, Content::text("What")])
+        .set_draft(&chat, &[image, Content::text("What")])
         .await
         .unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -204,13 +204,13 @@ async fn pictures_of_the_draft_are_looked_at_ahead() {
 }
 
 #[tokio::test]
-async fn an_export_holds_pictures_without_what_their_files_tell() {
+async fn an_export_holds_images_without_what_their_files_tell() {
     let harness = Harness::new().await;
     let chat = harness.new_chat().await;
-    let picture = harness.chat.files().add_image(png(), "cat.png").await.unwrap();
-    harness.send(&chat, &[picture.clone(), Content::text("What?")]).await;
+    let image = harness.chat.files().add_image_part(png(), "cat.png").await.unwrap();
+    harness.send(&chat, &[image.clone(), Content::text("What?")]).await;
     let json = harness.chat.library().export_json(&chat).await.unwrap();
-    let exported = json["attachments"][attachment(&picture)]["base64"].as_str().unwrap();
+    let exported = json["attachments"][attachment(&image)]["base64"].as_str().unwrap();
     let exported = protocol::ImageBytes::from_base64(exported).unwrap();
     assert!(png().windows(6).any(|words| words == b"Camera") && !exported.windows(6).any(|words| words == b"Camera"));
     assert_eq!(media::measure(&exported).unwrap().width, 1);

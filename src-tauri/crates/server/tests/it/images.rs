@@ -1,4 +1,4 @@
-//! Pictures in requests of all three interfaces.
+//! Images in requests of all three interfaces.
 
 use protocol::{Content, ImageDetail, Role};
 use serde_json::{json, Value};
@@ -8,14 +8,13 @@ use crate::client::post;
 use crate::house::House;
 
 /// A PNG of one pixel.
-const PICTURE: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn url() -> String {
-    format!("data:image/png;base64,{PICTURE}")
+    format!("data:image/png;base64,{IMAGE}")
 }
 
-/// The same question in the words of each interface, with a part that is a picture.
+/// The same question in the words of each interface, with a part that is an image.
 fn questions(chat: Value, response: Value, message: Value) -> [(&'static str, Value); 3] {
     let text = |kind: &str| json!({"type": kind, "text": "Which colour?"});
     [
@@ -38,12 +37,12 @@ fn shown() -> [(&'static str, Value); 3] {
     questions(
         json!({"type": "image_url", "image_url": {"url": url()}}),
         json!({"type": "input_image", "image_url": url()}),
-        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}),
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}}),
     )
 }
 
 #[tokio::test]
-async fn a_picture_reaches_the_engine_by_every_interface() {
+async fn an_image_reaches_the_engine_by_every_interface() {
     let house = House::open().await;
     for (path, body) in shown() {
         let address = house.address;
@@ -65,16 +64,16 @@ async fn a_picture_reaches_the_engine_by_every_interface() {
             ("image/png", 1, 1, "Which colour?"),
             "{path}"
         );
-        assert_eq!(request.images[attachment].to_base64(), PICTURE, "{path}");
+        assert_eq!(request.images[attachment].to_base64(), IMAGE, "{path}");
         drop(job);
         asking.await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_tool_may_give_a_picture() {
+async fn a_tool_may_give_an_image() {
     let house = House::open().await;
-    let source = json!({"type": "base64", "media_type": "image/png", "data": PICTURE});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": IMAGE});
     let body = json!({"model": "pebble", "max_tokens": 9, "messages": [
         {"role": "user", "content": "Look."},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "screenshot", "input": {}}]},
@@ -178,7 +177,7 @@ async fn no_address_is_opened_and_no_file() {
 }
 
 #[tokio::test]
-async fn there_is_an_end_to_pictures() {
+async fn there_is_an_end_to_images() {
     let house = House::open().await;
     let part = json!({"type": "image_url", "image_url": {"url": url()}});
     let body = json!({"model": "pebble", "messages": [{"role": "user", "content": vec![part; 65]}]});
@@ -188,7 +187,7 @@ async fn there_is_an_end_to_pictures() {
 }
 
 #[tokio::test]
-async fn pictures_are_looked_at_as_is_set_unless_a_quick_look_is_asked_for() {
+async fn images_are_looked_at_as_is_set_unless_a_quick_look_is_asked_for() {
     let house = House::with(ServerConfig {
         image_detail: ImageDetail::Full,
         ..ServerConfig::default()

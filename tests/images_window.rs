@@ -11,7 +11,7 @@ use crate::support::seer::Seer;
 
 /// Functions of the page that create images and insert them like the clipboard or another window.
 pub const HANDS: &str = r"
-window.pictureOf = async (name, width, height, hue) => {
+window.imageOf = async (name, width, height, hue) => {
   const canvas = document.createElement('canvas');
   [canvas.width, canvas.height] = [width, height];
   const context = canvas.getContext('2d');
@@ -129,7 +129,7 @@ fn open(home: &Path, seer: &Seer, environment: &[(&str, &str)]) -> Window {
 }
 
 #[test]
-fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
+fn images_are_pasted_dropped_put_in_order_sent_and_found_again() {
     let home = tempfile::tempdir().expect("a folder");
     let seer = Seer::start();
     let window = open(home.path(), &seer, &[]);
@@ -137,20 +137,20 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
 
     let pasted = in_page(
         &window,
-        "return bring('paste', [await pictureOf('harbour.png', 640, 360, 200)])",
+        "return bring('paste', [await imageOf('harbour.png', 640, 360, 200)])",
         json!([]),
     );
     assert_eq!(pasted, true, "nothing else is pasted");
     wait_for_draft(&window, &["harbour.png"]);
     in_page(
         &window,
-        "window.two = [await pictureOf('hill.png', 300, 500, 20), await pictureOf('image.png', 500, 500, 280)]; bring('dragenter', two)",
+        "window.two = [await imageOf('hill.png', 300, 500, 20), await imageOf('image.png', 500, 500, 280)]; bring('dragenter', two)",
         json!([]),
     );
     window.wait_for("drop-target");
-    window.picture("pictures-drop");
+    window.image("images-drop");
     in_page(&window, "bring('drop', two)", json!([]));
-    wait_for_draft(&window, &["harbour.png", "hill.png", "Picture"]);
+    wait_for_draft(&window, &["harbour.png", "hill.png", "Image"]);
     assert_eq!(window.count("drop-target"), 0);
 
     // A broken image is refused by its name, and removed.
@@ -159,14 +159,14 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
         "bring('drop', [new File([new Uint8Array([77, 90, 0, 0, 3, 0, 255, 254])], 'program.exe')])",
         json!([]),
     );
-    window.wait_for("broken-picture");
-    assert!(window.newest("broken-picture").contains("program.exe cannot be read"));
-    window.picture("pictures-broken");
+    window.wait_for("broken-image");
+    assert!(window.newest("broken-image").contains("program.exe cannot be read"));
+    window.image("images-broken");
     window.run(
-        "document.querySelector('[data-testid=broken-picture] [data-testid=remove-attachment]').click()",
+        "document.querySelector('[data-testid=broken-image] [data-testid=remove-attachment]').click()",
         json!([]),
     );
-    window.wait_until("it is gone", || window.count("broken-picture") == 0);
+    window.wait_until("it is gone", || window.count("broken-image") == 0);
 
     // The last image is dragged to the front, then the middle one removed by the keyboard.
     let middle = |index: usize| {
@@ -175,7 +175,7 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
         (at[0].as_i64().expect("a number"), at[1].as_i64().expect("a number"))
     };
     window.drag(middle(2), middle(0));
-    wait_for_draft(&window, &["Picture", "harbour.png", "hill.png"]);
+    wait_for_draft(&window, &["Image", "harbour.png", "hill.png"]);
     let focused = "return [...document.querySelectorAll('[data-testid=attachment]')].indexOf(document.activeElement)";
     window.wait_until("what was moved has the focus", || {
         window.run(focused, json!([])) == json!(0)
@@ -185,24 +185,24 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
         window.run(focused, json!([])) == json!(1)
     });
     window.press_key("\u{e017}");
-    wait_for_draft(&window, &["Picture", "hill.png"]);
+    wait_for_draft(&window, &["Image", "hill.png"]);
 
     // The draft of a chat without messages is restored after a restart, in its order.
     window.type_into("composer", "What do you see?");
-    window.picture("pictures-draft");
+    window.image("images-draft");
     std::thread::sleep(std::time::Duration::from_millis(600));
     window.close();
     let window = Window::open(home.path());
-    wait_for_draft(&window, &["Picture", "hill.png"]);
+    wait_for_draft(&window, &["Image", "hill.png"]);
     choose_model(&window, "seer");
 
     window.click("send");
     window.wait_until_answer_is("complete");
-    assert_eq!(window.answer(), "I see 2 pictures.");
-    let sent = seer.pictures();
+    assert_eq!(window.answer(), "I see 2 images.");
+    let sent = seer.images();
     assert!(
         sent.len() == 2 && sent.iter().all(|url| url.starts_with("data:image/png;base64,")),
-        "{} pictures",
+        "{} images",
         sent.len()
     );
     let sizes = "const images = await Promise.all(args.map(async (url) => { const image = new Image(); image.src = url; await image.decode(); return [image.naturalWidth, image.naturalHeight] })); return images";
@@ -211,19 +211,19 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
         json!([[500, 500], [300, 500]]),
         "in the order of the draft"
     );
-    assert_eq!(window.count("draft-pictures"), 0);
-    window.picture("pictures-sent");
+    assert_eq!(window.count("draft-images"), 0);
+    window.image("images-sent");
 
     // An image opens in full, and then its neighbor, by the keyboard.
-    window.click("message-picture");
-    window.wait_for("lightbox-picture");
-    let natural = "const image = document.querySelector('[data-testid=lightbox-picture]'); return image.complete ? [image.naturalWidth, image.naturalHeight] : null";
+    window.click("message-image");
+    window.wait_for("lightbox-image");
+    let natural = "const image = document.querySelector('[data-testid=lightbox-image]'); return image.complete ? [image.naturalWidth, image.naturalHeight] : null";
     window.wait_until("it is whole", || window.run(natural, json!([])) == json!([500, 500]));
     window.press_key("\u{e014}");
     window.wait_until("its neighbour is shown", || {
         window.run(natural, json!([])) == json!([300, 500])
     });
-    window.picture("pictures-lightbox");
+    window.image("images-lightbox");
     window.click("lightbox-copy");
     window.wait_until("it is copied", || {
         window.attribute("lightbox-copy", "title") == "Copied"
@@ -233,22 +233,22 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
 
     // A copied image is in the system's clipboard, and is pasted as if from another program.
     window.type_into("composer", "\u{e009}v");
-    wait_for_draft(&window, &["Picture"]);
+    wait_for_draft(&window, &["Image"]);
     let pasted = "return document.querySelector('[data-testid=attachment]').title";
-    assert_eq!(window.run(pasted, json!([])), "Picture, 300 × 500");
+    assert_eq!(window.run(pasted, json!([])), "Image, 300 × 500");
     window.close();
 
     let window = Window::open(home.path());
     let drawn =
-        "return [...document.querySelectorAll('[data-testid=message-picture] img')].filter((image) => image.naturalWidth > 0).length";
-    window.wait_until("the pictures of the question are back", || {
+        "return [...document.querySelectorAll('[data-testid=message-image] img')].filter((image) => image.naturalWidth > 0).length";
+    window.wait_until("the images of the question are back", || {
         window.run(drawn, json!([])) == 2
     });
 
     // No other page can load an image, and no path leads out of the store.
     let load = "return Promise.all(args.map((url) => { const image = new Image(); image.src = url; return image.decode().then(() => true, () => false) }))";
     let known = window.run(
-        "return document.querySelector('[data-testid=message-picture] img').src",
+        "return document.querySelector('[data-testid=message-image] img').src",
         json!([]),
     );
     let known = known.as_str().expect("an address");
@@ -265,18 +265,18 @@ fn pictures_are_pasted_dropped_put_in_order_sent_and_found_again() {
 
     window.click("open-settings");
     window.switch_to("Settings");
-    window.click("tab-pictures");
-    window.wait_until("it tells what pictures take", || {
-        window.newest("picture-storage").ends_with("kB")
+    window.click("tab-images");
+    window.wait_until("it tells what images take", || {
+        window.newest("image-storage").ends_with("kB")
     });
-    window.picture("settings-pictures");
+    window.image("settings-images");
     let load_there = in_page(&window, load, json!([known]));
-    assert_eq!(load_there, json!([false]), "the settings window shows no pictures");
+    assert_eq!(load_there, json!([false]), "the settings window shows no images");
     window.close();
 }
 
 #[test]
-fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
+fn a_model_that_cannot_see_is_sent_no_image_and_those_that_can_are_offered() {
     let home = tempfile::tempdir().expect("a folder");
     let seer = Seer::start();
     let window = open(home.path(), &seer, &[("GTK_THEME", "Adwaita:dark")]);
@@ -290,12 +290,12 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     choose_model(&window, "blind");
     in_page(
         &window,
-        "bring('paste', [await pictureOf('harbour.png', 640, 360, 200)])",
+        "bring('paste', [await imageOf('harbour.png', 640, 360, 200)])",
         json!([]),
     );
     wait_for_draft(&window, &["harbour.png"]);
     window.wait_for("cannot-see");
-    assert!(window.newest("cannot-see").contains("blind cannot see pictures"));
+    assert!(window.newest("cannot-see").contains("blind cannot see images"));
     assert_eq!(
         window.count("use-seeing-model"),
         seeing.min(3),
@@ -304,13 +304,13 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     window.type_into("composer", "What is 2 + 3?");
     window.click("send");
     assert_eq!(window.count("message-user"), 0, "nothing was sent");
-    window.picture("pictures-blind-dark");
+    window.image("images-blind-dark");
 
     // Sends the text alone, and Undo restores the images.
     window.click("send-without");
     window.wait_until_answer_is("complete");
     assert_eq!(
-        (window.answer().as_str(), window.count("message-picture")),
+        (window.answer().as_str(), window.count("message-image")),
         ("2 + 3 = 5", 0)
     );
     window.click("toast-undo");
@@ -321,8 +321,8 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
     window.wait_until("nothing is refused any more", || window.count("cannot-see") == 0);
     window.type_into("composer", "What is this?");
     window.click("send");
-    window.wait_until("the second answer is there", || window.answer() == "I see 1 pictures.");
-    window.picture("pictures-sent-dark");
+    window.wait_until("the second answer is there", || window.answer() == "I see 1 images.");
+    window.image("images-sent-dark");
 
     // Back at the model without vision, the old image is sent as its name, with one notice.
     choose_model(&window, "blind");
@@ -335,6 +335,6 @@ fn a_model_that_cannot_see_is_sent_no_picture_and_those_that_can_are_offered() {
         "{}",
         window.newest("notice")
     );
-    window.picture("pictures-left-out-dark");
+    window.image("images-left-out-dark");
     window.close();
 }

@@ -1,10 +1,10 @@
 """The results of transformers' image processors, for the crate `media` and the image processors of `checkpoint`.
 
-    python pictures.py --out DIR
+    python images.py --out DIR
 
-DIR/pictures/NAME holds picture files of all kinds and DIR/pictures/NAME.rgb what Pillow decodes of each (over white, upright, 8 bits, row by row).
-DIR/processors/NAME holds a processor's file and a `config.json` beside it. DIR/expected.json says for every processor and picture the grids, tokens and the
-SHA-256 of each view's numbers, `error` where the processor refuses the picture. DIR/resize.json has the SHA-256 of Pillow's resizes.
+DIR/images/NAME holds image files of all kinds and DIR/images/NAME.rgb what Pillow decodes of each (over white, upright, 8 bits, row by row).
+DIR/processors/NAME holds a processor's file and a `config.json` beside it. DIR/expected.json says for every processor and image the grids, tokens and the
+SHA-256 of each view's numbers, `error` where the processor refuses the image. DIR/resize.json has the SHA-256 of Pillow's resizes.
 Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL and Falcon-OCR have none of
 that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
 """
@@ -26,24 +26,24 @@ def digest(array, kind="<f4"):
     return hashlib.sha256(np.ascontiguousarray(array, dtype=kind).tobytes()).hexdigest()
 
 
-# ---------------------------------------------------------------------------------------------------------------- pictures
+# ---------------------------------------------------------------------------------------------------------------- images
 
 def drawn(width, height, seed=0):
     """Gradients, noise, lines and blocks: something of a photo and something of a screen."""
     random = np.random.default_rng(seed + 31 * width + height)
     across, down = np.meshgrid(np.linspace(0, 255, width), np.linspace(0, 255, height))
     pixels = np.stack([across, down, (across + down) / 2], axis=-1) + random.normal(0, 12, (height, width, 3))
-    picture = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
-    draw = ImageDraw.Draw(picture)
+    image = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+    draw = ImageDraw.Draw(image)
     for _ in range(12):
         corner = (int(random.integers(0, width)), int(random.integers(0, height)))
         colour = tuple(int(value) for value in random.integers(0, 256, 3))
         draw.rectangle([corner, (corner[0] + width // 9, corner[1] + height // 7)], fill=colour)
         draw.line([corner, (int(random.integers(0, width)), int(random.integers(0, height)))], fill=colour[::-1])
-    return picture
+    return image
 
 
-def turned(picture, orientation):
+def turned(image, orientation):
     exif = Image.Exif()
     exif[0x112] = orientation
     exif[0x10f] = "A camera"
@@ -51,7 +51,7 @@ def turned(picture, orientation):
     return {"exif": exif}
 
 
-def pictures(out):
+def images(out):
     """Writes them and returns their names."""
     sizes = [(1, 1), (1, 3000), (3000, 1), (2, 3), (17, 23), (28, 28), (42, 70), (64, 64), (97, 101), (199, 1), (224, 224), (333, 77), (77, 333),
              (448, 448), (500, 375), (640, 480), (480, 640), (899, 601), (1024, 256), (256, 1024), (1280, 720), (1920, 1080), (1201, 1601)]
@@ -106,12 +106,12 @@ def write_deep(path, pixels):
 def decoded(path):
     """As transformers loads it: upright, over white."""
     from PIL import ImageOps
-    picture = ImageOps.exif_transpose(Image.open(path))
-    if picture.mode in ("RGBA", "LA") or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, (255, 255, 255))
-        picture = Image.alpha_composite(white, picture)
-    return picture.convert("RGB")
+    image = ImageOps.exif_transpose(Image.open(path))
+    if image.mode in ("RGBA", "LA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, (255, 255, 255))
+        image = Image.alpha_composite(white, image)
+    return image.convert("RGB")
 
 
 # -------------------------------------------------------------------------------------------------------------- processors
@@ -190,8 +190,8 @@ def gemma4(made):
 
 def longest(side):
     def taken(made):
-        picture = np.asarray(made["pixel_values"])[0]
-        return answer([picture], picture.shape[1] // side * (picture.shape[2] // side))
+        image = np.asarray(made["pixel_values"])[0]
+        return answer([image], image.shape[1] // side * (image.shape[2] // side))
     return taken
 
 
@@ -234,14 +234,14 @@ def others():
         side = steps(rows).reshape(len(rows), -1, 3)
         return numbers(side.transpose(2, 0, 1)).transpose(1, 2, 0).reshape(len(rows), -1)
 
-    def of_lfm2(picture):
-        views, rows, columns, _ = lfm2._views_for_image(picture, True, 2, 10, True)
+    def of_lfm2(image):
+        views, rows, columns, _ = lfm2._views_for_image(image, True, 2, 10, True)
         made = [lfm2._view_to_patches(view) for view in views]
         real = [renumbered(patches[:high * wide]) for patches, _, high, wide in made]
         return answer(real, sum(high * wide // 4 for _, _, high, wide in made), rows if rows * columns > 1 else 0, columns if rows * columns > 1 else 0)
 
-    def of_falcon(picture):
-        pixels, rows, columns = preprocess_image(picture)
+    def of_falcon(image):
+        pixels, rows, columns = preprocess_image(image)
         patches = pixels.reshape(rows, 16, columns, 16, 3).transpose(0, 2, 1, 3, 4).reshape(rows * columns, -1)
         return answer([renumbered(patches)], rows * columns)
 
@@ -249,11 +249,11 @@ def others():
             ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon)]
 
 
-def asked(name, process, taken, pictures):
+def asked(name, process, taken, images):
     found = {}
-    for file, picture in pictures.items():
+    for file, image in images.items():
         try:
-            found[file] = taken(process(picture))
+            found[file] = taken(process(image))
         except Exception as error:  # what a processor refuses, ours may refuse
             found[file] = {"error": str(error)}
     return name, found
@@ -263,11 +263,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     out = parser.parse_args().out
-    (out / "pictures").mkdir(parents=True, exist_ok=True)
-    names = pictures(out / "pictures")
-    loaded = {name: decoded(out / "pictures" / name) for name in names}
-    for name, picture in loaded.items():
-        (out / "pictures" / f"{name}.rgb").write_bytes(np.asarray(picture).tobytes())
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    names = images(out / "images")
+    loaded = {name: decoded(out / "images" / name) for name in names}
+    for name, image in loaded.items():
+        (out / "images" / f"{name}.rgb").write_bytes(np.asarray(image).tobytes())
     jobs = []
     for name, kind, file, config, taken in processors():
         if "return_row_col_info" in vars(kind):
@@ -277,16 +277,16 @@ def main():
         processor = kind(**{field: value for field, value in file.items() if not (field == "size" and value is None)})
         written = {"image_processor_type": kind.__name__.removesuffix("Pil"), **file}
         write(out / "processors" / name, written, config)
-        jobs.append((name, lambda picture, processor=processor, ask=ask: processor(picture, return_tensors="np", **ask), taken))
+        jobs.append((name, lambda image, processor=processor, ask=ask: processor(image, return_tensors="np", **ask), taken))
     for name, written, config, process in others():
         write(out / "processors" / name, written, config)
         jobs.append((name, process, lambda made: made))
-    # How a picture is turned is told by what was decoded; one of them is enough.
-    shown = {name: picture for name, picture in loaded.items() if not name.startswith("turned") or name == "turned6.jpg"}
+    # How an image is turned is told by what was decoded; one of them is enough.
+    shown = {name: image for name, image in loaded.items() if not name.startswith("turned") or name == "turned6.jpg"}
     # Pillow and numpy work beside each other in threads.
     with ThreadPoolExecutor(2) as pool:
         expected = dict(pool.map(lambda job: asked(*job, shown), jobs))
-    sizes = {name: picture.size for name, picture in loaded.items()}
+    sizes = {name: image.size for name, image in loaded.items()}
     (out / "expected.json").write_text(json.dumps({"sizes": sizes, "processors": expected}))
     (out / "resize.json").write_text(json.dumps(resizes(loaded)))
 

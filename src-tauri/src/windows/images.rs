@@ -2,7 +2,7 @@
 //! page names an image by its hash in the history, never by a path.
 
 use api::WindowName;
-use chat::ShownPicture;
+use chat::ShownImage;
 use protocol::{Error, ErrorCode, ImageBytes};
 use tauri::http::{header, Method, Request, Response, StatusCode};
 use tauri::{Manager, UriSchemeContext, UriSchemeResponder, Wry};
@@ -26,10 +26,7 @@ pub fn answer(context: UriSchemeContext<'_, Wry>, request: Request<Vec<u8>>, res
     tauri::async_runtime::spawn(async move {
         let found = match asked {
             Some((attachment, size)) => find(&app.state::<App>(), &attachment, size).await,
-            None => Err(Error::new(
-                ErrorCode::BadRequest,
-                "this is not the address of a picture",
-            )),
+            None => Err(Error::new(ErrorCode::BadRequest, "this is not the address of an image")),
         };
         responder.respond(response(found));
     });
@@ -47,19 +44,19 @@ fn asked_for(window: &str, request: &Request<Vec<u8>>) -> Option<(String, Size)>
     meant.then(|| (attachment.to_owned(), size))
 }
 
-async fn find(app: &App, attachment: &str, size: Size) -> protocol::Result<ShownPicture> {
+async fn find(app: &App, attachment: &str, size: Size) -> protocol::Result<ShownImage> {
     match size {
         Size::Preview => app.chat.files().preview(attachment).await,
-        Size::Whole => app.chat.files().whole_picture(attachment).await,
+        Size::Whole => app.chat.files().whole_image(attachment).await,
     }
 }
 
-fn response(found: protocol::Result<ShownPicture>) -> Response<Vec<u8>> {
+fn response(found: protocol::Result<ShownImage>) -> Response<Vec<u8>> {
     let (status, media_type, bytes) = match found {
-        Ok(picture) => (StatusCode::OK, picture.media_type, picture.bytes.to_vec()),
+        Ok(image) => (StatusCode::OK, image.media_type, image.bytes.to_vec()),
         Err(error) if error.code == ErrorCode::NotFound => (StatusCode::NOT_FOUND, "text/plain", Vec::new()),
         Err(error) => {
-            tracing::warn!(code = ?error.code, "a picture could not be shown");
+            tracing::warn!(code = ?error.code, "an image could not be shown");
             (StatusCode::BAD_REQUEST, "text/plain", Vec::new())
         }
     };

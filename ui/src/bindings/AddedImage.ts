@@ -3,7 +3,7 @@
 /**
  * An image that was stored and is in no message yet.
  */
-export type AddedPicture = { 
+export type AddedImage = { 
 /**
  * The id of the attachment that holds its bytes.
  */
