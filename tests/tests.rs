@@ -4,6 +4,8 @@
 #[cfg(target_os = "linux")]
 mod accessible_window;
 #[cfg(target_os = "linux")]
+mod answers_window;
+#[cfg(target_os = "linux")]
 mod app_window;
 #[cfg(target_os = "linux")]
 mod branches_window;

@@ -14,6 +14,7 @@ mod previews;
 mod processes;
 mod project_files;
 mod settings;
+mod thoughts;
 mod tools;
 mod turns;
 mod two_answers;
