@@ -1,6 +1,6 @@
 /**
- * What the recommended first models are good for, as in the host’s list of them (`hub/src/huggingface/recommended.json`), which
- * the command line shows.
+ * The uses of the recommended first models, as in the host’s list of them (`hub/src/huggingface/recommended.json`),
+ * which the command line shows.
  */
 export const firstModels = {
   'firstModel.mlx-community/Qwen3-0.6B-4bit': 'Very small and very quick; for trying things out.',
