@@ -34,13 +34,15 @@ class Program:
         self.log = logs / f"{self.name}.log"
         self.budget = BUDGETS.get(self.room, BUDGET) * factor
         self.seconds, self.failure = 0.0, None
+        # A macro's tests are linked with the compiler's own libraries, which only cargo finds by itself.
+        self.libraries = {"LD_LIBRARY_PATH": compiler_libraries()} if kind == "proc-macro" else {}
 
     def run(self, running, tests=()):
         """Runs all its tests, or the named ones alone."""
         start = time.monotonic()
         command = [self.path, "--nocapture", *(["--exact", *tests] if tests else [])]
         # A backtrace would hide the message of a failed test from who sees the end of the output.
-        environment = os.environ | {"RUST_BACKTRACE": "0"}
+        environment = os.environ | {"RUST_BACKTRACE": "0"} | self.libraries
         with self.log.open("ab" if tests else "wb") as log:
             # A group of its own, so that what a test has started ends with it.
             process = subprocess.Popen(
@@ -76,6 +78,11 @@ class Program:
         if not self.failure:
             with self.log.open("a") as log:
                 log.writelines(f"report: flaky: {test} failed, then passed alone\n" for test in tests)
+
+
+def compiler_libraries():
+    root = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, text=True, check=True)
+    return f"{root.stdout.strip()}/lib"
 
 
 def flaky():
