@@ -7,6 +7,8 @@ mod common;
 mod estimate;
 mod packed_weights;
 mod several_models;
+mod soak;
+mod while_loading;
 
 /// Held by the test that has a model.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -16,8 +16,6 @@ mod pausing;
 mod prompt_lookup;
 mod reuse;
 mod schemas;
-mod soak;
 mod thoughts;
 mod together;
 mod turns;
-mod while_loading;

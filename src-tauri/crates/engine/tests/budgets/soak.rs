@@ -86,6 +86,7 @@ fn request(random: &Random, models: &[FolderSource; 2]) -> Request {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_joins_leaves_errors_and_model_changes_lose_no_job_and_leave_nothing_behind() {
+    let _alone = crate::ALONE.lock().await;
     const OPEN: usize = 12;
     let span = Duration::from_secs(if std::env::var_os("PONDER_FULL").is_some() {
         600

@@ -147,6 +147,7 @@ async fn close_while_loading(model: &FolderSource) -> Option<Duration> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happens_while_a_model_loads() {
+    let _alone = crate::ALONE.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let model = large(folder.path());
     let engine = MlxEngine::with_options(EngineOptions {
