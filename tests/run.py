@@ -81,8 +81,8 @@ class Program:
 
 
 def compiler_libraries():
-    root = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, text=True, check=True)
-    return f"{root.stdout.strip()}/lib"
+    command = ["rustc", "--print", "target-libdir"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def flaky():
