@@ -183,7 +183,7 @@ impl Answers {
 /// or after a message that another process added meanwhile.
 fn prompt_of(fitting: FittingRequest, question: &StoredMessage) -> Prompt {
     match fitting.parent == question.parent {
-        true => Prompt::Built(fitting.request),
+        true => Prompt::Built(Box::new(fitting.request)),
         false => Prompt::Below(question.id.clone()),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct TurnRequest {
 /// The conversation that is answered.
 pub(crate) enum Prompt {
     /// The request, built when it was checked to fit the context.
-    Built(Request),
+    Built(Box<Request>),
     /// The branch that ends with a question, or with results of tools.
     Branch(Vec<StoredMessage>),
     /// The message that the answer goes below, whose branch is read when the answer begins.
@@ -53,7 +53,7 @@ pub(crate) enum Prompt {
 impl TurnRequest {
     async fn build(self, history: &History) -> history::Result<Request> {
         let mut request = match self.prompt {
-            Prompt::Built(request) => request,
+            Prompt::Built(request) => *request,
             Prompt::Branch(branch) => self.template.build(history, &branch, &[]).await,
             Prompt::Below(message) => {
                 let branch = history.branch(&message).await?;

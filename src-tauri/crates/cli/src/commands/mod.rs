@@ -27,6 +27,8 @@ pub struct Ponder {
     command: Command,
 }
 
+// Parsed once per process, so the size of its largest variant costs nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Subcommand)]
 enum Command {
     /// Ask one question (or continue a conversation from a file) and print the answer
