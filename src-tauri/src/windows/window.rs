@@ -123,7 +123,7 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
     appearance::apply(&window, &look);
     #[cfg(target_os = "macos")]
     if name == WindowName::Quick {
-        crate::system::front::over_full_screen(&window);
+        crate::system::frontmost_app::over_full_screen(&window);
     }
     Ok(())
 }
