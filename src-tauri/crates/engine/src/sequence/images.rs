@@ -108,6 +108,8 @@ impl PromptImages {
     /// If they cannot be prepared.
     pub fn views(&self, index: usize) -> Result<Option<Arc<Vec<ViewPixels>>>> {
         let PlacedImage { image, pending, .. } = &self.images[index];
+        // One variant without the feature.
+        #[cfg_attr(not(feature = "bench"), allow(clippy::infallible_destructuring_match))]
         let start = match &image.views {
             #[cfg(feature = "bench")]
             ImageViews::Ready(views) => return Ok(Some(views.clone())),
