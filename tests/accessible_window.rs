@@ -102,7 +102,7 @@ fn look_at_the_chat_window(window: &Window, findings: &mut Findings) {
         findings.look(window, state);
         window.press_key(ESCAPE);
     }
-    for (state, command) in [("move to a folder", "move-chat-to-folder"), ("export", "export-chat")] {
+    for (state, command) in [("move to a project", "move-chat-to-project"), ("export", "export-chat")] {
         by_script(window, "chat-menu");
         window.wait_for(command);
         findings.look(window, &format!("menu before {state}"));

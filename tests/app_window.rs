@@ -238,14 +238,14 @@ fn chats_of_a_file_are_imported_after_a_question_and_other_files_are_attached() 
         .replace(' ', "%20")
         .replace('ü', "%C3%BC");
     assert!(window.start_again(&[&address]).status.success());
-    window.wait_for("arrived-chats");
+    window.wait_for("opened-chats");
     window.image("import-asked");
-    assert!(window.newest("arrived-chats").contains("holds 1 chat with 2 messages"));
-    window.click("arrived-no");
+    assert!(window.newest("opened-chats").contains("holds 1 chat with 2 messages"));
+    window.click("opened-no");
     assert!(window.start_again(&[file.to_str().expect("text")]).status.success());
-    window.wait_for("arrived-chats");
+    window.wait_for("opened-chats");
     assert_eq!(window.count("chat-item"), 0, "nothing is imported by itself");
-    window.click("arrived-import");
+    window.click("opened-import");
     window.wait_until("the chat is there", || window.count("chat-item") == 1);
 
     assert!(window.start_again(&[notes.to_str().expect("text")]).status.success());

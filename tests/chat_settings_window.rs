@@ -290,7 +290,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
 }
 
 #[test]
-fn a_model_is_ejected_a_backup_made_and_all_chats_deleted() {
+fn a_model_is_unloaded_a_backup_made_and_all_chats_deleted() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
     set_thinking(&window, false);
@@ -301,7 +301,7 @@ fn a_model_is_ejected_a_backup_made_and_all_chats_deleted() {
     window.click("tab-engine");
     window.wait_for("loaded-model");
     window.image("settings-engine");
-    window.click("eject");
+    window.click("unload");
     window.wait_for("none-loaded");
 
     window.click("tab-data");

@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 use crate::support::ponder_json;
-use crate::support::seer::Seer;
+use crate::support::vision_endpoint::VisionEndpoint;
 
 /// Functions of the page that create images and insert them like the clipboard or another window.
 pub const HANDS: &str = r"
@@ -79,7 +79,7 @@ fn wait_for_draft(window: &Window, names: &[&str]) {
 }
 
 /// Pebble without its vision encoder, in a folder of its own.
-pub fn blind_model(folder: &Path) {
+pub fn model_without_vision(folder: &Path) {
     let pebble = Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/pebble/model");
     fs::create_dir_all(folder).expect("a folder");
     for entry in fs::read_dir(pebble)
@@ -114,15 +114,15 @@ pub fn blind_model(folder: &Path) {
 }
 
 /// A window with a model without vision, `blind`, and a server with one that supports it, `seer`.
-fn open(home: &Path, seer: &Seer, environment: &[(&str, &str)]) -> Window {
+fn open(home: &Path, endpoint: &VisionEndpoint, environment: &[(&str, &str)]) -> Window {
     let own = home.join("my-models");
-    blind_model(&own.join("blind"));
+    model_without_vision(&own.join("blind"));
     let window = Window::open_with(home, environment);
     invoke(&window, "add_model_folder", json!({"path": own}));
     invoke(
         &window,
         "add_endpoint",
-        json!({"name": "lab", "url": seer.url, "key": null}),
+        json!({"name": "lab", "url": endpoint.url, "key": null}),
     );
     window.run(HANDS, json!([]));
     window
@@ -131,8 +131,8 @@ fn open(home: &Path, seer: &Seer, environment: &[(&str, &str)]) -> Window {
 #[test]
 fn images_are_pasted_dropped_put_in_order_sent_and_found_again() {
     let home = tempfile::tempdir().expect("a folder");
-    let seer = Seer::start();
-    let window = open(home.path(), &seer, &[]);
+    let endpoint = VisionEndpoint::start();
+    let window = open(home.path(), &endpoint, &[]);
     choose_model(&window, "seer");
 
     let pasted = in_page(
@@ -199,7 +199,7 @@ fn images_are_pasted_dropped_put_in_order_sent_and_found_again() {
     window.click("send");
     window.wait_until_answer_is("complete");
     assert_eq!(window.answer(), "I see 2 images.");
-    let sent = seer.images();
+    let sent = endpoint.images();
     assert!(
         sent.len() == 2 && sent.iter().all(|url| url.starts_with("data:image/png;base64,")),
         "{} images",
@@ -278,14 +278,14 @@ fn images_are_pasted_dropped_put_in_order_sent_and_found_again() {
 #[test]
 fn a_model_that_cannot_see_is_sent_no_image_and_those_that_can_are_offered() {
     let home = tempfile::tempdir().expect("a folder");
-    let seer = Seer::start();
-    let window = open(home.path(), &seer, &[("GTK_THEME", "Adwaita:dark")]);
+    let endpoint = VisionEndpoint::start();
+    let window = open(home.path(), &endpoint, &[("GTK_THEME", "Adwaita:dark")]);
     let models = ponder_json(home.path(), &["models", "--json"]);
-    let seeing = models[0]["models"]
+    let vision_models = models[0]["models"]
         .as_array()
         .expect("models")
         .iter()
-        .filter(|model| model["sees"] == true)
+        .filter(|model| model["supports_vision"] == true)
         .count() as u64;
     choose_model(&window, "blind");
     in_page(
@@ -297,8 +297,8 @@ fn a_model_that_cannot_see_is_sent_no_image_and_those_that_can_are_offered() {
     window.wait_for("cannot-see");
     assert!(window.newest("cannot-see").contains("blind cannot see images"));
     assert_eq!(
-        window.count("use-seeing-model"),
-        seeing.min(3),
+        window.count("use-vision-model"),
+        vision_models.min(3),
         "what this computer has is offered"
     );
     window.type_into("composer", "What is 2 + 3?");

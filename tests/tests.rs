@@ -14,6 +14,8 @@ mod bundle;
 #[cfg(target_os = "linux")]
 mod chat_settings_window;
 #[cfg(target_os = "linux")]
+mod compaction_window;
+#[cfg(target_os = "linux")]
 mod confined_window;
 #[cfg(target_os = "linux")]
 mod contract;
@@ -24,9 +26,7 @@ mod hostile_window;
 #[cfg(target_os = "linux")]
 mod images_window;
 #[cfg(target_os = "linux")]
-mod keeping_window;
-#[cfg(target_os = "linux")]
-mod memory_window;
+mod library_window;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]

@@ -321,13 +321,9 @@ fn assert_as_unbroken(window: &Window, home: &Path, unbroken: &Unbroken) {
 /// Stops the thought of the newest chat after this many characters. Returns false if a busy machine was too late and
 /// the thought had ended.
 fn stop_in_thought(window: &Window, home: &Path, unbroken: &Unbroken, characters: usize) -> bool {
-    window.wait_until("some of the thought is there", || {
-        window.newest("thought-text").chars().count() >= characters || window.answer_state() == "complete"
-    });
-    if window.count("stop") == 0 {
+    if !window.click_at_length("stop", "thought-text", characters) {
         return false;
     }
-    window.click("stop");
     window.wait_until("it has ended", || {
         ["stopped", "complete"].contains(&window.answer_state().as_str())
     });

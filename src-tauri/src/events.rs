@@ -20,7 +20,7 @@ pub const CHAT_WITH: &str = "chat_with";
 /// Asks a window for a command.
 pub const COMMAND: &str = "command";
 /// Tells the chat window that something was brought to it.
-pub const ARRIVED: &str = "arrived";
+pub const OPEN_REQUESTED: &str = "open_requested";
 /// Asks the chat window to ask whether the app may end.
 pub const QUIT_ASKED: &str = "quit_asked";
 /// Tells quick entry that it is shown.

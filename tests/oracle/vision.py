@@ -28,8 +28,8 @@ from pathlib import Path
 import mlx.core as mx
 import numpy as np
 
-from seeing import rows
-from seeing.row import IMAGE, VOCABULARY, Numbers, described, prompt
+from vision_rows import rows
+from vision_rows.row import IMAGE, VOCABULARY, Numbers, described, prompt
 from tokens import write_vision_tokenizer
 
 GREEDY = 30

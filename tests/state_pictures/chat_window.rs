@@ -37,7 +37,7 @@ fn set_context(stage: &Stage, tokens: &str) {
 
 /// Scrolls to the compaction mark; messages far from the view are not rendered.
 fn show_mark(stage: &Stage) {
-    let scroll = "const mark = document.querySelector('[data-testid=memory-mark]'); const box = document.querySelector('[data-testid=messages]');
+    let scroll = "const mark = document.querySelector('[data-testid=compaction-mark]'); const box = document.querySelector('[data-testid=messages]');
         if (mark) mark.scrollIntoView({ block: 'center' }); else box.scrollTop = box.scrollTop + 600 < box.scrollHeight - box.clientHeight ? box.scrollTop + 600 : 0;
         return mark !== null";
     stage.page(scroll, json!([]));
@@ -119,20 +119,20 @@ fn full_context(stage: &Stage) {
         stage.open_chat("A walk along");
         stage.write("composer", "And at the end?");
         stage.press("send");
-        stage.window.wait_for("forget-oldest");
+        stage.window.wait_for("drop-oldest-turns");
         stage.image("context-full");
-        stage.press("forget-oldest");
+        stage.press("drop-oldest-turns");
         show_mark(stage);
-        stage.image("memory-begins");
+        stage.image("compaction-begins");
         stage.press_for("edit-summary", "message-editor");
         stage.write(
             "message-editor",
             "They walked thirty miles, and there was a café at each of them.",
         );
         stage.press("keep-edit");
-        stage.window.wait_for("memory-summary");
+        stage.window.wait_for("compaction-summary");
         show_mark(stage);
-        stage.image("memory-summary");
+        stage.image("compaction-summary");
     });
 }
 

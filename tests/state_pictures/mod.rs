@@ -3,7 +3,7 @@
 
 mod chat_window;
 mod chats;
-mod keeping;
+mod library;
 mod other_windows;
 mod reading;
 mod writing;
@@ -18,9 +18,9 @@ use std::time::Duration;
 use hub_imitation::Imitation;
 use serde_json::{json, Value};
 
-use crate::images_window::{blind_model, invoke, HANDS};
+use crate::images_window::{invoke, model_without_vision, HANDS};
 use crate::support::driver::Window;
-use crate::support::seer::Seer;
+use crate::support::vision_endpoint::VisionEndpoint;
 use crate::window::ponder_json_chat;
 
 /// One look of all windows.
@@ -290,11 +290,11 @@ fn wanted(only: &[String], variant: &Variant, state: &str) -> bool {
 /// Takes all states of one look; returns those that could not be reached, with the missing element.
 fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> {
     let home = tempfile::tempdir().expect("a folder");
-    let (hub, seer) = (Imitation::start(), Seer::start());
+    let (hub, endpoint) = (Imitation::start(), VisionEndpoint::start());
     other_windows::fill(&hub);
-    let endpoint = hub.endpoint();
+    let hub_address = hub.endpoint();
     let environment = [
-        ("HF_ENDPOINT", endpoint.as_str()),
+        ("HF_ENDPOINT", hub_address.as_str()),
         ("NO_PROXY", "127.0.0.1"),
         ("HF_TOKEN", ""),
     ];
@@ -322,7 +322,7 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
 
     chats::put(home.path());
     ponder_json_chat(home.path());
-    blind_model(&home.path().join("my-models/blind"));
+    model_without_vision(&home.path().join("my-models/blind"));
     let stage = open();
     stage.size();
     invoke(
@@ -333,12 +333,12 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     invoke(
         &stage.window,
         "add_endpoint",
-        json!({"name": "lab", "url": seer.url, "key": null}),
+        json!({"name": "lab", "url": endpoint.url, "key": null}),
     );
     reading::states(&stage);
     chat_window::states(&stage);
     writing::states(&stage);
-    keeping::states(&stage);
+    library::states(&stage);
     other_windows::states(&stage);
     failed.extend(stage.failed.take());
     stage.window.close();

@@ -291,6 +291,24 @@ impl Window {
             .unwrap_or_else(|error| panic!("a script failed: {error}"))
     }
 
+    /// Clicks an element at the first frame on which the newest element of another test id has this many characters of
+    /// text. The page itself waits, because a question asked by WebDriver comes many tokens later on a busy machine.
+    /// Returns false if the answer was complete before.
+    pub fn click_at_length(&self, test_id: &str, text_id: &str, characters: usize) -> bool {
+        let script = "const [button, text, characters, done] = arguments;
+            const newest = (selector) => [...document.querySelectorAll(selector)].pop();
+            const look = () => {
+              if (newest('[data-testid=message-assistant]')?.dataset.state === 'complete') return done(false);
+              const found = newest(button);
+              if (found && (newest(text)?.textContent.length ?? 0) >= characters) return done((found.click(), true));
+              requestAnimationFrame(look);
+            };
+            look();";
+        self.run_async(script, json!([selector(test_id), selector(text_id), characters]))
+            .as_bool()
+            .expect("whether it clicked")
+    }
+
     /// The number of elements with this test id.
     pub fn count(&self, test_id: &str) -> u64 {
         self.run(

@@ -10,8 +10,8 @@ pub mod desktop;
 pub mod driver;
 pub mod keyboard;
 pub mod outside;
-pub mod seer;
 pub mod views;
+pub mod vision_endpoint;
 
 /// The `ponder` command next to the app in the build folder.
 pub fn ponder_program() -> &'static Path {

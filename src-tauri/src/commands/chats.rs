@@ -13,10 +13,10 @@ pub async fn chats(app: State<'_, App>) -> Result<Vec<ChatSummary>> {
     app.chat.chats().list().await
 }
 
-/// The list of chats, or the changes since the edition of it that a window has.
+/// The list of chats, or the changes since the snapshot of it that a window has.
 #[command(chat, settings, quick)]
-pub async fn chats_since(app: State<'_, App>, edition: Option<u64>) -> Result<ChatList> {
-    app.chat.chats().list_since(edition).await
+pub async fn chats_since(app: State<'_, App>, snapshot: Option<u64>) -> Result<ChatList> {
+    app.chat.chats().list_since(snapshot).await
 }
 
 /// One chat with the branch that is shown. As in every view of a chat, a long branch begins with its newest

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::{Arrival, Command, Desktop, ImportReport, QuitChoice, Unfinished};
+use api::{Command, Desktop, ImportReport, OpenRequest, QuitChoice, RunningWork};
 use command::command;
 use protocol::{Error, ErrorCode, Result};
 use tauri::ipc::Response;
@@ -11,7 +11,7 @@ use tauri::{AppHandle, State, WebviewWindow, Wry};
 use crate::app::state::App;
 use crate::desktop::menu::Commands;
 use crate::desktop::notify;
-use crate::desktop::open_requests::{self, OpenRequest, OpenRequests};
+use crate::desktop::open_requests::{self, OpenRequests, OpenTarget};
 use crate::desktop::quit;
 use crate::desktop::run_command;
 use crate::desktop::tray;
@@ -30,10 +30,10 @@ pub async fn desktop(login: State<'_, Login>, quick_entry: State<'_, QuickEntry>
         false
     });
     Ok(Desktop {
-        tray: tray::absence().await,
-        global_shortcut: quick::absence(),
-        notifications: notify::absence().await,
-        command: command_link::absence(),
+        tray: tray::unavailable_reason().await,
+        global_shortcut: quick::unavailable_reason(),
+        notifications: notify::unavailable_reason().await,
+        command: command_link::unavailable_reason(),
         open_at_login,
         shortcut_refused: quick_entry.refused(),
     })
@@ -54,14 +54,14 @@ pub async fn set_available_commands(commands: State<'_, Commands<Wry>>, availabl
 
 /// The links and files that were brought to the app since the last call.
 #[command(chat)]
-pub async fn take_arrivals(arrivals: State<'_, OpenRequests>) -> Result<Vec<Arrival>> {
-    Ok(arrivals.take())
+pub async fn take_open_requests(requests: State<'_, OpenRequests>) -> Result<Vec<OpenRequest>> {
+    Ok(requests.take())
 }
 
 /// The bytes of a file that was brought, once.
 #[command(chat)]
-pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, OpenRequests>, key: String) -> Result<Response> {
-    let path = arrivals.take_file(&key)?;
+pub async fn opened_file(app: State<'_, App>, requests: State<'_, OpenRequests>, key: String) -> Result<Response> {
+    let path = requests.take_file(&key)?;
     let bytes = app
         .run_blocking(move || open_requests::read_file(&path, open_requests::LONGEST_FILE))
         .await?;
@@ -70,12 +70,12 @@ pub async fn arrived_file(app: State<'_, App>, arrivals: State<'_, OpenRequests>
 
 /// Imports the chats of a file that was brought.
 #[command(chat)]
-pub async fn import_arrived(
+pub async fn import_opened(
     app: State<'_, App>,
-    arrivals: State<'_, OpenRequests>,
+    requests: State<'_, OpenRequests>,
     key: String,
 ) -> Result<ImportReport> {
-    let path = arrivals.take_file(&key)?;
+    let path = requests.take_file(&key)?;
     let bytes = app
         .run_blocking(move || open_requests::read_file(&path, chat::LONGEST_IMPORT))
         .await?;
@@ -84,8 +84,8 @@ pub async fn import_arrived(
 
 /// The answers and downloads that run while the app is asked to quit.
 #[command(chat)]
-pub async fn unfinished(handle: AppHandle) -> Result<Unfinished> {
-    quit::unfinished(&handle).await
+pub async fn running_work(handle: AppHandle) -> Result<RunningWork> {
+    quit::running_work(&handle).await
 }
 
 /// Answers the question of quitting while something runs.
@@ -119,6 +119,6 @@ pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
 #[command(quick)]
 pub async fn show_chat(handle: AppHandle, id: String) -> Result<()> {
     quick::left(&handle);
-    open_requests::open(&handle, vec![OpenRequest::Chat(id)]);
+    open_requests::open(&handle, vec![OpenTarget::Chat(id)]);
     Ok(())
 }

@@ -1,162 +1,94 @@
-//! The models on this computer: verified, repaired, updated, shown, removed; and their folders.
+//! Search in the history, the archive, the trash and projects.
 
-use std::path::{Path, PathBuf};
-
-use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyProgress, WindowName};
+use api::{ChatSettings, HistoryHits, HistoryQuery, HistoryState, Project, TrashedChat};
 use command::command;
-use protocol::{Error, ErrorCode, Result};
-use tauri::ipc::Channel;
-use tauri::{AppHandle, Emitter, State, WebviewWindow};
-use tauri_plugin_dialog::DialogExt;
+use protocol::{Content, Result};
+use tauri::State;
 
-use super::{CHAT_WITH, MODELS_CHANGED};
 use crate::app::state::App;
-use crate::windows::window;
-use crate::words;
 
-/// Reads every file of a model again and compares it with the hub's checksums.
-#[command(models)]
-pub async fn verify_model(
-    app: State<'_, App>,
-    reference: String,
-    on_progress: Channel<VerifyProgress>,
-) -> Result<Verification> {
-    let stop = app.stop.child_token();
-    Ok(app.hub.upkeep().verify(&reference, stop, tell(on_progress)).await?)
+/// The matches of a search in titles, questions, answers and names of attachments, in all chats outside the trash.
+#[command(chat)]
+pub async fn search_history(app: State<'_, App>, query: HistoryQuery) -> Result<HistoryHits> {
+    app.chat.library().search(&query).await
 }
 
-/// Reads every file of a model again, downloads the wrong and missing ones, and returns what is still wrong.
-#[command(models)]
-pub async fn repair_model(
-    app: State<'_, App>,
-    reference: String,
-    on_progress: Channel<VerifyProgress>,
-) -> Result<Verification> {
-    let stop = app.stop.child_token();
-    app.hub.upkeep().repair(&reference, stop, tell(on_progress)).await
+/// Archives a chat, or takes it out of the archive.
+#[command(chat)]
+pub async fn archive_chat(app: State<'_, App>, id: String, archived: bool) -> Result<()> {
+    app.chat.library().archive(&id, archived).await
 }
 
-/// Reports the progress of a check to its window. The check goes on if the window was closed.
-fn tell(on_progress: Channel<VerifyProgress>) -> impl FnMut(VerifyProgress) + Send + Clone + 'static {
-    move |progress| drop(on_progress.send(progress))
+/// The chats in the trash, latest first.
+#[command(chat)]
+pub async fn trash(app: State<'_, App>) -> Result<Vec<TrashedChat>> {
+    app.chat.library().trash().await
 }
 
-/// The consequences of removing a model; nothing is removed yet.
-#[command(models)]
-pub async fn removal_of(app: State<'_, App>, reference: String) -> Result<Removal> {
-    app.hub.removals().plan(&reference, app.chat.models()).await
+/// Deletes a chat of the trash for good.
+#[command(chat)]
+pub async fn purge_chat(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.library().purge(&id).await
 }
 
-/// Removes a model; true if it can be put back until it is freed.
-#[command(models)]
-pub async fn remove_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<bool> {
-    let kept = app.hub.removals().trash(&reference, app.chat.models()).await;
-    models_changed(&handle);
-    kept
+/// All projects, by name.
+#[command(chat)]
+pub async fn projects(app: State<'_, App>) -> Result<Vec<Project>> {
+    app.chat.projects().list().await
 }
 
-/// Puts a removed model back.
-#[command(models)]
-pub async fn put_back_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    let back = app.hub.removals().restore(&reference, app.chat.models()).await;
-    models_changed(&handle);
-    back
+/// Creates a project.
+#[command(chat)]
+pub async fn create_project(app: State<'_, App>, name: String) -> Result<Project> {
+    app.chat.projects().create(&name).await
 }
 
-/// Deletes the files of a removed model.
-#[command(models)]
-pub async fn free_model(app: State<'_, App>, reference: String) -> Result<()> {
-    app.hub.removals().free(&reference).await
+/// Changes the name and the instructions of a project.
+#[command(chat)]
+pub async fn change_project(app: State<'_, App>, id: String, name: String, system_prompt: String) -> Result<()> {
+    app.chat.projects().change(&id, &name, &system_prompt).await
 }
 
-/// The newer version of a model on the hub; `null` if there is none.
-#[command(models)]
-pub async fn update_of(app: State<'_, App>, reference: String) -> Result<Option<Update>> {
-    Ok(app.hub.upkeep().update_of(&reference).await?)
+/// Has the model read a project's files, if it is loaded and idle, because a chat with these settings is about to
+/// start there.
+#[command(chat)]
+pub async fn prefetch_project(app: State<'_, App>, id: String, settings: ChatSettings) -> Result<()> {
+    app.chat.projects().prefetch(&id, settings).await
 }
 
-/// Shows the model's folder in the system's file browser.
-#[command(models)]
-pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> {
-    let models = app.models.clone();
-    let listed = app.run_blocking(move || Ok(models.list())).await?;
-    let model = listed.into_iter().find(|model| model.reference == reference);
-    let path = model
-        .map(|model| PathBuf::from(model.path))
-        .ok_or(hub::Error::NotFound { reference })?;
-    tauri_plugin_opener::reveal_item_in_dir(&path).map_err(|error| {
-        Error::new(
-            ErrorCode::NotFound,
-            format!("the file manager did not show {}: {error}", path.display()),
-        )
-    })
+/// Adds a stored file to the end of a project. An identical one that is there, or was removed, gets this name and
+/// excerpt instead.
+#[command(chat)]
+pub async fn put_project_file(app: State<'_, App>, id: String, file: Content) -> Result<()> {
+    app.chat.projects().put_file(&id, &file).await
 }
 
-/// The folders in which models are looked for.
-#[command(models, settings)]
-pub async fn model_folders(app: State<'_, App>) -> Result<Vec<ModelFolderEntry>> {
-    let models = app.models.clone();
-    app.run_blocking(move || Ok(models.folders())).await
+/// Removes a file from a project; `putProjectFile` restores it.
+#[command(chat)]
+pub async fn remove_project_file(app: State<'_, App>, id: String, attachment: String) -> Result<()> {
+    app.chat.projects().remove_file(&id, &attachment).await
 }
 
-/// Adds a folder in which models are looked for.
-#[command(models, settings)]
-pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
-    app.models.add_folder(Path::new(&path))?;
-    app.store_folders().await?;
-    models_changed(&handle);
-    Ok(())
+/// Deletes a project; its chats remain, outside of it.
+#[command(chat)]
+pub async fn delete_project(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.projects().delete(&id).await
 }
 
-/// Asks for a folder in the system's dialog and adds it; false if the user chose none.
-#[command(models, settings)]
-pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: State<'_, App>) -> Result<bool> {
-    let (chosen, answer) = tokio::sync::oneshot::channel();
-    let dialog = window.dialog().file().set_parent(&window);
-    let dialog = dialog.set_title(words::current(&handle).add_folder);
-    // The user may have closed the window; then nobody waits for the answer.
-    dialog.pick_folder(move |path| drop(chosen.send(path)));
-    let Some(folder) = answer.await.ok().flatten() else {
-        return Ok(false);
-    };
-    let folder = folder.into_path().map_err(|error| {
-        Error::new(
-            ErrorCode::BadRequest,
-            format!("this is no folder of this computer: {error}"),
-        )
-    })?;
-    app.models.add_folder(&folder)?;
-    app.store_folders().await?;
-    models_changed(&handle);
-    Ok(true)
+/// Restores a deleted project.
+#[command(chat)]
+pub async fn restore_project(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.projects().restore(&id).await
 }
 
-/// Stops looking for models in a folder; its files stay.
-#[command(models, settings)]
-pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: String) -> Result<()> {
-    app.models.remove_folder(Path::new(&path));
-    app.store_folders().await?;
-    models_changed(&handle);
-    Ok(())
+/// Moves a chat into a project, or out of all of them.
+#[command(chat, quick)]
+pub async fn move_chat(app: State<'_, App>, id: String, project: Option<String>) -> Result<()> {
+    app.chat.projects().move_chat(&id, project.as_deref()).await
 }
 
-/// Starts a new chat with this model in the chat window.
-#[command(models)]
-pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
-    app.models.resolve(&reference)?;
-    window::show(&handle, WindowName::Chat)
-        .and_then(|()| handle.emit(CHAT_WITH, reference))
-        .map_err(|error| {
-            Error::new(
-                ErrorCode::Engine,
-                format!("the chat window did not hear of it: {error}"),
-            )
-        })
-}
-
-/// Tells every window to list the models again.
-pub fn models_changed(handle: &AppHandle) {
-    if let Err(error) = handle.emit(MODELS_CHANGED, ()) {
-        tracing::warn!("a window missed a change of the models: {error}");
-    }
+/// The way the history was opened: repaired, read-only or as it is.
+#[command(chat)]
+pub async fn history_state(app: State<'_, App>) -> Result<HistoryState> {
+    Ok(app.chat.library().history_state())
 }

@@ -8,6 +8,7 @@ mod answers;
 mod app_update;
 mod branches;
 mod chats;
+mod compaction;
 mod data;
 mod desktop;
 mod downloads;
@@ -16,22 +17,21 @@ mod failure;
 mod files;
 mod hub;
 mod images;
+mod import_export;
 #[cfg(test)]
 mod interface;
-mod keeping;
 mod library;
-mod memory;
+mod local_models;
 mod models;
 mod network;
 mod power;
 mod server;
 mod settings;
-mod transfer;
 mod windows;
 
 pub use crate::events::*;
 pub use failure::{Failure, READ_ONLY};
-pub use library::models_changed;
+pub use local_models::models_changed;
 
 command::list![
     chats::chats,
@@ -53,26 +53,26 @@ command::list![
     branches::fork_chat,
     branches::mark_read,
     branches::set_scroll_place,
-    memory::context_use,
-    memory::set_memory_cut,
-    memory::forget_oldest,
-    memory::summarise_oldest,
-    memory::stop_summary,
-    memory::carry_over,
-    keeping::search_history,
-    keeping::archive_chat,
-    keeping::trash,
-    keeping::purge_chat,
-    keeping::folders,
-    keeping::create_folder,
-    keeping::change_folder,
-    keeping::prefetch_folder,
-    keeping::put_folder_file,
-    keeping::remove_folder_file,
-    keeping::delete_folder,
-    keeping::restore_folder,
-    keeping::move_chat,
-    keeping::history_state,
+    compaction::context_use,
+    compaction::set_compaction_mark,
+    compaction::drop_oldest_turns,
+    compaction::summarize_oldest_turns,
+    compaction::stop_summary,
+    compaction::fork_with_summary,
+    library::search_history,
+    library::archive_chat,
+    library::trash,
+    library::purge_chat,
+    library::projects,
+    library::create_project,
+    library::change_project,
+    library::prefetch_project,
+    library::put_project_file,
+    library::remove_project_file,
+    library::delete_project,
+    library::restore_project,
+    library::move_chat,
+    library::history_state,
     answers::send,
     answers::send_to_two,
     answers::regenerate,
@@ -96,7 +96,7 @@ command::list![
     models::set_default_model,
     models::engine_status,
     power::slowed_by,
-    models::eject_model,
+    models::unload_model,
     models::capabilities,
     endpoints::endpoints,
     endpoints::endpoint_address,
@@ -117,19 +117,19 @@ command::list![
     downloads::cancel_download,
     downloads::move_download,
     downloads::watch_downloads,
-    library::verify_model,
-    library::repair_model,
-    library::removal_of,
-    library::remove_model,
-    library::put_back_model,
-    library::free_model,
-    library::update_of,
-    library::reveal_model,
-    library::model_folders,
-    library::add_model_folder,
-    library::choose_model_folder,
-    library::forget_model_folder,
-    library::chat_with,
+    local_models::verify_model,
+    local_models::repair_model,
+    local_models::removal_of,
+    local_models::remove_model,
+    local_models::put_back_model,
+    local_models::free_model,
+    local_models::update_of,
+    local_models::reveal_model,
+    local_models::model_folders,
+    local_models::add_model_folder,
+    local_models::choose_model_folder,
+    local_models::forget_model_folder,
+    local_models::chat_with,
     data::data_use,
     data::back_up_now,
     data::reveal_data_folder,
@@ -149,10 +149,10 @@ command::list![
     settings::change_settings,
     settings::chat_window_state,
     settings::set_chat_window_state,
-    transfer::export_chats,
-    transfer::show_export,
-    transfer::import_chats,
-    transfer::save_code,
+    import_export::export_chats,
+    import_export::show_export,
+    import_export::import_chats,
+    import_export::save_code,
     app_update::app_update,
     app_update::ask_for_app_update,
     app_update::install_app_update,
@@ -164,10 +164,10 @@ command::list![
     desktop::desktop,
     desktop::run_command,
     desktop::set_available_commands,
-    desktop::take_arrivals,
-    desktop::arrived_file,
-    desktop::import_arrived,
-    desktop::unfinished,
+    desktop::take_open_requests,
+    desktop::opened_file,
+    desktop::import_opened,
+    desktop::running_work,
     desktop::quit,
     desktop::open_at_login,
     desktop::hide_quick_entry,

@@ -39,7 +39,7 @@ pub async fn capabilities(app: State<'_, App>, reference: Option<String>) -> Res
 
 /// Unloads a model from memory; its next answer loads it again. Rejects with `busy` while it answers.
 #[command(settings)]
-pub async fn eject_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
+pub async fn unload_model(handle: AppHandle, app: State<'_, App>, reference: String) -> Result<()> {
     app.chat.models().unload_idle(&reference).await?;
     models_changed(&handle);
     Ok(())

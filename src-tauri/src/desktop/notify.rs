@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use api::{Absence, ChatSummary, Download, DownloadState, WindowName};
+use api::{ChatSummary, Download, DownloadState, UnavailableReason, WindowName};
 use notify_rust::{Notification, NotificationResponse};
 use tauri::{AppHandle, Manager};
 
 use crate::app::state::App;
 use crate::desktop::menu;
-use crate::desktop::open_requests::{self, OpenRequest};
+use crate::desktop::open_requests::{self, OpenTarget};
 use crate::system::badge::Badge;
 use crate::windows::window;
 use crate::words::{self, Words};
@@ -167,7 +167,7 @@ fn said<'a>(ended: &'a Ended, words: &Words) -> (&'a str, &'static str) {
 
 fn go_to(app: &AppHandle, ended: Ended) {
     match ended {
-        Ended::Answer { chat, .. } => open_requests::open(app, vec![OpenRequest::Chat(chat)]),
+        Ended::Answer { chat, .. } => open_requests::open(app, vec![OpenTarget::Chat(chat)]),
         Ended::Download { .. } => {
             if let Err(error) = window::show(app, WindowName::Models) {
                 tracing::warn!("the Models window did not come to the front: {error}");
@@ -177,10 +177,10 @@ fn go_to(app: &AppHandle, ended: Ended) {
 }
 
 /// The reason why the desktop shows no notifications; `None` if it does.
-pub async fn absence() -> Option<Absence> {
+pub async fn unavailable_reason() -> Option<UnavailableReason> {
     #[cfg(target_os = "linux")]
     if !has_notifications().await {
-        return Some(Absence::NoNotifications);
+        return Some(UnavailableReason::NoNotifications);
     }
     None
 }
@@ -212,7 +212,7 @@ mod tests {
     fn summary(id: &str, title: &str) -> ChatSummary {
         let value = serde_json::json!({
             "id": id, "title": title, "created_at": 0, "updated_at": 0, "pinned": false, "running": false, "unread": true, "revision": 1,
-            "archived": false, "folder": null,
+            "archived": false, "project": null,
         });
         serde_json::from_value(value).expect("a chat")
     }

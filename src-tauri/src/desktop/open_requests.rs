@@ -7,12 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use api::{Arrival, WindowName};
+use api::{OpenRequest, WindowName};
 use protocol::{Error, ErrorCode, Result};
 use tauri::{AppHandle, Emitter, EventTarget, Manager, Url};
 
 use crate::app::state::App;
-use crate::events::ARRIVED;
+use crate::events::OPEN_REQUESTED;
 use crate::system::ponder_link::{self, DeepLink};
 use crate::windows::window;
 
@@ -27,7 +27,7 @@ const MOST: usize = 32;
 
 /// A request to open something, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OpenRequest {
+pub enum OpenTarget {
     /// A link that begins with `ponder:`.
     Link(String),
     /// A file that the user opened with Ponder.
@@ -42,7 +42,7 @@ pub struct OpenRequests(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    arrivals: Vec<Arrival>,
+    requests: Vec<OpenRequest>,
     files: HashMap<String, PathBuf>,
     last_key: u64,
 }
@@ -54,8 +54,8 @@ impl OpenRequests {
     }
 
     /// Takes the requests that wait.
-    pub fn take(&self) -> Vec<Arrival> {
-        std::mem::take(&mut self.waiting().arrivals)
+    pub fn take(&self) -> Vec<OpenRequest> {
+        std::mem::take(&mut self.waiting().requests)
     }
 
     /// The file of this key.
@@ -67,8 +67,8 @@ impl OpenRequests {
         file.ok_or_else(|| Error::new(ErrorCode::NotFound, "this file was taken already; open it once more"))
     }
 
-    fn add(&self, arrival: Arrival) {
-        self.waiting().arrivals.push(arrival);
+    fn add(&self, request: OpenRequest) {
+        self.waiting().requests.push(request);
     }
 
     fn add_file(&self, path: PathBuf) -> String {
@@ -82,45 +82,45 @@ impl OpenRequests {
 
 /// The requests in the arguments of a start: links and files, as desktops pass them. Relative paths are resolved
 /// against `folder`.
-pub fn of_arguments<S: AsRef<str>>(arguments: &[S], folder: &Path) -> Vec<OpenRequest> {
+pub fn of_arguments<S: AsRef<str>>(arguments: &[S], folder: &Path) -> Vec<OpenTarget> {
     let requests = arguments.iter().map(AsRef::as_ref).skip(1).filter_map(|argument| {
         if argument.is_empty() || argument.starts_with('-') {
             return None;
         }
         if ponder_link::is_link(argument) {
-            return Some(OpenRequest::Link(argument.to_owned()));
+            return Some(OpenTarget::Link(argument.to_owned()));
         }
         match Url::parse(argument) {
             Ok(url) if url.scheme() == "file" => of_url(&url),
-            _ => Some(OpenRequest::File(folder.join(argument))),
+            _ => Some(OpenTarget::File(folder.join(argument))),
         }
     });
     requests.take(MOST).collect()
 }
 
 /// The request of a URL with which the system opens Ponder.
-pub fn of_url(url: &Url) -> Option<OpenRequest> {
+pub fn of_url(url: &Url) -> Option<OpenTarget> {
     match url.scheme() {
-        "file" => url.to_file_path().ok().map(OpenRequest::File),
-        _ => Some(OpenRequest::Link(url.to_string())),
+        "file" => url.to_file_path().ok().map(OpenTarget::File),
+        _ => Some(OpenTarget::Link(url.to_string())),
     }
 }
 
-/// Opens the requests; the windows that show them come to the front.
-pub fn open(app: &AppHandle, requests: Vec<OpenRequest>) {
-    if requests.is_empty() {
+/// Opens links, chats and files; the windows that show them come to the front.
+pub fn open(app: &AppHandle, targets: Vec<OpenTarget>) {
+    if targets.is_empty() {
         return;
     }
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
-        for request in requests.into_iter().take(MOST) {
-            let (shown, arrival) = match request {
-                OpenRequest::Link(link) => of_link(&link),
-                OpenRequest::Chat(id) => (WindowName::Chat, Some(Arrival::Chat { id })),
-                OpenRequest::File(path) => (WindowName::Chat, Some(of_file(&app, path).await)),
+        for target in targets.into_iter().take(MOST) {
+            let (shown, request) = match target {
+                OpenTarget::Link(link) => of_link(&link),
+                OpenTarget::Chat(id) => (WindowName::Chat, Some(OpenRequest::Chat { id })),
+                OpenTarget::File(path) => (WindowName::Chat, Some(of_file(&app, path).await)),
             };
-            match arrival {
-                Some(arrival) => add(&app, arrival),
+            match request {
+                Some(request) => add(&app, request),
                 None => {
                     window::show(&app, shown).unwrap_or_else(|error| tracing::warn!("a link showed no window: {error}"))
                 }
@@ -130,51 +130,51 @@ pub fn open(app: &AppHandle, requests: Vec<OpenRequest>) {
 }
 
 /// Hands a request to the chat window, which comes to the front for it.
-pub fn add(app: &AppHandle, arrival: Arrival) {
-    app.state::<OpenRequests>().add(arrival);
+pub fn add(app: &AppHandle, request: OpenRequest) {
+    app.state::<OpenRequests>().add(request);
     let target = EventTarget::webview_window(WindowName::Chat.as_str());
-    let told = window::show(app, WindowName::Chat).and_then(|()| app.emit_to(target, ARRIVED, ()));
+    let told = window::show(app, WindowName::Chat).and_then(|()| app.emit_to(target, OPEN_REQUESTED, ()));
     if let Err(error) = told {
         tracing::warn!("the chat window did not hear of what was brought to it: {error}");
     }
 }
 
-fn of_link(link: &str) -> (WindowName, Option<Arrival>) {
-    let arrival = match ponder_link::read(link) {
+fn of_link(link: &str) -> (WindowName, Option<OpenRequest>) {
+    let request = match ponder_link::read(link) {
         Ok(DeepLink::Models) => return (WindowName::Models, None),
         Ok(DeepLink::Settings) => return (WindowName::Settings, None),
-        Ok(DeepLink::NewChat(text)) => Arrival::Draft { text },
-        Ok(DeepLink::Chat(id)) => Arrival::Chat { id },
-        Err(reason) => Arrival::Refused {
+        Ok(DeepLink::NewChat(text)) => OpenRequest::Draft { text },
+        Ok(DeepLink::Chat(id)) => OpenRequest::Chat { id },
+        Err(reason) => OpenRequest::Refused {
             error: Error::new(ErrorCode::BadRequest, format!("Nothing was done: {reason}.")),
         },
     };
-    (WindowName::Chat, Some(arrival))
+    (WindowName::Chat, Some(request))
 }
 
-async fn of_file(app: &AppHandle, path: PathBuf) -> Arrival {
+async fn of_file(app: &AppHandle, path: PathBuf) -> OpenRequest {
     let state = app.state::<App>();
     let looked = state
         .run_blocking(move || look_at(&path).map(|(name, chats)| (path, name, chats)))
         .await;
     let (path, name, chats) = match looked {
         Ok(looked) => looked,
-        Err(error) => return Arrival::Refused { error },
+        Err(error) => return OpenRequest::Refused { error },
     };
-    let arrivals = app.state::<OpenRequests>();
+    let requests = app.state::<OpenRequests>();
     let Some(bytes) = chats else {
-        return Arrival::File {
-            key: arrivals.add_file(path),
+        return OpenRequest::File {
+            key: requests.add_file(path),
             name,
         };
     };
     match state.chat.library().look_into_import(bytes).await {
-        Ok(found) => Arrival::Chats {
-            key: arrivals.add_file(path),
+        Ok(found) => OpenRequest::Chats {
+            key: requests.add_file(path),
             name,
             found,
         },
-        Err(error) => Arrival::Refused { error },
+        Err(error) => OpenRequest::Refused { error },
     }
 }
 
@@ -223,9 +223,9 @@ mod tests {
             "/tmp/../etc/hosts",
             "-rf",
         ];
-        let file = |path: &str| OpenRequest::File(path.into());
+        let file = |path: &str| OpenTarget::File(path.into());
         let wanted = [
-            OpenRequest::Link("PONDER:new?text=a".into()),
+            OpenTarget::Link("PONDER:new?text=a".into()),
             file("/home/ann/a chat.ponderchat"),
             file("/work/notes.md"),
             file("/tmp/../etc/hosts"),
@@ -243,10 +243,10 @@ mod tests {
             "ponder:import?path=/etc/passwd",
         ] {
             let requests = of_arguments(&["ponder-app", link], Path::new("/"));
-            assert_eq!(requests, [OpenRequest::Link(link.into())]);
-            let (shown, arrival) = of_link(link);
+            assert_eq!(requests, [OpenTarget::Link(link.into())]);
+            let (shown, request) = of_link(link);
             assert_eq!(shown, WindowName::Chat);
-            assert!(matches!(arrival, Some(Arrival::Refused { .. })), "{arrival:?}");
+            assert!(matches!(request, Some(OpenRequest::Refused { .. })), "{request:?}");
         }
     }
 
@@ -255,11 +255,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
         fs::write(&path, "12345").unwrap();
-        let arrivals = OpenRequests::default();
-        let key = arrivals.add_file(path.clone());
-        assert!(arrivals.take_file("/etc/passwd").is_err());
-        assert_eq!(arrivals.take_file(&key).unwrap(), path);
-        assert!(arrivals.take_file(&key).is_err());
+        let requests = OpenRequests::default();
+        let key = requests.add_file(path.clone());
+        assert!(requests.take_file("/etc/passwd").is_err());
+        assert_eq!(requests.take_file(&key).unwrap(), path);
+        assert!(requests.take_file(&key).is_err());
 
         assert_eq!(read_file(&path, 5).unwrap(), b"12345");
         assert!(read_file(&path, 4).unwrap_err().message.contains("too large"));

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use api::{Download, DownloadState, QuitChoice, Unfinished, WindowName};
+use api::{Download, DownloadState, QuitChoice, RunningWork, WindowName};
 use protocol::Result;
 use tauri::{AppHandle, Emitter, EventTarget, Manager};
 
@@ -59,14 +59,14 @@ fn fetching(downloads: &[Download]) -> Vec<String> {
 ///
 /// # Errors
 /// When the history cannot be read.
-pub async fn unfinished(app: &AppHandle) -> Result<Unfinished> {
+pub async fn running_work(app: &AppHandle) -> Result<RunningWork> {
     app.state::<Quit>().taken.store(true, Ordering::Relaxed);
     let state = app.state::<App>();
     let running = state.chat.answers().running();
     let mut chats = state.chat.chats().list().await?;
     chats.retain(|chat| running.iter().any(|answer| answer.chat == chat.id));
     let downloads = fetching(&state.hub.downloads().watch().borrow());
-    Ok(Unfinished {
+    Ok(RunningWork {
         answers: chats.into_iter().map(|chat| chat.title).collect(),
         downloads,
     })

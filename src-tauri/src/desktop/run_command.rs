@@ -1,7 +1,7 @@
 //! Runs commands from any source: a menu, the tray, keys that a page received. Those of the chat window are passed to
 //! its page.
 
-use api::{Arrival, Command, WindowName};
+use api::{Command, OpenRequest, WindowName};
 use protocol::{Error, ErrorCode, Result};
 use tauri::{AppHandle, Emitter, EventTarget, Manager, Wry};
 
@@ -28,7 +28,7 @@ pub fn chosen(app: &AppHandle, entry: &str) {
         let front = app.state::<Commands<Wry>>().front();
         // A failed command must not be silent.
         if let Err(error) = run(&app, command, front).await {
-            open_requests::add(&app, Arrival::Refused { error });
+            open_requests::add(&app, OpenRequest::Refused { error });
         }
     });
 }

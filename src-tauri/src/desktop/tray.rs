@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{Absence, Command, WindowName};
+use api::{Command, UnavailableReason, WindowName};
 use tauri::image::Image;
 use tauri::menu::{Menu, MenuItem, PredefinedMenuItem};
 use tauri::tray::TrayIconBuilder;
@@ -44,10 +44,10 @@ pub fn stays_without_windows(app: &AppHandle) -> bool {
 }
 
 /// The reason why this desktop has no tray; `None` if it has.
-pub async fn absence() -> Option<Absence> {
+pub async fn unavailable_reason() -> Option<UnavailableReason> {
     #[cfg(target_os = "linux")]
     if !linux::has_tray().await {
-        return Some(Absence::NoTray);
+        return Some(UnavailableReason::NoTray);
     }
     None
 }
@@ -56,7 +56,7 @@ pub async fn absence() -> Option<Absence> {
 pub async fn apply(app: &AppHandle, wanted: bool) {
     let tray = app.state::<Tray>();
     tray.wanted.store(wanted, Ordering::Relaxed);
-    set(app, wanted && absence().await.is_none());
+    set(app, wanted && unavailable_reason().await.is_none());
     #[cfg(target_os = "linux")]
     if wanted && !tray.followed.swap(true, Ordering::Relaxed) {
         tauri::async_runtime::spawn(linux::follow(app.clone()));

@@ -5,22 +5,22 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use api::{Absence, Arrival};
+use api::{OpenRequest, UnavailableReason};
 use protocol::{Error, ErrorCode, Result};
 
 /// The name of the command.
 const NAME: &str = "ponder";
 
 /// The reason why the app cannot install the command; `None` if it can.
-pub fn absence() -> Option<Absence> {
-    (!cfg!(target_os = "macos")).then_some(Absence::NotNeeded)
+pub fn unavailable_reason() -> Option<UnavailableReason> {
+    (!cfg!(target_os = "macos")).then_some(UnavailableReason::NotNeeded)
 }
 
 /// Creates the link in a folder that terminals search, and returns its place.
 ///
 /// # Errors
 /// When no folder can be written. An existing file of that name that is not our link stays as it is.
-pub fn install() -> Result<Arrival> {
+pub fn install() -> Result<OpenRequest> {
     let failed = |error: std::io::Error| {
         Error::new(
             ErrorCode::Storage,
@@ -39,7 +39,7 @@ pub fn install() -> Result<Arrival> {
     let folder = link.parent().unwrap_or(Path::new("/"));
     // An app that was opened by a click sees only the system's path, which always contains this folder.
     let found = folder == Path::new("/usr/local/bin") || searched.iter().any(|searched| searched == folder);
-    Ok(Arrival::CommandInstalled {
+    Ok(OpenRequest::CommandInstalled {
         path: link.display().to_string(),
         folder: (!found).then(|| folder.display().to_string()),
     })

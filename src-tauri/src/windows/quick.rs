@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use api::{Absence, WindowName};
+use api::{UnavailableReason, WindowName};
 use tauri::{AppHandle, Emitter, EventTarget, LogicalSize, Manager};
 use tauri_plugin_global_shortcut::{GlobalShortcutExt, ShortcutState};
 
@@ -38,11 +38,11 @@ impl QuickEntry {
 }
 
 /// The reason why this desktop has no global shortcuts; `None` if it has.
-pub fn absence() -> Option<Absence> {
+pub fn unavailable_reason() -> Option<UnavailableReason> {
     let wayland =
         |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "x11" && value != "tty");
     let absent = cfg!(target_os = "linux") && (wayland("WAYLAND_DISPLAY") || wayland("XDG_SESSION_TYPE"));
-    absent.then_some(Absence::Wayland)
+    absent.then_some(UnavailableReason::Wayland)
 }
 
 /// Registers this shortcut, or none.
@@ -67,7 +67,7 @@ pub fn apply(app: &AppHandle, keys: Option<String>) {
 }
 
 fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(), String> {
-    if absence().is_some() {
+    if unavailable_reason().is_some() {
         return Ok(());
     }
     let said = |error: &dyn std::fmt::Display| error.to_string();

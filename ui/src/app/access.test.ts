@@ -29,9 +29,9 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   host.addTurn(chat, 'A question', {
     parts: [{ kind: 'thinking', text: 'hm', started_at: 0, ended_at: 1000 }, textPart(RICH)],
   });
-  const { id } = await host.createFolder('Tea');
+  const { id } = await host.createProject('Tea');
   await host.moveChat(chat.summary.id, id);
-  await host.putFolderFile(id, await host.addFile(new TextEncoder().encode('one\n'), 'one.txt'));
+  await host.putProjectFile(id, await host.addFile(new TextEncoder().encode('one\n'), 'one.txt'));
   await open('chat');
   await look('empty chat');
   await open('chat', chat.summary.id);
@@ -40,11 +40,11 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   await look('chat');
   for (const [opens, then] of [
     ['chat-menu', 'export-chat'],
-    ['chat-menu', 'move-chat-to-folder'],
+    ['chat-menu', 'move-chat-to-project'],
     ['open-kept', null],
     ['model-picker', null],
     ['edit-question', null],
-    ['folder', null],
+    ['project', null],
   ] as const) {
     await open('chat', chat.summary.id);
     await click(opens);

@@ -40,11 +40,11 @@ function changesIn(...elements: readonly HTMLElement[]): () => MutationRecord[] 
 function chatOf(messages: number): string {
   const chat = host.addChat(`A chat of ${messages}`, Date.now());
   // Only the end of it fits into the context of the host's model.
-  const forgotten = messages / 2 - 5;
+  const compacted = messages / 2 - 5;
   for (let turn = 0; turn < messages / 2; turn++)
     host.addTurn(chat, `Question ${turn}`, {
       parts: [textPart(`${ANSWER} ${turn}`)],
-      memory_cut: turn === forgotten ? { summary: null } : null,
+      compaction_mark: turn === compacted ? { summary: null } : null,
     });
   return chat.summary.id;
 }

@@ -8,9 +8,9 @@ export type ChatList = {
 /**
  * The version of the list. A caller that has it asks for the changes since.
  */
-edition: number, 
+snapshot: number, 
 /**
- * True if these are all chats; otherwise those that are new or changed since the requested edition.
+ * True if these are all chats; otherwise those that are new or changed since the requested snapshot.
  */
 whole: boolean, 
 /**

@@ -44,4 +44,4 @@ archived: boolean,
 /**
  * The project it belongs to.
  */
-folder: string | null, };
+project: string | null, };

@@ -65,7 +65,7 @@ sampling: Sampling,
 /**
  * True if it supports vision: the tensors of its vision encoder are there.
  */
-sees: boolean, 
+supports_vision: boolean, 
 /**
  * The reason why it does not support vision although its files have an encoder: a sentence for the user. Text
  * works.

@@ -60,4 +60,4 @@ load_ms: number,
 /**
  * True if it supports vision: the tensors of its vision encoder are there.
  */
-sees: boolean, };
+supports_vision: boolean, };

@@ -24,7 +24,7 @@ function chat(title: string, updated: Date, pinned = false): ChatSummary {
     unread: false,
     revision: 0,
     archived: false,
-    folder: null,
+    project: null,
   };
 }
 

@@ -64,10 +64,10 @@ export const cases: readonly Case[] = [
       const announced = async (change: () => Promise<unknown>): Promise<void> => {
         await heard((listener) => host.onChatsChanged(listener), change);
       };
-      const { edition, whole } = await host.chatsSince(null);
+      const { snapshot, whole } = await host.chatsSince(null);
       await announced(() => host.renameChat(summary.id, 'A name'));
       await announced(() => host.pinChat(summary.id, true));
-      const since = await host.chatsSince(edition);
+      const since = await host.chatsSince(snapshot);
       same([whole, since.whole], [true, false], 'whether the list is given whole');
       same(since.chats.map(({ title, pinned }) => [title, pinned]), [['A name', true]], 'what has changed since');
       same(since.gone, [], 'what has gone since');
@@ -75,7 +75,7 @@ export const cases: readonly Case[] = [
       same([renamed?.title, renamed?.pinned], ['A name', true], 'its title, and whether it is pinned');
       await announced(() => host.deleteChat(summary.id));
       same(await listed(), false, 'whether a deleted chat is listed');
-      same((await host.chatsSince(since.edition)).gone, [summary.id], 'what has gone');
+      same((await host.chatsSince(since.snapshot)).gone, [summary.id], 'what has gone');
       await announced(() => host.restoreChat(summary.id));
       same(await listed(), true, 'whether a restored chat is listed');
       await host.deleteChat(summary.id);
@@ -128,10 +128,10 @@ export const cases: readonly Case[] = [
   {
     name: 'nothing is brought, and nothing runs, that a person has not asked for',
     async run(host) {
-      same(await host.takeArrivals(), [], 'what was brought');
-      await refused('not_found', () => host.arrivedFile('1'));
-      await refused('not_found', () => host.importArrived('../../history.sqlite'));
-      same(await host.unfinished(), { answers: [], downloads: [] }, 'what runs');
+      same(await host.takeOpenRequests(), [], 'what was brought');
+      await refused('not_found', () => host.openedFile('1'));
+      await refused('not_found', () => host.importOpened('../../history.sqlite'));
+      same(await host.runningWork(), { answers: [], downloads: [] }, 'what runs');
       await host.quit('cancel');
     },
   },
@@ -262,30 +262,30 @@ export const cases: readonly Case[] = [
     },
   },
   {
-    name: 'a folder takes files along until they are taken out, and what it cannot take is refused',
+    name: 'a project takes files along until they are taken out, and what it cannot take is refused',
     async run(host) {
-      const { id } = await host.createFolder('With files');
-      const files = async (): Promise<Content[] | undefined> => (await host.folders()).find((folder) => folder.id === id)?.files;
-      same(await files(), [], 'what a new folder takes along');
+      const { id } = await host.createProject('With files');
+      const files = async (): Promise<Content[] | undefined> => (await host.projects()).find((project) => project.id === id)?.files;
+      same(await files(), [], 'what a new project takes along');
       const added = async (text: string, name: string) => host.addFile(new TextEncoder().encode(text), name);
       const [one, two] = [await added('one\ntwo\n', 'one.txt'), await added('three\n', 'two.md')];
-      await heard((listener) => host.onChatsChanged(listener), () => host.putFolderFile(id, one));
-      await host.putFolderFile(id, two);
+      await heard((listener) => host.onChatsChanged(listener), () => host.putProjectFile(id, one));
+      await host.putProjectFile(id, two);
       const part: Content = { ...one, excerpt: { unit: 'lines', first: 2, last: 2, of: 2 } };
-      await host.putFolderFile(id, part);
+      await host.putProjectFile(id, part);
       same(await files(), [part, two], 'both files, of one a part');
-      await host.removeFolderFile(id, one.attachment);
+      await host.removeProjectFile(id, one.attachment);
       same(await files(), [two], 'the one that is left');
-      await refused('not_found', () => host.removeFolderFile(id, one.attachment));
-      await host.putFolderFile(id, one);
+      await refused('not_found', () => host.removeProjectFile(id, one.attachment));
+      await host.putProjectFile(id, one);
       same(await files(), [one, two], 'the file that came back to its place');
-      await refused('bad_request', () => host.putFolderFile(id, { kind: 'data', data: null }));
-      await refused('not_found', () => host.putFolderFile(MISSING, one));
-      await refused('not_found', () => host.putFolderFile(id, { ...one, attachment: '0'.repeat(64) }));
-      await host.prefetchFolder(id, plain);
-      await host.deleteFolder(id);
-      await refused('not_found', () => host.putFolderFile(id, one));
-      await refused('not_found', () => host.prefetchFolder(id, plain));
+      await refused('bad_request', () => host.putProjectFile(id, { kind: 'data', data: null }));
+      await refused('not_found', () => host.putProjectFile(MISSING, one));
+      await refused('not_found', () => host.putProjectFile(id, { ...one, attachment: '0'.repeat(64) }));
+      await host.prefetchProject(id, plain);
+      await host.deleteProject(id);
+      await refused('not_found', () => host.putProjectFile(id, one));
+      await refused('not_found', () => host.prefetchProject(id, plain));
     },
   },
   {

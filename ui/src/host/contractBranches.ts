@@ -67,10 +67,10 @@ export const branchCases: readonly Case[] = [
       await follow(host, answer.id);
       const tokens = async (): Promise<number> => (await host.contextUse(summary.id, words(SHORT))).tokens;
       const before = await tokens();
-      const compacted = (await host.setMemoryCut(answer.id, { summary: null })).messages.at(-1);
-      same(compacted?.memory_cut, { summary: null }, 'the mark');
+      const compacted = (await host.setCompactionMark(answer.id, { summary: null })).messages.at(-1);
+      same(compacted?.compaction_mark, { summary: null }, 'the mark');
       same((await tokens()) < before, true, 'whether it takes less');
-      await host.setMemoryCut(answer.id, null);
+      await host.setCompactionMark(answer.id, null);
       same(await tokens(), before, 'its tokens, as before');
       await host.deleteChat(summary.id);
     },

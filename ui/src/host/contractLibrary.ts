@@ -1,4 +1,4 @@
-/** The rules of search, folders and the trash. */
+/** The rules of search, projects and the trash. */
 
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { HistoryQuery } from '../bindings/HistoryQuery';
@@ -35,21 +35,21 @@ export const libraryCases: readonly Case[] = [
     },
   },
   {
-    name: 'a deleted folder keeps its chats, and takes them back',
+    name: 'a deleted project keeps its chats, and takes them back',
     async run(host) {
       const { summary } = await host.createChat(plain);
-      const { id } = await host.createFolder('Contract');
+      const { id } = await host.createProject('Contract');
       await host.moveChat(summary.id, id);
-      same((await listed(host, summary.id))?.folder, id, 'its folder');
-      await host.changeFolder(id, 'Contracts', 'Be brief.');
-      await host.deleteFolder(id);
-      same((await listed(host, summary.id))?.folder, null, 'its folder while that is deleted');
-      same((await host.folders()).some((folder) => folder.id === id), false, 'whether the folder is listed');
-      await host.restoreFolder(id);
-      same((await listed(host, summary.id))?.folder, id, 'its folder again');
-      const back = (await host.folders()).find((folder) => folder.id === id);
-      same([back?.name, back?.system_prompt], ['Contracts', 'Be brief.'], 'the folder');
-      await host.deleteFolder(id);
+      same((await listed(host, summary.id))?.project, id, 'its project');
+      await host.changeProject(id, 'Contracts', 'Be brief.');
+      await host.deleteProject(id);
+      same((await listed(host, summary.id))?.project, null, 'its project while that is deleted');
+      same((await host.projects()).some((project) => project.id === id), false, 'whether the project is listed');
+      await host.restoreProject(id);
+      same((await listed(host, summary.id))?.project, id, 'its project again');
+      const back = (await host.projects()).find((project) => project.id === id);
+      same([back?.name, back?.system_prompt], ['Contracts', 'Be brief.'], 'the project');
+      await host.deleteProject(id);
       await host.deleteChat(summary.id);
     },
   },

@@ -3,7 +3,6 @@
 import type { AddedImage } from '../bindings/AddedImage';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { AppUpdate } from '../bindings/AppUpdate';
-import type { Arrival } from '../bindings/Arrival';
 import type { Capabilities } from '../bindings/Capabilities';
 import type { ChatList } from '../bindings/ChatList';
 import type { ChatSettings } from '../bindings/ChatSettings';
@@ -12,6 +11,7 @@ import type { ChatView } from '../bindings/ChatView';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
 import type { ClientSetup } from '../bindings/ClientSetup';
 import type { Command } from '../bindings/Command';
+import type { CompactionMark } from '../bindings/CompactionMark';
 import type { Content } from '../bindings/Content';
 import type { ContextUse } from '../bindings/ContextUse';
 import type { DataUse } from '../bindings/DataUse';
@@ -24,7 +24,6 @@ import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { FileText } from '../bindings/FileText';
-import type { Folder } from '../bindings/Folder';
 import type { HistoryHits } from '../bindings/HistoryHits';
 import type { HistoryQuery } from '../bindings/HistoryQuery';
 import type { HistoryState } from '../bindings/HistoryState';
@@ -33,14 +32,16 @@ import type { ImageDetail } from '../bindings/ImageDetail';
 import type { ImportReport } from '../bindings/ImportReport';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { MachineMemory } from '../bindings/MachineMemory';
-import type { MemoryCut } from '../bindings/MemoryCut';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
 import type { NetSettings } from '../bindings/NetSettings';
+import type { OpenRequest } from '../bindings/OpenRequest';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
 import type { Position } from '../bindings/Position';
+import type { Project } from '../bindings/Project';
 import type { QuitChoice } from '../bindings/QuitChoice';
 import type { Removal } from '../bindings/Removal';
+import type { RunningWork } from '../bindings/RunningWork';
 import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { SearchPage } from '../bindings/SearchPage';
 import type { SearchQuery } from '../bindings/SearchQuery';
@@ -52,7 +53,6 @@ import type { TokenCount } from '../bindings/TokenCount';
 import type { TrashedChat } from '../bindings/TrashedChat';
 import type { Turn } from '../bindings/Turn';
 import type { TurnWithTwoAnswers } from '../bindings/TurnWithTwoAnswers';
-import type { Unfinished } from '../bindings/Unfinished';
 import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
@@ -62,8 +62,8 @@ import type { WindowName } from '../bindings/WindowName';
 export interface Commands {
   /** All chats that are not in the trash. */
   chats(): Promise<Array<ChatSummary>>;
-  /** The list of chats, or the changes since the edition of it that a window has. */
-  chatsSince(edition: number | null): Promise<ChatList>;
+  /** The list of chats, or the changes since the snapshot of it that a window has. */
+  chatsSince(snapshot: number | null): Promise<ChatList>;
   /** One chat with the branch that is shown. As in every view of a chat, a long branch begins with its newest messages. */
   chat(id: string): Promise<ChatView>;
   /** The messages right before this one on its branch, oldest first; none before the first. */
@@ -101,15 +101,15 @@ export interface Commands {
   /** The part of its model's context that a chat takes with this question at its end. */
   contextUse(id: string, question: Array<Content>): Promise<ContextUse>;
   /** Compacts the chat up to and including this message, with a summary in its place; `null` restores the whole conversation. */
-  setMemoryCut(message: string, cut: MemoryCut | null): Promise<ChatView>;
+  setCompactionMark(message: string, mark: CompactionMark | null): Promise<ChatView>;
   /** Drops the oldest turns from the model's context, so that this question fits. */
-  forgetOldest(id: string, question: Array<Content>): Promise<ChatView>;
+  dropOldestTurns(id: string, question: Array<Content>): Promise<ChatView>;
   /** Replaces the oldest turns in the model's context by a summary that the model writes. */
-  summariseOldest(id: string, question: Array<Content>): Promise<ChatView>;
+  summarizeOldestTurns(id: string, question: Array<Content>): Promise<ChatView>;
   /** Stops the summary of a chat that is being written. */
   stopSummary(id: string): Promise<void>;
   /** Creates a chat that starts with a summary of this one, which the model writes. */
-  carryOver(id: string, title: string): Promise<ChatView>;
+  forkWithSummary(id: string, title: string): Promise<ChatView>;
   /** The matches of a search in titles, questions, answers and names of attachments, in all chats outside the trash. */
   searchHistory(query: HistoryQuery): Promise<HistoryHits>;
   /** Archives a chat, or takes it out of the archive. */
@@ -118,24 +118,24 @@ export interface Commands {
   trash(): Promise<Array<TrashedChat>>;
   /** Deletes a chat of the trash for good. */
   purgeChat(id: string): Promise<void>;
-  /** All folders, by name. */
-  folders(): Promise<Array<Folder>>;
-  /** Creates a folder. */
-  createFolder(name: string): Promise<Folder>;
-  /** Changes the name and the instructions of a folder. */
-  changeFolder(id: string, name: string, systemPrompt: string): Promise<void>;
-  /** Has the model read a folder's files, if it is loaded and idle, because a chat with these settings is about to start there. */
-  prefetchFolder(id: string, settings: ChatSettings): Promise<void>;
-  /** Adds a stored file to the end of a folder. An identical one that is there, or was removed, gets this name and excerpt instead. */
-  putFolderFile(id: string, file: Content): Promise<void>;
-  /** Removes a file from a folder; `putFolderFile` restores it. */
-  removeFolderFile(id: string, attachment: string): Promise<void>;
-  /** Deletes a folder; its chats remain, outside of it. */
-  deleteFolder(id: string): Promise<void>;
-  /** Restores a deleted folder. */
-  restoreFolder(id: string): Promise<void>;
-  /** Moves a chat into a folder, or out of all of them. */
-  moveChat(id: string, folder: string | null): Promise<void>;
+  /** All projects, by name. */
+  projects(): Promise<Array<Project>>;
+  /** Creates a project. */
+  createProject(name: string): Promise<Project>;
+  /** Changes the name and the instructions of a project. */
+  changeProject(id: string, name: string, systemPrompt: string): Promise<void>;
+  /** Has the model read a project's files, if it is loaded and idle, because a chat with these settings is about to start there. */
+  prefetchProject(id: string, settings: ChatSettings): Promise<void>;
+  /** Adds a stored file to the end of a project. An identical one that is there, or was removed, gets this name and excerpt instead. */
+  putProjectFile(id: string, file: Content): Promise<void>;
+  /** Removes a file from a project; `putProjectFile` restores it. */
+  removeProjectFile(id: string, attachment: string): Promise<void>;
+  /** Deletes a project; its chats remain, outside of it. */
+  deleteProject(id: string): Promise<void>;
+  /** Restores a deleted project. */
+  restoreProject(id: string): Promise<void>;
+  /** Moves a chat into a project, or out of all of them. */
+  moveChat(id: string, project: string | null): Promise<void>;
   /** The way the history was opened: repaired, read-only or as it is. */
   historyState(): Promise<HistoryState>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
@@ -185,7 +185,7 @@ export interface Commands {
   /** The reason why the computer runs slower now; `null` if the system reports none. */
   slowedBy(): Promise<Slowdown | null>;
   /** Unloads a model from memory; its next answer loads it again. Rejects with `busy` while it answers. */
-  ejectModel(reference: string): Promise<void>;
+  unloadModel(reference: string): Promise<void>;
   /** The capabilities of the model of this reference, or of the default model. Opens no connection. */
   capabilities(reference: string | null): Promise<Capabilities>;
   /** The configured endpoints. */
@@ -321,13 +321,13 @@ export interface Commands {
   /** Tells the menus which commands the chat window can run now. */
   setAvailableCommands(available: Array<Command>): Promise<void>;
   /** The links and files that were brought to the app since the last call. */
-  takeArrivals(): Promise<Array<Arrival>>;
+  takeOpenRequests(): Promise<Array<OpenRequest>>;
   /** The bytes of a file that was brought, once. */
-  arrivedFile(key: string): Promise<ArrayBuffer>;
+  openedFile(key: string): Promise<ArrayBuffer>;
   /** Imports the chats of a file that was brought. */
-  importArrived(key: string): Promise<ImportReport>;
+  importOpened(key: string): Promise<ImportReport>;
   /** The answers and downloads that run while the app is asked to quit. */
-  unfinished(): Promise<Unfinished>;
+  runningWork(): Promise<RunningWork>;
   /** Answers the question of quitting while something runs. */
   quit(choice: QuitChoice): Promise<void>;
   /** Switches opening the app at login on or off. */
@@ -368,23 +368,23 @@ export interface CommandWindows {
   markRead: 'chat' | 'quick';
   setScrollPlace: 'chat' | 'quick';
   contextUse: 'chat';
-  setMemoryCut: 'chat';
-  forgetOldest: 'chat';
-  summariseOldest: 'chat';
+  setCompactionMark: 'chat';
+  dropOldestTurns: 'chat';
+  summarizeOldestTurns: 'chat';
   stopSummary: 'chat';
-  carryOver: 'chat';
+  forkWithSummary: 'chat';
   searchHistory: 'chat';
   archiveChat: 'chat';
   trash: 'chat';
   purgeChat: 'chat';
-  folders: 'chat';
-  createFolder: 'chat';
-  changeFolder: 'chat';
-  prefetchFolder: 'chat';
-  putFolderFile: 'chat';
-  removeFolderFile: 'chat';
-  deleteFolder: 'chat';
-  restoreFolder: 'chat';
+  projects: 'chat';
+  createProject: 'chat';
+  changeProject: 'chat';
+  prefetchProject: 'chat';
+  putProjectFile: 'chat';
+  removeProjectFile: 'chat';
+  deleteProject: 'chat';
+  restoreProject: 'chat';
   moveChat: 'chat' | 'quick';
   historyState: 'chat';
   send: 'chat' | 'quick';
@@ -410,7 +410,7 @@ export interface CommandWindows {
   setDefaultModel: 'models';
   engineStatus: 'models' | 'settings';
   slowedBy: 'chat';
-  ejectModel: 'settings';
+  unloadModel: 'settings';
   capabilities: 'chat';
   endpoints: 'settings';
   endpointAddress: 'settings';
@@ -478,10 +478,10 @@ export interface CommandWindows {
   desktop: 'settings';
   runCommand: WindowName;
   setAvailableCommands: 'chat';
-  takeArrivals: 'chat';
-  arrivedFile: 'chat';
-  importArrived: 'chat';
-  unfinished: 'chat';
+  takeOpenRequests: 'chat';
+  openedFile: 'chat';
+  importOpened: 'chat';
+  runningWork: 'chat';
   quit: 'chat';
   openAtLogin: 'settings';
   hideQuickEntry: 'quick';
@@ -506,7 +506,7 @@ export interface Bridge {
 /** The calls of all commands through a bridge. */
 export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands => ({
   chats: () => invoke('chats'),
-  chatsSince: (edition) => invoke('chats_since', { edition }),
+  chatsSince: (snapshot) => invoke('chats_since', { snapshot }),
   chat: (id) => invoke('chat', { id }),
   earlierMessages: (message) => invoke('earlier_messages', { message }),
   createChat: (settings) => invoke('create_chat', { settings }),
@@ -525,24 +525,24 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   markRead: (id) => invoke('mark_read', { id }),
   setScrollPlace: (id, place) => invoke('set_scroll_place', { id, place }),
   contextUse: (id, question) => invoke('context_use', { id, question }),
-  setMemoryCut: (message, cut) => invoke('set_memory_cut', { message, cut }),
-  forgetOldest: (id, question) => invoke('forget_oldest', { id, question }),
-  summariseOldest: (id, question) => invoke('summarise_oldest', { id, question }),
+  setCompactionMark: (message, mark) => invoke('set_compaction_mark', { message, mark }),
+  dropOldestTurns: (id, question) => invoke('drop_oldest_turns', { id, question }),
+  summarizeOldestTurns: (id, question) => invoke('summarize_oldest_turns', { id, question }),
   stopSummary: (id) => invoke('stop_summary', { id }),
-  carryOver: (id, title) => invoke('carry_over', { id, title }),
+  forkWithSummary: (id, title) => invoke('fork_with_summary', { id, title }),
   searchHistory: (query) => invoke('search_history', { query }),
   archiveChat: (id, archived) => invoke('archive_chat', { id, archived }),
   trash: () => invoke('trash'),
   purgeChat: (id) => invoke('purge_chat', { id }),
-  folders: () => invoke('folders'),
-  createFolder: (name) => invoke('create_folder', { name }),
-  changeFolder: (id, name, systemPrompt) => invoke('change_folder', { id, name, systemPrompt }),
-  prefetchFolder: (id, settings) => invoke('prefetch_folder', { id, settings }),
-  putFolderFile: (id, file) => invoke('put_folder_file', { id, file }),
-  removeFolderFile: (id, attachment) => invoke('remove_folder_file', { id, attachment }),
-  deleteFolder: (id) => invoke('delete_folder', { id }),
-  restoreFolder: (id) => invoke('restore_folder', { id }),
-  moveChat: (id, folder) => invoke('move_chat', { id, folder }),
+  projects: () => invoke('projects'),
+  createProject: (name) => invoke('create_project', { name }),
+  changeProject: (id, name, systemPrompt) => invoke('change_project', { id, name, systemPrompt }),
+  prefetchProject: (id, settings) => invoke('prefetch_project', { id, settings }),
+  putProjectFile: (id, file) => invoke('put_project_file', { id, file }),
+  removeProjectFile: (id, attachment) => invoke('remove_project_file', { id, attachment }),
+  deleteProject: (id) => invoke('delete_project', { id }),
+  restoreProject: (id) => invoke('restore_project', { id }),
+  moveChat: (id, project) => invoke('move_chat', { id, project }),
   historyState: () => invoke('history_state'),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
@@ -567,7 +567,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   setDefaultModel: (reference) => invoke('set_default_model', { reference }),
   engineStatus: () => invoke('engine_status'),
   slowedBy: () => invoke('slowed_by'),
-  ejectModel: (reference) => invoke('eject_model', { reference }),
+  unloadModel: (reference) => invoke('unload_model', { reference }),
   capabilities: (reference) => invoke('capabilities', { reference }),
   endpoints: () => invoke('endpoints'),
   endpointAddress: (url) => invoke('endpoint_address', { url }),
@@ -635,10 +635,10 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   desktop: () => invoke('desktop'),
   runCommand: (command) => invoke('run_command', { command }),
   setAvailableCommands: (available) => invoke('set_available_commands', { available }),
-  takeArrivals: () => invoke('take_arrivals'),
-  arrivedFile: (key) => invoke('arrived_file', { key }),
-  importArrived: (key) => invoke('import_arrived', { key }),
-  unfinished: () => invoke('unfinished'),
+  takeOpenRequests: () => invoke('take_open_requests'),
+  openedFile: (key) => invoke('opened_file', { key }),
+  importOpened: (key) => invoke('import_opened', { key }),
+  runningWork: () => invoke('running_work'),
   quit: (choice) => invoke('quit', { choice }),
   openAtLogin: (on) => invoke('open_at_login', { on }),
   hideQuickEntry: () => invoke('hide_quick_entry'),

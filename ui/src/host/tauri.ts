@@ -32,7 +32,7 @@ export const tauri: Platform = {
   onModelsChanged: (listener) => listen('models_changed', () => listener()),
   onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
   onCommand: (listener) => listen<Command>('command', (event) => listener(event.payload)),
-  onArrived: (listener) => listen('arrived', () => listener()),
+  onOpenRequested: (listener) => listen('open_requested', () => listener()),
   onQuitAsked: (listener) => listen('quit_asked', () => listener()),
   onQuickShown: (listener) => listen('quick_shown', () => listener()),
   onChatWith: (listener) => listen<string>('chat_with', (event) => listener(event.payload)),

@@ -37,7 +37,7 @@ export interface Events {
   /** Called with a command that was chosen in a menu. */
   onCommand(listener: (command: Command) => void): Promise<Unsubscribe>;
   /** Called when a link or a file was brought to the app. */
-  onArrived(listener: () => void): Promise<Unsubscribe>;
+  onOpenRequested(listener: () => void): Promise<Unsubscribe>;
   /** Called when the app is to quit while something runs. */
   onQuitAsked(listener: () => void): Promise<Unsubscribe>;
   /** Called when quick entry is shown. */

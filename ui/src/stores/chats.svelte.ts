@@ -17,8 +17,8 @@ export class Chats {
   /** The text of the search field. */
   query = $state('');
   #refreshing: Promise<void> | null = null;
-  /** The edition of the list that the host gave last. */
-  #edition: number | null = null;
+  /** The snapshot of the list that the host gave last. */
+  #snapshot: number | null = null;
   /** True if something may have changed since the list was requested. */
   #stale = false;
 
@@ -56,7 +56,7 @@ export class Chats {
 
   async #read(): Promise<void> {
     try {
-      this.#show(await this.platform.chatsSince(this.#edition));
+      this.#show(await this.platform.chatsSince(this.#snapshot));
       this.listed = true;
       this.toasts.settle('chats');
     } catch (reason) {
@@ -65,8 +65,8 @@ export class Chats {
   }
 
   /** Chats that have not changed stay the same objects, so that derived values, such as their rows, are reused. */
-  #show({ edition, whole, chats, gone }: ChatList): void {
-    this.#edition = edition;
+  #show({ snapshot, whole, chats, gone }: ChatList): void {
+    this.#snapshot = snapshot;
     if (whole) return void (this.list = chats);
     if (chats.length === 0 && gone.length === 0 && !this.list.some(({ unread }) => unread)) return;
     const left = new Set([...gone, ...chats.map(({ id }) => id)]);

@@ -129,13 +129,13 @@ export class Models {
   }
 
   /** Frees the memory of a model now. */
-  async eject(reference: string, name: string): Promise<void> {
+  async unload(reference: string, name: string): Promise<void> {
     try {
-      await this.platform.ejectModel(reference);
-      this.toasts.say(t('engine.ejected', { name }));
-      this.toasts.settle('eject');
+      await this.platform.unloadModel(reference);
+      this.toasts.say(t('engine.unloaded', { name }));
+      this.toasts.settle('unload');
     } catch (reason) {
-      this.toasts.report(reason, 'eject');
+      this.toasts.report(reason, 'unload');
     }
     await this.refreshStatus();
   }

@@ -120,7 +120,7 @@ impl Chat {
         &self.compaction
     }
 
-    /// Folders of chats, with instructions and files of their own.
+    /// Projects: folders of chats, with instructions and files of their own.
     pub fn projects(&self) -> &Projects {
         &self.projects
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{AnswerBody, ChatSettings, MemoryCut, ModelShelf, Position, StoredMessage};
+use api::{AnswerBody, ChatSettings, CompactionMark, ModelShelf, Position, StoredMessage};
 use chat::Chat;
 use engine::MlxEngine;
 use futures::future::BoxFuture;
@@ -154,13 +154,13 @@ impl LocalEngine for Witness {
     }
 }
 
-struct House {
+struct Harness {
     folder: TempDir,
     engine: Arc<Witness>,
     chat: Chat,
 }
 
-impl House {
+impl Harness {
     async fn new(times: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let engine = Witness::new(times);
@@ -201,16 +201,16 @@ impl House {
         }
     }
 
-    /// An empty chat in a folder with files, which was opened.
+    /// An empty chat in a project with files, which was opened.
     async fn chat_with_files(&self) -> String {
-        let folder = self.chat.projects().create("Notes").await.unwrap().id;
+        let project = self.chat.projects().create("Notes").await.unwrap().id;
         for name in ["tea.md", "cups.txt"] {
             let lines: String = (1..=20).map(|line| format!("line {line} of {name}\n")).collect();
             let file = self.chat.files().add_file(lines.into_bytes(), name).await.unwrap();
-            self.chat.projects().put_file(&folder, &file).await.unwrap();
+            self.chat.projects().put_file(&project, &file).await.unwrap();
         }
         let chat = self.new_chat(ChatSettings::default()).await;
-        self.chat.projects().move_chat(&chat, Some(&folder)).await.unwrap();
+        self.chat.projects().move_chat(&chat, Some(&project)).await.unwrap();
         chat
     }
 
@@ -268,38 +268,38 @@ fn words(messages: &[StoredMessage]) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_answer_gets_the_title_that_its_model_writes_unless_that_is_none() {
-    let house = House::new(100).await;
+    let harness = Harness::new(100).await;
     // Its title for a sum is its answer again.
-    let sum = house.new_chat(ChatSettings::default()).await;
-    assert!(house
+    let sum = harness.new_chat(ChatSettings::default()).await;
+    assert!(harness
         .ask(&sum, "What is 347 + 589?")
         .await
         .unwrap()
         .text()
         .contains("936"));
-    house.titles_are_written(1).await;
+    harness.titles_are_written(1).await;
     // An answer that was cut short leaves something to be said.
-    let capital = house
+    let capital = harness
         .new_chat(ChatSettings {
             max_tokens: Some(4),
             ..ChatSettings::default()
         })
         .await;
-    let mut changes = house.chat.changes();
-    house.ask(&capital, "What is the capital of France?").await.unwrap();
-    house.titles_are_written(2).await;
+    let mut changes = harness.chat.changes();
+    harness.ask(&capital, "What is the capital of France?").await.unwrap();
+    harness.titles_are_written(2).await;
     // Its marks of Markdown are no part of it.
-    while house.title(&capital).await != "The capital of France is Paris" {
+    while harness.title(&capital).await != "The capital of France is Paris" {
         timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
     }
-    assert_eq!(house.title(&sum).await, "What is 347 + 589?");
+    assert_eq!(harness.title(&sum).await, "What is 347 + 589?");
 
     // It can be changed, and what a person wrote stays.
-    house.chat.chats().rename(&capital, "Mine").await.unwrap();
-    house.ask(&capital, "What is the capital of Japan?").await.unwrap();
-    let house = house.reopened().await;
-    assert_eq!(house.title(&capital).await, "Mine");
-    let titles: Vec<Request> = house
+    harness.chat.chats().rename(&capital, "Mine").await.unwrap();
+    harness.ask(&capital, "What is the capital of Japan?").await.unwrap();
+    let harness = harness.reopened().await;
+    assert_eq!(harness.title(&capital).await, "Mine");
+    let titles: Vec<Request> = harness
         .engine
         .asked
         .borrow()
@@ -309,46 +309,46 @@ async fn a_first_answer_gets_the_title_that_its_model_writes_unless_that_is_none
         .collect();
     assert_eq!(titles.len(), 2, "one for each first answer");
     assert!(titles.iter().all(|request| request.thinking == Some(Thinking::Off)));
-    house.end().await;
+    harness.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_as_small_as_pebble_is_not_asked_for_titles() {
-    let house = House::new(1).await;
-    let chat = house.new_chat(ChatSettings::default()).await;
-    house.ask(&chat, "What is the capital of France?").await.unwrap();
+    let harness = Harness::new(1).await;
+    let chat = harness.new_chat(ChatSettings::default()).await;
+    harness.ask(&chat, "What is the capital of France?").await.unwrap();
     // A title would be asked for right after that.
-    house.engine.read_ahead("Paris").await;
+    harness.engine.read_ahead("Paris").await;
     sleep(Duration::from_millis(150)).await;
-    assert_eq!(house.engine.asked.borrow().len(), 1);
-    assert_eq!(house.title(&chat).await, "What is the capital of France?");
-    house.end().await;
+    assert_eq!(harness.engine.asked.borrow().len(), 1);
+    assert_eq!(harness.title(&chat).await, "What is the capital of France?");
+    harness.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summary() {
-    let house = House::new(1).await;
+    let harness = Harness::new(1).await;
     let settings = ChatSettings {
         context: Some(512),
         ..ChatSettings::default()
     };
-    let chat = house.new_chat(settings).await;
-    house.ask(&chat, "My name is Yara.").await.unwrap();
+    let chat = harness.new_chat(settings).await;
+    harness.ask(&chat, "My name is Yara.").await.unwrap();
     let next = "Count from 1 to 40";
     let mut asked = 0;
     let full = loop {
-        match house.ask(&chat, next).await {
+        match harness.ask(&chat, next).await {
             Ok(_) => asked += 1,
             Err(error) => break error,
         }
         assert!(asked < 10, "the context is never full");
     };
     assert_eq!((full.code, asked > 1), (ErrorCode::ContextFull, true), "{full}");
-    let before = words(&house.stored(&chat).await);
-    let used = house.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens;
+    let before = words(&harness.stored(&chat).await);
+    let used = harness.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens;
 
     let question = [Content::text(next)];
-    let view = house
+    let view = harness
         .chat
         .compaction()
         .summarize_oldest_turns(&chat, &question)
@@ -358,13 +358,13 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
     let cuts: Vec<&StoredMessage> = view
         .messages
         .iter()
-        .filter(|message| message.memory_cut.is_some())
+        .filter(|message| message.compaction_mark.is_some())
         .collect();
     let [cut] = cuts[..] else { panic!("{cuts:?}") };
-    let summary = cut.memory_cut.as_ref().unwrap().summary.clone().unwrap();
+    let summary = cut.compaction_mark.as_ref().unwrap().summary.clone().unwrap();
     assert!(!summary.trim().is_empty());
-    assert!(house.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens < used);
-    let ahead = house.engine.read_ahead(&summary).await;
+    assert!(harness.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens < used);
+    let ahead = harness.engine.read_ahead(&summary).await;
     assert_eq!(
         ahead[0],
         (Role::System, format!("Summary of the earlier conversation:\n{summary}"))
@@ -372,23 +372,23 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
 
     // It is written over, and kept.
     let written = "The person is called Yara, and likes to have numbers counted.";
-    let edited = MemoryCut {
+    let edited = CompactionMark {
         summary: Some(written.into()),
     };
     let cut = cut.id.clone();
-    house.chat.compaction().set_mark(&cut, Some(&edited)).await.unwrap();
-    house.engine.read_ahead(written).await;
-    let house = house.reopened().await;
-    let kept = house.stored(&chat).await;
+    harness.chat.compaction().set_mark(&cut, Some(&edited)).await.unwrap();
+    harness.engine.read_ahead(written).await;
+    let harness = harness.reopened().await;
+    let kept = harness.stored(&chat).await;
     let at = kept.iter().position(|message| message.id == cut).unwrap();
     assert_eq!(
-        (words(&kept), kept[at].memory_cut.as_ref()),
+        (words(&kept), kept[at].compaction_mark.as_ref()),
         (before.clone(), Some(&edited))
     );
 
-    let answer = house.ask(&chat, next).await.unwrap();
+    let answer = harness.ask(&chat, next).await.unwrap();
     assert!(answer.text().starts_with("1, 2, 3"), "{}", answer.text());
-    let request = house.engine.question();
+    let request = harness.engine.question();
     let sent = said(&request);
     let remembered = kept[at + 1..].iter().map(|message| (message.role, message.text()));
     let expected: Vec<(Role, String)> = [(Role::System, format!("Summary of the earlier conversation:\n{written}"))]
@@ -398,23 +398,23 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
         .collect();
     assert_eq!(sent, expected);
     let usage = answer.usage.unwrap();
-    assert_eq!(usage.prompt_tokens, house.engine.count(request).await.unwrap().tokens);
+    assert_eq!(usage.prompt_tokens, harness.engine.count(request).await.unwrap().tokens);
     // All but the question was read before it was asked.
     assert!(usage.prefilled_tokens < 40 && usage.cached_tokens > 20, "{usage:?}");
 
     // Taken back, the model remembers everything again.
-    house.chat.compaction().set_mark(&cut, None).await.unwrap();
-    assert!(house.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens > used);
-    house.end().await;
+    harness.chat.compaction().set_mark(&cut, None).await.unwrap();
+    assert!(harness.chat.compaction().context_use(&chat, &[]).await.unwrap().tokens > used);
+    harness.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_chat_carries_a_summary_and_the_old_one_stays() {
-    let house = House::new(1).await;
-    let chat = house.new_chat(ChatSettings::default()).await;
-    house.ask(&chat, "My name is Yara.").await.unwrap();
-    let before = words(&house.stored(&chat).await);
-    let made = house
+    let harness = Harness::new(1).await;
+    let chat = harness.new_chat(ChatSettings::default()).await;
+    harness.ask(&chat, "My name is Yara.").await.unwrap();
+    let before = words(&harness.stored(&chat).await);
+    let made = harness
         .chat
         .compaction()
         .fork_with_summary(&chat, "Yara, continued")
@@ -426,50 +426,50 @@ async fn a_new_chat_carries_a_summary_and_the_old_one_stays() {
     );
     let carried = made.settings.carried_summary.clone();
     assert!(!carried.trim().is_empty());
-    house.ask(&made.summary.id, "What is 2 + 3?").await.unwrap();
-    let sent = said(&house.engine.question());
+    harness.ask(&made.summary.id, "What is 2 + 3?").await.unwrap();
+    let sent = said(&harness.engine.question());
     let expected = [
         (Role::System, format!("Summary of the earlier conversation:\n{carried}")),
         (Role::User, "What is 2 + 3?".to_owned()),
     ];
     assert_eq!(sent, expected);
-    assert_eq!(words(&house.stored(&chat).await), before);
-    house.end().await;
+    assert_eq!(words(&harness.stored(&chat).await), before);
+    harness.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_files_of_a_folder_are_read_before_the_first_question() {
-    let house = House::new(1).await;
-    let other = house.new_chat(ChatSettings::default()).await;
-    house.ask(&other, "What is 2 + 3?").await.unwrap();
-    let chat = house.chat_with_files().await;
-    house.engine.read_ahead("line 20 of cups.txt").await;
-    house.asked_after_its_files(&chat).await;
-    house.end().await;
+async fn the_files_of_a_project_are_read_before_the_first_question() {
+    let harness = Harness::new(1).await;
+    let other = harness.new_chat(ChatSettings::default()).await;
+    harness.ask(&other, "What is 2 + 3?").await.unwrap();
+    let chat = harness.chat_with_files().await;
+    harness.engine.read_ahead("line 20 of cups.txt").await;
+    harness.asked_after_its_files(&chat).await;
+    harness.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_files_of_a_folder_are_read_when_the_model_is_loaded_while_the_question_is_written() {
-    let house = House::new(1).await;
-    let chat = house.chat_with_files().await;
-    house.engine.read_ahead("line 20 of cups.txt").await;
+async fn the_files_of_a_project_are_read_when_the_model_is_loaded_while_the_question_is_written() {
+    let harness = Harness::new(1).await;
+    let chat = harness.chat_with_files().await;
+    harness.engine.read_ahead("line 20 of cups.txt").await;
     assert!(
-        house.engine.loaded().is_empty(),
+        harness.engine.loaded().is_empty(),
         "nothing is loaded for what nobody asked yet"
     );
     let Ok(ModelSource::Folder(pebble)) = Shelf.resolve("pebble") else {
         panic!("Pebble is a folder")
     };
-    let mut loading = house.engine.load(pebble);
+    let mut loading = harness.engine.load(pebble);
     while loading.recv().await.is_some() {}
     let begins = async {
-        while !house.engine.engine.prefetching() {
+        while !harness.engine.engine.prefetching() {
             sleep(Duration::from_millis(1)).await;
         }
     };
     // It may have come to its end in between.
     let _ = timeout(Duration::from_secs(10), begins).await;
-    timeout(PATIENCE, house.engine.engine.prefetched()).await.unwrap();
-    house.asked_after_its_files(&chat).await;
-    house.end().await;
+    timeout(PATIENCE, harness.engine.engine.prefetched()).await.unwrap();
+    harness.asked_after_its_files(&chat).await;
+    harness.end().await;
 }

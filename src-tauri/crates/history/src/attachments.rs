@@ -1,5 +1,5 @@
 //! The table `attachments` and the files beside the database: images of messages and drafts, and the texts of their
-//! files and of those of folders, each once, whoever names it.
+//! files and of those of projects, each once, whoever names it.
 //!
 //! A file is written before its row and removed before it, both under the write lock, so that two processes never
 //! cross; whatever a process that is killed leaves behind, an image that a message names has its file.
@@ -142,7 +142,7 @@ impl History {
         Ok(bytes.unsigned_abs())
     }
 
-    /// Removes the images and texts that no message, no draft and no folder names and that were added before this
+    /// Removes the images and texts that no message, no draft and no project names and that were added before this
     /// time, and files without a row that are as old; returns how many. Messages in the trash still name theirs.
     pub async fn remove_unlinked_attachments(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;

@@ -69,9 +69,9 @@ pub enum Error {
     /// The system does not tell of writes.
     #[error("the system does not tell when the history is written to: {0}")]
     Watch(std::io::Error),
-    /// A file that a folder does not take. Says why.
+    /// A file that a project does not take. Says why.
     #[error("the file was not added to the folder: {0}. Nothing was changed")]
-    FolderFile(String),
+    ProjectFile(String),
     /// A file holds no chats that can be read.
     #[error("the file could not be imported: {0}. Nothing was changed")]
     Import(String),
@@ -124,7 +124,7 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound(_) => ErrorCode::NotFound,
             Error::Busy => ErrorCode::Busy,
-            Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::FolderFile(_) | Error::Import(_) => {
+            Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::ProjectFile(_) | Error::Import(_) => {
                 ErrorCode::BadRequest
             }
             _ => ErrorCode::Storage,

@@ -54,11 +54,11 @@ fn a_model_whose_vision_part_cannot_be_read_says_why() {
         cached(&cache, "org/pebble", COMMIT, &files);
         let model = ModelFolder::at(None, Some(cache)).list().remove(0);
         assert_eq!(model.problem, None);
-        (model.sees, model.vision_problem)
+        (model.supports_vision, model.vision_problem)
     };
     let mut files = all_of_pebble();
-    let (sees, problem) = list("without its processor", files.clone());
-    assert!(!sees && problem.unwrap().contains("preprocessor_config.json"));
+    let (supports_vision, problem) = list("without its processor", files.clone());
+    assert!(!supports_vision && problem.unwrap().contains("preprocessor_config.json"));
     files.push(("processor_config.json", pebble().join("processor_config.json")));
     assert_eq!(list("whole", files.clone()), (true, None));
     let mut spoiled = sound.clone();
@@ -73,8 +73,11 @@ fn a_model_whose_vision_part_cannot_be_read_says_why() {
         fs::write(&path, config.to_string()).unwrap();
         let mut files = files.clone();
         files[0].1 = path;
-        let (sees, problem) = list(name, files);
-        assert!(!sees && problem.as_ref().unwrap().contains(word), "{name}: {problem:?}");
+        let (supports_vision, problem) = list(name, files);
+        assert!(
+            !supports_vision && problem.as_ref().unwrap().contains(word),
+            "{name}: {problem:?}"
+        );
     }
 }
 

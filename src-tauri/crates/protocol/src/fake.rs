@@ -31,7 +31,7 @@ struct State {
     prefetched: Vec<Request>,
     loaded: Vec<ModelInfo>,
     /// References of models without vision, with the reason if their encoder is broken; all others support it.
-    blind: BTreeMap<String, Option<String>>,
+    without_vision: BTreeMap<String, Option<String>>,
     /// The time since the last use of what is loaded; `None` while it answers.
     idle: Option<Duration>,
     /// The time that requests gave each model, by reference.
@@ -83,13 +83,13 @@ impl FakeEngine {
 
     /// Makes the model of this reference one without vision.
     pub fn make_blind(&self, reference: &str) {
-        self.state().blind.insert(reference.to_owned(), None);
+        self.state().without_vision.insert(reference.to_owned(), None);
     }
 
     /// Makes the model of this reference one with a broken vision encoder, for this reason.
     pub fn break_vision(&self, reference: &str, problem: &str) {
         self.state()
-            .blind
+            .without_vision
             .insert(reference.to_owned(), Some(problem.to_owned()));
     }
 
@@ -142,14 +142,14 @@ impl Engine for FakeEngine {
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
         let local = model.folder().is_some();
-        let blind = self.state().blind.get(&model.reference()).cloned();
+        let without_vision = self.state().without_vision.get(&model.reference()).cloned();
         Capabilities {
             continue_answer: local,
             end_thinking: local,
             prefetch: local,
             memory: local,
-            images: blind.is_none(),
-            vision_problem: blind.flatten(),
+            images: without_vision.is_none(),
+            vision_problem: without_vision.flatten(),
             tools: true,
             kv_bits: local,
             leaves_computer: !local,
@@ -210,7 +210,7 @@ impl LocalEngine for FakeEngine {
             template_hash: "fake".into(),
             device: "cpu".into(),
             load_ms: 0.0,
-            sees: false,
+            supports_vision: false,
         };
         self.state().loaded = vec![info.clone()];
         sender.send(LoadEvent::Ready(Box::new(info)));

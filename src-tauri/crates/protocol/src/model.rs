@@ -188,7 +188,7 @@ pub struct ModelInfo {
     /// Milliseconds that loading took.
     pub load_ms: f64,
     /// True if it supports vision: the tensors of its vision encoder are there.
-    pub sees: bool,
+    pub supports_vision: bool,
 }
 
 /// The kind of a model.

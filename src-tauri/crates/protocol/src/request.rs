@@ -119,7 +119,7 @@ impl Request {
     /// Replaces content that the model will not see by its name as text ([`Content::as_text`]): all images for a model
     /// without vision (`sees` is false), otherwise those whose bytes the request lacks; files in any case. The
     /// remaining [`Content::Image`] are for the model to see. Returns notices for the user.
-    pub fn leave_out_unseen(&mut self, sees: bool) -> Vec<Notice> {
+    pub fn leave_out_unseen(&mut self, supports_vision: bool) -> Vec<Notice> {
         let (mut images, mut files) = (0u32, 0u32);
         for message in &mut self.messages {
             if !message.has_media() {
@@ -128,7 +128,9 @@ impl Request {
             let mut content = Vec::with_capacity(message.content.len());
             for part in message.content.drain(..) {
                 let seen = match &part {
-                    Content::Image { attachment, .. } if sees && self.images.contains_key(attachment) => true,
+                    Content::Image { attachment, .. } if supports_vision && self.images.contains_key(attachment) => {
+                        true
+                    }
                     Content::Image { .. } => {
                         images += 1;
                         false
@@ -148,7 +150,7 @@ impl Request {
             message.content = content;
         }
         let image = (images > 0).then(|| {
-            let message = match (sees, images) {
+            let message = match (supports_vision, images) {
                 (false, 1) => "This model cannot see; it was told the image's name instead.".to_owned(),
                 (false, _) => format!("This model cannot see; it was told the names of {images} images instead."),
                 (true, 1) => "The file of an image is gone; the model was told its name instead.".to_owned(),
@@ -241,10 +243,10 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_told_by_name_and_said_once() {
-        let mut blind = request();
-        let notices = blind.leave_out_unseen(false);
+        let mut without_vision = request();
+        let notices = without_vision.leave_out_unseen(false);
         assert_eq!(
-            blind.messages[0].content,
+            without_vision.messages[0].content,
             [Content::text("Which is it? [image: cat.png][image]")]
         );
         let codes: Vec<_> = notices
@@ -252,23 +254,26 @@ mod tests {
             .map(|notice| (notice.code, notice.arguments["images"].clone()))
             .collect();
         assert_eq!(codes, [(NoticeCode::ImageLeftOut, 2u32.into())]);
-        assert!(blind.leave_out_unseen(false).is_empty());
-        assert_eq!(blind.shown_images().count(), 0);
+        assert!(without_vision.leave_out_unseen(false).is_empty());
+        assert_eq!(without_vision.shown_images().count(), 0);
     }
 
     #[test]
     fn an_image_without_bytes_is_not_shown_and_others_are() {
-        let mut seeing = request();
-        assert_eq!(seeing.leave_out_unseen(true).len(), 1);
+        let mut with_vision = request();
+        assert_eq!(with_vision.leave_out_unseen(true).len(), 1);
         assert_eq!(
-            seeing.messages[0].content,
+            with_vision.messages[0].content,
             [
                 Content::text("Which is it? "),
                 image("a", "cat.png"),
                 Content::text("[image]")
             ]
         );
-        let shown: Vec<_> = seeing.shown_images().map(|(id, bytes)| (id, bytes.len())).collect();
+        let shown: Vec<_> = with_vision
+            .shown_images()
+            .map(|(id, bytes)| (id, bytes.len()))
+            .collect();
         assert_eq!(shown, [("a", 1)]);
     }
 

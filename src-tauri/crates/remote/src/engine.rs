@@ -133,8 +133,8 @@ impl Engine for RemoteEngine {
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let (inner, cancelled) = (self.0.clone(), cancel.clone());
         self.0.runtime.spawn(async move {
-            let sees = !inner.quirks_of(&request.model).refuses_images;
-            for notice in request.leave_out_unseen(sees) {
+            let supports_vision = !inner.quirks_of(&request.model).refuses_images;
+            for notice in request.leave_out_unseen(supports_vision) {
                 sender.send(EngineEvent::Notice(notice));
             }
             let end = inner.answer(&request, &sender, &cancelled).await;

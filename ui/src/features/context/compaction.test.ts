@@ -54,9 +54,9 @@ describe('a context', () => {
   it('gets room by forgetting, which is marked and can be taken back', async () => {
     const id = await openChat(2, 3000);
     await ask(LONG);
-    await click('forget-oldest');
+    await click('drop-oldest-turns');
     await pass(50);
-    expect(all('memory-mark')).toHaveLength(1);
+    expect(all('compaction-mark')).toHaveLength(1);
     expect(all('context-notice')).toHaveLength(0);
     expect(composer().value).toBe(LONG);
     expect(document.activeElement).toBe(composer());
@@ -65,21 +65,21 @@ describe('a context', () => {
     expect((await host.chat(id)).messages).toHaveLength(6);
     await click('remember-all');
     await pass(50);
-    expect(all('memory-mark')).toHaveLength(0);
+    expect(all('compaction-mark')).toHaveLength(0);
   });
 
   it('gets room by a summary, which can be stopped and written over', async () => {
     const id = await openChat(2, 3000);
     await ask(LONG);
-    await click('summarise-oldest');
+    await click('summarize-oldest-turns');
     expect(the('context-notice').textContent).toContain('writes a summary');
     await click('stop-summary');
     await pass(300);
-    expect(all('memory-mark')).toHaveLength(0);
+    expect(all('compaction-mark')).toHaveLength(0);
     expect(all('toast')).toHaveLength(0);
-    await click('summarise-oldest');
+    await click('summarize-oldest-turns');
     await pass(500);
-    expect(the('memory-summary').textContent).toContain('squares');
+    expect(the('compaction-summary').textContent).toContain('squares');
     await click('edit-summary');
     const area = the('message-editor');
     if (!(area instanceof HTMLTextAreaElement)) throw new Error('no field');
@@ -88,17 +88,17 @@ describe('a context', () => {
     await pass(0);
     await click('keep-edit');
     await pass(50);
-    expect(the('memory-summary').textContent).toBe('Cats.');
+    expect(the('compaction-summary').textContent).toBe('Cats.');
     expect((await host.chat(id)).messages).toHaveLength(4);
   });
 
   it('gets room in a new chat that carries a summary, where the words go along', async () => {
     await openChat(2, 3000);
     await ask(LONG);
-    await click('carry-over');
+    await click('fork-with-summary');
     await pass(500);
     expect(the('chat-title').textContent).toBe('A long chat (continued)');
-    expect(the('memory-summary').textContent).toContain('squares');
+    expect(the('compaction-summary').textContent).toContain('squares');
     expect(composer().value).toBe(LONG);
     expect(all('message-user')).toHaveLength(0);
   });

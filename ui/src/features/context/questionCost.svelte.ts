@@ -24,25 +24,25 @@ export class QuestionCost {
   readonly #reference = $derived.by(
     () => this.stores.conversation.settings.model ?? this.stores.models.defaultReference,
   );
-  readonly #folder = $derived.by(() => {
+  readonly #project = $derived.by(() => {
     const { conversation, chats, library } = this.stores;
-    return library.folder(
-      conversation.id === null ? conversation.folder : (chats.find(conversation.id)?.folder ?? null),
+    return library.project(
+      conversation.id === null ? conversation.project : (chats.find(conversation.id)?.project ?? null),
     );
   });
-  readonly #folderFiles = $derived.by(() => filesOf(this.#folder?.files ?? []));
-  readonly #folderTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#folderFiles));
+  readonly #projectFiles = $derived.by(() => filesOf(this.#project?.files ?? []));
+  readonly #projectTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#projectFiles));
   /** A text about the project's files that the first question includes; `null` after it, and without files. */
   readonly along = $derived.by(() => {
-    const count = this.#folderFiles.length;
-    if (count === 0 || !this.#folder || this.stores.conversation.messages.length > 0) return null;
-    const said = t('folder.along', { count, name: this.#folder.name });
-    return this.#folderTokens === null ? said : `${said} · ${t('image.tokens', { count: this.#folderTokens })}`;
+    const count = this.#projectFiles.length;
+    if (count === 0 || !this.#project || this.stores.conversation.messages.length > 0) return null;
+    const said = t('project.along', { count, name: this.#project.name });
+    return this.#projectTokens === null ? said : `${said} · ${t('image.tokens', { count: this.#projectTokens })}`;
   });
   /** Tokens that the chat takes of its model's context already, or will with its first question. */
   readonly used = $derived.by(() => {
     const usage = this.stores.conversation.lastAnswer?.usage;
-    return (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0) || (this.#folderTokens ?? 0);
+    return (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0) || (this.#projectTokens ?? 0);
   });
   /**
    * A text about its tokens, with a flag if it fills the rest of the context; `null` while nothing is typed or counted.
@@ -74,21 +74,21 @@ export class QuestionCost {
   /** Counts the draft as it is now. */
   watch(): void {
     this.#typed.watch(this.#reference, this.stores.conversation.draft.text);
-    if (this.#folderFiles.length > 0) void this.stores.fileCosts.ask(this.#reference, this.#folderFiles);
+    if (this.#projectFiles.length > 0) void this.stores.fileCosts.ask(this.#reference, this.#projectFiles);
     this.#readAhead();
   }
 
   /** Prefetches the project's instructions and files while the first question is typed, once for each state of them. */
   #readAhead(): void {
     const { conversation, library } = this.stores;
-    const folder = this.#folder;
-    if (conversation.id !== null || !folder || this.#folderFiles.length === 0) {
+    const project = this.#project;
+    if (conversation.id !== null || !project || this.#projectFiles.length === 0) {
       this.#ahead = '';
       return;
     }
-    const wanted = JSON.stringify([folder, conversation.settings]);
+    const wanted = JSON.stringify([project, conversation.settings]);
     if (wanted === this.#ahead || conversation.draft.text.trim() === '') return;
     this.#ahead = wanted;
-    library.prefetch(folder.id, conversation.settings);
+    library.prefetch(project.id, conversation.settings);
   }
 }

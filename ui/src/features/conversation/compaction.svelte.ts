@@ -19,7 +19,7 @@ export class Compaction {
   /** Why the last question was not taken, if it did not fit. */
   full = $state.raw<HostError | null>(null);
   /** True while a summary is being written. */
-  summarising = $state(false);
+  summarizing = $state(false);
 
   #asked = 0;
 
@@ -48,29 +48,29 @@ export class Compaction {
   }
 
   /** Drops the oldest turns from the model's view, so that the draft fits. */
-  async forget(): Promise<void> {
+  async dropOldestTurns(): Promise<void> {
     const { id } = this.conversation;
-    if (id !== null && (await this.conversation.changeBranch(() => this.platform.forgetOldest(id, this.#question))))
+    if (id !== null && (await this.conversation.changeBranch(() => this.platform.dropOldestTurns(id, this.#question))))
       this.#changed();
   }
 
   /** Lets the model summarize the oldest turns, and shows it the summary in their place. */
-  async summarise(): Promise<void> {
+  async summarizeOldestTurns(): Promise<void> {
     const { id } = this.conversation;
-    if (id === null || this.summarising) return;
+    if (id === null || this.summarizing) return;
     await this.#summary(async () => {
-      const view = await this.platform.summariseOldest(id, this.#question);
+      const view = await this.platform.summarizeOldestTurns(id, this.#question);
       if (id === this.conversation.id) await this.conversation.changeBranch(async () => view);
       this.#changed();
     });
   }
 
   /** Continues in a new chat that carries a summary of this one; the draft moves along. */
-  async carryOver(title: string): Promise<void> {
+  async forkWithSummary(title: string): Promise<void> {
     const { id } = this.conversation;
-    if (id === null || this.summarising) return;
+    if (id === null || this.summarizing) return;
     await this.#summary(async () => {
-      const made = await this.platform.carryOver(id, t('memory.carriedTitle', { title }));
+      const made = await this.platform.forkWithSummary(id, t('compaction.carriedTitle', { title }));
       if (id !== this.conversation.id) return;
       const { text, items } = this.conversation.draft;
       this.conversation.draft.clear();
@@ -89,8 +89,8 @@ export class Compaction {
 
   /** Changes the summary at a compaction mark; `null` removes the mark, so that the model sees all messages again. */
   async change(message: StoredMessage, summary: string | null): Promise<void> {
-    const cut = summary === null ? null : { summary: summary.trim() === '' ? null : summary.trim() };
-    if (await this.conversation.changeBranch(() => this.platform.setMemoryCut(message.id, cut))) this.#changed();
+    const mark = summary === null ? null : { summary: summary.trim() === '' ? null : summary.trim() };
+    if (await this.conversation.changeBranch(() => this.platform.setCompactionMark(message.id, mark))) this.#changed();
   }
 
   get #question(): Content[] {
@@ -104,13 +104,13 @@ export class Compaction {
   }
 
   async #summary(make: () => Promise<void>): Promise<void> {
-    this.summarising = true;
+    this.summarizing = true;
     try {
       await make();
     } catch (reason) {
       if (asHostError(reason).code !== 'stopped') this.toasts.report(reason);
     } finally {
-      this.summarising = false;
+      this.summarizing = false;
     }
   }
 }

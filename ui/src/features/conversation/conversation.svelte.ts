@@ -57,8 +57,8 @@ export class Conversation {
   /** Answers of any chat that are being written, by this process or another, by their message. */
   readonly live: LiveAnswers;
   readonly #queue = new QuestionQueue();
-  /** The folder of a new chat that does not exist yet. */
-  folder = $state<string | null>(null);
+  /** The project of a new chat that does not exist yet. */
+  project = $state<string | null>(null);
   /** The settings that a new chat starts with. */
   #defaults = DEFAULT_CHAT_SETTINGS;
   #opening = 0;
@@ -118,10 +118,10 @@ export class Conversation {
     }
   }
 
-  /** Begins a new chat, in this folder. */
-  openNew(folder: string | null = null): void {
+  /** Begins a new chat, in this project. */
+  openNew(project: string | null = null): void {
     this.flushDraft();
-    this.folder = folder;
+    this.project = project;
     this.#opening += 1;
     this.id = null;
     this.messages = [];
@@ -225,9 +225,9 @@ export class Conversation {
       draft.clear();
       try {
         if (chat === null) {
-          const { folder } = this;
+          const { project } = this;
           chat = (await this.platform.createChat(settings === this.#defaults ? null : settings)).summary.id;
-          if (folder !== null) await this.platform.moveChat(chat, folder);
+          if (project !== null) await this.platform.moveChat(chat, project);
           this.localPrefs.newDraft = [];
           this.#drafts.give(draft, chat);
           if (this.draft === draft) {

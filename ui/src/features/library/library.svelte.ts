@@ -1,10 +1,10 @@
-/** Folders, the archive and the trash. */
+/** Projects, the archive and the trash. */
 
 import { createContext } from 'svelte';
 
 import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { ExportFormat } from '../../bindings/ExportFormat';
-import type { Folder } from '../../bindings/Folder';
+import type { Project } from '../../bindings/Project';
 import type { ImportReport } from '../../bindings/ImportReport';
 import type { TrashedChat } from '../../bindings/TrashedChat';
 import { chatTitle } from '../../format/format';
@@ -22,7 +22,7 @@ export const IMPORTED_FILES = '.json,.zip,.ponderchat,application/json,applicati
 const LONGEST_IMPORT = 2 ** 30;
 
 export class Library {
-  folders = $state.raw<readonly Folder[]>([]);
+  projects = $state.raw<readonly Project[]>([]);
   trash = $state.raw<readonly TrashedChat[]>([]);
 
   constructor(
@@ -47,18 +47,18 @@ export class Library {
 
   async refresh(): Promise<void> {
     await this.#try(async () => {
-      const folders = await this.platform.folders();
-      this.folders = folders.map((folder) => ({ ...folder, name: plainName(folder.name) }));
+      const projects = await this.platform.projects();
+      this.projects = projects.map((project) => ({ ...project, name: plainName(project.name) }));
     });
   }
 
-  folder(id: string | null): Folder | null {
-    return this.folders.find((folder) => folder.id === id) ?? null;
+  project(id: string | null): Project | null {
+    return this.projects.find((project) => project.id === id) ?? null;
   }
 
   /** Prefetches a project's files before the first question of a chat in it. That question reports any error. */
-  prefetch(folder: string, settings: ChatSettings): void {
-    this.platform.prefetchFolder(folder, settings).catch(() => {});
+  prefetch(project: string, settings: ChatSettings): void {
+    this.platform.prefetchProject(project, settings).catch(() => {});
   }
 
   async listTrash(): Promise<void> {
@@ -69,40 +69,40 @@ export class Library {
   async archive(id: string, archived: boolean): Promise<void> {
     const title = chatTitle(this.chats.find(id)?.title ?? '');
     if (!(await this.#change(() => this.platform.archiveChat(id, archived)))) return;
-    this.undo.offer(t(archived ? 'keeping.archived' : 'keeping.unarchived', { title }), async () => {
+    this.undo.offer(t(archived ? 'library.archived' : 'library.unarchived', { title }), async () => {
       await this.#change(() => this.platform.archiveChat(id, !archived));
     });
   }
 
-  /** Puts a chat into a folder, or into none. */
-  async move(id: string, folder: string | null): Promise<void> {
-    const before = this.chats.find(id)?.folder ?? null;
-    if (before === folder || !(await this.#change(() => this.platform.moveChat(id, folder)))) return;
-    const name = this.folder(folder)?.name;
-    this.undo.offer(name === undefined ? t('keeping.movedOut') : t('keeping.moved', { name }), async () => {
+  /** Puts a chat into a project, or into none. */
+  async move(id: string, project: string | null): Promise<void> {
+    const before = this.chats.find(id)?.project ?? null;
+    if (before === project || !(await this.#change(() => this.platform.moveChat(id, project)))) return;
+    const name = this.project(project)?.name;
+    this.undo.offer(name === undefined ? t('library.movedOut') : t('library.moved', { name }), async () => {
       await this.#change(() => this.platform.moveChat(id, before));
     });
   }
 
-  /** Makes a folder; `null` if that failed. */
-  async create(name: string): Promise<Folder | null> {
-    let made: Folder | null = null;
-    await this.#change(async () => void (made = await this.platform.createFolder(plainName(name).trim())));
+  /** Makes a project; `null` if that failed. */
+  async create(name: string): Promise<Project | null> {
+    let made: Project | null = null;
+    await this.#change(async () => void (made = await this.platform.createProject(plainName(name).trim())));
     return made;
   }
 
-  async change(folder: Folder, name: string, systemPrompt: string): Promise<void> {
-    if (!(await this.#change(() => this.platform.changeFolder(folder.id, name.trim() || folder.name, systemPrompt))))
+  async change(project: Project, name: string, systemPrompt: string): Promise<void> {
+    if (!(await this.#change(() => this.platform.changeProject(project.id, name.trim() || project.name, systemPrompt))))
       return;
     this.undo.push(async () => {
-      await this.#change(() => this.platform.changeFolder(folder.id, folder.name, folder.system_prompt));
+      await this.#change(() => this.platform.changeProject(project.id, project.name, project.system_prompt));
     });
   }
 
-  async deleteFolder({ id, name }: Folder): Promise<void> {
-    if (!(await this.#change(() => this.platform.deleteFolder(id)))) return;
-    this.undo.offer(t('keeping.folderDeleted', { name }), async () => {
-      await this.#change(() => this.platform.restoreFolder(id));
+  async deleteProject({ id, name }: Project): Promise<void> {
+    if (!(await this.#change(() => this.platform.deleteProject(id)))) return;
+    this.undo.offer(t('library.projectDeleted', { name }), async () => {
+      await this.#change(() => this.platform.restoreProject(id));
     });
   }
 
@@ -139,8 +139,8 @@ export class Library {
   }
 
   /** Takes chats from a file that was brought to the app. */
-  async importArrived(key: string): Promise<void> {
-    await this.#import(() => this.platform.importArrived(key));
+  async importOpened(key: string): Promise<void> {
+    await this.#import(() => this.platform.importOpened(key));
   }
 
   async #import(call: () => Promise<ImportReport>): Promise<void> {
@@ -170,5 +170,5 @@ export class Library {
   }
 }
 
-/** Folders, archive and trash. */
+/** Projects, archive and trash. */
 export const [useLibrary, provideLibrary] = createContext<Library>();

@@ -177,7 +177,7 @@ describe('the palette', () => {
   });
 });
 
-describe('keeping', () => {
+describe('the library', () => {
   it('archives a chat, which Ctrl+Z and the sheet bring back', async () => {
     await open('chat');
     await choose('About tea', 'archive-chat');
@@ -249,38 +249,38 @@ describe('keeping', () => {
     expect(document.body.textContent).toContain('There is nothing to undo.');
   });
 
-  it('makes a folder with instructions, and its deletion is taken back', async () => {
+  it('makes a project with instructions, and its deletion is taken back', async () => {
     await open('chat');
-    await choose('About tea', 'move-chat-to-folder');
-    await write('new-folder', '\u202eDri\u2066nks');
-    await click('make-folder');
+    await choose('About tea', 'move-chat-to-project');
+    await write('new-project', '\u202eDri\u2066nks');
+    await click('make-project');
     await pass(100);
-    expect(the('folder').textContent?.trim()).toBe('Drinks');
-    expect((await host.chats()).find(({ title }) => title === 'About tea')?.folder).toBe('folder-1');
-    await click('folder');
-    const prompt = the('folder-prompt');
+    expect(the('project').textContent?.trim()).toBe('Drinks');
+    expect((await host.chats()).find(({ title }) => title === 'About tea')?.project).toBe('project-1');
+    await click('project');
+    const prompt = the('project-prompt');
     if (!(prompt instanceof HTMLTextAreaElement)) throw new Error('no text area');
     prompt.value = 'Answer as a tea master.';
     prompt.dispatchEvent(new InputEvent('input', { bubbles: true }));
-    await click('save-folder');
+    await click('save-project');
     await pass(50);
-    expect((await host.folders())[0]?.system_prompt).toBe('Answer as a tea master.');
-    await click('folder');
-    await click('delete-folder');
+    expect((await host.projects())[0]?.system_prompt).toBe('Answer as a tea master.');
+    await click('project');
+    await click('delete-project');
     await pass(50);
-    expect(all('folder')).toEqual([]);
+    expect(all('project')).toEqual([]);
     expect(titles()).toEqual(['About tea', 'About the sea']);
     await press('z', control);
-    expect(the('folder').textContent?.trim()).toBe('Drinks');
+    expect(the('project').textContent?.trim()).toBe('Drinks');
   });
 
-  it('begins a chat in a folder, which is where it goes once it is made', async () => {
+  it('begins a chat in a project, which is where it goes once it is made', async () => {
     await open('chat');
-    await choose('About tea', 'move-chat-to-folder');
-    await write('new-folder', 'Drinks');
-    await click('make-folder');
+    await choose('About tea', 'move-chat-to-project');
+    await write('new-project', 'Drinks');
+    await click('make-project');
     await pass(100);
-    await click('new-in-folder');
+    await click('new-in-project');
     expect(the('chat-title').textContent).toBe('New chat in “Drinks”');
     expect(document.activeElement).toBe(the('composer'));
     const composer = the('composer');
@@ -291,8 +291,8 @@ describe('keeping', () => {
     await click('send');
     await pass(200);
     const made = (await host.chats()).find(({ title }) => title !== 'About tea' && title !== 'About the sea');
-    expect(made?.folder).toBe('folder-1');
-    // The next one is in no folder.
+    expect(made?.project).toBe('project-1');
+    // The next one is in no project.
     await click('new-chat');
     expect(the('chat-title').textContent).toBe('New chat');
   });

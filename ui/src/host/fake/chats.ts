@@ -2,29 +2,29 @@
 
 import type { Content } from '../../bindings/Content';
 import type { Platform } from '../types';
-import { changeSummary, inFolder, type libraryControls } from './library';
+import { changeSummary, inProject, type libraryControls } from './library';
 import { checkSettings, newChatSettings } from './settings';
 import { chatsChanged, pause, refusal } from './shared';
 import { addChat, addMessage, changed, chatOf, contextOf, isRunning, messageOf, questionOf, refuse, replace, shown, type Store } from './store';
-import { below, busy, EARLIER, Editions, leafBelow, relink, SUMMARY, textPart, viewOf, type Chat } from './tree';
+import { below, busy, EARLIER, ListSnapshots, leafBelow, relink, SUMMARY, textPart, viewOf, type Chat } from './tree';
 
 export function chats(host: Store & ReturnType<typeof libraryControls>) {
-  const editions = new Editions();
+  const snapshots = new ListSnapshots();
   /** Chats whose summary is to be given up. */
   const stopped = new Set<string>();
 
   const list = () =>
-    [...host.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...inFolder(host, chat.summary), running: isRunning(host, chat) }));
-  const cut = (id: string, memory_cut: { summary: string | null } | null) => {
+    [...host.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...inProject(host, chat.summary), running: isRunning(host, chat) }));
+  const cut = (id: string, compaction_mark: { summary: string | null } | null) => {
     const { chat, message } = messageOf(host, id);
-    replace(chat, { ...message, memory_cut });
+    replace(chat, { ...message, compaction_mark });
     changed(host, chat);
     return shown(chat);
   };
   /** The message up to which the context is dropped, so that the question has half of it. */
   const cutFor = (chat: Chat, question: Content[]): string => {
     const { messages } = viewOf(chat);
-    const start = messages.findLastIndex((message) => message.memory_cut !== null) + 1;
+    const start = messages.findLastIndex((message) => message.compaction_mark !== null) + 1;
     const ends = messages.filter((_, at) => at >= start && (messages[at + 1]?.role ?? 'user') === 'user');
     const fits = ends.find((end) => {
       const { tokens, context } = contextOf(host, chat, messages.slice(messages.indexOf(end) + 1), question);
@@ -35,7 +35,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     return end.id;
   };
   const summarise = async (id: string): Promise<void> => {
-    refuse(host, 'summariseOldest');
+    refuse(host, 'summarizeOldestTurns');
     for (let step = 0; step < 20; step++) {
       await pause(host.pace);
       if (stopped.delete(id)) throw refusal('stopped', 'The summary was stopped.');
@@ -46,8 +46,8 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     async chats() {
       return list();
     },
-    async chatsSince(edition) {
-      return editions.list(list(), edition);
+    async chatsSince(snapshot) {
+      return snapshots.list(list(), snapshot);
     },
     async chat(id) {
       return shown(chatOf(host, id));
@@ -122,11 +122,11 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
       const gone = below(chat, root.id, next?.parent ?? null);
       const place = root.siblings.indexOf(root.id);
       const beside = root.siblings[place - 1] ?? root.siblings[place + 1];
-      const mark = chat.messages.find(({ id: end }) => end === next?.parent)?.memory_cut ?? null;
+      const mark = chat.messages.find(({ id: end }) => end === next?.parent)?.compaction_mark ?? null;
       chat.messages = chat.messages
         .filter((other) => !gone.has(other.id))
         .map((other) => (next && other.parent === next.parent ? { ...other, parent: root.parent } : other))
-        .map((other) => (other.id === root.parent ? { ...other, memory_cut: other.memory_cut ?? mark } : other));
+        .map((other) => (other.id === root.parent ? { ...other, compaction_mark: other.compaction_mark ?? mark } : other));
       if (chat.leaf !== null && gone.has(chat.leaf)) chat.leaf = beside === undefined ? root.parent : leafBelow(chat, beside);
       relink(chat);
       const trash = addChat(host, chat.summary.title, Date.now());
@@ -138,7 +138,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     async forkChat(id, title) {
       const { chat, message } = messageOf(host, id);
       const copy = addChat(host, title, Date.now(), chat.settings);
-      copy.summary = { ...copy.summary, folder: chat.summary.folder };
+      copy.summary = { ...copy.summary, project: chat.summary.project };
       for (const row of viewOf({ ...chat, leaf: message.id }).messages) {
         addMessage(host, copy, { ...row, id: `message-${host.next++}`, chat: copy.summary.id, parent: copy.leaf });
       }
@@ -151,13 +151,13 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
       const chat = chatOf(host, id);
       return contextOf(host, chat, viewOf(chat).messages, question);
     },
-    async setMemoryCut(id, mark) {
+    async setCompactionMark(id, mark) {
       return cut(id, mark);
     },
-    async forgetOldest(id, question) {
+    async dropOldestTurns(id, question) {
       return cut(cutFor(chatOf(host, id), question), { summary: null });
     },
-    async summariseOldest(id, question) {
+    async summarizeOldestTurns(id, question) {
       const message = cutFor(chatOf(host, id), question);
       await summarise(id);
       return cut(message, { summary: SUMMARY });
@@ -165,11 +165,11 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     async stopSummary(id) {
       stopped.add(id);
     },
-    async carryOver(id, title) {
+    async forkWithSummary(id, title) {
       await summarise(id);
       const { settings, summary } = chatOf(host, id);
       const made = addChat(host, title, Date.now(), { ...settings, carried_summary: SUMMARY });
-      made.summary = { ...made.summary, folder: summary.folder };
+      made.summary = { ...made.summary, project: summary.project };
       changed(host, made);
       return viewOf(made);
     },

@@ -1,17 +1,17 @@
 /** The fake host's desktop, windows and links: a desktop that has everything. */
 
-import type { Arrival } from '../../bindings/Arrival';
+import type { OpenRequest } from '../../bindings/OpenRequest';
 import type { Command } from '../../bindings/Command';
 import type { Desktop } from '../../bindings/Desktop';
 import type { QuitChoice } from '../../bindings/QuitChoice';
-import type { Unfinished } from '../../bindings/Unfinished';
+import type { RunningWork } from '../../bindings/RunningWork';
 import type { Platform } from '../types';
 import { listen, refusal } from './shared';
 
 export const desktopControls = () => ({
   desktopState: { tray: null, global_shortcut: null, notifications: null, command: null, open_at_login: false, shortcut_refused: null } as Desktop,
   /** The work that runs when the app is asked to quit. */
-  runs: { answers: [], downloads: [] } as Unfinished,
+  runs: { answers: [], downloads: [] } as RunningWork,
   /** The commands that windows asked the host to run. */
   commands: [] as Command[],
   /** The commands that the menus would offer. */
@@ -29,9 +29,9 @@ export const desktopControls = () => ({
 });
 
 export function desktop(host: ReturnType<typeof desktopControls>) {
-  let arrivals: Arrival[] = [];
+  let requests: OpenRequest[] = [];
   const files = new Set<string>();
-  const listeners = { command: new Set<(command: Command) => void>(), arrived: new Set<() => void>(), quit: new Set<() => void>(), quick: new Set<() => void>() };
+  const listeners = { command: new Set<(command: Command) => void>(), openRequested: new Set<() => void>(), quit: new Set<() => void>(), quick: new Set<() => void>() };
   const takeFile = (key: string): void => {
     if (!files.delete(key)) throw refusal('not_found', 'this file was taken already; open it once more');
   };
@@ -48,21 +48,21 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     async setAvailableCommands(available) {
       host.available = available;
     },
-    async takeArrivals() {
-      const taken = arrivals;
-      arrivals = [];
+    async takeOpenRequests() {
+      const taken = requests;
+      requests = [];
       return taken;
     },
-    async arrivedFile(key) {
+    async openedFile(key) {
       takeFile(key);
       return new TextEncoder().encode(`the file ${key}`).buffer;
     },
-    async importArrived(key) {
+    async importOpened(key) {
       takeFile(key);
       host.importedFiles.push(key);
       return { chats: 2, messages: 9, already_here: 0 };
     },
-    async unfinished() {
+    async runningWork() {
       return host.runs;
     },
     async quit(choice) {
@@ -86,17 +86,17 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     },
     async firstPaint() {},
     onCommand: (listener) => listen(listeners.command, listener),
-    onArrived: (listener) => listen(listeners.arrived, listener),
+    onOpenRequested: (listener) => listen(listeners.openRequested, listener),
     onQuitAsked: (listener) => listen(listeners.quit, listener),
     onQuickShown: (listener) => listen(listeners.quick, listener),
   } satisfies Partial<Platform>;
   return {
     ...calls,
     /** Brings something to the app, as a link or the desktop does. */
-    bring(...brought: Arrival[]): void {
-      arrivals.push(...brought);
-      for (const arrival of brought) if ('key' in arrival) files.add(arrival.key);
-      for (const listener of listeners.arrived) listener();
+    bring(...brought: OpenRequest[]): void {
+      requests.push(...brought);
+      for (const request of brought) if ('key' in request) files.add(request.key);
+      for (const listener of listeners.openRequested) listener();
     },
     /** Chooses a command in a menu. */
     choose(command: Command): void {

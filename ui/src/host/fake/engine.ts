@@ -7,11 +7,11 @@ import type { Platform } from '../types';
 import { MEMORY } from './catalog';
 import { listen, modelOf, modelsChanged, refusal, type Shared } from './shared';
 
-const LOADED: ModelInfo = { reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180, sees: false };
+const LOADED: ModelInfo = { reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', dequantised: true, wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', load_ms: 180, supports_vision: false };
 
 export const engineControls = () => ({
   loaded: [LOADED] as ModelInfo[],
-  /** Models that answer, and cannot be ejected. */
+  /** Models that answer, and cannot be unloaded. */
   answering: new Set<string>(),
   slowdown: null as Slowdown | null,
   /** The number of calls of `slowedBy`. */
@@ -25,7 +25,7 @@ export function engine(host: Shared & ReturnType<typeof engineControls>) {
     async engineStatus() {
       return { loaded: host.loaded, memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 } };
     },
-    async ejectModel(reference) {
+    async unloadModel(reference) {
       if (host.answering.has(reference)) throw refusal('busy', 'The model answers.');
       host.loaded = host.loaded.filter((info) => info.reference !== reference);
       modelsChanged(host);
@@ -39,7 +39,7 @@ export function engine(host: Shared & ReturnType<typeof engineControls>) {
         prefetch: !remote,
         memory: !remote,
         logprobs: false,
-        images: local?.sees ?? true,
+        images: local?.supports_vision ?? true,
         vision_problem: local?.vision_problem ?? null,
         tools: true,
         kv_bits: !remote,

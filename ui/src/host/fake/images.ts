@@ -60,7 +60,7 @@ export function images(host: Shared & ReturnType<typeof imageControls>) {
     imageUrl: (attachment: string) => host.images.get(attachment)?.url ?? drawn(attachment),
     async imageTokens(reference, detail, sizes) {
       const model = modelOf(host, reference);
-      return model?.sees ? sizes.map(([width, height]) => Math.min(MOST[detail], Math.ceil(width / 32) * Math.ceil(height / 32))) : null;
+      return model?.supports_vision ? sizes.map(([width, height]) => Math.min(MOST[detail], Math.ceil(width / 32) * Math.ceil(height / 32))) : null;
     },
     async dragImage(attachment, name) {
       host.dragged.push(`${attachment} ${name}`);

@@ -1,8 +1,8 @@
-/** The fake host's library of chats: search, archive, trash, folders, import and export. */
+/** The fake host's library of chats: search, archive, trash, projects, import and export. */
 
 import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { ExportFormat } from '../../bindings/ExportFormat';
-import type { Folder } from '../../bindings/Folder';
+import type { Project } from '../../bindings/Project';
 import type { HistoryHit } from '../../bindings/HistoryHit';
 import type { HistoryState } from '../../bindings/HistoryState';
 import type { FileContent } from '../../shared/files';
@@ -15,12 +15,12 @@ import { notFound } from './tree';
 
 const TRASH_LASTS = 30 * 86_400_000;
 
-/** A folder with the files that were removed from it. */
-type FakeFolder = Omit<Folder, 'files'> & { deleted: boolean; filed: { file: FileContent; removed: boolean }[] };
+/** A project with the files that were removed from it. */
+type FakeProject = Omit<Project, 'files'> & { deleted: boolean; filed: { file: FileContent; removed: boolean }[] };
 
 export const libraryControls = () => ({
-  projects: [] as FakeFolder[],
-  /** Folders that were read ahead, each time. */
+  keptProjects: [] as FakeProject[],
+  /** Projects that were read ahead, each time. */
   prefetched: [] as string[],
   /** The way the history was opened. */
   openedAs: { read_only: false, repaired: null } as HistoryState,
@@ -35,10 +35,10 @@ export const libraryControls = () => ({
 
 type Library = Shared & ReturnType<typeof libraryControls>;
 
-/** The folder of a chat as the list shows it: none if it was deleted. */
-export function inFolder({ projects }: Library, summary: ChatSummary): ChatSummary {
-  const there = projects.some(({ id, deleted }) => id === summary.folder && !deleted);
-  return there ? summary : { ...summary, folder: null };
+/** The project of a chat as the list shows it: none if it was deleted. */
+export function inProject({ keptProjects }: Library, summary: ChatSummary): ChatSummary {
+  const there = keptProjects.some(({ id, deleted }) => id === summary.project && !deleted);
+  return there ? summary : { ...summary, project: null };
 }
 
 export function changeSummary(host: Shared, id: string, change: Partial<ChatSummary>): void {
@@ -49,13 +49,13 @@ export function changeSummary(host: Shared, id: string, change: Partial<ChatSumm
 }
 
 export function library(host: Library & ReturnType<typeof fileControls>) {
-  const folder = (id: string): FakeFolder => {
-    const found = host.projects.find((other) => other.id === id);
+  const project = (id: string): FakeProject => {
+    const found = host.keptProjects.find((other) => other.id === id);
     if (!found) throw notFound('folder');
     return found;
   };
-  const shownFolder = (id: string): FakeFolder => {
-    const found = folder(id);
+  const shownProject = (id: string): FakeProject => {
+    const found = project(id);
     if (found.deleted) throw notFound('folder');
     return found;
   };
@@ -90,24 +90,24 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
       chatsChanged(host);
     },
 
-    async folders() {
-      const left = host.projects.filter(({ deleted }) => !deleted);
+    async projects() {
+      const left = host.keptProjects.filter(({ deleted }) => !deleted);
       return left
         .map(({ id, name, system_prompt, created_at, filed }) => ({ id, name, system_prompt, created_at, files: filed.flatMap(({ file, removed }) => (removed ? [] : [file])) }))
         .sort((a, b) => a.name.localeCompare(b.name));
     },
-    async createFolder(name) {
-      const created = { id: `folder-${host.projects.length + 1}`, name, system_prompt: '', created_at: Date.now() };
-      host.projects.push({ ...created, deleted: false, filed: [] });
+    async createProject(name) {
+      const created = { id: `project-${host.keptProjects.length + 1}`, name, system_prompt: '', created_at: Date.now() };
+      host.keptProjects.push({ ...created, deleted: false, filed: [] });
       chatsChanged(host);
       return { ...created, files: [] };
     },
-    async changeFolder(id, name, system_prompt) {
-      Object.assign(folder(id), { name, system_prompt });
+    async changeProject(id, name, system_prompt) {
+      Object.assign(project(id), { name, system_prompt });
       chatsChanged(host);
     },
-    async putFolderFile(id, file) {
-      const { filed } = shownFolder(id);
+    async putProjectFile(id, file) {
+      const { filed } = shownProject(id);
       if (file.kind !== 'file') throw refusal('bad_request', 'the file was not added to the folder: only documents can be in a folder. Nothing was changed');
       textOfFile(host, file.attachment);
       const here = filed.find((other) => other.file.attachment === file.attachment);
@@ -115,25 +115,25 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
       else filed.push({ file, removed: false });
       chatsChanged(host);
     },
-    async removeFolderFile(id, attachment) {
-      const here = folder(id).filed.find(({ file, removed }) => file.attachment === attachment && !removed);
+    async removeProjectFile(id, attachment) {
+      const here = project(id).filed.find(({ file, removed }) => file.attachment === attachment && !removed);
       if (!here) throw notFound('file');
       here.removed = true;
       chatsChanged(host);
     },
-    async deleteFolder(id) {
-      folder(id).deleted = true;
+    async deleteProject(id) {
+      project(id).deleted = true;
       chatsChanged(host);
     },
-    async restoreFolder(id) {
-      folder(id).deleted = false;
+    async restoreProject(id) {
+      project(id).deleted = false;
       chatsChanged(host);
     },
     async moveChat(id, target) {
-      changeSummary(host, id, { folder: target });
+      changeSummary(host, id, { project: target });
     },
-    async prefetchFolder(id) {
-      host.prefetched.push(shownFolder(id).id);
+    async prefetchProject(id) {
+      host.prefetched.push(shownProject(id).id);
     },
 
     async exportChats(ids, format, name) {

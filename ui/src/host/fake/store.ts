@@ -92,7 +92,7 @@ export function addMessage(host: Store, chat: Chat, row: Row): StoredMessage {
   const siblings = [...chat.messages.filter((other) => other.parent === row.parent).map((other) => other.id), id];
   const message: StoredMessage = {
     id, chat: chat.summary.id, parts: [], tool_call_id: null, siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
-    template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null, memory_cut: null, edited: false,
+    template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null, compaction_mark: null, edited: false,
     continuable: endedEarly(row), ...row,
   };
   chat.messages = [...chat.messages.map((other) => (siblings.includes(other.id) ? { ...other, siblings } : other)), message];
@@ -134,7 +134,7 @@ export function fillers(host: Store) {
 
 export function addChat(host: Store, title: string, updated: number, settings: ChatSettings = DEFAULT_CHAT_SETTINGS): Chat {
   const id = `chat-${host.next++}`;
-  const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false, unread: false, revision: 0, archived: false, folder: null };
+  const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false, unread: false, revision: 0, archived: false, project: null };
   const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: null, place: null, putBack: null };
   host.kept.set(id, chat);
   return chat;

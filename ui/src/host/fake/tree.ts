@@ -27,17 +27,17 @@ export interface Chat {
 }
 
 /** The last two states of the list of chats that a window was given. */
-export class Editions {
+export class ListSnapshots {
   #made = 0;
-  #last: { edition: number; chats: Map<string, string> }[] = [];
+  #last: { snapshot: number; chats: Map<string, string> }[] = [];
 
-  /** These chats, or the changes of them since an edition that is known. */
+  /** These chats, or the changes of them since a snapshot that is known. */
   list(chats: ChatSummary[], since: number | null): ChatList {
-    const before = this.#last.find(({ edition }) => edition === since)?.chats;
+    const before = this.#last.find(({ snapshot }) => snapshot === since)?.chats;
     const now = new Map(chats.map((chat) => [chat.id, JSON.stringify(chat)]));
-    this.#last = [...this.#last.slice(-1), { edition: (this.#made += 1), chats: now }];
+    this.#last = [...this.#last.slice(-1), { snapshot: (this.#made += 1), chats: now }];
     const gone = [...(before?.keys() ?? [])].filter((id) => !now.has(id));
-    return { edition: this.#made, whole: !before, chats: chats.filter(({ id }) => before?.get(id) !== now.get(id)), gone };
+    return { snapshot: this.#made, whole: !before, chats: chats.filter(({ id }) => before?.get(id) !== now.get(id)), gone };
   }
 }
 
@@ -89,7 +89,7 @@ export function relink(chat: Chat): void {
 
 /** The tokens of the context of these messages with a question after them: one for each four letters. */
 export function usedBy(messages: readonly StoredMessage[], question: readonly Content[]): number {
-  const rest = messages.slice(messages.findLastIndex((message) => message.memory_cut !== null) + 1);
+  const rest = messages.slice(messages.findLastIndex((message) => message.compaction_mark !== null) + 1);
   return Math.ceil([...rest.map((message) => textOf(message.parts)), textOf(question)].join('').length / 4);
 }
 

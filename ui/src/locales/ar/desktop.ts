@@ -33,9 +33,9 @@ export const desktop = translation({
   'quick.thinking': 'يفكّر…',
   'quick.close': 'إغلاق ({keys})',
 
-  'arrival.draft': 'جاءت هذه الكلمات مع رابط. لا يُرسل شيء قبل أن ترسله.',
-  'arrival.chatsTitle': 'هل تُستورد هذه المحادثات؟',
-  'arrival.chats': {
+  'openRequest.draft': 'جاءت هذه الكلمات مع رابط. لا يُرسل شيء قبل أن ترسله.',
+  'openRequest.chatsTitle': 'هل تُستورد هذه المحادثات؟',
+  'openRequest.chats': {
     zero: 'لا يحتوي «{name}» على محادثات ({count}، الرسائل: {messages}).',
     one: 'يحتوي «{name}» على محادثة واحدة ({count}، الرسائل: {messages}).',
     two: 'يحتوي «{name}» على محادثتين ({count}، الرسائل: {messages}).',
@@ -43,12 +43,12 @@ export const desktop = translation({
     many: 'يحتوي «{name}» على {count} محادثة (الرسائل: {messages}).',
     other: 'يحتوي «{name}» على {count} محادثة (الرسائل: {messages}).',
   },
-  'arrival.more': { zero: 'ولا غيرها ({count})', one: 'و{count} أخرى', two: 'و{count} أخريان', few: 'و{count} أخرى', many: 'و{count} أخرى', other: 'و{count} أخرى' },
-  'arrival.chatsNote': 'تُضاف إلى محادثاتك، وما هو موجود منها يبقى كما هو.',
-  'arrival.import': 'استيراد',
-  'arrival.notNow': 'ليس الآن',
-  'arrival.command': 'ثُبِّت الأمر «ponder»: يقود {path} إلى هذا التطبيق.',
-  'arrival.commandFolder': 'ثُبِّت الأمر «ponder» في {path}. إن لم تجده الطرفية فأضف {folder} إلى متغير PATH فيها.',
+  'openRequest.more': { zero: 'ولا غيرها ({count})', one: 'و{count} أخرى', two: 'و{count} أخريان', few: 'و{count} أخرى', many: 'و{count} أخرى', other: 'و{count} أخرى' },
+  'openRequest.chatsNote': 'تُضاف إلى محادثاتك، وما هو موجود منها يبقى كما هو.',
+  'openRequest.import': 'استيراد',
+  'openRequest.notNow': 'ليس الآن',
+  'openRequest.command': 'ثُبِّت الأمر «ponder»: يقود {path} إلى هذا التطبيق.',
+  'openRequest.commandFolder': 'ثُبِّت الأمر «ponder» في {path}. إن لم تجده الطرفية فأضف {folder} إلى متغير PATH فيها.',
 
   'quit.title': 'ما زال Ponder يعمل',
   'quit.answers': {

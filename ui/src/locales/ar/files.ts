@@ -1,6 +1,6 @@
 import { translation } from '../en/catalogue';
 
-/** Documents in questions and folders. */
+/** Documents in questions and projects. */
 export const files = translation({
   'file.attach': 'إضافة صور أو ملفات',
   'file.attachHint': 'إضافة صور أو مستندات. اللصق والإفلات ممكنان أيضًا.',

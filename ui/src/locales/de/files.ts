@@ -1,6 +1,6 @@
 import { translation } from '../en/catalogue';
 
-/** Documents in questions and folders. */
+/** Documents in questions and projects. */
 export const files = translation({
   'file.attach': 'Bilder oder Dateien anhängen',
   'file.attachHint': 'Bilder oder Dokumente anhängen. Einsetzen und Ablegen geht auch.',

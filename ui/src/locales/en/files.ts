@@ -1,4 +1,4 @@
-/** Documents in questions and folders. */
+/** Documents in questions and projects. */
 export const files = {
   'file.attach': 'Add images or files',
   'file.attachHint': 'Add images or documents. Pasting and dropping works too.',

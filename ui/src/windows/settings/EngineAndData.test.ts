@@ -12,10 +12,10 @@ describe('Engine', () => {
     expect(the('loaded-model').textContent).toContain('Pebble');
     expect(the('loaded-model').textContent).toContain('48 MB');
     host.answering.add('pebble');
-    await click('eject');
+    await click('unload');
     expect(the('toast').textContent).toContain('The model answers.');
     host.answering.clear();
-    await click('eject');
+    await click('unload');
     await pass(0);
     expect(all('loaded-model')).toEqual([]);
     expect(the('none-loaded').textContent).toContain('No model');

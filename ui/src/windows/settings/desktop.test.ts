@@ -71,13 +71,13 @@ describe('what is brought to the app', () => {
       { kind: 'chats', key: '2', name: 'b.ponderchat', found },
     );
     await pass(50);
-    expect(the('arrived-chats').textContent).toContain('“a.ponderchat” holds 7 chats with 40 messages.');
-    expect(the('arrived-chats').textContent).toContain('and 5 more');
-    await click('arrived-no');
-    expect(the('arrived-chats').textContent).toContain('“b.ponderchat”');
-    await click('arrived-import');
+    expect(the('opened-chats').textContent).toContain('“a.ponderchat” holds 7 chats with 40 messages.');
+    expect(the('opened-chats').textContent).toContain('and 5 more');
+    await click('opened-no');
+    expect(the('opened-chats').textContent).toContain('“b.ponderchat”');
+    await click('opened-import');
     await pass(50);
-    expect(all('arrived-chats')).toEqual([]);
+    expect(all('opened-chats')).toEqual([]);
     expect(host.importedFiles).toEqual(['2']);
     expect(texts('toast')).toContain('2 chats');
   });

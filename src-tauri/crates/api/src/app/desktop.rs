@@ -9,7 +9,7 @@ use ts_rs::TS;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
-pub enum Arrival {
+pub enum OpenRequest {
     /// Text of a link, for the draft of a new chat. It is sent only by the user.
     Draft {
         /// The words.
@@ -65,14 +65,14 @@ pub struct ImportPreview {
 /// Work that runs while the app is asked to quit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct Unfinished {
+pub struct RunningWork {
     /// The titles of the chats in which an answer is running; empty for an untitled chat.
     pub answers: Vec<String>,
     /// The models that are being downloaded.
     pub downloads: Vec<String>,
 }
 
-impl Unfinished {
+impl RunningWork {
     /// True if nothing runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -97,7 +97,7 @@ pub enum QuitChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
-pub enum Absence {
+pub enum UnavailableReason {
     /// The desktop shows no tray icons.
     NoTray,
     /// Wayland does not tell an app about keys while another one is in front.
@@ -113,13 +113,13 @@ pub enum Absence {
 #[ts(export)]
 pub struct Desktop {
     /// An icon in the menu bar or the tray.
-    pub tray: Option<Absence>,
+    pub tray: Option<UnavailableReason>,
     /// A global shortcut.
-    pub global_shortcut: Option<Absence>,
+    pub global_shortcut: Option<UnavailableReason>,
     /// Notifications.
-    pub notifications: Option<Absence>,
+    pub notifications: Option<UnavailableReason>,
     /// The command `ponder` in the terminal, installed by the app.
-    pub command: Option<Absence>,
+    pub command: Option<UnavailableReason>,
     /// True if the app is opened at login.
     pub open_at_login: bool,
     /// The reason why the chosen shortcut is not heard.

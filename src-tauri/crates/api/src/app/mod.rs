@@ -9,7 +9,7 @@ mod window;
 
 pub use app_update::{AppRelease, AppUpdate};
 pub use command::Command;
-pub use desktop::{Absence, Arrival, Desktop, ImportPreview, QuitChoice, Unfinished};
+pub use desktop::{Desktop, ImportPreview, OpenRequest, QuitChoice, RunningWork, UnavailableReason};
 pub use local_server::{
     ClientSetup, InboundClient, PortHolder, ServerFigures, ServerSettings, ServerState, ServerStatus,
 };

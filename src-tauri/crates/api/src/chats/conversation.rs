@@ -54,7 +54,7 @@ pub struct ChatSummary {
     pub archived: bool,
     /// The project it belongs to.
     #[serde(default)]
-    pub folder: Option<String>,
+    pub project: Option<String>,
 }
 
 /// The list of chats, or the part of it that changed.
@@ -63,8 +63,8 @@ pub struct ChatSummary {
 pub struct ChatList {
     /// The version of the list. A caller that has it asks for the changes since.
     #[ts(type = "number")]
-    pub edition: u64,
-    /// True if these are all chats; otherwise those that are new or changed since the requested edition.
+    pub snapshot: u64,
+    /// True if these are all chats; otherwise those that are new or changed since the requested snapshot.
     pub whole: bool,
     /// The chats, in the order of the list.
     pub chats: Vec<ChatSummary>,
@@ -85,7 +85,7 @@ pub struct ScrollPlace {
 /// A place in a branch; the model sees nothing before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct MemoryCut {
+pub struct CompactionMark {
     /// A summary of the messages that the model does not see; `None` if it gets none.
     pub summary: Option<String>,
 }
@@ -150,7 +150,7 @@ pub struct HistoryState {
 /// A project: a folder of chats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct Folder {
+pub struct Project {
     /// Its id.
     pub id: String,
     /// Its name.
@@ -233,7 +233,7 @@ pub struct StoredMessage {
     /// Times and rates.
     pub timing: Option<Timing>,
     /// The compaction mark: the model sees nothing up to and including this message. The last mark of a branch counts.
-    pub memory_cut: Option<MemoryCut>,
+    pub compaction_mark: Option<CompactionMark>,
     /// True if the user edited this answer.
     #[serde(default)]
     pub edited: bool,
@@ -268,7 +268,7 @@ impl StoredMessage {
             notices: Vec::new(),
             usage: None,
             timing: None,
-            memory_cut: None,
+            compaction_mark: None,
             edited: false,
             continuable: false,
         }

@@ -3,13 +3,13 @@
 mod attachment;
 mod conversation;
 mod data_use;
-mod finding;
+mod search;
 
 pub use attachment::{AddedImage, FileText};
 pub use conversation::{
-    AnswerBody, AnswerEvent, AnswerState, ChatList, ChatSummary, ChatView, ContextUse, DeleteScope, Folder,
-    HistoryState, MemoryCut, Part, Position, RepairedHistory, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat,
+    AnswerBody, AnswerEvent, AnswerState, ChatList, ChatSummary, ChatView, CompactionMark, ContextUse, DeleteScope,
+    HistoryState, Part, Position, Project, RepairedHistory, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat,
     Turn, TurnWithTwoAnswers,
 };
 pub use data_use::{DataUse, HistoryBackup};
-pub use finding::{ExportFormat, HistoryHit, HistoryHits, HistoryQuery, ImportReport};
+pub use search::{ExportFormat, HistoryHit, HistoryHits, HistoryQuery, ImportReport};

@@ -40,7 +40,7 @@ pub struct LocalModel {
     pub sampling: Sampling,
     /// True if it supports vision: the tensors of its vision encoder are there.
     #[serde(default)]
-    pub sees: bool,
+    pub supports_vision: bool,
     /// The reason why it does not support vision although its files have an encoder: a sentence for the user. Text
     /// works.
     #[serde(default)]

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use cli::input::{check_sees, kv_bits, read_messages, ImageArgs, Images, ModelArg};
+use cli::input::{check_vision, kv_bits, read_messages, ImageArgs, Images, ModelArg};
 use cli::output;
 use protocol::{KvBits, Request};
 use serde_json::json;
@@ -50,7 +50,7 @@ pub async fn run(args: LogitsArgs) -> Result<()> {
         request.image_detail = args.images.detail().await;
         request.images = images.0;
         request.kv_bits = args.kv_bits;
-        check_sees(&engine, &request).await?;
+        check_vision(&engine, &request).await?;
         engine.prompt_logits(request, args.all, args.chunk)?
     } else {
         engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{json, Value};
 
-use crate::support::pebble::{image, pebble, seeing_pebble, text};
+use crate::support::pebble::{image, pebble, pebble_with_vision, text};
 use crate::support::{command, run, run_json, text as printed};
 
 #[test]
@@ -101,7 +101,7 @@ fn a_models_words_are_shown_without_its_weights() {
 #[test]
 fn render_tells_how_many_tokens_an_image_takes() {
     let home = tempfile::tempdir().expect("a folder");
-    let (model, image) = (seeing_pebble(home.path()), image(home.path()));
+    let (model, image) = (pebble_with_vision(home.path()), image(home.path()));
     let messages = home.path().join("messages.json");
     fs::write(
         &messages,

@@ -36,13 +36,13 @@ impl Chats {
         Ok(self.core.history.chats().await?)
     }
 
-    /// The chats outside the trash, or what of them has changed since this edition of the list, if it is still known
+    /// The chats outside the trash, or what of them has changed since this snapshot of the list, if it is still known
     /// here.
-    pub async fn list_since(&self, edition: Option<u64>) -> Result<ChatList> {
-        // Held while the list is read, so that no edition is followed by an older state.
+    pub async fn list_since(&self, snapshot: Option<u64>) -> Result<ChatList> {
+        // Held while the list is read, so that no snapshot is followed by an older state.
         let mut snapshots = self.snapshots.lock().await;
         let chats = self.list().await?;
-        Ok(snapshots.list(chats, edition))
+        Ok(snapshots.list(chats, snapshot))
     }
 
     /// A new, empty chat.

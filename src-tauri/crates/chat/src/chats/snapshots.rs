@@ -17,7 +17,7 @@ pub(super) struct ListSnapshots {
 }
 
 impl ListSnapshots {
-    /// Notes the present chats; what has changed since an edition.
+    /// Notes the present chats; what has changed since a snapshot.
     pub(super) fn list(&mut self, chats: Vec<ChatSummary>, since: Option<u64>) -> ChatList {
         let now = match self.last.back() {
             Some((_, last)) if **last == chats => last.clone(),
@@ -28,15 +28,15 @@ impl ListSnapshots {
                 now
             }
         };
-        let before = self.last.iter().find(|(edition, _)| Some(*edition) == since);
+        let before = self.last.iter().find(|(snapshot, _)| Some(*snapshot) == since);
         let list = ChatList {
-            edition: self.made,
+            snapshot: self.made,
             whole: before.is_none(),
             chats: Vec::new(),
             gone: Vec::new(),
         };
         let list = match before {
-            Some((edition, _)) if *edition == self.made => list,
+            Some((snapshot, _)) if *snapshot == self.made => list,
             Some((_, before)) => changes(list, before, &now),
             None => ChatList {
                 chats: now.to_vec(),
@@ -75,38 +75,38 @@ mod tests {
             unread: false,
             revision,
             archived: false,
-            folder: None,
+            project: None,
         }
     }
 
     #[test]
-    fn who_has_an_edition_is_told_what_has_changed_and_everybody_else_all() {
+    fn who_has_a_snapshot_is_told_what_has_changed_and_everybody_else_all() {
         let mut snapshots = ListSnapshots::default();
         let many: Vec<ChatSummary> = (0..5000).map(|number| chat(&number.to_string(), 0)).collect();
         let first = snapshots.list(many.clone(), None);
         assert_eq!((first.whole, first.chats.len()), (true, 5000));
-        let same = snapshots.list(many.clone(), Some(first.edition));
+        let same = snapshots.list(many.clone(), Some(first.snapshot));
         assert_eq!(
-            (same.edition, same.whole, same.chats, same.gone),
-            (first.edition, false, vec![], vec![])
+            (same.snapshot, same.whole, same.chats, same.gone),
+            (first.snapshot, false, vec![], vec![])
         );
 
         let mut changed = many.clone();
         changed[7].revision = 1;
         changed.remove(9);
         changed.insert(0, chat("new", 0));
-        let second = snapshots.list(changed.clone(), Some(first.edition));
+        let second = snapshots.list(changed.clone(), Some(first.snapshot));
         assert_eq!(second.chats, [chat("new", 0), chat("7", 1)]);
         assert_eq!((second.whole, second.gone), (false, vec!["9".to_owned()]));
         // Another window, which has the one before.
-        let other = snapshots.list(changed.clone(), Some(first.edition));
-        assert_eq!((other.edition, other.chats.len()), (second.edition, 2));
-        // One that has been asleep, or has an edition of another start of the app.
+        let other = snapshots.list(changed.clone(), Some(first.snapshot));
+        assert_eq!((other.snapshot, other.chats.len()), (second.snapshot, 2));
+        // One that has been asleep, or has a snapshot of another start of the app.
         for revision in 2..6 {
             changed[0].revision = revision;
             snapshots.list(changed.clone(), None);
         }
-        for unknown in [Some(first.edition), Some(77), None] {
+        for unknown in [Some(first.snapshot), Some(77), None] {
             let all = snapshots.list(changed.clone(), unknown);
             assert_eq!((all.whole, all.chats.len(), all.gone.len()), (true, 5000, 0));
         }

@@ -6,7 +6,7 @@ pub(crate) mod summary;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::{AnswerState, ChatSettings, ChatView, ContextUse, MemoryCut, StoredMessage};
+use api::{AnswerState, ChatSettings, ChatView, CompactionMark, ContextUse, StoredMessage};
 use protocol::{CancelFlag, Content, Result, Role};
 
 use crate::compaction::summary::{summarize, Summaries};
@@ -42,7 +42,7 @@ impl Compaction {
         let view = self.core.history.chat(chat).await?;
         let template = RequestTemplate::of_chat(&self.core, chat, view.settings).await?;
         let context = context_of(&self.core, &template).await;
-        // Files of a folder are taken along from the first question on, and some templates refuse an empty one.
+        // Files of a project are taken along from the first question on, and some templates refuse an empty one.
         let first = [Content::text(" ")];
         let question = match (
             view.messages.is_empty() && question.is_empty(),
@@ -72,16 +72,16 @@ impl Compaction {
     ///
     /// # Errors
     /// `NotFound` for the message.
-    pub async fn set_mark(&self, message: &str, cut: Option<&MemoryCut>) -> Result<ChatView> {
-        let chat = self.core.history.set_memory_cut(message, cut).await?;
+    pub async fn set_mark(&self, message: &str, mark: Option<&CompactionMark>) -> Result<ChatView> {
+        let chat = self.core.history.set_compaction_mark(message, mark).await?;
         self.core.changed();
         open_chat(&self.core, &chat).await
     }
 
-    /// Lets the model forget the oldest turns, so that this question and its answer have half of the context.
+    /// Drops the oldest turns from the model's context, so that this question and its answer have half of the context.
     ///
     /// # Errors
-    /// `ContextFull` if the question alone is too long, `BadRequest` if there is nothing to forget, `Busy` while an
+    /// `ContextFull` if the question alone is too long, `BadRequest` if there is nothing to drop, `Busy` while an
     /// answer is being written.
     pub async fn drop_oldest_turns(&self, chat: &str, question: &[Content]) -> Result<ChatView> {
         let view = self.core.history.chat(chat).await?;
@@ -89,7 +89,8 @@ impl Compaction {
         let at = self.choose_mark(&view, &template, question).await?;
         let before = summary_of(&view.settings, &view.messages);
         let summary = (!before.trim().is_empty()).then(|| before.to_owned());
-        self.set_mark(&view.messages[at].id, Some(&MemoryCut { summary })).await
+        self.set_mark(&view.messages[at].id, Some(&CompactionMark { summary }))
+            .await
     }
 
     /// [`Compaction::drop_oldest_turns`] with a summary in their place, which the chat's model writes.
@@ -101,11 +102,11 @@ impl Compaction {
         let template = RequestTemplate::of_chat(&self.core, chat, view.settings.clone()).await?;
         let at = self.choose_mark(&view, &template, question).await?;
         let summary = self.summary(&view, &template, &view.messages[..=at]).await?;
-        self.set_mark(&view.messages[at].id, Some(&MemoryCut { summary: Some(summary) }))
+        self.set_mark(&view.messages[at].id, Some(&CompactionMark { summary: Some(summary) }))
             .await
     }
 
-    /// A new chat of this title, in the same folder, that carries a summary of what was said in this one, which the
+    /// A new chat of this title, in the same project, that carries a summary of what was said in this one, which the
     /// chat's model writes.
     ///
     /// # Errors
@@ -132,8 +133,8 @@ impl Compaction {
         let history = &self.core.history;
         let made = history.create_chat(&settings).await?.summary.id;
         history.rename_chat(&made, title).await?;
-        if view.summary.folder.is_some() {
-            history.move_chat(&made, view.summary.folder.as_deref()).await?;
+        if view.summary.project.is_some() {
+            history.move_chat(&made, view.summary.project.as_deref()).await?;
         }
         self.core.changed();
         Ok(history.chat(&made).await?)
@@ -176,7 +177,7 @@ impl Compaction {
         }
         let start = messages
             .iter()
-            .rposition(|message| message.memory_cut.is_some())
+            .rposition(|message| message.compaction_mark.is_some())
             .map_or(0, |cut| cut + 1);
         let ends: Vec<usize> = (start..messages.len())
             .filter(|at| messages.get(at + 1).is_none_or(|next| next.role == Role::User))

@@ -36,8 +36,8 @@ impl Library {
     }
 
     /// Deletes all chats for good, those in the archive and in the trash among them, with their images, and the
-    /// backups if that is asked for (`backups`). Answers that are being written are stopped first. Folders and settings
-    /// stay.
+    /// backups if that is asked for (`backups`). Answers that are being written are stopped first. Projects and
+    /// settings stay.
     ///
     /// # Errors
     /// `Busy` if an answer could not be stopped, `Storage` if the file cannot be written.

@@ -21,7 +21,7 @@ pub fn check_import_beginning(beginning: &[u8]) -> Result<()> {
 }
 
 impl Library {
-    /// These chats, or all outside the trash, as one file; as JSON with the folders that they lie in.
+    /// These chats, or all outside the trash, as one file; as JSON with the projects that they lie in.
     ///
     /// # Errors
     /// `NotFound` if one of them does not exist.
@@ -51,7 +51,7 @@ impl Library {
                 for chat in &all {
                     values.push(self.export_json(chat).await?);
                 }
-                let folders = self.exported_projects(&values).await?;
+                let projects = self.exported_projects(&values).await?;
                 let export = match (values.len(), values.pop()) {
                     (1, Some(one)) => one,
                     (_, last) => {
@@ -59,7 +59,7 @@ impl Library {
                         exported_together(values)
                     }
                 };
-                Ok(with_projects(export, folders).to_string())
+                Ok(with_projects(export, projects).to_string())
             }
             ExportFormat::Html => {
                 let mut articles = Vec::new();
@@ -77,13 +77,13 @@ impl Library {
         }
     }
 
-    /// The folders that these exported chats lie in, each once.
+    /// The projects that these exported chats lie in, each once.
     async fn exported_projects(&self, chats: &[Value]) -> Result<Vec<Value>> {
         let history = &self.core.history;
         let mut exported = Vec::new();
-        for folder in history.projects().await? {
-            if chats.iter().any(|chat| chat["chat"]["folder"] == folder.id.as_str()) {
-                exported.push(history.export_project(&folder).await?);
+        for project in history.projects().await? {
+            if chats.iter().any(|chat| chat["chat"]["project"] == project.id.as_str()) {
+                exported.push(history.export_project(&project).await?);
             }
         }
         Ok(exported)

@@ -14,7 +14,7 @@ use crate::request::build::{add_images, RequestTemplate};
 pub(crate) async fn open_chat(core: &Arc<Core>, chat: &str) -> Result<ChatView> {
     let view = core.shown(chat).await?;
     // A project may have files, with which the first question begins.
-    let nothing = view.messages.is_empty() && attachments(&view.draft).is_empty() && view.summary.folder.is_none();
+    let nothing = view.messages.is_empty() && attachments(&view.draft).is_empty() && view.summary.project.is_none();
     let running = |message: &StoredMessage| message.state == AnswerState::Streaming;
     if !nothing && !view.messages.iter().any(running) {
         let (core, view) = (core.clone(), view.clone());

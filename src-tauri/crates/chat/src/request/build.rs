@@ -1,6 +1,6 @@
 //! How a chat asks: its model, its settings with those of its project, and the request for an answer to a branch.
 
-use api::{ChatSettings, Folder, StoredMessage};
+use api::{ChatSettings, Project, StoredMessage};
 use history::History;
 use protocol::{Capabilities, Content, ModelSource, Request, Result};
 
@@ -35,7 +35,7 @@ impl RequestTemplate {
     }
 
     /// [`RequestTemplate::of_chat`] for a chat in this project, which may not be created yet.
-    pub(crate) async fn in_project(core: &Core, project: Option<Folder>, mut settings: ChatSettings) -> Result<Self> {
+    pub(crate) async fn in_project(core: &Core, project: Option<Project>, mut settings: ChatSettings) -> Result<Self> {
         let files = take_from_project(project, &mut settings);
         let (reference, model) = core.model(settings.model.as_deref()).await?;
         let capabilities = core.capabilities(&model).await;
@@ -85,7 +85,7 @@ impl RequestTemplate {
 }
 
 /// Puts the instructions of a project before those of a chat in it; returns the project's files.
-fn take_from_project(project: Option<Folder>, settings: &mut ChatSettings) -> Vec<Content> {
+fn take_from_project(project: Option<Project>, settings: &mut ChatSettings) -> Vec<Content> {
     let (instructions, files) = project
         .map(|project| (project.system_prompt, project.files))
         .unwrap_or_default();

@@ -8,7 +8,7 @@ const SUMMARY: &str = "Summary of the earlier conversation:";
 /// The instructions for a branch, with what stands in place of what the model does not remember, and the part that it
 /// does.
 pub(crate) fn after_mark<'a>(settings: &ChatSettings, branch: &'a [StoredMessage]) -> (String, &'a [StoredMessage]) {
-    let cut = branch.iter().rposition(|message| message.memory_cut.is_some());
+    let cut = branch.iter().rposition(|message| message.compaction_mark.is_some());
     let rest = &branch[cut.map_or(0, |cut| cut + 1)..];
     let summary = summary_of(settings, branch).trim();
     let instructions = match (settings.system_prompt.trim(), summary) {
@@ -21,14 +21,14 @@ pub(crate) fn after_mark<'a>(settings: &ChatSettings, branch: &'a [StoredMessage
 
 /// The summary of the part of a branch that the model does not see.
 pub(crate) fn summary_of<'a>(settings: &'a ChatSettings, branch: &'a [StoredMessage]) -> &'a str {
-    let cut = branch.iter().rev().find_map(|message| message.memory_cut.as_ref());
+    let cut = branch.iter().rev().find_map(|message| message.compaction_mark.as_ref());
     cut.and_then(|cut| cut.summary.as_deref())
         .unwrap_or(&settings.carried_summary)
 }
 
 #[cfg(test)]
 mod tests {
-    use api::MemoryCut;
+    use api::CompactionMark;
     use protocol::Role;
 
     use super::*;
@@ -55,12 +55,12 @@ mod tests {
             (" Be short. ".to_owned(), 4)
         );
         assert_eq!(told(&branch, &settings("", "Cats.")), (format!("{SUMMARY}\nCats."), 4));
-        branch[1].memory_cut = Some(MemoryCut { summary: None });
+        branch[1].compaction_mark = Some(CompactionMark { summary: None });
         assert_eq!(
             told(&branch, &settings("A", "Cats.")),
             (format!("A\n\n{SUMMARY}\nCats."), 2)
         );
-        branch[3].memory_cut = Some(MemoryCut {
+        branch[3].compaction_mark = Some(CompactionMark {
             summary: Some("Dogs.".into()),
         });
         assert_eq!(

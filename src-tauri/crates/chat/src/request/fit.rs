@@ -118,25 +118,25 @@ pub(crate) async fn check_vision(core: &Core, template: &RequestTemplate, conten
     let models = tokio::task::spawn_blocking(move || shelf.list())
         .await
         .unwrap_or_default();
-    let seeing = models
+    let vision_models = models
         .into_iter()
-        .filter(|model| model.sees && model.kind == ModelKind::Chat && model.problem.is_none());
-    let seeing: Vec<String> = seeing.map(|model| model.reference).collect();
+        .filter(|model| model.supports_vision && model.kind == ModelKind::Chat && model.problem.is_none());
+    let vision_models: Vec<String> = vision_models.map(|model| model.reference).collect();
     let reference = template.model.reference();
-    let message = match seeing.is_empty() {
+    let message = match vision_models.is_empty() {
         true => format!(
             "{reference} cannot see images{because}, and no model on this computer can; remove the image, or fetch a model that sees"
         ),
         false => format!(
             "{reference} cannot see images{because}; choose a model that sees ({}), or remove the image",
-            seeing.join(", ")
+            vision_models.join(", ")
         ),
     };
     let refused = Failure::new(ErrorCode::ImageNotSeen, message).with("model", reference);
-    Err(match seeing.is_empty() {
+    Err(match vision_models.is_empty() {
         true => refused,
         // One to a line, because a folder's path may hold a comma.
-        false => refused.with("models", seeing.join("\n")),
+        false => refused.with("models", vision_models.join("\n")),
     })
 }
 

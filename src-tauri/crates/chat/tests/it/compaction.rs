@@ -1,6 +1,6 @@
 //! A context that is full, and what goes on from there.
 
-use api::{AnswerState, ChatSettings, MemoryCut, Position};
+use api::{AnswerState, ChatSettings, CompactionMark, Position};
 use protocol::{Content, EngineEvent, Error, ErrorCode, FinishReason, LocalEngine, Role};
 use serde_json::{Map, Value};
 
@@ -143,7 +143,7 @@ async fn going_on_without_the_oldest_turns_makes_room_and_deletes_nothing() {
     let marks: Vec<bool> = view
         .messages
         .iter()
-        .map(|message| message.memory_cut.is_some())
+        .map(|message| message.compaction_mark.is_some())
         .collect();
     assert_eq!(
         marks,
@@ -170,7 +170,7 @@ async fn going_on_without_the_oldest_turns_makes_room_and_deletes_nothing() {
         .drop_oldest_turns(&chat, &[Content::text(long("five", 1500))])
         .await
         .unwrap();
-    assert!(view.messages[5].memory_cut.is_some() || view.messages[7].memory_cut.is_some());
+    assert!(view.messages[5].compaction_mark.is_some() || view.messages[7].compaction_mark.is_some());
     for message in &view.messages {
         harness.chat.compaction().set_mark(&message.id, None).await.unwrap();
     }
@@ -182,12 +182,12 @@ async fn going_on_without_the_oldest_turns_makes_room_and_deletes_nothing() {
         .unwrap()
         .messages
         .iter()
-        .all(|message| message.memory_cut.is_none()));
+        .all(|message| message.compaction_mark.is_none()));
     assert_eq!(
         harness
             .chat
             .compaction()
-            .set_mark(&cut, Some(&MemoryCut::default()))
+            .set_mark(&cut, Some(&CompactionMark::default()))
             .await
             .unwrap()
             .summary
@@ -242,14 +242,14 @@ async fn the_model_writes_a_summary_that_stands_in_place_of_what_it_forgets() {
     }
     let view = summary.await.unwrap().unwrap();
     assert!(pieces > 1);
-    let told = view.messages[3].memory_cut.clone().unwrap().summary.unwrap();
+    let told = view.messages[3].compaction_mark.clone().unwrap().summary.unwrap();
     assert_eq!(told, format!("Piece {pieces}."));
     let asked = harness.asked(&chat, &question).await;
     assert_eq!(asked[0].0, Role::System);
     assert!(asked[0].1.ends_with(&told) && asked[1].1.starts_with("three"));
 
     // It can be written over.
-    let better = MemoryCut {
+    let better = CompactionMark {
         summary: Some("Cats.".into()),
     };
     harness

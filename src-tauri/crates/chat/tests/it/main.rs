@@ -52,7 +52,7 @@ impl ModelShelf for Shelf {
     }
 
     fn list(&self) -> Vec<LocalModel> {
-        let model = |(reference, sees): (&str, bool)| LocalModel {
+        let model = |(reference, supports_vision): (&str, bool)| LocalModel {
             reference: reference.into(),
             name: reference.into(),
             kind: ModelKind::Chat,
@@ -66,7 +66,7 @@ impl ModelShelf for Shelf {
             thinking: None,
             thought: None,
             sampling: Sampling::default(),
-            sees,
+            supports_vision,
             vision_problem: None,
             problem: None,
             incomplete: false,

@@ -1,9 +1,9 @@
-//! Files of folders in turns: every chat in the folder takes their texts along, at the same place in every turn, and
+//! Files of projects in turns: every chat in the project takes their texts along, at the same place in every turn, and
 //! they count.
 
 use std::time::Duration;
 
-use api::{ChatSettings, ExportFormat, MemoryCut, Position};
+use api::{ChatSettings, CompactionMark, ExportFormat, Position};
 use protocol::{Content, ErrorCode, FinishReason, Role};
 use tokio::time::sleep;
 
@@ -11,11 +11,11 @@ use crate::prefetch::said;
 use crate::{done, text, Harness};
 
 impl Harness {
-    /// A chat in a new folder with files of these names and texts; the folder and the files, too.
+    /// A chat in a new project with files of these names and texts; the project and the files, too.
     async fn chat_with_files(&self, files: &[(&str, &str)]) -> (String, String, Vec<Content>) {
         let chat = self.new_chat().await;
-        let folder = self.chat.projects().create("Thesis").await.unwrap().id;
-        self.chat.projects().move_chat(&chat, Some(&folder)).await.unwrap();
+        let project = self.chat.projects().create("Thesis").await.unwrap().id;
+        self.chat.projects().move_chat(&chat, Some(&project)).await.unwrap();
         let mut added = Vec::new();
         for (name, text) in files {
             let file = self
@@ -24,10 +24,10 @@ impl Harness {
                 .add_file(text.as_bytes().to_vec(), name)
                 .await
                 .unwrap();
-            self.chat.projects().put_file(&folder, &file).await.unwrap();
+            self.chat.projects().put_file(&project, &file).await.unwrap();
             added.push(file);
         }
-        (chat, folder, added)
+        (chat, project, added)
     }
 
     /// The messages that the model is asked with for this question, with their roles.
@@ -53,15 +53,15 @@ fn attachment(file: &Content) -> &str {
 const QUOTED: &str = "File `a.md`:\n\n```md\n# Tea\n```\n\nFile `b.txt`:\n\n```txt\nCups: 2\n```\n\n";
 
 #[tokio::test]
-async fn every_chat_of_a_folder_takes_its_files_along_at_the_same_place_in_every_turn() {
+async fn every_chat_of_a_project_takes_its_files_along_at_the_same_place_in_every_turn() {
     let harness = Harness::new().await;
-    let (chat, folder, files) = harness
+    let (chat, project, files) = harness
         .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
         .await;
     harness
         .chat
         .projects()
-        .change(&folder, "Thesis", "Be brief.")
+        .change(&project, "Thesis", "Be brief.")
         .await
         .unwrap();
     let first = harness.said(&chat, "How many cups?").await;
@@ -80,10 +80,10 @@ async fn every_chat_of_a_folder_takes_its_files_along_at_the_same_place_in_every
         Content::text("How many cups?")
     );
 
-    // Another chat of the folder takes them along, one outside does not, and one that is moved there does from its next
-    // question on.
+    // Another chat of the project takes them along, one outside does not, and one that is moved there does from its
+    // next question on.
     let (other, outside) = (harness.new_chat().await, harness.new_chat().await);
-    harness.chat.projects().move_chat(&other, Some(&folder)).await.unwrap();
+    harness.chat.projects().move_chat(&other, Some(&project)).await.unwrap();
     assert_eq!(harness.said(&other, "Hello").await[1].1, format!("{QUOTED}Hello"));
     assert_eq!(
         harness.said(&outside, "Hello").await,
@@ -92,22 +92,22 @@ async fn every_chat_of_a_folder_takes_its_files_along_at_the_same_place_in_every
     harness
         .chat
         .projects()
-        .move_chat(&outside, Some(&folder))
+        .move_chat(&outside, Some(&project))
         .await
         .unwrap();
     assert_eq!(harness.said(&outside, "Again").await[1].1, format!("{QUOTED}Hello"));
 
-    // A file that is taken out is gone from the next answer on, and so is all with the folder.
+    // A file that is taken out is gone from the next answer on, and so is all with the project.
     harness
         .chat
         .projects()
-        .remove_file(&folder, attachment(&files[0]))
+        .remove_file(&project, attachment(&files[0]))
         .await
         .unwrap();
     assert!(!harness.said(&chat, "Which files?").await[1].1.contains("a.md"));
-    harness.chat.projects().put_file(&folder, &files[0]).await.unwrap();
+    harness.chat.projects().put_file(&project, &files[0]).await.unwrap();
     assert!(harness.said(&chat, "Now?").await[1].1.starts_with(QUOTED));
-    harness.chat.projects().delete(&folder).await.unwrap();
+    harness.chat.projects().delete(&project).await.unwrap();
     assert_eq!(
         harness.said(&chat, "And now?").await[0],
         (Role::User, "How many cups?".to_owned())
@@ -117,13 +117,13 @@ async fn every_chat_of_a_folder_takes_its_files_along_at_the_same_place_in_every
 #[tokio::test]
 async fn the_files_are_read_ahead_before_the_first_question() {
     let harness = Harness::new().await;
-    let (chat, folder, _) = harness
+    let (chat, project, _) = harness
         .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
         .await;
     harness
         .chat
         .projects()
-        .change(&folder, "Thesis", "Be brief.")
+        .change(&project, "Thesis", "Be brief.")
         .await
         .unwrap();
     let files = QUOTED.trim_end().to_owned();
@@ -134,7 +134,7 @@ async fn the_files_are_read_ahead_before_the_first_question() {
     harness
         .chat
         .projects()
-        .prefetch(&folder, ChatSettings::default())
+        .prefetch(&project, ChatSettings::default())
         .await
         .unwrap();
     assert_eq!(said(&harness.engine.take_prefetched()[0]), ahead);
@@ -156,7 +156,7 @@ async fn the_files_are_read_ahead_before_the_first_question() {
         model: Some("endpoint:lab/owl".into()),
         ..ChatSettings::default()
     };
-    harness.chat.projects().prefetch(&folder, elsewhere).await.unwrap();
+    harness.chat.projects().prefetch(&project, elsewhere).await.unwrap();
     sleep(Duration::from_millis(100)).await;
     assert!(
         harness.engine.take_prefetched().is_empty(),
@@ -173,13 +173,13 @@ async fn the_files_are_read_ahead_before_the_first_question() {
 #[tokio::test]
 async fn a_chat_that_is_moved_is_read_ahead_with_what_now_stands_before_it() {
     let harness = Harness::new().await;
-    let (_, folder, _) = harness
+    let (_, project, _) = harness
         .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
         .await;
     let chat = harness.new_chat().await;
     harness.said(&chat, "How many cups?").await;
     harness.prefetch().await;
-    harness.chat.projects().move_chat(&chat, Some(&folder)).await.unwrap();
+    harness.chat.projects().move_chat(&chat, Some(&project)).await.unwrap();
     let ahead = said(&harness.prefetch().await[0]);
     assert_eq!(
         (ahead.len(), &ahead[0]),
@@ -188,7 +188,7 @@ async fn a_chat_that_is_moved_is_read_ahead_with_what_now_stands_before_it() {
 }
 
 #[tokio::test]
-async fn the_models_memory_may_begin_later_and_the_files_are_remembered() {
+async fn a_compacted_chat_keeps_its_files() {
     let harness = Harness::new().await;
     let (chat, ..) = harness
         .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
@@ -198,7 +198,7 @@ async fn the_models_memory_may_begin_later_and_the_files_are_remembered() {
     harness
         .chat
         .compaction()
-        .set_mark(&cut, Some(&MemoryCut { summary: None }))
+        .set_mark(&cut, Some(&CompactionMark { summary: None }))
         .await
         .unwrap();
     assert_eq!(harness.said(&chat, "Two").await, [(Role::User, format!("{QUOTED}Two"))]);
@@ -241,7 +241,7 @@ async fn a_question_that_does_not_fit_beside_the_files_is_refused_and_says_what_
     let harness = Harness::new().await;
     harness.load().await;
     // The fake counts a token for each byte, and its context holds 4096.
-    let (chat, folder, files) = harness.chat_with_files(&[("long.txt", &"x".repeat(4000))]).await;
+    let (chat, project, files) = harness.chat_with_files(&[("long.txt", &"x".repeat(4000))]).await;
     let question = [Content::text("y".repeat(200))];
     let refused = harness
         .chat
@@ -265,7 +265,7 @@ async fn a_question_that_does_not_fit_beside_the_files_is_refused_and_says_what_
     harness
         .chat
         .projects()
-        .remove_file(&folder, attachment(&files[0]))
+        .remove_file(&project, attachment(&files[0]))
         .await
         .unwrap();
     harness
@@ -298,9 +298,9 @@ async fn a_file_of_a_question_that_does_not_fit_is_refused_before_anything_is_st
 }
 
 #[tokio::test]
-async fn files_outlive_a_start_and_are_gone_with_their_folder() {
+async fn files_outlive_a_start_and_are_gone_with_their_project() {
     let harness = Harness::new().await;
-    let (chat, folder, _) = harness
+    let (chat, project, _) = harness
         .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
         .await;
     // A start removes what nobody names.
@@ -311,17 +311,17 @@ async fn files_outlive_a_start_and_are_gone_with_their_folder() {
     harness.chat.library().delete_all_chats(false).await.unwrap();
     assert_eq!(harness.chat.projects().list().await.unwrap()[0].files.len(), 2);
     assert!(harness.chat.files().attachments_size().await.unwrap() > 0);
-    assert_eq!(harness.chat.projects().list().await.unwrap()[0].id, folder);
+    assert_eq!(harness.chat.projects().list().await.unwrap()[0].id, project);
 }
 
 #[tokio::test]
-async fn an_export_carries_the_folder_of_its_chats_once() {
+async fn an_export_carries_the_project_of_its_chats_once() {
     let harness = Harness::new().await;
-    let (chat, folder, _) = harness
+    let (chat, project, _) = harness
         .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
         .await;
     let other = harness.new_chat().await;
-    harness.chat.projects().move_chat(&other, Some(&folder)).await.unwrap();
+    harness.chat.projects().move_chat(&other, Some(&project)).await.unwrap();
     for chat in [&chat, &other] {
         harness.said(chat, "Hello").await;
     }
@@ -330,7 +330,7 @@ async fn an_export_carries_the_folder_of_its_chats_once() {
     assert_eq!(
         (
             value["chats"].as_array().unwrap().len(),
-            value["folders"].as_array().unwrap().len()
+            value["projects"].as_array().unwrap().len()
         ),
         (2, 1)
     );

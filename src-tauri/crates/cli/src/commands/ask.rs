@@ -9,7 +9,7 @@ use protocol::{Content, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Mes
 
 use crate::app::engine_and_model;
 use crate::input::{
-    check_sees, kv_bits, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs, EnterKey, ImageArgs,
+    check_vision, kv_bits, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs, EnterKey, ImageArgs,
     Images, ModelArg, SamplingArgs, ThinkingArg,
 };
 use crate::output::{self, AnswerLines, Printer};
@@ -101,7 +101,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         request.image_detail = args.images.detail().await;
     }
     request.images = images.0;
-    check_sees(engine.as_ref(), &request).await?;
+    check_vision(engine.as_ref(), &request).await?;
 
     let mut job = engine.generate(request);
     let cancel = job.cancel.clone();

@@ -170,7 +170,7 @@ pub fn read_image(path: &Path) -> Result<(ImageBytes, String)> {
 ///
 /// # Errors
 /// `ImageNotSeen`.
-pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
+pub async fn check_vision(engine: &dyn Engine, request: &Request) -> Result<()> {
     if request.images.is_empty() {
         return Ok(());
     }
@@ -179,14 +179,14 @@ pub async fn check_sees(engine: &dyn Engine, request: &Request) -> Result<()> {
         return Ok(());
     }
     let because = capabilities.because_blind();
-    let seeing = app::models().await.list();
-    let seeing = seeing
+    let vision_models = app::models().await.list();
+    let vision_models = vision_models
         .iter()
-        .filter(|model| model.sees && model.kind == ModelKind::Chat && model.problem.is_none());
-    let seeing: Vec<&str> = seeing.map(|model| model.reference.as_str()).collect();
-    let advice = match seeing.is_empty() {
+        .filter(|model| model.supports_vision && model.kind == ModelKind::Chat && model.problem.is_none());
+    let vision_models: Vec<&str> = vision_models.map(|model| model.reference.as_str()).collect();
+    let advice = match vision_models.is_empty() {
         true => "no model on this computer can; leave the image out, or fetch a model that sees".to_owned(),
-        false => format!("models on this computer that can: {}", seeing.join(", ")),
+        false => format!("models on this computer that can: {}", vision_models.join(", ")),
     };
     let model = ModelSource::reference(&request.model);
     Err(Error::new(

@@ -11,7 +11,7 @@ mod sampling;
 pub(crate) use answer_prefix::read_answer_prefix;
 pub(crate) use documents::DocumentArgs;
 pub(crate) use enter_key::EnterKey;
-pub use images::{check_sees, ImageArgs, Images};
+pub use images::{check_vision, ImageArgs, Images};
 pub(crate) use images::{read_image, DetailArgs};
 pub use messages::{read_json, read_messages, read_tools};
 pub use model::ModelArg;

@@ -10,7 +10,7 @@ use crate::support::pebble::{changed_pebble, image, text};
 use crate::support::{command, lines, run, run_json, text as printed};
 
 /// A model that does not see, whatever Pebble does.
-fn blind(home: &Path) -> PathBuf {
+fn without_vision(home: &Path) -> PathBuf {
     changed_pebble(home, "blind", |config| {
         let fields = config.as_object_mut().expect("an object");
         fields.remove("vision_config");
@@ -71,7 +71,7 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
 #[test]
 fn a_model_that_does_not_see_is_not_asked() {
     let home = tempfile::tempdir().expect("a folder");
-    let (model, image) = (blind(home.path()), image(home.path()));
+    let (model, image) = (without_vision(home.path()), image(home.path()));
     let asked = [
         "ask",
         "--json",
@@ -94,7 +94,7 @@ fn a_model_that_does_not_see_is_not_asked() {
 #[test]
 fn a_file_that_is_no_image_is_named() {
     let home = tempfile::tempdir().expect("a folder");
-    let model = blind(home.path());
+    let model = without_vision(home.path());
     let file = home.path().join("notes.png");
     fs::write(&file, "these are words").expect("written");
     // The last one never ends.
@@ -112,7 +112,7 @@ fn a_file_that_is_no_image_is_named() {
 #[test]
 fn an_image_in_a_chat_is_refused_before_anything_is_stored() {
     let home = tempfile::tempdir().expect("a folder");
-    let (model, image) = (blind(home.path()), image(home.path()));
+    let (model, image) = (without_vision(home.path()), image(home.path()));
     let lines = home.path().join("lines");
     fs::write(&lines, format!("/image {}\nWhat is it?\n", text(&image))).expect("written");
     let mut chat = command(home.path(), &["chat", "--model", text(&model)]);

@@ -127,7 +127,7 @@ impl LoadedModel {
             template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
-            sees: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && vision_support(dir).0,
+            supports_vision: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && vision_support(dir).0,
         };
         Ok(Self {
             model,

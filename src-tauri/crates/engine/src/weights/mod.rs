@@ -113,7 +113,7 @@ pub struct Weights<'a> {
 impl<'a> Weights<'a> {
     /// Opens every shard of a folder, those of a vision encoder only if `sees`. Nothing is read but the headers;
     /// `progress` gets resident and total bytes.
-    pub fn open(dir: &Path, sees: bool, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
+    pub fn open(dir: &Path, supports_vision: bool, progress: &'a mut LoadProgress<'a>) -> Result<Self> {
         let mut files = Vec::new();
         for name in weight_files(dir)? {
             let path = dir.join(name);
@@ -127,7 +127,7 @@ impl<'a> Weights<'a> {
             for (name, tensor) in load_safetensors(&path)? {
                 let bytes = header.bytes(&name).unwrap_or_default();
                 if let Some(short) = tower_tensor(&name) {
-                    if sees {
+                    if supports_vision {
                         total += bytes;
                         tower.insert(short, tensor);
                     }

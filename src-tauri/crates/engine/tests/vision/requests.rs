@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::common::oracle::{python, seed};
 use crate::common::vision::Written;
 use crate::common::{hear, source, Heard, Plenty};
-use crate::samples::{apart, image, question, request, said, without_its_eyes, without_its_looks};
+use crate::samples::{apart, image, question, request, said, without_its_looks, without_vision_weights};
 use checkpoint::{ImagePlan, ImageProcessor};
 use engine::{EngineOptions, ImageViews, MlxEngine, PromptImage};
 use prompt::{ChatProcessor, RenderRequest};
@@ -68,7 +68,7 @@ async fn a_question_about_an_image_is_answered_by_what_is_in_it() {
             hear(engine.generate(request(&model, vec![question("what?", &images)], &images)))
         };
         let (first, second) = (ask(vec![&one]).await, ask(vec![&other]).await);
-        assert!(engine.loaded()[0].sees);
+        assert!(engine.loaded()[0].supports_vision);
         let cached = |heard: &Heard| heard.done().usage.as_ref().unwrap().cached_tokens;
         // Two images of one size have equal tokens, and share nothing from the image on.
         assert!(
@@ -154,10 +154,10 @@ async fn a_chat_goes_to_a_model_for_text_alone_and_back() {
         messages.push(Message::text(Role::Assistant, &first.text));
         messages.push(question("and what else?", &[]));
 
-        let text_alone = without_its_eyes(&model_for_text);
-        let mut blind = ask(&messages);
-        blind.model = source(text_alone.path()).into();
-        let told = hear(engine.generate(blind)).await;
+        let text_alone = without_vision_weights(&model_for_text);
+        let mut without_vision = ask(&messages);
+        without_vision.model = source(text_alone.path()).into();
+        let told = hear(engine.generate(without_vision)).await;
         assert_eq!(
             told.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
             [NoticeCode::ImageLeftOut],
@@ -314,10 +314,10 @@ async fn what_cannot_be_seen_is_told_by_name_or_refused() {
     // A model for text alone is told the image's name, and a seeing one too if the file is gone.
     let gone = hear(engine.generate(request(&model, vec![question("what?", &[&broken])], &[]))).await;
     let whole = image(96, 96, 40);
-    let mut blind = request(&model, vec![question("what?", &[&whole])], &[&whole]);
-    let text_alone = without_its_eyes(&model);
-    blind.model = source(text_alone.path()).into();
-    for heard in [gone, hear(engine.generate(blind)).await] {
+    let mut without_vision = request(&model, vec![question("what?", &[&whole])], &[&whole]);
+    let text_alone = without_vision_weights(&model);
+    without_vision.model = source(text_alone.path()).into();
+    for heard in [gone, hear(engine.generate(without_vision)).await] {
         heard.done();
         assert_eq!(
             heard.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
@@ -345,11 +345,11 @@ async fn what_cannot_be_seen_is_told_by_name_or_refused() {
 async fn llama_3_2_without_the_layers_that_look_reads_text_as_the_whole_one() {
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &["mllama"]);
-    let seeing = written.model("mllama");
+    let with_vision = written.model("mllama");
     let ask = |model: &Path| request(model, vec![question("what is the word?", &[])], &[]);
-    let whole = hear(MlxEngine::start().generate(ask(&seeing))).await;
+    let whole = hear(MlxEngine::start().generate(ask(&with_vision))).await;
     for gone in [false, true] {
-        let folder = without_its_looks(&seeing, [1, 3], gone);
+        let folder = without_its_looks(&with_vision, [1, 3], gone);
         let engine = MlxEngine::start();
         let model = ModelSource::Folder(source(folder.path()));
         let capabilities = engine.capabilities(&model);

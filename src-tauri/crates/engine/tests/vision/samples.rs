@@ -55,10 +55,10 @@ pub fn request(model: &Path, messages: Vec<Message>, images: &[&ImageBytes]) -> 
 }
 
 /// A model without the tensors of its tower, in a folder of its own.
-pub fn without_its_eyes(seeing: &Path) -> tempfile::TempDir {
+pub fn without_vision_weights(with_vision: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    files::copy_words(seeing, folder.path());
-    let entries = files::read_entries(&seeing.join("model.safetensors"));
+    files::copy_words(with_vision, folder.path());
+    let entries = files::read_entries(&with_vision.join("model.safetensors"));
     let kept: Vec<_> = entries
         .into_iter()
         .filter(|entry| !entry.name.contains("vision"))
@@ -69,8 +69,8 @@ pub fn without_its_eyes(seeing: &Path) -> tempfile::TempDir {
 
 /// The same of Llama 3.2 Vision, whose layers of these numbers look at images: only what looks is gone, or the whole layers, with the tokens that
 /// stand for images.
-pub fn without_its_looks(seeing: &Path, layers: [usize; 2], whole: bool) -> tempfile::TempDir {
-    let folder = without_its_eyes(seeing);
+pub fn without_its_looks(with_vision: &Path, layers: [usize; 2], whole: bool) -> tempfile::TempDir {
+    let folder = without_vision_weights(with_vision);
     let path = folder.path().join("model.safetensors");
     let mut entries = files::read_entries(&path);
     entries.retain(|entry| match whole {

@@ -12,7 +12,7 @@ mod fairness;
 mod invariants;
 mod keep_alive;
 mod loading;
-mod pausing;
+mod preemption;
 mod prompt_lookup;
 mod reuse;
 mod schemas;

@@ -58,7 +58,7 @@ async fn settled(engine: &MlxEngine) {
 }
 
 /// An engine that keeps nothing of what it reads.
-async fn forgetful() -> MlxEngine {
+async fn without_prefix_cache() -> MlxEngine {
     let engine = MlxEngine::start();
     load(&engine).await;
     engine.set_prefix_cache_budget(0).unwrap();
@@ -67,7 +67,7 @@ async fn forgetful() -> MlxEngine {
 
 #[tokio::test]
 async fn another_answer_an_edit_and_another_branch_read_what_differs() {
-    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let (engine, cold) = (MlxEngine::start(), without_prefix_cache().await);
     let chat = long_chat("What is my name?");
     let (first, usage) = ask(&engine, &chat).await;
     assert_eq!(usage.cached_tokens, 0);
@@ -114,7 +114,7 @@ async fn chats_with_the_same_instructions_share_them() {
 
 #[tokio::test]
 async fn opening_a_chat_reads_it_and_other_work_comes_first() {
-    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let (engine, cold) = (MlxEngine::start(), without_prefix_cache().await);
     let mut history = long_chat("What is my name?");
     let question = history.pop().unwrap();
 
@@ -207,7 +207,7 @@ async fn reading_ahead_gives_way_at_once_and_what_was_read_stays() {
 
 #[tokio::test]
 async fn a_cancelled_answer_leaves_what_was_read_right() {
-    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let (engine, cold) = (MlxEngine::start(), without_prefix_cache().await);
     load(&engine).await;
     let text = "one two three four five six seven eight nine ten ".repeat(60);
     let long = vec![user(&text), assistant("Yes."), user("What is 2 + 3?")];
@@ -251,7 +251,7 @@ async fn a_cancelled_answer_leaves_what_was_read_right() {
 
 #[tokio::test]
 async fn a_tiny_budget_costs_time_and_nothing_else() {
-    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let (engine, cold) = (MlxEngine::start(), without_prefix_cache().await);
     load(&engine).await;
     // About two copies of Pebble's windows.
     engine.set_prefix_cache_budget(2_000_000).unwrap();
@@ -363,7 +363,7 @@ fn packed_keys_move_the_logits_a_little() {
 
 #[tokio::test]
 async fn freed_caches_are_read_again_and_change_no_answer() {
-    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let (engine, cold) = (MlxEngine::start(), without_prefix_cache().await);
     let chat = long_chat("What is my name?");
     let (first, _) = ask(&engine, &chat).await;
     settled(&engine).await;
@@ -387,7 +387,7 @@ async fn freed_caches_are_read_again_and_change_no_answer() {
 
 #[tokio::test]
 async fn caches_are_freed_at_once_between_the_steps_of_an_answer_that_goes_on() {
-    let (engine, cold) = (MlxEngine::start(), forgetful().await);
+    let (engine, cold) = (MlxEngine::start(), without_prefix_cache().await);
     load(&engine).await;
     let alone = hear(cold.generate(story(200))).await;
     let mut activity = engine.follow();

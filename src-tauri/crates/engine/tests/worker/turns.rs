@@ -68,7 +68,7 @@ async fn fresh() -> MlxEngine {
 }
 
 /// A loaded engine that keeps nothing of what it has read.
-async fn forgetful() -> MlxEngine {
+async fn without_prefix_cache() -> MlxEngine {
     let engine = fresh().await;
     engine.set_prefix_cache_budget(0).unwrap();
     engine
@@ -96,7 +96,7 @@ const MARKS: u32 = 8;
 async fn a_turn_reads_the_new_message_and_without_time_the_last_answer_too() {
     let (_, warm) = chat(&fresh().await, true).await;
     let (_, plain) = chat(&fresh().await, false).await;
-    let (_, cold) = chat(&forgetful().await, false).await;
+    let (_, cold) = chat(&without_prefix_cache().await, false).await;
     let words = |text: &str| text.len() as u32;
     for (turn, ((warm_usage, warm), (usage, heard))) in warm.iter().zip(&plain).enumerate() {
         let (cold_usage, cold) = &cold[turn];

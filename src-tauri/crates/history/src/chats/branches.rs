@@ -1,7 +1,7 @@
 //! The tree of a chat as a person works on it: looking at another branch, an answer that is written over, a copy of a
 //! branch, and where the model's memory begins.
 
-use api::{AnswerState, ChatSummary, MemoryCut, StoredMessage};
+use api::{AnswerState, ChatSummary, CompactionMark, StoredMessage};
 use protocol::{Content, Role};
 use sqlx::{Sqlite, Transaction};
 
@@ -65,7 +65,7 @@ impl History {
     }
 
     /// Copies the branch that ends with this message into a new chat of this title, which has the settings of its own
-    /// and lies in the same folder. Fails with [`Error::Busy`] if an answer in it is being written.
+    /// and lies in the same project. Fails with [`Error::Busy`] if an answer in it is being written.
     pub async fn fork_chat(&self, message: &str, title: &str) -> Result<ChatSummary> {
         let mut transaction = self.write().await?;
         let branch = read_branch(&mut *transaction, message, None).await?;
@@ -75,8 +75,8 @@ impl History {
         let (chat, now) = (new_id(), now());
         let origin = branch.last().map(|message| message.chat.clone()).unwrap_or_default();
         let made = sqlx::query(
-            "INSERT INTO chats (id, title, created_at, updated_at, settings, folder_id)
-             SELECT ?2, ?3, ?4, ?4, settings, folder_id FROM chats WHERE id = ?1 AND deleted_at IS NULL",
+            "INSERT INTO chats (id, title, created_at, updated_at, settings, project_id)
+             SELECT ?2, ?3, ?4, ?4, settings, project_id FROM chats WHERE id = ?1 AND deleted_at IS NULL",
         )
         .bind(&origin)
         .bind(&chat)
@@ -94,11 +94,11 @@ impl History {
                 "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash, tokens,
                                        finish_reason, notices, usage, timing, settings, thinking_tokens,
                                        thinking_ended, ended_by, error,
-                                       tool_call_id, memory_cut, edited)
+                                       tool_call_id, compaction_mark, edited)
                  SELECT ?2, ?3, ?4, role, state, created_at, finished_at, model, model_revision, template_hash, tokens,
                         finish_reason, notices, usage, timing, settings, thinking_tokens, thinking_ended, ended_by,
                         error,
-                        tool_call_id, memory_cut, edited FROM messages WHERE id = ?1",
+                        tool_call_id, compaction_mark, edited FROM messages WHERE id = ?1",
             )
             .bind(&message.id)
             .bind(&id)
@@ -121,13 +121,13 @@ impl History {
         Ok(self.chat_head(&chat).await?.0.summary)
     }
 
-    /// Lets the model remember nothing up to and including this message, or everything again. Returns the chat.
-    pub async fn set_memory_cut(&self, message: &str, cut: Option<&MemoryCut>) -> Result<String> {
+    /// Marks a message: the model sees nothing up to and including it; `None` removes the mark. Returns the chat.
+    pub async fn set_compaction_mark(&self, message: &str, mark: Option<&CompactionMark>) -> Result<String> {
         let mut transaction = self.write().await?;
         let chat: Option<String> =
-            sqlx::query_scalar("UPDATE messages SET memory_cut = ?2 WHERE id = ?1 RETURNING chat_id")
+            sqlx::query_scalar("UPDATE messages SET compaction_mark = ?2 WHERE id = ?1 RETURNING chat_id")
                 .bind(message)
-                .bind(cut.map(to_json))
+                .bind(mark.map(to_json))
                 .fetch_optional(&mut *transaction)
                 .await?;
         let chat = chat.ok_or(Error::NotFound("message"))?;

@@ -150,7 +150,7 @@ async fn move_to_trash(transaction: &mut Transaction<'static, Sqlite>, cut: &Cut
             .execute(&mut **transaction)
             .await?;
         // The compaction mark before the place stays.
-        move_memory_cut(transaction, end, cut.parent.as_deref()).await?;
+        move_compaction_mark(transaction, end, cut.parent.as_deref()).await?;
     }
     let (_, leaf) = newest_leaf(transaction, &cut.root).await?;
     set_head(transaction, &trash, Some(&leaf)).await?;
@@ -189,8 +189,12 @@ async fn turn_of(
 }
 
 /// Gives the mark of one message to another that has none.
-async fn move_memory_cut(transaction: &mut Transaction<'static, Sqlite>, from: &str, to: Option<&str>) -> Result<()> {
-    sqlx::query("UPDATE messages SET memory_cut = (SELECT memory_cut FROM messages WHERE id = ?1) WHERE id = ?2 AND memory_cut IS NULL")
+async fn move_compaction_mark(
+    transaction: &mut Transaction<'static, Sqlite>,
+    from: &str,
+    to: Option<&str>,
+) -> Result<()> {
+    sqlx::query("UPDATE messages SET compaction_mark = (SELECT compaction_mark FROM messages WHERE id = ?1) WHERE id = ?2 AND compaction_mark IS NULL")
         .bind(from)
         .bind(to)
         .execute(&mut **transaction)
@@ -243,7 +247,7 @@ pub(crate) async fn put_back(transaction: &mut Transaction<'static, Sqlite>, tra
                 .execute(&mut **transaction)
                 .await?;
         }
-        sqlx::query("UPDATE messages SET memory_cut = NULL WHERE id = ?2 AND memory_cut = (SELECT memory_cut FROM messages WHERE id = ?1)")
+        sqlx::query("UPDATE messages SET compaction_mark = NULL WHERE id = ?2 AND compaction_mark = (SELECT compaction_mark FROM messages WHERE id = ?1)")
             .bind(end)
             .bind(&cut.parent)
             .execute(&mut **transaction)

@@ -13,7 +13,7 @@ macro_rules! select_chats {
     ($rest:literal) => {
         concat!(
             "SELECT c.id, c.title, c.created_at, c.updated_at, c.pinned, c.revision, c.unread, c.archived_at IS NOT NULL AS archived,
-                    (SELECT f.id FROM folders f WHERE f.id = c.folder_id AND f.deleted_at IS NULL) AS folder,
+                    (SELECT f.id FROM projects f WHERE f.id = c.project_id AND f.deleted_at IS NULL) AS project,
                     EXISTS (SELECT 1 FROM messages r WHERE r.chat_id = c.id AND r.state = 'streaming') AS running ",
             $rest
         )
@@ -29,11 +29,11 @@ struct SummaryRow {
     revision: i64,
     unread: bool,
     archived: bool,
-    folder: Option<String>,
+    project: Option<String>,
     running: bool,
 }
 
-from_row!(SummaryRow: id, title, created_at, updated_at, pinned, revision, unread, archived, folder, running);
+from_row!(SummaryRow: id, title, created_at, updated_at, pinned, revision, unread, archived, project, running);
 
 impl From<SummaryRow> for ChatSummary {
     fn from(row: SummaryRow) -> Self {
@@ -46,7 +46,7 @@ impl From<SummaryRow> for ChatSummary {
             revision,
             unread,
             archived,
-            folder,
+            project,
             running,
         } = row;
         ChatSummary {
@@ -59,7 +59,7 @@ impl From<SummaryRow> for ChatSummary {
             unread,
             running,
             archived,
-            folder,
+            project,
         }
     }
 }
@@ -292,13 +292,13 @@ impl History {
         Ok(self.chat_head(&restored).await?.0.summary)
     }
 
-    /// Deletes for good what was put into the trash before this time, folders and their files among it; returns how
+    /// Deletes for good what was put into the trash before this time, projects and their files among it; returns how
     /// many chats.
     pub async fn purge_trash(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;
         for delete in [
-            "DELETE FROM folders WHERE deleted_at < ?",
-            "DELETE FROM folder_files WHERE removed_at < ?",
+            "DELETE FROM projects WHERE deleted_at < ?",
+            "DELETE FROM project_files WHERE removed_at < ?",
         ] {
             sqlx::query(delete).bind(before).execute(&mut *transaction).await?;
         }
@@ -318,7 +318,7 @@ impl History {
     }
 
     /// Deletes every chat for good, those in the archive and in the trash among them, and writes the file anew, so that
-    /// nothing of them is left in it. Folders and settings stay. Returns how many chats there were. Fails with
+    /// nothing of them is left in it. Projects and settings stay. Returns how many chats there were. Fails with
     /// [`Error::Busy`] while an answer is being written.
     pub async fn delete_all_chats(&self) -> Result<u64> {
         let mut transaction = self.write().await?;

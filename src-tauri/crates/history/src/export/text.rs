@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use api::{ChatView, Folder, StoredMessage};
+use api::{ChatView, Project, StoredMessage};
 use protocol::{Content, ImageBytes, Role};
 use serde_json::{json, Value};
 
@@ -36,12 +36,12 @@ impl History {
         }))
     }
 
-    /// A folder for programs: its name, its instructions and its files with their texts. A file whose text is gone is
+    /// A project for programs: its name, its instructions and its files with their texts. A file whose text is gone is
     /// left out.
-    pub async fn export_project(&self, folder: &Folder) -> Result<Value> {
+    pub async fn export_project(&self, project: &Project) -> Result<Value> {
         let mut texts = ExportedImages::new();
         let mut kept = Vec::new();
-        for file in &folder.files {
+        for file in &project.files {
             let Content::File { attachment, .. } = file else {
                 continue;
             };
@@ -50,14 +50,14 @@ impl History {
                     texts.insert(attachment.clone(), ("text/plain".into(), bytes));
                     kept.push(file);
                 }
-                Err(error) => tracing::warn!(%error, "a file of a folder was not exported"),
+                Err(error) => tracing::warn!(%error, "a file of a project was not exported"),
             }
         }
         Ok(json!({
-            "id": folder.id,
-            "name": folder.name,
-            "system_prompt": folder.system_prompt,
-            "created_at": folder.created_at,
+            "id": project.id,
+            "name": project.name,
+            "system_prompt": project.system_prompt,
+            "created_at": project.created_at,
             "files": kept,
             "attachments": attachments(&texts),
         }))
@@ -69,10 +69,10 @@ pub fn exported_together(chats: Vec<Value>) -> Value {
     json!({"format": "ponder-chats", "version": 1, "chats": chats})
 }
 
-/// One exported value with the folders that its chats lie in, so that they can be imported with it.
-pub fn with_projects(mut export: Value, folders: Vec<Value>) -> Value {
-    if !folders.is_empty() {
-        export["folders"] = folders.into();
+/// One exported value with the projects that its chats lie in, so that they can be imported with it.
+pub fn with_projects(mut export: Value, projects: Vec<Value>) -> Value {
+    if !projects.is_empty() {
+        export["projects"] = projects.into();
     }
     export
 }
@@ -98,7 +98,10 @@ fn markdown(view: &ChatView, images: &ExportedImages) -> String {
             view.settings.carried_summary
         );
     }
-    let remembered_from = view.messages.iter().rposition(|message| message.memory_cut.is_some());
+    let compacted_at = view
+        .messages
+        .iter()
+        .rposition(|message| message.compaction_mark.is_some());
     for (index, message) in view.messages.iter().enumerate() {
         let _ = write!(out, "\n## {}\n", speaker(message));
         for part in &message.parts {
@@ -128,7 +131,7 @@ fn markdown(view: &ChatView, images: &ExportedImages) -> String {
         if let Some(error) = &message.error {
             let _ = write!(out, "\n*Failed: {}*\n", error.message);
         }
-        if let Some(cut) = message.memory_cut.as_ref().filter(|_| remembered_from == Some(index)) {
+        if let Some(cut) = message.compaction_mark.as_ref().filter(|_| compacted_at == Some(index)) {
             let _ = write!(out, "\n---\n\n*The model's memory begins here.*\n");
             if let Some(summary) = &cut.summary {
                 let quoted: String = summary.trim().lines().map(|line| format!("> {line}\n")).collect();

@@ -24,6 +24,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (9, include_str!("../../migrations/0009_two_answers.sql")),
     (10, include_str!("../../migrations/0010_folder_files.sql")),
     (11, include_str!("../../migrations/0011_image_codes.sql")),
+    (12, include_str!("../../migrations/0012_projects_and_compaction.sql")),
 ];
 
 /// Without these nothing can be read or written.
@@ -33,8 +34,8 @@ const TABLES: [&str; 8] = [
     "parts",
     "settings",
     "attachments",
-    "folders",
-    "folder_files",
+    "projects",
+    "project_files",
     "search_documents",
 ];
 

@@ -189,6 +189,20 @@ async fn detach(file: &mut SqliteConnection) -> Result<()> {
     Ok(())
 }
 
+/// Tables and columns that had another name in files of earlier versions, which a damaged file and backups may be.
+const FORMER_NAMES: [(&str, &str); 4] = [
+    ("projects", "folders"),
+    ("project_files", "folder_files"),
+    ("project_id", "folder_id"),
+    ("compaction_mark", "memory_cut"),
+];
+
+/// The name in files of earlier versions.
+fn former_name(name: &str) -> &str {
+    let former = FORMER_NAMES.iter().find(|(present, _)| *present == name);
+    former.map_or(name, |(_, former)| former)
+}
+
 /// Copies every row that can be read and is not there yet.
 async fn copy_tables(file: &mut SqliteConnection, bytes: i64) -> Result<()> {
     // The index is made anew from the texts.
@@ -199,23 +213,33 @@ async fn copy_tables(file: &mut SqliteConnection, bytes: i64) -> Result<()> {
     .fetch_all(&mut *file)
     .await?;
     for table in tables {
-        let columns: Vec<String> = sqlx::query_scalar(
-            "SELECT name FROM pragma_table_info(?1, 'main') WHERE name IN (SELECT name FROM pragma_table_info(?1, 'old'))",
-        )
-        .bind(&table)
-        .fetch_all(&mut *file)
-        .await
-        .unwrap_or_default();
+        let mut old_table = table.as_str();
+        let mut old_columns = columns_of(file, "old", old_table).await;
+        if old_columns.is_empty() {
+            old_table = former_name(&table);
+            old_columns = columns_of(file, "old", old_table).await;
+        }
+        // Each column with its name in the old file.
+        let columns: Vec<(String, String)> = columns_of(file, "main", &table)
+            .await
+            .into_iter()
+            .filter_map(|name| {
+                let known = |wanted: &str| old_columns.iter().find(|old| *old == wanted).cloned();
+                let old = known(&name).or_else(|| known(former_name(&name)))?;
+                Some((name, old))
+            })
+            .collect();
         if columns.is_empty() {
             tracing::warn!(table, "a table of a damaged history is missing");
             continue;
         }
-        let list = columns
-            .iter()
-            .map(|column| format!("\"{column}\""))
-            .collect::<Vec<_>>()
-            .join(", ");
-        let copy = format!("INSERT OR IGNORE INTO main.\"{table}\" ({list}) SELECT {list} FROM old.\"{table}\"");
+        let list = |names: Vec<&String>| {
+            let quoted: Vec<String> = names.into_iter().map(|name| format!("\"{name}\"")).collect();
+            quoted.join(", ")
+        };
+        let present = list(columns.iter().map(|(name, _)| name).collect());
+        let old = list(columns.iter().map(|(_, old)| old).collect());
+        let copy = format!("INSERT OR IGNORE INTO main.\"{table}\" ({present}) SELECT {old} FROM old.\"{old_table}\"");
         if run(file, &copy).await? {
             continue;
         }
@@ -227,10 +251,20 @@ async fn copy_tables(file: &mut SqliteConnection, bytes: i64) -> Result<()> {
         match has_rowid {
             Ok(_) => copy_by_rowid(file, &copy, bytes / LEAST_ROW).await?,
             Err(_) if table == "parts" => copy_parts(file, &copy).await?,
-            Err(_) => copy_from_both_ends(file, &copy, &columns[0]).await?,
+            Err(_) => copy_from_both_ends(file, &copy, &columns[0].1).await?,
         }
     }
     Ok(())
+}
+
+/// The columns of a table; none if there is no such table.
+async fn columns_of(file: &mut SqliteConnection, schema: &str, table: &str) -> Vec<String> {
+    sqlx::query_scalar("SELECT name FROM pragma_table_info(?1, ?2)")
+        .bind(table)
+        .bind(schema)
+        .fetch_all(file)
+        .await
+        .unwrap_or_default()
 }
 
 /// Runs a copy; says whether all that it asks for could be read.
@@ -336,8 +370,8 @@ const MEND: &str = "
     SELECT p.message_id, 'recovered-parts', 'assistant', 'complete', min(p.started_at) FROM parts p
      WHERE p.message_id NOT IN (SELECT id FROM messages) GROUP BY p.message_id;
     UPDATE messages SET state = 'interrupted', owner = NULL, heartbeat = NULL WHERE state = 'streaming';
-    UPDATE chats SET folder_id = NULL WHERE folder_id IS NOT NULL AND folder_id NOT IN (SELECT id FROM folders);
-    DELETE FROM folder_files WHERE folder_id NOT IN (SELECT id FROM folders);
+    UPDATE chats SET project_id = NULL WHERE project_id IS NOT NULL AND project_id NOT IN (SELECT id FROM projects);
+    DELETE FROM project_files WHERE project_id NOT IN (SELECT id FROM projects);
     UPDATE chats SET head = (SELECT m.id FROM messages m WHERE m.chat_id = chats.id
          AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = m.id)
          ORDER BY m.created_at DESC, m.id DESC LIMIT 1)

@@ -6,10 +6,10 @@
 mod archive;
 mod chatgpt;
 mod claude;
-mod folders;
 mod limits;
 mod lm_studio;
 mod ours;
+mod projects;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,8 +18,8 @@ use protocol::{Content, FinishReason, ImageBytes, Role};
 use serde_json::Value;
 use sqlx::{Sqlite, Transaction};
 
-use self::folders::ImportedFolder;
 use self::limits::{believed, one_line};
+use self::projects::ImportedProject;
 use crate::chats::branches::set_head;
 use crate::json::{to_json, to_word};
 use crate::messages::parts::insert_parts;
@@ -56,8 +56,8 @@ pub struct ImportedChats {
     pub format: ImportFormat,
     /// In the order of the file.
     pub chats: Vec<ImportedChat>,
-    /// The folders that they lie in.
-    pub folders: Vec<ImportedFolder>,
+    /// The projects that they lie in.
+    pub projects: Vec<ImportedProject>,
 }
 
 /// A chat of a file.
@@ -75,8 +75,8 @@ pub struct ImportedChat {
     pub pinned: bool,
     /// True if it is archived.
     pub archived: bool,
-    /// The folder it lies in, if that is here.
-    pub folder: Option<String>,
+    /// The project it lies in, if that is here.
+    pub project: Option<String>,
     /// Its settings.
     pub settings: ChatSettings,
     /// The unsent question.
@@ -140,9 +140,9 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         return refuse("it holds more than 100,000 chats");
     }
     let has = |key: &str| entries.iter().any(|entry| entry.get(key).is_some());
-    let mut folders = Vec::new();
+    let mut projects = Vec::new();
     let (format, chats) = if has("format") {
-        folders = ours::folders(&value)?;
+        projects = ours::projects(&value)?;
         (ImportFormat::Ponder, ours::chats(&value)?)
     } else if has("mapping") {
         (
@@ -172,7 +172,7 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
     Ok(ImportedChats {
         format,
         chats: chats.into_iter().map(ImportedChat::checked).collect(),
-        folders,
+        projects,
     })
 }
 
@@ -231,8 +231,8 @@ impl History {
     /// as they are.
     pub async fn import(&self, file: ImportedChats) -> Result<ImportOutcome> {
         let mut outcome = ImportOutcome::default();
-        for folder in file.folders {
-            self.import_folder(folder).await?;
+        for project in file.projects {
+            self.import_project(project).await?;
         }
         for chat in file.chats {
             let count = chat.messages.len();
@@ -327,8 +327,8 @@ impl History {
 /// Stores a chat without its messages, unless one of this id is here, in the trash too; returns whether it is new.
 async fn insert_chat(transaction: &mut Transaction<'static, Sqlite>, id: &str, chat: &ImportedChat) -> Result<bool> {
     let inserted = sqlx::query(
-        "INSERT INTO chats (id, title, created_at, updated_at, pinned, archived_at, settings, draft, folder_id)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM folders WHERE id = ?))
+        "INSERT INTO chats (id, title, created_at, updated_at, pinned, archived_at, settings, draft, project_id)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM projects WHERE id = ?))
          ON CONFLICT (id) DO NOTHING",
     )
     .bind(id)
@@ -339,7 +339,7 @@ async fn insert_chat(transaction: &mut Transaction<'static, Sqlite>, id: &str, c
     .bind(chat.archived.then(now))
     .bind(to_json(&chat.settings))
     .bind(to_json(&chat.draft))
-    .bind(&chat.folder)
+    .bind(&chat.project)
     .execute(&mut **transaction)
     .await?;
     Ok(inserted.rows_affected() > 0)
@@ -355,7 +355,7 @@ async fn insert_message(
         "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash,
                 settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices,
                 usage, timing,
-                memory_cut, edited)
+                compaction_mark, edited)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )
     .bind(&message.id)
@@ -378,7 +378,7 @@ async fn insert_message(
     .bind(to_json(&message.notices))
     .bind(message.usage.as_ref().map(to_json))
     .bind(message.timing.as_ref().map(to_json))
-    .bind(message.memory_cut.as_ref().map(to_json))
+    .bind(message.compaction_mark.as_ref().map(to_json))
     .bind(message.edited)
     .execute(&mut **transaction)
     .await?;

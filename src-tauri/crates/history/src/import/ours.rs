@@ -1,12 +1,12 @@
 //! Reads the files of [`History::export_json`]: one chat, `{"format": "ponder-chat", …}`, or several, `{"format":
-//! "ponder-chats", "chats": […]}`, with the folders that they lie in (`folders`).
+//! "ponder-chats", "chats": […]}`, with the projects that they lie in (`projects`).
 
 use api::{ChatSettings, ChatSummary, StoredMessage};
 use protocol::{Content, ImageBytes};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::folders::ImportedFolder;
+use super::projects::ImportedProject;
 use super::ImportedChat;
 use crate::{Error, Result};
 
@@ -34,7 +34,7 @@ struct Image {
 }
 
 #[derive(Deserialize)]
-struct ExportedFolder {
+struct ExportedProject {
     id: String,
     name: String,
     #[serde(default)]
@@ -46,16 +46,18 @@ struct ExportedFolder {
     attachments: std::collections::BTreeMap<String, Image>,
 }
 
-/// The folders of an export of ours.
-pub(super) fn folders(value: &Value) -> Result<Vec<ImportedFolder>> {
-    let folders = value["folders"].as_array().map(Vec::as_slice).unwrap_or_default();
-    folders.iter().map(folder).collect()
+/// The projects of an export of ours.
+pub(super) fn projects(value: &Value) -> Result<Vec<ImportedProject>> {
+    // Earlier exports call them folders.
+    let projects = value.get("projects").unwrap_or(&value["folders"]);
+    let projects = projects.as_array().map(Vec::as_slice).unwrap_or_default();
+    projects.iter().map(project).collect()
 }
 
-fn folder(value: &Value) -> Result<ImportedFolder> {
-    let exported = ExportedFolder::deserialize(value)
+fn project(value: &Value) -> Result<ImportedProject> {
+    let exported = ExportedProject::deserialize(value)
         .map_err(|error| Error::Import(format!("a folder in it is not as Ponder writes it ({error})")))?;
-    Ok(ImportedFolder {
+    Ok(ImportedProject {
         id: exported.id,
         name: exported.name,
         system_prompt: exported.system_prompt,
@@ -81,8 +83,27 @@ pub(super) fn chats(value: &Value) -> Result<Vec<ImportedChat>> {
     }
 }
 
+/// Renames what earlier exports call otherwise: the project of a chat, and compaction marks.
+fn with_present_names(mut value: Value) -> Value {
+    let rename = |value: &mut Value, old: &str, new: &str| {
+        if let Some(fields) = value.as_object_mut() {
+            if let Some(field) = fields.remove(old) {
+                fields.insert(new.into(), field);
+            }
+        }
+    };
+    if let Some(chat) = value.get_mut("chat") {
+        rename(chat, "folder", "project");
+    }
+    let messages = value.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        rename(message, "memory_cut", "compaction_mark");
+    }
+    value
+}
+
 fn chat(value: &Value) -> Result<ImportedChat> {
-    let exported = Exported::deserialize(value)
+    let exported = Exported::deserialize(with_present_names(value.clone()))
         .map_err(|error| Error::Import(format!("a chat in it is not as Ponder writes it ({error})")))?;
     if exported.version > VERSION {
         return Err(Error::Import(
@@ -97,7 +118,7 @@ fn chat(value: &Value) -> Result<ImportedChat> {
         updated_at: exported.chat.updated_at,
         pinned: exported.chat.pinned,
         archived: exported.chat.archived,
-        folder: exported.chat.folder,
+        project: exported.chat.project,
         settings: exported.settings,
         draft: exported.draft,
         head: exported.head,

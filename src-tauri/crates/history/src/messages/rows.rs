@@ -18,7 +18,7 @@ macro_rules! select_messages {
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model, m.model_revision,
                      m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens,
                      m.finish_reason, m.ended_by, m.error,
-                     m.notices, m.usage, m.timing, m.memory_cut, m.edited,
+                     m.notices, m.usage, m.timing, m.compaction_mark, m.edited,
                      EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
                        WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
@@ -51,7 +51,7 @@ pub(crate) struct PartOfMessage {
     notices: Vec<u8>,
     usage: Option<Vec<u8>>,
     timing: Option<Vec<u8>>,
-    memory_cut: Option<Vec<u8>>,
+    compaction_mark: Option<Vec<u8>>,
     edited: bool,
     is_head: bool,
     siblings: String,
@@ -67,7 +67,7 @@ from_row!(
     PartOfMessage:
     id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash, settings,
     tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices, usage, timing,
-    memory_cut, edited, is_head, siblings, kind, content, started_at, ended_at
+    compaction_mark, edited, is_head, siblings, kind, content, started_at, ended_at
 );
 
 /// Joins adjacent rows of one message. Unreadable parts are left out, and a notice says so.
@@ -141,7 +141,9 @@ impl PartOfMessage {
             usage: self.usage.and_then(|json| readable::<Usage>("token count", json)),
             timing: self.timing.and_then(|json| readable::<Timing>("timing", json)),
             // A mark that means nothing here leaves the model all of its memory.
-            memory_cut: self.memory_cut.and_then(|json| from_json("mark", &lossy(json)).ok()),
+            compaction_mark: self
+                .compaction_mark
+                .and_then(|json| from_json("mark", &lossy(json)).ok()),
             edited: self.edited,
             // Decided when all parts are known.
             continuable: self.is_head,

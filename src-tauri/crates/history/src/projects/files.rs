@@ -1,9 +1,9 @@
-//! The table `folder_files`: files whose texts every chat in a folder takes along. A text is in a folder once; what is
-//! removed lies in the trash as long as a folder does, and comes back to its place.
+//! The table `project_files`: files whose texts every chat in a project takes along. A text is in a project once; what
+//! is removed lies in the trash as long as a project does, and comes back to its place.
 
 use std::collections::HashMap;
 
-use api::Folder;
+use api::Project;
 use protocol::Content;
 use sqlx::{Sqlite, Transaction};
 
@@ -11,36 +11,36 @@ use crate::json::to_json;
 use crate::projects::list::check_project;
 use crate::{now, Error, History, Result};
 
-/// The most files of a folder.
+/// The most files of a project.
 const MOST_FILES: i64 = 100;
-/// The most bytes of text of all files of a folder, as a single file may have: more than the context of any model
+/// The most bytes of text of all files of a project, as a single file may have: more than the context of any model
 /// holds, and all of it is read for each question.
 const MOST_TEXT: i64 = 10_000_000;
 
 impl History {
-    /// Puts a file into a folder, at the end. One whose text is in it already, or was removed from it, gets this name
+    /// Puts a file into a project, at the end. One whose text is in it already, or was removed from it, gets this name
     /// and this part in the place that it has.
     ///
-    /// # Errors [`Error::FolderFile`] for what is no file, and if the folder would hold more than one may;
-    /// [`Error::NotFound`] for the folder, and for a text that is not kept.
-    pub async fn put_project_file(&self, folder: &str, file: &Content) -> Result<()> {
+    /// # Errors [`Error::ProjectFile`] for what is no file, and if the project would hold more than one may;
+    /// [`Error::NotFound`] for the project, and for a text that is not kept.
+    pub async fn put_project_file(&self, project: &str, file: &Content) -> Result<()> {
         let mut transaction = self.write().await?;
-        check_project(&mut transaction, folder).await?;
-        put(&mut transaction, folder, file).await?;
+        check_project(&mut transaction, project).await?;
+        put(&mut transaction, project, file).await?;
         Ok(transaction.commit().await?)
     }
 
-    /// Takes a file out of a folder; [`History::put_project_file`] brings it back as long as the trash is kept.
+    /// Takes a file out of a project; [`History::put_project_file`] brings it back as long as the trash is kept.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for the folder, and for a file that is not in it.
-    pub async fn remove_project_file(&self, folder: &str, attachment: &str) -> Result<()> {
+    /// [`Error::NotFound`] for the project, and for a file that is not in it.
+    pub async fn remove_project_file(&self, project: &str, attachment: &str) -> Result<()> {
         let mut transaction = self.write().await?;
-        check_project(&mut transaction, folder).await?;
+        check_project(&mut transaction, project).await?;
         let removed = sqlx::query(
-            "UPDATE folder_files SET removed_at = ?3 WHERE folder_id = ?1 AND sha256 = ?2 AND removed_at IS NULL",
+            "UPDATE project_files SET removed_at = ?3 WHERE project_id = ?1 AND sha256 = ?2 AND removed_at IS NULL",
         )
-        .bind(folder)
+        .bind(project)
         .bind(attachment)
         .bind(now())
         .execute(&mut *transaction)
@@ -51,35 +51,35 @@ impl History {
         Ok(transaction.commit().await?)
     }
 
-    /// These folders with their files. One that cannot be read is left out.
-    pub(crate) async fn with_files(&self, mut folders: Vec<Folder>) -> Result<Vec<Folder>> {
-        let ids: Vec<&str> = folders.iter().map(|folder| folder.id.as_str()).collect();
+    /// These projects with their files. One that cannot be read is left out.
+    pub(crate) async fn with_files(&self, mut projects: Vec<Project>) -> Result<Vec<Project>> {
+        let ids: Vec<&str> = projects.iter().map(|project| project.id.as_str()).collect();
         // As bytes, because damage may leave what is no text.
         let rows: Vec<(String, Vec<u8>)> = sqlx::query_as(
-            "SELECT folder_id, CAST(content AS BLOB) FROM folder_files WHERE folder_id IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
-              ORDER BY folder_id, position, sha256",
+            "SELECT project_id, CAST(content AS BLOB) FROM project_files WHERE project_id IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
+              ORDER BY project_id, position, sha256",
         )
         .bind(to_json(&ids))
         .fetch_all(&self.readers)
         .await?;
         let mut files: HashMap<String, Vec<Content>> = HashMap::new();
-        for (folder, content) in rows {
+        for (project, content) in rows {
             match serde_json::from_slice(&content) {
-                Ok(file) => files.entry(folder).or_default().push(file),
-                Err(error) => tracing::warn!(%error, "a file of a folder cannot be read"),
+                Ok(file) => files.entry(project).or_default().push(file),
+                Err(error) => tracing::warn!(%error, "a file of a project cannot be read"),
             }
         }
-        for folder in &mut folders {
-            folder.files = files.remove(&folder.id).unwrap_or_default();
+        for project in &mut projects {
+            project.files = files.remove(&project.id).unwrap_or_default();
         }
-        Ok(folders)
+        Ok(projects)
     }
 }
 
-/// Puts a file into a folder that is there.
-pub(crate) async fn put(transaction: &mut Transaction<'static, Sqlite>, folder: &str, file: &Content) -> Result<()> {
+/// Puts a file into a project that is there.
+pub(crate) async fn put(transaction: &mut Transaction<'static, Sqlite>, project: &str, file: &Content) -> Result<()> {
     let Content::File { attachment, .. } = file else {
-        return Err(Error::FolderFile("only documents can be in a folder".into()));
+        return Err(Error::ProjectFile("only documents can be in a folder".into()));
     };
     let bytes: Option<i64> = sqlx::query_scalar("SELECT bytes FROM attachments WHERE sha256 = ?")
         .bind(attachment)
@@ -87,31 +87,31 @@ pub(crate) async fn put(transaction: &mut Transaction<'static, Sqlite>, folder: 
         .await?;
     let bytes = bytes.ok_or(Error::NotFound("file"))?;
     let (others, taken): (i64, i64) = sqlx::query_as(
-        "SELECT count(*), coalesce(sum(a.bytes), 0) FROM folder_files f LEFT JOIN attachments a ON a.sha256 = f.sha256
-          WHERE f.folder_id = ? AND f.sha256 <> ? AND f.removed_at IS NULL",
+        "SELECT count(*), coalesce(sum(a.bytes), 0) FROM project_files f LEFT JOIN attachments a ON a.sha256 = f.sha256
+          WHERE f.project_id = ? AND f.sha256 <> ? AND f.removed_at IS NULL",
     )
-    .bind(folder)
+    .bind(project)
     .bind(attachment)
     .fetch_one(&mut **transaction)
     .await?;
     if others >= MOST_FILES {
-        return Err(Error::FolderFile(format!(
+        return Err(Error::ProjectFile(format!(
             "it has {MOST_FILES} files, and no more can be in a folder. Remove one first"
         )));
     }
     if taken + bytes > MOST_TEXT {
         let all = (taken + bytes) as f64 / 1e6;
-        return Err(Error::FolderFile(format!(
+        return Err(Error::ProjectFile(format!(
             "with it the files of the folder would have {all:.1} MB of text, and no model reads more than {} MB. Remove one first",
             MOST_TEXT / 1_000_000
         )));
     }
     sqlx::query(
-        "INSERT INTO folder_files (folder_id, sha256, position, content)
-         VALUES (?1, ?2, (SELECT coalesce(max(position), 0) + 1 FROM folder_files WHERE folder_id = ?1), ?3)
-         ON CONFLICT (folder_id, sha256) DO UPDATE SET content = excluded.content, removed_at = NULL",
+        "INSERT INTO project_files (project_id, sha256, position, content)
+         VALUES (?1, ?2, (SELECT coalesce(max(position), 0) + 1 FROM project_files WHERE project_id = ?1), ?3)
+         ON CONFLICT (project_id, sha256) DO UPDATE SET content = excluded.content, removed_at = NULL",
     )
-    .bind(folder)
+    .bind(project)
     .bind(attachment)
     .bind(to_json(file))
     .execute(&mut **transaction)

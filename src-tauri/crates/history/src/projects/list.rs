@@ -1,29 +1,29 @@
-//! The table `folders`: projects of chats, with instructions and files of their own.
+//! The table `projects`: projects of chats, with instructions and files of their own.
 
-use api::Folder;
+use api::Project;
 use sqlx::{Sqlite, Transaction};
 
 use crate::stamp::new_id;
 use crate::{now, Error, History, Result};
 
-struct FolderRow {
+struct ProjectRow {
     id: String,
     name: String,
     system_prompt: String,
     created_at: i64,
 }
 
-from_row!(FolderRow: id, name, system_prompt, created_at);
+from_row!(ProjectRow: id, name, system_prompt, created_at);
 
-impl From<FolderRow> for Folder {
-    fn from(row: FolderRow) -> Self {
-        let FolderRow {
+impl From<ProjectRow> for Project {
+    fn from(row: ProjectRow) -> Self {
+        let ProjectRow {
             id,
             name,
             system_prompt,
             created_at,
         } = row;
-        Folder {
+        Project {
             id,
             name,
             system_prompt,
@@ -34,34 +34,34 @@ impl From<FolderRow> for Folder {
 }
 
 impl History {
-    /// All folders with their files, by their names.
-    pub async fn projects(&self) -> Result<Vec<Folder>> {
-        let rows: Vec<FolderRow> = sqlx::query_as(
-            "SELECT id, name, system_prompt, created_at FROM folders WHERE deleted_at IS NULL ORDER BY name COLLATE NOCASE, id",
+    /// All projects with their files, by their names.
+    pub async fn projects(&self) -> Result<Vec<Project>> {
+        let rows: Vec<ProjectRow> = sqlx::query_as(
+            "SELECT id, name, system_prompt, created_at FROM projects WHERE deleted_at IS NULL ORDER BY name COLLATE NOCASE, id",
         )
         .fetch_all(&self.readers)
         .await?;
-        self.with_files(rows.into_iter().map(Folder::from).collect()).await
+        self.with_files(rows.into_iter().map(Project::from).collect()).await
     }
 
-    /// The folder of a chat with its files, if it lies in one.
-    pub async fn project_of(&self, chat: &str) -> Result<Option<Folder>> {
-        let row: Option<FolderRow> = sqlx::query_as(
-            "SELECT f.id, f.name, f.system_prompt, f.created_at FROM chats c JOIN folders f ON f.id = c.folder_id
+    /// The project of a chat with its files, if it lies in one.
+    pub async fn project_of(&self, chat: &str) -> Result<Option<Project>> {
+        let row: Option<ProjectRow> = sqlx::query_as(
+            "SELECT f.id, f.name, f.system_prompt, f.created_at FROM chats c JOIN projects f ON f.id = c.project_id
               WHERE c.id = ? AND f.deleted_at IS NULL",
         )
         .bind(chat)
         .fetch_optional(&self.readers)
         .await?;
         Ok(self
-            .with_files(row.map(Folder::from).into_iter().collect())
+            .with_files(row.map(Project::from).into_iter().collect())
             .await?
             .pop())
     }
 
-    /// A new folder without chats and files.
-    pub async fn create_project(&self, name: &str) -> Result<Folder> {
-        let folder = Folder {
+    /// A new project without chats and files.
+    pub async fn create_project(&self, name: &str) -> Result<Project> {
+        let project = Project {
             id: new_id(),
             name: name.to_owned(),
             system_prompt: String::new(),
@@ -69,53 +69,53 @@ impl History {
             created_at: now(),
         };
         let mut transaction = self.write().await?;
-        sqlx::query("INSERT INTO folders (id, name, created_at) VALUES (?, ?, ?)")
-            .bind(&folder.id)
-            .bind(&folder.name)
-            .bind(folder.created_at)
+        sqlx::query("INSERT INTO projects (id, name, created_at) VALUES (?, ?, ?)")
+            .bind(&project.id)
+            .bind(&project.name)
+            .bind(project.created_at)
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        Ok(folder)
+        Ok(project)
     }
 
-    /// Gives a folder another name and other instructions.
-    pub async fn change_project(&self, folder: &str, name: &str, system_prompt: &str) -> Result<()> {
-        self.update_folder(
-            sqlx::query("UPDATE folders SET name = ?2, system_prompt = ?3 WHERE id = ?1 AND deleted_at IS NULL")
-                .bind(folder)
+    /// Gives a project another name and other instructions.
+    pub async fn change_project(&self, project: &str, name: &str, system_prompt: &str) -> Result<()> {
+        self.update_project(
+            sqlx::query("UPDATE projects SET name = ?2, system_prompt = ?3 WHERE id = ?1 AND deleted_at IS NULL")
+                .bind(project)
                 .bind(name)
                 .bind(system_prompt),
         )
         .await
     }
 
-    /// Deletes a folder with its files; its chats stay, outside of it. [`History::restore_project`] takes that back as
+    /// Deletes a project with its files; its chats stay, outside of it. [`History::restore_project`] takes that back as
     /// long as the trash is kept.
-    pub async fn delete_project(&self, folder: &str) -> Result<()> {
-        self.update_folder(
-            sqlx::query("UPDATE folders SET deleted_at = coalesce(deleted_at, ?2) WHERE id = ?1")
-                .bind(folder)
+    pub async fn delete_project(&self, project: &str) -> Result<()> {
+        self.update_project(
+            sqlx::query("UPDATE projects SET deleted_at = coalesce(deleted_at, ?2) WHERE id = ?1")
+                .bind(project)
                 .bind(now()),
         )
         .await
     }
 
-    /// Takes back that a folder was deleted: those of its chats that were moved nowhere else lie in it again.
-    pub async fn restore_project(&self, folder: &str) -> Result<()> {
-        self.update_folder(sqlx::query("UPDATE folders SET deleted_at = NULL WHERE id = ?1").bind(folder))
+    /// Takes back that a project was deleted: those of its chats that were moved nowhere else lie in it again.
+    pub async fn restore_project(&self, project: &str) -> Result<()> {
+        self.update_project(sqlx::query("UPDATE projects SET deleted_at = NULL WHERE id = ?1").bind(project))
             .await
     }
 
-    /// Puts a chat into a folder, or into none.
-    pub async fn move_chat(&self, chat: &str, folder: Option<&str>) -> Result<()> {
+    /// Puts a chat into a project, or into none.
+    pub async fn move_chat(&self, chat: &str, project: Option<&str>) -> Result<()> {
         let mut transaction = self.write().await?;
-        if let Some(folder) = folder {
-            check_project(&mut transaction, folder).await?;
+        if let Some(project) = project {
+            check_project(&mut transaction, project).await?;
         }
-        let moved = sqlx::query("UPDATE chats SET folder_id = ?2 WHERE id = ?1 AND deleted_at IS NULL")
+        let moved = sqlx::query("UPDATE chats SET project_id = ?2 WHERE id = ?1 AND deleted_at IS NULL")
             .bind(chat)
-            .bind(folder)
+            .bind(project)
             .execute(&mut *transaction)
             .await?;
         if moved.rows_affected() == 0 {
@@ -124,7 +124,7 @@ impl History {
         Ok(transaction.commit().await?)
     }
 
-    async fn update_folder(
+    async fn update_project(
         &self,
         update: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
     ) -> Result<()> {
@@ -136,10 +136,10 @@ impl History {
     }
 }
 
-/// Fails unless there is such a folder that is not deleted.
-pub(crate) async fn check_project(transaction: &mut Transaction<'static, Sqlite>, folder: &str) -> Result<()> {
-    let found: Option<i64> = sqlx::query_scalar("SELECT 1 FROM folders WHERE id = ? AND deleted_at IS NULL")
-        .bind(folder)
+/// Fails unless there is such a project that is not deleted.
+pub(crate) async fn check_project(transaction: &mut Transaction<'static, Sqlite>, project: &str) -> Result<()> {
+    let found: Option<i64> = sqlx::query_scalar("SELECT 1 FROM projects WHERE id = ? AND deleted_at IS NULL")
+        .bind(project)
         .fetch_optional(&mut **transaction)
         .await?;
     found.map(drop).ok_or(Error::NotFound("folder"))

@@ -1,6 +1,6 @@
 //! Editing, copying and deleting in the tree of a chat.
 
-use api::{AnswerState, DeleteScope, HistoryQuery, MemoryCut, Position, ScrollPlace};
+use api::{AnswerState, CompactionMark, DeleteScope, HistoryQuery, Position, ScrollPlace};
 use history::Error;
 use protocol::Content;
 
@@ -122,10 +122,10 @@ async fn a_turn_in_the_middle_goes_without_what_follows_it() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let [_, a1, q2, a2, q3, _] = fresh.three_turns(&chat).await;
-    let cut = MemoryCut {
+    let cut = CompactionMark {
         summary: Some("before".into()),
     };
-    fresh.history.set_memory_cut(&a2, Some(&cut)).await.unwrap();
+    fresh.history.set_compaction_mark(&a2, Some(&cut)).await.unwrap();
     let trash = fresh.history.delete_message(&a2, DeleteScope::Turn).await.unwrap();
     assert_eq!(fresh.shown(&chat).await, ["q1", "a1", "q3", "a3"]);
     assert_eq!(
@@ -133,14 +133,14 @@ async fn a_turn_in_the_middle_goes_without_what_follows_it() {
         Some(a1.as_str())
     );
     assert_eq!(
-        fresh.history.message(&a1).await.unwrap().memory_cut,
+        fresh.history.message(&a1).await.unwrap().compaction_mark,
         Some(cut.clone()),
         "the model does not remember more than before"
     );
     fresh.history.restore_chat(&trash).await.unwrap();
     assert_eq!(fresh.shown(&chat).await, ["q1", "a1", "q2", "a2", "q3", "a3"]);
-    assert_eq!(fresh.history.message(&a1).await.unwrap().memory_cut, None);
-    assert_eq!(fresh.history.message(&a2).await.unwrap().memory_cut, Some(cut));
+    assert_eq!(fresh.history.message(&a1).await.unwrap().compaction_mark, None);
+    assert_eq!(fresh.history.message(&a2).await.unwrap().compaction_mark, Some(cut));
 
     // The first turn leaves a chat that begins with the second.
     let trash = fresh.history.delete_message(&a1, DeleteScope::Turn).await.unwrap();
@@ -199,14 +199,14 @@ async fn a_copy_of_a_branch_is_a_chat_that_shares_nothing() {
     let [_, a1, _, a2, ..] = fresh.three_turns(&chat).await;
     fresh
         .history
-        .set_memory_cut(&a1, Some(&MemoryCut::default()))
+        .set_compaction_mark(&a1, Some(&CompactionMark::default()))
         .await
         .unwrap();
     let copy = fresh.history.fork_chat(&a2, "q1, copied").await.unwrap();
     assert_eq!(copy.title, "q1, copied");
     assert_eq!(fresh.shown(&copy.id).await, ["q1", "a1", "q2", "a2"]);
     let view = fresh.history.chat(&copy.id).await.unwrap();
-    assert!(view.messages[1].memory_cut.is_some());
+    assert!(view.messages[1].compaction_mark.is_some());
     assert_eq!(view.messages[3].siblings, [view.messages[3].id.clone()]);
     fresh.turn(&copy.id, "more", "still more").await;
     assert_eq!(fresh.shown(&chat).await.len(), 6);
@@ -300,13 +300,13 @@ async fn an_export_says_where_the_models_memory_begins() {
     let fresh = Fresh::new().await;
     let chat = fresh.chat().await;
     let [_, a1, ..] = fresh.three_turns(&chat).await;
-    let cut = MemoryCut {
+    let cut = CompactionMark {
         summary: Some("Cats.\nDogs.".into()),
     };
-    fresh.history.set_memory_cut(&a1, Some(&cut)).await.unwrap();
+    fresh.history.set_compaction_mark(&a1, Some(&cut)).await.unwrap();
     let text = fresh.history.export_markdown(&chat, &Default::default()).await.unwrap();
     let (before, after) = text.split_once("*The model's memory begins here.*").unwrap();
     assert!(before.contains("a1") && after.contains("> Cats.\n> Dogs.\n") && after.contains("q2"));
     let json = fresh.history.export_json(&chat, &Default::default()).await.unwrap();
-    assert_eq!(json["messages"][1]["memory_cut"]["summary"], "Cats.\nDogs.");
+    assert_eq!(json["messages"][1]["compaction_mark"]["summary"], "Cats.\nDogs.");
 }

@@ -1,4 +1,4 @@
-//! The archive, the trash and folders.
+//! The archive, the trash and projects.
 
 use history::Error;
 
@@ -82,14 +82,14 @@ async fn all_chats_are_deleted_from_the_file_itself_and_the_rest_stays() {
 }
 
 #[tokio::test]
-async fn a_deleted_folder_leaves_its_chats_and_comes_back_with_them() {
+async fn a_deleted_project_leaves_its_chats_and_comes_back_with_them() {
     let fresh = Fresh::new().await;
     let (inside, outside) = (fresh.chat().await, fresh.chat().await);
-    let folder = fresh.history.create_project("Thesis").await.unwrap();
+    let project = fresh.history.create_project("Thesis").await.unwrap();
     fresh.history.create_project("archive").await.unwrap();
     fresh
         .history
-        .change_project(&folder.id, "Thesis 'x'", "Be brief.")
+        .change_project(&project.id, "Thesis 'x'", "Be brief.")
         .await
         .unwrap();
     let names: Vec<String> = fresh
@@ -98,35 +98,35 @@ async fn a_deleted_folder_leaves_its_chats_and_comes_back_with_them() {
         .await
         .unwrap()
         .into_iter()
-        .map(|folder| folder.name)
+        .map(|project| project.name)
         .collect();
     assert_eq!(names, ["archive", "Thesis 'x'"]);
-    fresh.history.move_chat(&inside, Some(&folder.id)).await.unwrap();
-    let folder_in = async |chat: &str| {
+    fresh.history.move_chat(&inside, Some(&project.id)).await.unwrap();
+    let project_in = async |chat: &str| {
         let chats = fresh.history.chats().await.unwrap();
-        chats.into_iter().find(|other| other.id == chat).unwrap().folder
+        chats.into_iter().find(|other| other.id == chat).unwrap().project
     };
-    assert_eq!(folder_in(&inside).await.as_deref(), Some(folder.id.as_str()));
-    assert_eq!(folder_in(&outside).await, None);
+    assert_eq!(project_in(&inside).await.as_deref(), Some(project.id.as_str()));
+    assert_eq!(project_in(&outside).await, None);
     assert_eq!(
         fresh.history.project_of(&inside).await.unwrap().unwrap().system_prompt,
         "Be brief."
     );
 
-    fresh.history.delete_project(&folder.id).await.unwrap();
-    assert_eq!(folder_in(&inside).await, None);
+    fresh.history.delete_project(&project.id).await.unwrap();
+    assert_eq!(project_in(&inside).await, None);
     assert!(fresh.history.project_of(&inside).await.unwrap().is_none());
     assert!(matches!(
-        fresh.history.move_chat(&outside, Some(&folder.id)).await,
+        fresh.history.move_chat(&outside, Some(&project.id)).await,
         Err(Error::NotFound("folder"))
     ));
-    fresh.history.restore_project(&folder.id).await.unwrap();
-    assert_eq!(folder_in(&inside).await.as_deref(), Some(folder.id.as_str()));
+    fresh.history.restore_project(&project.id).await.unwrap();
+    assert_eq!(project_in(&inside).await.as_deref(), Some(project.id.as_str()));
 
-    fresh.history.delete_project(&folder.id).await.unwrap();
+    fresh.history.delete_project(&project.id).await.unwrap();
     fresh.history.purge_trash(history::now() + 1).await.unwrap();
     assert!(matches!(
-        fresh.history.restore_project(&folder.id).await,
+        fresh.history.restore_project(&project.id).await,
         Err(Error::NotFound("folder"))
     ));
     assert_eq!(fresh.history.chats().await.unwrap().len(), 2);

@@ -51,7 +51,7 @@ fn message_of_today(old: &Value, sampling: &Value, continuable: bool) -> Value {
     message.insert("finish_reason".into(), finish_reason);
     message.insert("thinking_ended".into(), json!(ended));
     message.insert("tool_call_id".into(), Value::Null);
-    message.insert("memory_cut".into(), Value::Null);
+    message.insert("compaction_mark".into(), Value::Null);
     message.insert("edited".into(), json!(false));
     message.insert("continuable".into(), json!(continuable));
     Value::Object(message)
@@ -73,7 +73,7 @@ fn settings_of_today(old: &Value) -> Value {
 fn chat_of_today(old: &Value) -> Value {
     let mut chat = old.clone();
     chat["archived"] = false.into();
-    chat["folder"] = Value::Null;
+    chat["project"] = Value::Null;
     (chat["unread"], chat["revision"]) = (json!(false), json!(0));
     chat
 }
@@ -182,5 +182,82 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     assert_eq!(
         json!(history.search(&query).await.unwrap().hits.len()),
         expected["hits"]
+    );
+}
+
+/// The project and the compaction marks of each chat, by its id.
+async fn projects_and_marks(history: &History) -> Vec<(String, Option<String>, Vec<Value>)> {
+    let mut found = Vec::new();
+    for chat in history.chats().await.unwrap() {
+        let messages = history.chat(&chat.id).await.unwrap().messages;
+        let marks = messages
+            .iter()
+            .map(|message| json!(message.compaction_mark))
+            .filter(|mark| !mark.is_null())
+            .collect();
+        found.push((chat.id, chat.project, marks));
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+#[tokio::test]
+async fn a_repair_of_a_file_of_version_10_keeps_its_projects_and_marks() {
+    let (_whole, opened) = open(VERSION_10).await;
+    let wanted = projects_and_marks(&opened).await;
+    assert!(wanted.iter().any(|(_, project, _)| project.is_some()));
+    assert!(wanted.iter().any(|(_, _, marks)| !marks.is_empty()));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.sqlite");
+    std::fs::write(&path, VERSION_10).unwrap();
+    history::repair(&path).await.unwrap();
+    let repaired = History::open(&path).await.unwrap();
+    assert_eq!(projects_and_marks(&repaired).await, wanted);
+    assert_eq!(repaired.projects().await.unwrap(), opened.projects().await.unwrap());
+}
+
+#[tokio::test]
+async fn an_export_of_version_10_is_imported_with_its_project_and_marks() {
+    let expected: Value = serde_json::from_str(EXPECTED_10).unwrap();
+    let project = expected["projects"][0].clone();
+    let exports = expected["chats"].as_array().unwrap().iter().map(|chat| &chat["export"]);
+    let mut marks = 0;
+    // The names that version 10 wrote.
+    let chats: Vec<Value> = exports
+        .filter(|export| {
+            export["chat"]["project"] == project["id"] || export.to_string().contains("compaction_mark\":{")
+        })
+        .map(|export| {
+            let mut export = export.clone();
+            let chat = export["chat"].as_object_mut().unwrap();
+            let own = chat.remove("project").unwrap();
+            chat.insert("folder".into(), own);
+            for message in export["messages"].as_array_mut().unwrap() {
+                let message = message.as_object_mut().unwrap();
+                let mark = message.remove("compaction_mark").unwrap();
+                marks += usize::from(!mark.is_null());
+                message.insert("memory_cut".into(), mark);
+            }
+            export
+        })
+        .collect();
+    assert!(chats.len() > 1 && marks > 0);
+    let mut folder = project.clone();
+    folder["files"] = json!([]);
+    let file = json!({"format": "ponder-chats", "version": 1, "chats": chats, "folders": [folder]});
+
+    let home = tempfile::tempdir().unwrap();
+    let history = History::open(&home.path().join("history.sqlite")).await.unwrap();
+    history
+        .import(history::read_import(file.to_string().as_bytes()).unwrap())
+        .await
+        .unwrap();
+    let came = projects_and_marks(&history).await;
+    assert_eq!(came.iter().map(|(_, _, marks)| marks.len()).sum::<usize>(), marks);
+    assert!(came.iter().any(|(_, own, _)| json!(own) == project["id"]));
+    assert_eq!(
+        history.projects().await.unwrap()[0].name,
+        project["name"].as_str().unwrap()
     );
 }

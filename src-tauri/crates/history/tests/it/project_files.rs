@@ -1,4 +1,4 @@
-//! Files of folders: kept in their order, taken out and put back, and gone with their folder.
+//! Files of projects: kept in their order, taken out and put back, and gone with their project.
 
 use history::{read_import, repair, with_projects, Error, ExportedImages, History};
 use protocol::{Content, Excerpt, ExcerptUnit};
@@ -22,9 +22,9 @@ impl Fresh {
         }
     }
 
-    async fn files_of(&self, folder: &str) -> Vec<Content> {
-        let folders = self.history.projects().await.unwrap();
-        folders.into_iter().find(|other| other.id == folder).unwrap().files
+    async fn files_of(&self, project: &str) -> Vec<Content> {
+        let projects = self.history.projects().await.unwrap();
+        projects.into_iter().find(|other| other.id == project).unwrap().files
     }
 
     async fn remaining(&self) -> usize {
@@ -44,7 +44,7 @@ fn attachment(file: &Content) -> &str {
 async fn files_are_kept_in_their_order_and_come_back_to_their_place() {
     let fresh = Fresh::new().await;
     let history = &fresh.history;
-    let (folder, other) = (
+    let (project, other) = (
         history.create_project("Thesis").await.unwrap().id,
         history.create_project("Other").await.unwrap().id,
     );
@@ -54,22 +54,22 @@ async fn files_are_kept_in_their_order_and_come_back_to_their_place() {
         fresh.file("3.txt", "three").await,
     );
     for file in [&one, &two, &three] {
-        history.put_project_file(&folder, file).await.unwrap();
+        history.put_project_file(&project, file).await.unwrap();
     }
     history.put_project_file(&other, &two).await.unwrap();
     let chat = fresh.chat().await;
-    history.move_chat(&chat, Some(&folder)).await.unwrap();
+    history.move_chat(&chat, Some(&project)).await.unwrap();
     let seen = history.project_of(&chat).await.unwrap().unwrap().files;
     assert_eq!(seen, [one.clone(), two.clone(), three.clone()]);
 
-    history.remove_project_file(&folder, attachment(&two)).await.unwrap();
-    assert_eq!(fresh.files_of(&folder).await, [one.clone(), three.clone()]);
+    history.remove_project_file(&project, attachment(&two)).await.unwrap();
+    assert_eq!(fresh.files_of(&project).await, [one.clone(), three.clone()]);
     assert_eq!(fresh.files_of(&other).await, std::slice::from_ref(&two));
     assert!(matches!(
-        history.remove_project_file(&folder, attachment(&two)).await,
+        history.remove_project_file(&project, attachment(&two)).await,
         Err(Error::NotFound("file"))
     ));
-    history.put_project_file(&folder, &two).await.unwrap();
+    history.put_project_file(&project, &two).await.unwrap();
     // The same text under another name, and a part of it, takes its place.
     let mut part = fresh.file("first.txt", "one").await;
     if let Content::File { excerpt, .. } = &mut part {
@@ -79,111 +79,111 @@ async fn files_are_kept_in_their_order_and_come_back_to_their_place() {
             ..Excerpt::whole(ExcerptUnit::Lines, 9)
         });
     }
-    history.put_project_file(&folder, &part).await.unwrap();
-    assert_eq!(fresh.files_of(&folder).await, [part, two, three]);
+    history.put_project_file(&project, &part).await.unwrap();
+    assert_eq!(fresh.files_of(&project).await, [part, two, three]);
 }
 
 #[tokio::test]
-async fn texts_stay_as_long_as_their_folder_or_its_trash() {
+async fn texts_stay_as_long_as_their_project_or_its_trash() {
     let fresh = Fresh::new().await;
     let history = &fresh.history;
-    let folder = history.create_project("Thesis").await.unwrap().id;
+    let project = history.create_project("Thesis").await.unwrap().id;
     let (one, two) = (fresh.file("1.txt", "one").await, fresh.file("2.txt", "two").await);
-    history.put_project_file(&folder, &one).await.unwrap();
-    history.put_project_file(&folder, &two).await.unwrap();
+    history.put_project_file(&project, &one).await.unwrap();
+    history.put_project_file(&project, &two).await.unwrap();
     fresh.file("nobody.txt", "nobody's").await;
     assert_eq!(fresh.remaining().await, 2);
 
     // A removed file can be restored until the trash is emptied.
-    history.remove_project_file(&folder, attachment(&one)).await.unwrap();
+    history.remove_project_file(&project, attachment(&one)).await.unwrap();
     assert_eq!(fresh.remaining().await, 2);
-    history.put_project_file(&folder, &one).await.unwrap();
+    history.put_project_file(&project, &one).await.unwrap();
     assert_eq!(history.text(attachment(&one)).await.unwrap(), "one");
-    history.remove_project_file(&folder, attachment(&one)).await.unwrap();
+    history.remove_project_file(&project, attachment(&one)).await.unwrap();
     history.purge_trash(history::now() + 1).await.unwrap();
     assert_eq!(fresh.remaining().await, 1);
     assert!(matches!(
-        history.put_project_file(&folder, &one).await,
+        history.put_project_file(&project, &one).await,
         Err(Error::NotFound("file"))
     ));
 
-    // Deleting all chats leaves folders as they are.
+    // Deleting all chats leaves projects as they are.
     history.delete_all_chats().await.unwrap();
     assert_eq!(fresh.remaining().await, 1);
-    history.delete_project(&folder).await.unwrap();
+    history.delete_project(&project).await.unwrap();
     assert_eq!(fresh.remaining().await, 1);
     assert!(matches!(
-        history.put_project_file(&folder, &two).await,
+        history.put_project_file(&project, &two).await,
         Err(Error::NotFound("folder"))
     ));
-    history.restore_project(&folder).await.unwrap();
-    assert_eq!(fresh.files_of(&folder).await, std::slice::from_ref(&two));
-    history.delete_project(&folder).await.unwrap();
+    history.restore_project(&project).await.unwrap();
+    assert_eq!(fresh.files_of(&project).await, std::slice::from_ref(&two));
+    history.delete_project(&project).await.unwrap();
     history.purge_trash(history::now() + 1).await.unwrap();
     assert_eq!(fresh.remaining().await, 0);
 }
 
 #[tokio::test]
-async fn a_folder_refuses_what_is_no_file_and_more_than_a_model_reads() {
+async fn a_project_refuses_what_is_no_file_and_more_than_a_model_reads() {
     let fresh = Fresh::new().await;
     let history = &fresh.history;
-    let folder = history.create_project("Thesis").await.unwrap().id;
-    let refused = async |file: &Content| match history.put_project_file(&folder, file).await {
-        Err(error @ Error::FolderFile(_)) => error.to_string(),
+    let project = history.create_project("Thesis").await.unwrap().id;
+    let refused = async |file: &Content| match history.put_project_file(&project, file).await {
+        Err(error @ Error::ProjectFile(_)) => error.to_string(),
         other => panic!("{other:?}"),
     };
     assert!(refused(&Content::text("words")).await.contains("only documents"));
     let half = fresh.file("half.txt", &"x".repeat(6_000_000)).await;
     let more = fresh.file("more.txt", &"y".repeat(4_000_001)).await;
-    history.put_project_file(&folder, &half).await.unwrap();
+    history.put_project_file(&project, &half).await.unwrap();
     // The same again is not counted twice.
-    history.put_project_file(&folder, &half).await.unwrap();
+    history.put_project_file(&project, &half).await.unwrap();
     let said = refused(&more).await;
     assert!(
         said.contains("10.0 MB") && said.contains("Remove one first") && said.ends_with("Nothing was changed"),
         "{said}"
     );
-    history.remove_project_file(&folder, attachment(&half)).await.unwrap();
-    history.put_project_file(&folder, &more).await.unwrap();
+    history.remove_project_file(&project, attachment(&half)).await.unwrap();
+    history.put_project_file(&project, &more).await.unwrap();
     assert!(
         refused(&half).await.contains("10.0 MB"),
         "what was removed does not come back if it no longer fits"
     );
     for number in 0..99 {
         let file = fresh.file("many.txt", &format!("{number}")).await;
-        history.put_project_file(&folder, &file).await.unwrap();
+        history.put_project_file(&project, &file).await.unwrap();
     }
     assert!(refused(&fresh.file("last.txt", "last").await)
         .await
         .contains("100 files"));
-    assert_eq!(fresh.files_of(&folder).await.len(), 100);
+    assert_eq!(fresh.files_of(&project).await.len(), 100);
 }
 
 #[tokio::test]
-async fn a_folder_goes_with_the_export_of_its_chats_and_stays_as_it_is_where_it_is_known() {
+async fn a_project_goes_with_the_export_of_its_chats_and_stays_as_it_is_where_it_is_known() {
     let fresh = Fresh::new().await;
     let history = &fresh.history;
-    let folder = history.create_project("Thesis").await.unwrap().id;
-    history.change_project(&folder, "Thesis", "Be brief.").await.unwrap();
+    let project = history.create_project("Thesis").await.unwrap().id;
+    history.change_project(&project, "Thesis", "Be brief.").await.unwrap();
     for (name, text) in [("b.md", "# One 猫"), ("a.md", "two\u{0}")] {
         history
-            .put_project_file(&folder, &fresh.file(name, text).await)
+            .put_project_file(&project, &fresh.file(name, text).await)
             .await
             .unwrap();
     }
     let chat = fresh.chat().await;
     let turn = fresh.turn(&chat, "question", "answer").await;
-    history.move_chat(&chat, Some(&folder)).await.unwrap();
+    history.move_chat(&chat, Some(&project)).await.unwrap();
     let copy = history.fork_chat(&turn.answer.id, "copy").await.unwrap();
     assert_eq!(
-        copy.folder.as_ref(),
-        Some(&folder),
+        copy.project.as_ref(),
+        Some(&project),
         "a copy lies where its original does"
     );
     let known = history.project_of(&chat).await.unwrap().unwrap();
-    let folders = vec![history.export_project(&known).await.unwrap()];
+    let projects = vec![history.export_project(&known).await.unwrap()];
     let exported = history.export_json(&chat, &ExportedImages::new()).await.unwrap();
-    let file = with_projects(exported, folders).to_string().into_bytes();
+    let file = with_projects(exported, projects).to_string().into_bytes();
 
     let other = Fresh::new().await;
     assert_eq!(
@@ -196,20 +196,20 @@ async fn a_folder_goes_with_the_export_of_its_chats_and_stays_as_it_is_where_it_
     assert_eq!(other.history.text(texts[0]).await.unwrap(), "# One 猫");
     assert_eq!(other.remaining().await, 2);
 
-    other.history.change_project(&folder, "Mine", "").await.unwrap();
-    other.history.remove_project_file(&folder, texts[1]).await.unwrap();
+    other.history.change_project(&project, "Mine", "").await.unwrap();
+    other.history.remove_project_file(&project, texts[1]).await.unwrap();
     other.history.import(read_import(&file).unwrap()).await.unwrap();
     let kept = other.history.projects().await.unwrap().pop().unwrap();
     assert_eq!((kept.name.as_str(), kept.files.len()), ("Mine", 1));
 }
 
 #[tokio::test]
-async fn a_hostile_folder_in_a_file_is_tamed() {
+async fn a_hostile_project_in_a_file_is_tamed() {
     let fresh = Fresh::new().await;
-    let file = |folders: serde_json::Value| {
+    let file = |projects: serde_json::Value| {
         let chat = json!({"format": "ponder-chat", "version": 1, "chat": {"id": "c", "title": "", "created_at": 0, "updated_at": 0, "pinned": false,
-            "running": false, "unread": false, "revision": 0, "archived": false, "folder": "f"}, "head": null, "messages": []});
-        with_projects(chat, folders.as_array().unwrap().clone())
+            "running": false, "unread": false, "revision": 0, "archived": false, "project": "f"}, "head": null, "messages": []});
+        with_projects(chat, projects.as_array().unwrap().clone())
             .to_string()
             .into_bytes()
     };
@@ -231,36 +231,38 @@ async fn a_hostile_folder_in_a_file_is_tamed() {
             .chats,
         1
     );
-    let folders = fresh.history.projects().await.unwrap();
-    let [folder] = &folders[..] else { panic!("{folders:?}") };
-    assert_eq!(folder.name, "Untitled folder");
+    let projects = fresh.history.projects().await.unwrap();
+    let [project] = &projects[..] else {
+        panic!("{projects:?}")
+    };
+    assert_eq!(project.name, "Untitled folder");
     assert_eq!(
-        fresh.history.text(attachment(&folder.files[0])).await.unwrap(),
+        fresh.history.text(attachment(&project.files[0])).await.unwrap(),
         "\u{fffd}"
     );
-    assert_eq!(folder.files.len(), 1);
+    assert_eq!(project.files.len(), 1);
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_read_hides_neither_its_folder_nor_the_others_and_a_repair_keeps_them() {
+async fn a_file_that_cannot_be_read_hides_neither_its_project_nor_the_others_and_a_repair_keeps_them() {
     let fresh = Fresh::new().await;
     let history = &fresh.history;
-    let folder = history.create_project("Thesis").await.unwrap().id;
+    let project = history.create_project("Thesis").await.unwrap().id;
     let (one, two) = (fresh.file("1.txt", "one").await, fresh.file("2.txt", "two").await);
     for file in [&one, &two, &fresh.file("3.txt", "three").await] {
-        history.put_project_file(&folder, file).await.unwrap();
+        history.put_project_file(&project, file).await.unwrap();
     }
     let chat = fresh.chat().await;
     fresh.turn(&chat, "question", "answer").await;
-    history.move_chat(&chat, Some(&folder)).await.unwrap();
+    history.move_chat(&chat, Some(&project)).await.unwrap();
     history.close().await;
     let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
         .await
         .unwrap();
     sqlx::raw_sql(
-        "UPDATE folder_files SET content = CAST(x'ff00' AS TEXT) WHERE position = 3;
+        "UPDATE project_files SET content = CAST(x'ff00' AS TEXT) WHERE position = 3;
          PRAGMA foreign_keys = off;
-         INSERT INTO folder_files (folder_id, sha256, position, content) VALUES ('nowhere', 'x', 1, '{}')",
+         INSERT INTO project_files (project_id, sha256, position, content) VALUES ('nowhere', 'x', 1, '{}')",
     )
     .execute(&mut file)
     .await

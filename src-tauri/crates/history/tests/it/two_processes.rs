@@ -13,10 +13,10 @@ use crate::{texts, Fresh};
 /// The outcomes of two imports of the same file at the same moment.
 const CHATS: usize = 1000;
 
-/// An export of this many chats with two messages each, which lie in a folder with a file.
+/// An export of this many chats with two messages each, which lie in a project with a file.
 async fn export(chats: usize) -> Vec<u8> {
     let fresh = Fresh::new().await;
-    let folder = fresh.history.create_project("Harbour").await.unwrap();
+    let project = fresh.history.create_project("Harbour").await.unwrap();
     let attachment = fresh.history.add_text("the tide tables".into()).await.unwrap();
     let file = Content::File {
         attachment,
@@ -25,10 +25,10 @@ async fn export(chats: usize) -> Vec<u8> {
         bytes: 15,
         excerpt: None,
     };
-    fresh.history.put_project_file(&folder.id, &file).await.unwrap();
-    let folder = fresh.history.projects().await.unwrap().pop().unwrap();
+    fresh.history.put_project_file(&project.id, &file).await.unwrap();
+    let project = fresh.history.projects().await.unwrap().pop().unwrap();
     let chat = fresh.chat().await;
-    fresh.history.move_chat(&chat, Some(&folder.id)).await.unwrap();
+    fresh.history.move_chat(&chat, Some(&project.id)).await.unwrap();
     fresh.turn(&chat, "When is high water?", "At noon.").await;
     let one = fresh.history.export_json(&chat, &ExportedImages::new()).await.unwrap();
     let numbered = |number: usize| {
@@ -46,8 +46,8 @@ async fn export(chats: usize) -> Vec<u8> {
         chat
     };
     let all = exported_together((0..chats).map(numbered).collect());
-    let folder = fresh.history.export_project(&folder).await.unwrap();
-    serde_json::to_vec(&with_projects(all, vec![folder])).unwrap()
+    let project = fresh.history.export_project(&project).await.unwrap();
+    serde_json::to_vec(&with_projects(all, vec![project])).unwrap()
 }
 
 /// The faults that SQLite finds in a file, foreign keys included.
@@ -87,12 +87,12 @@ async fn the_same_file_is_imported_once_by_both_together() {
         assert_eq!(outcome.messages, 2 * outcome.chats);
     }
     let chats = fresh.history.chats().await.unwrap();
-    let folders = fresh.history.projects().await.unwrap();
-    assert_eq!((chats.len(), folders.len(), folders[0].files.len()), (CHATS, 1, 1));
+    let projects = fresh.history.projects().await.unwrap();
+    assert_eq!((chats.len(), projects.len(), projects[0].files.len()), (CHATS, 1, 1));
     for chat in chats {
         let messages = fresh.history.chat(&chat.id).await.unwrap().messages;
         assert_eq!(texts(&messages), ["When is high water?", "At noon."], "{}", chat.id);
-        assert_eq!(chat.folder.as_ref(), Some(&folders[0].id));
+        assert_eq!(chat.project.as_ref(), Some(&projects[0].id));
     }
     assert_eq!(problems(&fresh).await, Vec::<String>::new());
 }

@@ -216,7 +216,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     };
     let problem = problem.or_else(|| talk.as_ref().err().cloned());
     let talk = talk.ok().flatten().filter(|_| problem.is_none()).unwrap_or_default();
-    let (sees, vision_problem) = match problem.is_none() && !embeds {
+    let (supports_vision, vision_problem) = match problem.is_none() && !embeds {
         true => match vision_support(&model.path) {
             Ok(processor) => (processor.is_some(), None),
             Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
@@ -238,7 +238,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         thinking: talk.thinking,
         thought: talk.thought,
         sampling: talk.sampling,
-        sees,
+        supports_vision,
         vision_problem,
         problem,
         incomplete,

@@ -131,9 +131,13 @@ fn a_placeholder_becomes_the_run_of_its_family() {
         assert_eq!(spelled(&model, &prompt), format!("<|user|>{run}Which?"), "{model_type}");
         check_spans(&model, &prompt, &plans, feature(model_type));
         // Nobody sees: it is told by name, in a text.
-        let blind = model.prompt(&asked(&[question], &[])).unwrap();
-        assert_eq!(spelled(&model, &blind), "<|user|>Which[image: a]?", "{model_type}");
-        assert!(blind.images.is_empty());
+        let without_vision = model.prompt(&asked(&[question], &[])).unwrap();
+        assert_eq!(
+            spelled(&model, &without_vision),
+            "<|user|>Which[image: a]?",
+            "{model_type}"
+        );
+        assert!(without_vision.images.is_empty());
     }
 }
 
@@ -175,9 +179,9 @@ fn an_image_that_a_tool_gives_is_shown_in_its_text() {
 #[test]
 fn images_are_counted_against_placeholders() {
     let (model_type, written, marks, plan, _) = families().remove(0);
-    let seeing = model(model_type, &template(written), &marks);
+    let with_vision = model(model_type, &template(written), &marks);
     let question = [message(Role::User, vec![image("a"), Content::text("?")])];
-    let error = seeing
+    let error = with_vision
         .prompt(&asked(&question, &[plan.clone(), plan.clone()]))
         .unwrap_err();
     assert!(
@@ -197,10 +201,10 @@ fn images_are_counted_against_placeholders() {
         .prompt(&asked(&question, std::slice::from_ref(&plan)))
         .unwrap_err();
     assert!(matches!(error, Error::ImageCount { images: 1, .. }), "{error}");
-    let blind = model("llama", &template(written), &marks);
-    let error = blind.prompt(&asked(&question, &[plan])).unwrap_err();
+    let without_vision = model("llama", &template(written), &marks);
+    let error = without_vision.prompt(&asked(&question, &[plan])).unwrap_err();
     assert_eq!(
-        (blind.takes_images(), protocol::Error::from(error).code),
+        (without_vision.takes_images(), protocol::Error::from(error).code),
         (false, ErrorCode::ImageNotSeen)
     );
     let marks = [

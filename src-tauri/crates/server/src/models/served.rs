@@ -115,12 +115,12 @@ impl Catalogue {
     }
 
     /// The names of the first models that accept images.
-    pub(crate) async fn seeing(&self) -> Vec<String> {
+    pub(crate) async fn vision_models(&self) -> Vec<String> {
         let list = self.list().await;
-        let seeing = list
+        let vision_models = list
             .iter()
-            .filter(|entry| entry.model.sees && entry.model.kind == ModelKind::Chat);
-        seeing.take(NAMED).map(|entry| entry.id.clone()).collect()
+            .filter(|entry| entry.model.supports_vision && entry.model.kind == ModelKind::Chat);
+        vision_models.take(NAMED).map(|entry| entry.id.clone()).collect()
     }
 
     /// Records the use of a model, for the list of models on this computer.
@@ -320,7 +320,7 @@ pub(crate) mod tests {
             thinking: None,
             thought: None,
             sampling: Default::default(),
-            sees: false,
+            supports_vision: false,
             vision_problem: None,
             problem: None,
             incomplete: false,

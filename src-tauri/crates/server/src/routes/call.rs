@@ -150,7 +150,7 @@ impl Call {
             ));
         }
         if let Some(place) = ask.image.as_deref() {
-            self.check_sees(place, model).await?;
+            self.check_vision(place, model).await?;
             ask.requests
                 .iter_mut()
                 .for_each(|request| self.state.apply_image_detail(request));
@@ -183,7 +183,7 @@ impl Call {
     }
 
     /// Refuses an image at this path for a model without vision.
-    async fn check_sees(&self, place: &str, model: &ResolvedModel) -> Result<()> {
+    async fn check_vision(&self, place: &str, model: &ResolvedModel) -> Result<()> {
         let (engine, source) = (self.state.engine.clone(), model.source.clone());
         // Vision support is read from the model's files, or asked of another process.
         let capabilities = tokio::task::spawn_blocking(move || engine.capabilities(&source))
@@ -193,10 +193,10 @@ impl Call {
             return Ok(());
         }
         let because = capabilities.because_blind();
-        let seeing = self.state.catalogue.seeing().await;
-        let hint = match seeing.is_empty() {
+        let vision_models = self.state.catalogue.vision_models().await;
+        let hint = match vision_models.is_empty() {
             true => "no model here can; leave the image out".to_owned(),
-            false => format!("models that can are {}", seeing.join(", ")),
+            false => format!("models that can are {}", vision_models.join(", ")),
         };
         Err(Refusal::field(
             place,

@@ -3,7 +3,7 @@
 mod call;
 mod generate;
 pub(crate) mod listener;
-pub(crate) mod unloading;
+pub(crate) mod unload;
 
 use std::sync::{Arc, LazyLock};
 
@@ -26,7 +26,7 @@ use crate::openai::{chat, completions as text_completions, embeddings as vectors
 use crate::request::fields::Fields;
 use crate::routes::call::Call;
 use crate::routes::generate::InFlight;
-use crate::routes::unloading::unload_now;
+use crate::routes::unload::unload_now;
 use crate::state::State;
 
 type Routes = Vec<(Operation, MethodRouter<Arc<State>>)>;

@@ -7,8 +7,8 @@ use serde_json::{json, Value};
 use server::ServerConfig;
 
 use crate::client::{ask, get, post};
-use crate::house::{call, delta, done, House};
-use crate::told::{accumulated, told, Told, CHAT, MESSAGES, RESPONSES};
+use crate::clients_seen::{accumulated, told, ClientSeen, CHAT, MESSAGES, RESPONSES};
+use crate::harness::{call, delta, done, Harness};
 
 /// A question on a surface.
 fn question(surface: &str, stream: bool) -> Value {
@@ -24,8 +24,8 @@ fn question(surface: &str, stream: bool) -> Value {
     body
 }
 
-async fn reply(house: &House, surface: &str, body: &Value) -> Told {
-    let response = post(house.address, surface, body).await;
+async fn reply(harness: &Harness, surface: &str, body: &Value) -> ClientSeen {
+    let response = post(harness.address, surface, body).await;
     assert_eq!(response.head.status, 200, "{}", response.body);
     if body["stream"] == true {
         told(surface, &accumulated(surface, &response.events()))
@@ -36,8 +36,8 @@ async fn reply(house: &House, surface: &str, body: &Value) -> Told {
 
 #[tokio::test]
 async fn every_surface_says_the_same_whole_and_streamed() {
-    let house = House::open().await;
-    let answering = house.answer_all();
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
     for (surface, end, called) in [
         (CHAT, "stop", "tool_calls"),
         (RESPONSES, "completed", "completed"),
@@ -45,8 +45,8 @@ async fn every_surface_says_the_same_whole_and_streamed() {
     ] {
         for stream in [false, true] {
             let body = question(surface, stream);
-            let answer = reply(&house, surface, &body).await;
-            let expected = Told {
+            let answer = reply(&harness, surface, &body).await;
+            let expected = ClientSeen {
                 thought: "I think.".into(),
                 text: "Hello there.".into(),
                 calls: Vec::new(),
@@ -61,7 +61,7 @@ async fn every_surface_says_the_same_whole_and_streamed() {
                 RESPONSES => json!([{"type": "function", "name": "add", "parameters": {"type": "object"}}]),
                 _ => json!([{"name": "add", "input_schema": {"type": "object"}}]),
             };
-            let answer = reply(&house, surface, &with_tool).await;
+            let answer = reply(&harness, surface, &with_tool).await;
             let (id, name, arguments) = &answer.calls[0];
             assert_eq!((name.as_str(), arguments), ("add", &json!({"a": 2, "b": 3})));
             assert!(id.starts_with(if surface == MESSAGES { "toolu_" } else { "call_" }));
@@ -73,8 +73,8 @@ async fn every_surface_says_the_same_whole_and_streamed() {
 
 #[tokio::test]
 async fn a_thought_that_was_switched_off_is_in_no_text_and_in_no_field() {
-    let house = House::open().await;
-    let answering = house.answer_all();
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
     for surface in [CHAT, RESPONSES, MESSAGES] {
         for stream in [false, true] {
             let mut body = question(surface, stream);
@@ -83,7 +83,7 @@ async fn a_thought_that_was_switched_off_is_in_no_text_and_in_no_field() {
                 RESPONSES => body["reasoning"] = json!({"effort": "none", "summary": "auto"}),
                 _ => body["thinking"] = json!({"type": "disabled"}),
             }
-            let response = post(house.address, surface, &body).await;
+            let response = post(harness.address, surface, &body).await;
             assert!(
                 !response.body.contains("I think"),
                 "{surface} {stream}: {}",
@@ -97,15 +97,15 @@ async fn a_thought_that_was_switched_off_is_in_no_text_and_in_no_field() {
 
 #[tokio::test]
 async fn a_tool_turn_reaches_the_engine_with_its_own_ids_and_in_order() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let body = json!({"model": "pebble", "max_tokens": 9, "messages": [
         {"role": "user", "content": "q"},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_aaaaaaaaa", "name": "f", "input": {}},
             {"type": "tool_use", "id": "toolu_bbbbbbbbb", "name": "g", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_bbbbbbbbb", "content": "two"},
             {"type": "tool_result", "tool_use_id": "toolu_aaaaaaaaa", "content": "one"}]}]});
-    let (response, job) = tokio::join!(post(house.address, MESSAGES, &body), async {
-        let job = house.job().await;
+    let (response, job) = tokio::join!(post(harness.address, MESSAGES, &body), async {
+        let job = harness.job().await;
         job.events.send(done(FinishReason::Stop));
         job
     });
@@ -125,12 +125,12 @@ async fn a_tool_turn_reaches_the_engine_with_its_own_ids_and_in_order() {
 
 #[tokio::test]
 async fn one_of_several_calls_is_told_if_the_client_wants_one() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let mut body = question(CHAT, true);
     body["tools"] = json!([{"type": "function", "function": {"name": "add"}}]);
     body["parallel_tool_calls"] = false.into();
-    let (response, ()) = tokio::join!(post(house.address, CHAT, &body), async {
-        let job = house.job().await;
+    let (response, ()) = tokio::join!(post(harness.address, CHAT, &body), async {
+        let job = harness.job().await;
         job.events.send(delta(call("add")));
         job.events.send(delta(call("add")));
         job.cancel.cancelled().await;
@@ -142,12 +142,12 @@ async fn one_of_several_calls_is_told_if_the_client_wants_one() {
 
 #[tokio::test]
 async fn several_answers_are_several_jobs_with_seeds_of_their_own() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     for stream in [false, true] {
         let mut body = question(CHAT, stream);
         (body["n"], body["seed"]) = (3.into(), 7.into());
-        let (response, seeds) = tokio::join!(post(house.address, CHAT, &body), async {
-            let jobs = [house.job().await, house.job().await, house.job().await];
+        let (response, seeds) = tokio::join!(post(harness.address, CHAT, &body), async {
+            let jobs = [harness.job().await, harness.job().await, harness.job().await];
             for (number, job) in jobs.iter().enumerate().rev() {
                 job.events.send(delta(Content::text(format!("answer {number}"))));
                 job.events.send(done(FinishReason::Stop));
@@ -182,12 +182,12 @@ async fn several_answers_are_several_jobs_with_seeds_of_their_own() {
 
 #[tokio::test]
 async fn ids_are_never_used_twice() {
-    let house = House::open().await;
-    let answering = house.answer_all();
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
     let mut ids = std::collections::HashSet::new();
     for _ in 0..20 {
         for surface in [CHAT, RESPONSES, MESSAGES] {
-            let whole = post(house.address, surface, &question(surface, false)).await.json();
+            let whole = post(harness.address, surface, &question(surface, false)).await.json();
             assert!(ids.insert(whole["id"].as_str().unwrap().to_owned()));
             for item in whole["output"].as_array().into_iter().flatten() {
                 assert!(ids.insert(item["id"].as_str().unwrap().to_owned()));
@@ -199,19 +199,19 @@ async fn ids_are_never_used_twice() {
 
 #[tokio::test]
 async fn a_response_is_gone_on_from_and_can_be_read_and_removed() {
-    let house = House::open().await;
-    let answering = house.answer_all();
-    let first = post(house.address, RESPONSES, &question(RESPONSES, true))
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
+    let first = post(harness.address, RESPONSES, &question(RESPONSES, true))
         .await
         .events();
     let first = first.last().unwrap()["response"].clone();
     let id = first["id"].as_str().unwrap().to_owned();
-    assert_eq!(get(house.address, &format!("{RESPONSES}/{id}")).await.json(), first);
+    assert_eq!(get(harness.address, &format!("{RESPONSES}/{id}")).await.json(), first);
     answering.abort();
 
     let body = json!({"model": "pebble", "input": "and now?", "previous_response_id": id, "instructions": "be short"});
-    let (second, job) = tokio::join!(post(house.address, RESPONSES, &body), async {
-        let job = house.job().await;
+    let (second, job) = tokio::join!(post(harness.address, RESPONSES, &body), async {
+        let job = harness.job().await;
         job.events.send(done(FinishReason::Stop));
         job
     });
@@ -220,12 +220,12 @@ async fn a_response_is_gone_on_from_and_can_be_read_and_removed() {
     assert_eq!(roles, [Role::System, Role::User, Role::Assistant, Role::User]);
     assert_eq!(job.request.messages[2].reasoning.as_deref(), Some("I think."));
 
-    let removed = ask("DELETE", house.address, &format!("{RESPONSES}/{id}"), &[], b"").await;
+    let removed = ask("DELETE", harness.address, &format!("{RESPONSES}/{id}"), &[], b"").await;
     assert_eq!(removed.json()["deleted"], true);
     for path in [format!("{RESPONSES}/{id}"), format!("{RESPONSES}/resp_other")] {
-        assert_eq!(get(house.address, &path).await.head.status, 404);
+        assert_eq!(get(harness.address, &path).await.head.status, 404);
     }
-    let gone = post(house.address, RESPONSES, &body).await;
+    let gone = post(harness.address, RESPONSES, &body).await;
     assert_eq!(
         (gone.head.status, gone.json()["error"]["param"].as_str()),
         (404, Some("previous_response_id"))
@@ -234,7 +234,7 @@ async fn a_response_is_gone_on_from_and_can_be_read_and_removed() {
 
 #[tokio::test]
 async fn what_the_engine_refuses_has_a_status_of_its_own_streamed_or_not() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let full = || {
         Error::new(ErrorCode::ContextFull, "too long")
             .with("prompt", 9000u32)
@@ -257,8 +257,8 @@ async fn what_the_engine_refuses_has_a_status_of_its_own_streamed_or_not() {
                 };
                 let code = error.code;
                 let body = question(surface, stream);
-                let (response, ()) = tokio::join!(post(house.address, surface, &body), async {
-                    let job = house.job().await;
+                let (response, ()) = tokio::join!(post(harness.address, surface, &body), async {
+                    let job = harness.job().await;
                     job.events.send(EngineEvent::Failed(error));
                 });
                 assert_eq!(response.head.status, status, "{surface} {stream}");
@@ -281,11 +281,11 @@ async fn what_the_engine_refuses_has_a_status_of_its_own_streamed_or_not() {
 
 #[tokio::test]
 async fn a_failure_in_the_middle_is_an_event_and_the_body_ends() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     for surface in [CHAT, RESPONSES, MESSAGES] {
         let body = question(surface, true);
-        let (response, ()) = tokio::join!(post(house.address, surface, &body), async {
-            let job = house.job().await;
+        let (response, ()) = tokio::join!(post(harness.address, surface, &body), async {
+            let job = harness.job().await;
             job.events.send(delta(Content::text("Hel")));
             tokio::time::sleep(Duration::from_millis(30)).await;
             job.events
@@ -304,14 +304,14 @@ async fn a_failure_in_the_middle_is_an_event_and_the_body_ends() {
 
 #[tokio::test]
 async fn a_template_that_wants_roles_to_alternate_gets_its_way() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let body =
         json!({"model": "pebble", "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]});
-    let (response, lengths) = tokio::join!(post(house.address, CHAT, &body), async {
-        let first = house.job().await;
+    let (response, lengths) = tokio::join!(post(harness.address, CHAT, &body), async {
+        let first = harness.job().await;
         let refused = Error::new(ErrorCode::TemplateRefused, "roles must alternate");
         first.events.send(EngineEvent::Failed(refused));
-        let second = house.job().await;
+        let second = harness.job().await;
         second.events.send(done(FinishReason::Stop));
         (first.request.messages.len(), second.request.messages.len())
     });
@@ -320,16 +320,16 @@ async fn a_template_that_wants_roles_to_alternate_gets_its_way() {
 
 #[tokio::test]
 async fn models_and_counts_are_told_in_both_dialects() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     for path in ["/v1/models", "/models"] {
-        let list = get(house.address, path).await.json();
+        let list = get(harness.address, path).await.json();
         assert_eq!(
             (&list["object"], &list["data"][1]["id"]),
             (&json!("list"), &json!("org/model"))
         );
     }
     let anthropic = [("anthropic-version", "2023-06-01")];
-    let list = ask("GET", house.address, "/v1/models?limit=1000", &anthropic, b"")
+    let list = ask("GET", harness.address, "/v1/models?limit=1000", &anthropic, b"")
         .await
         .json();
     assert_eq!(
@@ -337,81 +337,81 @@ async fn models_and_counts_are_told_in_both_dialects() {
         (&json!(false), &json!("model"))
     );
     assert_eq!(
-        get(house.address, "/v1/models/org/model").await.json()["id"],
+        get(harness.address, "/v1/models/org/model").await.json()["id"],
         "org/model"
     );
-    let unknown = get(house.address, "/v1/models/org/other").await;
+    let unknown = get(harness.address, "/v1/models/org/other").await;
     assert_eq!(
         (unknown.head.status, &unknown.json()["error"]["code"]),
         (404, &json!("model_not_found"))
     );
 
     let body = json!({"model": "pebble", "messages": [{"role": "user", "content": "12345"}]});
-    let counted = post(house.address, "/v1/messages/count_tokens?beta=true", &body).await;
+    let counted = post(harness.address, "/v1/messages/count_tokens?beta=true", &body).await;
     assert_eq!(counted.json(), json!({"input_tokens": 5}));
-    assert!(house.engine.take_job().is_none());
+    assert!(harness.engine.take_job().is_none());
 }
 
 #[tokio::test]
 async fn unknown_models_paths_and_methods_are_told_in_the_clients_dialect() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let mut body = question(CHAT, false);
     body["model"] = "gpt-5".into();
-    let unknown = post(house.address, CHAT, &body).await;
+    let unknown = post(harness.address, CHAT, &body).await;
     let error = &unknown.json()["error"];
     assert_eq!(
         (unknown.head.status, &error["code"], &error["param"]),
         (404, &json!("model_not_found"), &json!("model"))
     );
     assert!(error["message"].as_str().unwrap().contains("pebble, org/model"));
-    let unknown = post(house.address, MESSAGES, &body).await;
+    let unknown = post(harness.address, MESSAGES, &body).await;
     assert_eq!(
         (unknown.head.status, &unknown.json()["error"]["type"]),
         (404, &json!("not_found_error"))
     );
-    let path = get(house.address, "/v1/other").await;
+    let path = get(harness.address, "/v1/other").await;
     assert_eq!(
         (path.head.status, &path.json()["error"]["type"]),
         (404, &json!("invalid_request_error"))
     );
-    let method = get(house.address, MESSAGES).await;
+    let method = get(harness.address, MESSAGES).await;
     assert_eq!((method.head.status, &method.json()["type"]), (405, &json!("error")));
 
     let any = ServerConfig {
         fallback_model: Some("pebble".into()),
         ..ServerConfig::default()
     };
-    let house = House::with(any).await;
-    let answering = house.answer_all();
-    let answered = post(house.address, CHAT, &body).await;
+    let harness = Harness::with(any).await;
+    let answering = harness.answer_all();
+    let answered = post(harness.address, CHAT, &body).await;
     assert_eq!(answered.json()["model"], "pebble");
     answering.abort();
 }
 
 #[tokio::test]
 async fn people_and_monitors_find_what_they_look_for() {
-    let house = House::open().await;
-    let answering = house.answer_all();
-    let head = ask("HEAD", house.address, "/", &[("user-agent", "Bun/1.4.0")], b"").await;
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
+    let head = ask("HEAD", harness.address, "/", &[("user-agent", "Bun/1.4.0")], b"").await;
     assert_eq!(head.head.status, 200);
-    let page = get(house.address, "/").await;
-    assert!(page.body.contains(&format!("http://{}/v1", house.address)) && page.body.contains("Ponder"));
+    let page = get(harness.address, "/").await;
+    assert!(page.body.contains(&format!("http://{}/v1", harness.address)) && page.body.contains("Ponder"));
     assert!(page.head.header("content-security-policy").is_some());
-    assert_eq!(get(house.address, "/health").await.json(), json!({"status": "ok"}));
+    assert_eq!(get(harness.address, "/health").await.json(), json!({"status": "ok"}));
 
     let headers = [
         ("content-type", "application/json"),
         ("user-agent", "claude-cli/2.1.197 (external)"),
     ];
     let body = question(MESSAGES, true).to_string();
-    ask("POST", house.address, MESSAGES, &headers, body.as_bytes()).await;
-    let clients = house.server.clients();
+    ask("POST", harness.address, MESSAGES, &headers, body.as_bytes()).await;
+    let clients = harness.server.clients();
     assert_eq!(
         (clients.len(), clients[0].name.as_str(), clients[0].requests),
         (1, "Claude Code", 1)
     );
     assert_eq!((clients[0].prompt_tokens, clients[0].completion_tokens), (20, 5));
-    let metrics = get(house.address, "/metrics").await.body;
+    let metrics = get(harness.address, "/metrics").await.body;
     for line in [
         "ponder_requests_total{route=\"/messages\",status=\"200\"} 1",
         "ponder_tokens_total{kind=\"cached\"} 8",
@@ -424,6 +424,6 @@ async fn people_and_monitors_find_what_they_look_for() {
             "{line} is not in\n{metrics}"
         );
     }
-    assert_eq!(house.server.figures().in_flight, 0);
+    assert_eq!(harness.server.figures().in_flight, 0);
     answering.abort();
 }

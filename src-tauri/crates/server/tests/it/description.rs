@@ -3,13 +3,13 @@
 use serde_json::{json, Value};
 
 use crate::client::{ask, get, post};
-use crate::house::House;
+use crate::harness::Harness;
 use crate::recorded::every_recorded_request;
 
 const METHODS: [&str; 3] = ["get", "post", "delete"];
 
-async fn description(house: &House) -> Value {
-    get(house.address, "/openapi.json").await.json()
+async fn description(harness: &Harness) -> Value {
+    get(harness.address, "/openapi.json").await.json()
 }
 
 /// The violations of a schema by a value, for the keywords that the description uses; another keyword fails the test.
@@ -115,10 +115,10 @@ fn body_of(operation: &Value) -> Option<(Value, Vec<Value>)> {
 }
 
 /// Answers jobs until it is dropped, and serves the names of the examples.
-async fn house() -> (House, tokio::task::JoinHandle<()>) {
-    let house = House::open().await;
-    let answering = house.answer_all();
-    (house, answering)
+async fn harness() -> (Harness, tokio::task::JoinHandle<()>) {
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
+    (harness, answering)
 }
 
 /// An example as this server can answer it.
@@ -137,8 +137,8 @@ fn as_sent(path: &str, mut example: Value) -> Value {
 
 #[tokio::test]
 async fn every_described_path_is_there_and_no_other_method_is() {
-    let (house, answering) = house().await;
-    let description = description(&house).await;
+    let (harness, answering) = harness().await;
+    let description = description(&harness).await;
     let operations = operations(&description);
     assert!(operations.len() >= 15, "{}", operations.len());
     for (path, _, _) in &operations {
@@ -149,7 +149,7 @@ async fn every_described_path_is_there_and_no_other_method_is() {
         let asked = path.replace("{id}", "none");
         for method in METHODS {
             let json = [("content-type", "application/json")];
-            let response = ask(&method.to_uppercase(), house.address, &asked, &json, b"{}").await;
+            let response = ask(&method.to_uppercase(), harness.address, &asked, &json, b"{}").await;
             let other_method = response.head.status == 405;
             assert_eq!(
                 other_method,
@@ -166,8 +166,8 @@ async fn every_described_path_is_there_and_no_other_method_is() {
 
 #[tokio::test]
 async fn every_example_is_answered_as_described() {
-    let (house, answering) = house().await;
-    let description = description(&house).await;
+    let (harness, answering) = harness().await;
+    let description = description(&harness).await;
     let (mut answered, mut whole) = (0, 0);
     for (path, method, operation) in operations(&description) {
         for example in body_of(&operation).map(|(_, examples)| examples).unwrap_or_default() {
@@ -182,7 +182,7 @@ async fn every_example_is_answered_as_described() {
                 if sent.get("stream").is_some() {
                     sent["stream"] = stream.into();
                 }
-                let response = post(house.address, &path, &sent).await;
+                let response = post(harness.address, &path, &sent).await;
                 assert_eq!(response.head.status, 200, "{path}: {}", response.body);
                 answered += 1;
                 let kind = response
@@ -203,7 +203,7 @@ async fn every_example_is_answered_as_described() {
             }
         }
         if method == "get" && !path.contains("{id}") {
-            let response = get(house.address, &path).await;
+            let response = get(harness.address, &path).await;
             let kind = response
                 .head
                 .header("content-type")
@@ -248,8 +248,8 @@ fn wrong_values(schema: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn every_described_field_is_refused_by_its_name_if_it_is_wrong() {
-    let (house, answering) = house().await;
-    let description = description(&house).await;
+    let (harness, answering) = harness().await;
+    let description = description(&harness).await;
     let (mut fields, mut refused) = (0, 0);
     for (path, _, operation) in operations(&description) {
         let Some((schema, examples)) = body_of(&operation) else {
@@ -264,14 +264,14 @@ async fn every_described_field_is_refused_by_its_name_if_it_is_wrong() {
                 .as_array()
                 .is_some_and(|names| names.contains(&json!(name)));
             // Without a name the only model answers, or none, but no translation asks for it.
-            let status = post(house.address, &path, &unset).await.head.status;
+            let status = post(harness.address, &path, &unset).await.head.status;
             if !matches!(name.as_str(), "model" | "input") || path.ends_with("/unload") {
                 assert_eq!(status == 400, required, "{path} without {name}");
             }
             for value in wrong_values(field) {
                 let mut sent = plain.clone();
                 sent[name] = value.clone();
-                let response = post(house.address, &path, &sent).await;
+                let response = post(harness.address, &path, &sent).await;
                 let words = format!("{path} {name} {value}: {}", response.body);
                 assert_eq!(response.head.status, 400, "{words}");
                 let message = response.json()["error"]["message"].as_str().unwrap().to_owned();
@@ -286,8 +286,8 @@ async fn every_described_field_is_refused_by_its_name_if_it_is_wrong() {
 
 #[tokio::test]
 async fn what_eleven_clients_send_is_as_described() {
-    let (house, answering) = house().await;
-    let description = description(&house).await;
+    let (harness, answering) = harness().await;
+    let description = description(&harness).await;
     let mut validated = 0;
     for (path, body) in every_recorded_request() {
         let path = path.split('?').next().unwrap();
@@ -316,8 +316,8 @@ async fn what_eleven_clients_send_is_as_described() {
 
 #[tokio::test]
 async fn refusals_are_as_described() {
-    let house = House::open().await;
-    let description = description(&house).await;
+    let harness = Harness::open().await;
+    let description = description(&harness).await;
     for path in [
         "/v1/chat/completions",
         "/v1/responses",
@@ -326,7 +326,7 @@ async fn refusals_are_as_described() {
         "/v1/messages/count_tokens",
     ] {
         for body in [json!({}), json!({"model": "nobody"}), json!([])] {
-            let response = post(house.address, path, &body).await;
+            let response = post(harness.address, path, &body).await;
             assert!(response.head.status >= 400);
             let schema =
                 &description["paths"][path]["post"]["responses"]["default"]["content"]["application/json"]["schema"];

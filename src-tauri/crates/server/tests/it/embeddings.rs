@@ -3,18 +3,18 @@
 use serde_json::{json, Value};
 
 use crate::client::{get, post};
-use crate::house::House;
-use crate::told::{CHAT, MESSAGES, RESPONSES};
+use crate::clients_seen::{CHAT, MESSAGES, RESPONSES};
+use crate::harness::Harness;
 
-async fn asked(house: &House, body: &Value) -> (u16, Value) {
-    let response = post(house.address, "/v1/embeddings", body).await;
+async fn asked(harness: &Harness, body: &Value) -> (u16, Value) {
+    let response = post(harness.address, "/v1/embeddings", body).await;
     (response.head.status, response.json())
 }
 
 #[tokio::test]
 async fn texts_become_vectors_and_tokens_are_counted() {
-    let house = House::open().await;
-    let (status, body) = asked(&house, &json!({"model": "org/embedder", "input": ["abc", "de"]})).await;
+    let harness = Harness::open().await;
+    let (status, body) = asked(&harness, &json!({"model": "org/embedder", "input": ["abc", "de"]})).await;
     assert_eq!((status, &body["model"]), (200, &json!("org/embedder")));
     assert_eq!(body["data"][0]["embedding"], json!([3.0, 1.0, 0.0]));
     assert_eq!(
@@ -23,13 +23,13 @@ async fn texts_become_vectors_and_tokens_are_counted() {
     );
     assert_eq!(body["usage"], json!({"prompt_tokens": 5, "total_tokens": 5}));
     let (_, cut) = asked(
-        &house,
+        &harness,
         &json!({"model": "org/embedder", "input": [7, 8, 9], "dimensions": 2}),
     )
     .await;
     assert_eq!(cut["data"][0]["embedding"], json!([3.0, 1.0]));
-    assert_eq!(house.server.clients()[0].prompt_tokens, 8);
-    let metrics = get(house.address, "/metrics").await.body;
+    assert_eq!(harness.server.clients()[0].prompt_tokens, 8);
+    let metrics = get(harness.address, "/metrics").await.body;
     assert!(
         metrics.contains("ponder_tokens_total{kind=\"prompt\"} 8") && metrics.contains("ponder_requests_in_flight 0")
     );
@@ -37,23 +37,23 @@ async fn texts_become_vectors_and_tokens_are_counted() {
 
 #[tokio::test]
 async fn a_model_that_chats_makes_no_vectors_and_one_that_makes_vectors_does_not_chat() {
-    let house = House::open().await;
-    let (status, body) = asked(&house, &json!({"model": "pebble", "input": "a"})).await;
+    let harness = Harness::open().await;
+    let (status, body) = asked(&harness, &json!({"model": "pebble", "input": "a"})).await;
     assert_eq!((status, &body["error"]["param"]), (400, &json!("model")));
-    let (status, body) = asked(&house, &json!({"model": "other", "input": "a"})).await;
+    let (status, body) = asked(&harness, &json!({"model": "other", "input": "a"})).await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")));
     for surface in [CHAT, RESPONSES, MESSAGES] {
         let messages = json!([{"role": "user", "content": "hi"}]);
         let body =
             json!({"model": "org/embedder", "messages": messages, "input": "hi", "max_tokens": 9, "stream": true});
-        let response = post(house.address, surface, &body).await;
+        let response = post(harness.address, surface, &body).await;
         let message = response.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(
             response.head.status == 400 && message.contains("makes embeddings"),
             "{surface}: {message}"
         );
     }
-    let list = get(house.address, "/v1/models").await.json();
+    let list = get(harness.address, "/v1/models").await.json();
     let kinds: Vec<&Value> = list["data"]
         .as_array()
         .unwrap()

@@ -9,7 +9,7 @@ use serde_json::json;
 use server::{Error, Limits, Server, ServerConfig};
 
 use crate::client::{ask, get, post, request, Connection, LONG};
-use crate::house::{short_limits, House, Shelf};
+use crate::harness::{short_limits, Harness, Shelf};
 
 const CHAT: &str = "/v1/chat/completions";
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -20,8 +20,8 @@ fn question() -> Vec<u8> {
         .into_bytes()
 }
 
-async fn limited() -> House {
-    House::with(ServerConfig {
+async fn limited() -> Harness {
+    Harness::with(ServerConfig {
         limits: short_limits(),
         ..ServerConfig::default()
     })
@@ -29,15 +29,15 @@ async fn limited() -> House {
 }
 
 /// The server lives and answers.
-async fn assert_well(house: &House) {
-    assert_eq!(get(house.address, "/health").await.head.status, 200);
-    assert!(house.engine.take_job().is_none(), "a stranger reached the engine");
+async fn assert_well(harness: &Harness) {
+    assert_eq!(get(harness.address, "/health").await.head.status, 200);
+    assert!(harness.engine.take_job().is_none(), "a stranger reached the engine");
 }
 
 #[tokio::test]
 async fn a_page_of_another_name_or_origin_gets_nothing() {
-    let house = House::open().await;
-    let port = house.address.port();
+    let harness = Harness::open().await;
+    let port = harness.address.port();
     let evil = format!("evil.test:{port}");
     let zero = format!("0.0.0.0:{port}");
     for path in [
@@ -56,7 +56,7 @@ async fn a_page_of_another_name_or_origin_gets_nothing() {
                 vec![JSON, ("origin", "http://evil.test")],
                 vec![JSON, ("origin", "null")],
             ] {
-                let response = ask(method, house.address, path, &headers, &body).await;
+                let response = ask(method, harness.address, path, &headers, &body).await;
                 assert_eq!(response.head.status, 403, "{method} {path} {headers:?}");
                 assert!(response.head.header("access-control-allow-origin").is_none());
             }
@@ -69,24 +69,24 @@ async fn a_page_of_another_name_or_origin_gets_nothing() {
         "multipart/form-data",
         "",
     ] {
-        let response = ask("POST", house.address, CHAT, &[("content-type", kind)], &question()).await;
+        let response = ask("POST", harness.address, CHAT, &[("content-type", kind)], &question()).await;
         assert_eq!(response.head.status, 415, "{kind}");
     }
-    assert_well(&house).await;
+    assert_well(&harness).await;
 }
 
 #[tokio::test]
 async fn a_listed_page_may_ask_and_is_told_so() {
-    let house = House::with(ServerConfig {
+    let harness = Harness::with(ServerConfig {
         allow_origins: vec!["http://page.test".into()],
         ..ServerConfig::default()
     })
     .await;
-    let answering = house.answer_all();
+    let answering = harness.answer_all();
     let page = ("origin", "http://page.test");
     let preflight = ask(
         "OPTIONS",
-        house.address,
+        harness.address,
         CHAT,
         &[
             page,
@@ -105,7 +105,7 @@ async fn a_listed_page_may_ask_and_is_told_so() {
     ] {
         assert_eq!(preflight.head.header(name), Some(value));
     }
-    let answer = ask("POST", house.address, CHAT, &[page, JSON], &question()).await;
+    let answer = ask("POST", harness.address, CHAT, &[page, JSON], &question()).await;
     assert_eq!(
         (answer.head.status, answer.head.header("access-control-allow-origin")),
         (200, Some("http://page.test"))
@@ -115,21 +115,21 @@ async fn a_listed_page_may_ask_and_is_told_so() {
 
 #[tokio::test]
 async fn a_key_is_asked_for_on_every_path_but_two() {
-    let house = House::with(ServerConfig {
+    let harness = Harness::with(ServerConfig {
         key: Some("secret".into()),
         ..ServerConfig::default()
     })
     .await;
-    let answering = house.answer_all();
+    let answering = harness.answer_all();
     for path in [CHAT, "/v1/models", "/metrics", "/nothing"] {
-        assert_eq!(get(house.address, path).await.head.status, 401, "{path}");
+        assert_eq!(get(harness.address, path).await.head.status, 401, "{path}");
     }
     for path in ["/", "/health"] {
-        assert_eq!(get(house.address, path).await.head.status, 200, "{path}");
+        assert_eq!(get(harness.address, path).await.head.status, 200, "{path}");
     }
     let wrong = ask(
         "POST",
-        house.address,
+        harness.address,
         "/v1/messages",
         &[JSON, ("x-api-key", "other")],
         &question(),
@@ -141,7 +141,7 @@ async fn a_key_is_asked_for_on_every_path_but_two() {
     );
     let right = ask(
         "POST",
-        house.address,
+        harness.address,
         CHAT,
         &[JSON, ("authorization", "Bearer secret")],
         &question(),
@@ -153,7 +153,7 @@ async fn a_key_is_asked_for_on_every_path_but_two() {
 
 #[tokio::test]
 async fn bodies_that_are_no_requests_are_errors() {
-    let house = limited().await;
+    let harness = limited().await;
     let nested = format!("{{\"messages\": {}", "[".repeat(10_000));
     let many = format!("{{\"messages\": [{}0]}}", "{},".repeat(300_000));
     let bad_text = b"{\"model\": \"pebble\", \"messages\": \"\xff\xfe\"}".to_vec();
@@ -172,7 +172,7 @@ async fn bodies_that_are_no_requests_are_errors() {
         (b"{\"model\": \"pebble\", \"messages\": []}".to_vec(), 400),
     ] {
         for path in [CHAT, "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"] {
-            let response = ask("POST", house.address, path, &[JSON], &body).await;
+            let response = ask("POST", harness.address, path, &[JSON], &body).await;
             // An empty conversation can be counted.
             if response.head.status != 200 || path != "/v1/messages/count_tokens" {
                 assert_eq!(
@@ -186,21 +186,21 @@ async fn bodies_that_are_no_requests_are_errors() {
     }
     let compressed = ask(
         "POST",
-        house.address,
+        harness.address,
         CHAT,
         &[JSON, ("content-encoding", "gzip")],
         &question(),
     )
     .await;
     assert_eq!(compressed.head.status, 415);
-    assert_well(&house).await;
+    assert_well(&harness).await;
 }
 
 #[tokio::test]
 async fn what_comes_too_slowly_or_too_large_is_cut() {
-    let house = limited().await;
+    let harness = limited().await;
     // Headers that never end.
-    let patient = House::with(ServerConfig {
+    let patient = Harness::with(ServerConfig {
         limits: Limits {
             header_time: Duration::from_secs(3600),
             ..short_limits()
@@ -210,40 +210,40 @@ async fn what_comes_too_slowly_or_too_large_is_cut() {
     .await;
     let mut open = Connection::open(patient.address).await;
     open.send(b"POST / HTTP/1.1\r\nhost: ").await.unwrap();
-    let mut slow = Connection::open(house.address).await;
+    let mut slow = Connection::open(harness.address).await;
     slow.send(b"POST / HTTP/1.1\r\nhost: ").await.unwrap();
     assert!(slow.is_closed().await);
     // The server's own time counts, not one that every connection has.
     let longer = tokio::time::timeout(Duration::from_millis(20), open.is_closed()).await;
     assert!(longer.is_err(), "the other server waits on");
     // A body that never ends.
-    let mut slow = Connection::open(house.address).await;
+    let mut slow = Connection::open(harness.address).await;
     let head = format!(
         "POST {CHAT} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
-        house.address
+        harness.address
     );
     slow.send(head.as_bytes()).await.unwrap();
     assert_eq!(slow.head().await.unwrap().status, 408);
     // Headers that are too large.
-    let mut large = Connection::open(house.address).await;
+    let mut large = Connection::open(harness.address).await;
     let value = "x".repeat(64 << 10);
     let sent = large
-        .send(&request("GET", house.address, "/", &[("x", &value)], b""))
+        .send(&request("GET", harness.address, "/", &[("x", &value)], b""))
         .await;
     if sent.is_ok() {
         assert!(large.head().await.is_none_or(|head| head.status == 431));
     }
     // A body that lies about its size and one that grows without end.
     let lying = [JSON, ("content-length", "99999999999")];
-    let mut connection = Connection::open(house.address).await;
-    let head = format!("POST {CHAT} HTTP/1.1\r\nhost: {}\r\n", house.address);
+    let mut connection = Connection::open(harness.address).await;
+    let head = format!("POST {CHAT} HTTP/1.1\r\nhost: {}\r\n", harness.address);
     let lines: String = lying
         .iter()
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
     connection.send(format!("{head}{lines}\r\n").as_bytes()).await.unwrap();
     assert_eq!(connection.head().await.unwrap().status, 413);
-    let mut growing = Connection::open(house.address).await;
+    let mut growing = Connection::open(harness.address).await;
     let start = format!("{head}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
     growing.send(start.as_bytes()).await.unwrap();
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
@@ -253,12 +253,12 @@ async fn what_comes_too_slowly_or_too_large_is_cut() {
         }
     }
     assert!(growing.head().await.is_none_or(|head| head.status == 413));
-    assert_well(&house).await;
+    assert_well(&harness).await;
 }
 
 #[tokio::test]
 async fn what_is_no_http_is_cut() {
-    let house = limited().await;
+    let harness = limited().await;
     for bytes in [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".as_slice(),
         b"GET / HTTP/1.1\r\n\r\n",
@@ -268,18 +268,18 @@ async fn what_is_no_http_is_cut() {
         b"GET \xff HTTP/1.1\r\nhost: a\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n123456",
     ] {
-        let mut connection = Connection::open(house.address).await;
+        let mut connection = Connection::open(harness.address).await;
         connection.send(bytes).await.unwrap();
         if let Some(head) = connection.head().await {
             assert!((400..500).contains(&head.status), "{head:?}");
         }
     }
-    assert_well(&house).await;
+    assert_well(&harness).await;
 }
 
 #[tokio::test]
 async fn connections_beyond_the_most_are_turned_away_and_others_live() {
-    let house = House::with(ServerConfig {
+    let harness = Harness::with(ServerConfig {
         limits: Limits {
             connections: 3,
             ..Limits::default()
@@ -289,9 +289,9 @@ async fn connections_beyond_the_most_are_turned_away_and_others_live() {
     .await;
     let mut open = Vec::new();
     for _ in 0..3 {
-        let mut connection = Connection::open(house.address).await;
+        let mut connection = Connection::open(harness.address).await;
         connection
-            .send(&request("GET", house.address, "/health", &[], b""))
+            .send(&request("GET", harness.address, "/health", &[], b""))
             .await
             .unwrap();
         let head = connection.head().await.unwrap();
@@ -299,21 +299,21 @@ async fn connections_beyond_the_most_are_turned_away_and_others_live() {
         connection.body(&head).await;
         open.push(connection);
     }
-    let mut turned_away = Connection::open(house.address).await;
+    let mut turned_away = Connection::open(harness.address).await;
     assert_eq!(turned_away.head().await.unwrap().status, 503);
     open.pop();
     for _ in 0..12_000 {
-        if house.server.figures().connections < 3 {
+        if harness.server.figures().connections < 3 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(get(house.address, "/health").await.head.status, 200);
+    assert_eq!(get(harness.address, "/health").await.head.status, 200);
 }
 
 #[tokio::test]
 async fn answers_beyond_the_most_are_told_when_to_come_back() {
-    let house = House::with(ServerConfig {
+    let harness = Harness::with(ServerConfig {
         limits: Limits {
             answers: 3,
             ..Limits::default()
@@ -321,20 +321,20 @@ async fn answers_beyond_the_most_are_told_when_to_come_back() {
         ..ServerConfig::default()
     })
     .await;
-    let mut first = Connection::open(house.address).await;
+    let mut first = Connection::open(harness.address).await;
     let two = json!({"model": "pebble", "stream": true, "n": 2, "messages": [{"role": "user", "content": "hi"}]});
     first
         .send(&request(
             "POST",
-            house.address,
+            harness.address,
             CHAT,
             &[JSON],
             two.to_string().as_bytes(),
         ))
         .await
         .unwrap();
-    let jobs = [house.job().await, house.job().await];
-    let refused = post(house.address, CHAT, &two).await;
+    let jobs = [harness.job().await, harness.job().await];
+    let refused = post(harness.address, CHAT, &two).await;
     assert_eq!(
         (refused.head.status, refused.head.header("retry-after")),
         (429, Some("1"))
@@ -344,9 +344,9 @@ async fn answers_beyond_the_most_are_told_when_to_come_back() {
     for job in &jobs {
         tokio::time::timeout(LONG, job.cancel.cancelled()).await.unwrap();
     }
-    let answering = house.answer_all();
+    let answering = harness.answer_all();
     for _ in 0..6000 {
-        if post(house.address, CHAT, &two).await.head.status == 200 {
+        if post(harness.address, CHAT, &two).await.head.status == 200 {
             answering.abort();
             return;
         }
@@ -357,7 +357,7 @@ async fn answers_beyond_the_most_are_told_when_to_come_back() {
 
 #[tokio::test]
 async fn a_server_that_cannot_start_says_why() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let start = |address: SocketAddr, key: Option<&str>| {
         let config = ServerConfig {
             address,
@@ -366,7 +366,7 @@ async fn a_server_that_cannot_start_says_why() {
         };
         Server::start(config, Arc::new(FakeEngine::new()), Arc::new(Shelf))
     };
-    let taken = start(house.address, None).await.err().unwrap();
+    let taken = start(harness.address, None).await.err().unwrap();
     assert!(
         matches!(taken, Error::PortTaken { .. }) && taken.to_string().contains("--port"),
         "{taken}"
@@ -385,8 +385,8 @@ async fn a_server_that_cannot_start_says_why() {
 
 #[tokio::test]
 async fn changed_requests_never_break_anything() {
-    let house = limited().await;
-    let answering = house.answer_all();
+    let harness = limited().await;
+    let answering = harness.answer_all();
     let seed = std::env::var("PONDER_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())
@@ -426,7 +426,7 @@ async fn changed_requests_never_break_anything() {
                 values[random.below(values.len())].clone();
             changed.to_string().into_bytes()
         };
-        let response = ask("POST", house.address, path, &[JSON], &body).await;
+        let response = ask("POST", harness.address, path, &[JSON], &body).await;
         assert!(
             matches!(response.head.status, 200 | 400 | 404),
             "seed {seed}, round {round}: {} {}",
@@ -435,8 +435,8 @@ async fn changed_requests_never_break_anything() {
         );
     }
     answering.abort();
-    assert_eq!(get(house.address, "/health").await.head.status, 200);
-    let figures = house.server.figures();
+    assert_eq!(get(harness.address, "/health").await.head.status, 200);
+    let figures = harness.server.figures();
     assert_eq!(figures.in_flight, 0, "{figures:?}");
 }
 

@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 use server::ServerConfig;
 
 use crate::client::post;
-use crate::house::House;
+use crate::harness::Harness;
 
 /// A PNG of one pixel.
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -43,11 +43,11 @@ fn shown() -> [(&'static str, Value); 3] {
 
 #[tokio::test]
 async fn an_image_reaches_the_engine_by_every_interface() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     for (path, body) in shown() {
-        let address = house.address;
+        let address = harness.address;
         let asking = tokio::spawn(async move { post(address, path, &body).await });
-        let job = house.job().await;
+        let job = harness.job().await;
         let request = &job.request;
         let [Content::Image {
             attachment,
@@ -72,16 +72,16 @@ async fn an_image_reaches_the_engine_by_every_interface() {
 
 #[tokio::test]
 async fn a_tool_may_give_an_image() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let source = json!({"type": "base64", "media_type": "image/png", "data": IMAGE});
     let body = json!({"model": "pebble", "max_tokens": 9, "messages": [
         {"role": "user", "content": "Look."},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "screenshot", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
             "content": [{"type": "text", "text": "Here."}, {"type": "image", "source": source}]}]}]});
-    let address = house.address;
+    let address = harness.address;
     let asking = tokio::spawn(async move { post(address, "/v1/messages", &body).await });
-    let job = house.job().await;
+    let job = harness.job().await;
     let result = &job.request.messages[2];
     assert_eq!(result.role, Role::Tool);
     assert!(
@@ -96,15 +96,15 @@ async fn a_tool_may_give_an_image() {
 
 #[tokio::test]
 async fn a_model_that_does_not_see_refuses_the_field_and_names_those_that_do() {
-    let house = House::open().await;
-    house.engine.make_blind("pebble");
+    let harness = Harness::open().await;
+    harness.engine.make_blind("pebble");
     let places = [
         "messages[0].content[0]",
         "input[0].content[0]",
         "messages[0].content[0].source.data",
     ];
     for ((path, body), place) in shown().into_iter().zip(places) {
-        let refused = post(house.address, path, &body).await;
+        let refused = post(harness.address, path, &body).await;
         assert_eq!(refused.head.status, 400, "{path}");
         let error = refused.json()["error"].clone();
         let message = error["message"].as_str().unwrap();
@@ -112,16 +112,16 @@ async fn a_model_that_does_not_see_refuses_the_field_and_names_those_that_do() {
             message.contains(place) && message.contains("cannot see") && message.contains("org/model"),
             "{path}: {message}"
         );
-        assert!(house.engine.take_job().is_none());
+        assert!(harness.engine.take_job().is_none());
     }
 }
 
 #[tokio::test]
 async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
-    let house = House::open().await;
-    house.engine.break_vision("pebble", "config.json lacks `depth`");
+    let harness = Harness::open().await;
+    harness.engine.break_vision("pebble", "config.json lacks `depth`");
     for (path, body) in shown() {
-        let refused = post(house.address, path, &body).await;
+        let refused = post(harness.address, path, &body).await;
         assert_eq!(refused.head.status, 400, "{path}");
         let error = refused.json()["error"].clone();
         let message = error["message"].as_str().unwrap();
@@ -134,7 +134,7 @@ async fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal() {
 
 #[tokio::test]
 async fn no_address_is_opened_and_no_file() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     for address in [
         "http://127.0.0.1:1/a.png",
         "https://example.org/a.png",
@@ -147,7 +147,7 @@ async fn no_address_is_opened_and_no_file() {
             json!({"type": "image", "source": {"type": "url", "url": address}}),
         );
         for (path, body) in bodies {
-            let refused = post(house.address, path, &body).await;
+            let refused = post(harness.address, path, &body).await;
             assert_eq!(refused.head.status, 400, "{path}");
             assert!(
                 refused.body.contains("no address is opened"),
@@ -167,28 +167,28 @@ async fn no_address_is_opened_and_no_file() {
             json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": broken}}),
         ) {
             assert_eq!(
-                post(house.address, path, &body).await.head.status,
+                post(harness.address, path, &body).await.head.status,
                 400,
                 "{path} {broken}"
             );
         }
     }
-    assert!(house.engine.take_job().is_none());
+    assert!(harness.engine.take_job().is_none());
 }
 
 #[tokio::test]
 async fn there_is_an_end_to_images() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let part = json!({"type": "image_url", "image_url": {"url": url()}});
     let body = json!({"model": "pebble", "messages": [{"role": "user", "content": vec![part; 65]}]});
-    let refused = post(house.address, "/v1/chat/completions", &body).await;
+    let refused = post(harness.address, "/v1/chat/completions", &body).await;
     assert_eq!(refused.head.status, 400);
     assert!(refused.body.contains("messages[0].content[64]"), "{}", refused.body);
 }
 
 #[tokio::test]
 async fn images_are_looked_at_as_is_set_unless_a_quick_look_is_asked_for() {
-    let house = House::with(ServerConfig {
+    let harness = Harness::with(ServerConfig {
         image_detail: ImageDetail::Full,
         ..ServerConfig::default()
     })
@@ -206,9 +206,9 @@ async fn images_are_looked_at_as_is_set_unless_a_quick_look_is_asked_for() {
         (message, ImageDetail::Full),
     ];
     for ((path, body), expected) in asked {
-        let address = house.address;
+        let address = harness.address;
         let asking = tokio::spawn(async move { post(address, path, &body).await });
-        let job = house.job().await;
+        let job = harness.job().await;
         assert_eq!(job.request.image_detail, expected, "{path}");
         drop(job);
         asking.await.unwrap();

@@ -3,15 +3,15 @@
 
 mod answers;
 mod client;
+mod clients_seen;
 mod description;
 mod embeddings;
+mod harness;
 mod hostile;
-mod house;
 mod images;
+mod keep_alive;
 mod recorded;
 mod schemas;
 mod sdks;
 mod switching;
-mod told;
-mod unloading;
 mod waiting;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::client::{ask, Response};
-use crate::house::{done, House};
-use crate::told::{accumulated, told, CHAT, MESSAGES, RESPONSES};
+use crate::clients_seen::{accumulated, told, CHAT, MESSAGES, RESPONSES};
+use crate::harness::{done, Harness};
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -40,7 +40,7 @@ impl Sent {
         self.path.split('?').next().unwrap()
     }
 
-    async fn send(&self, house: &House) -> Response {
+    async fn send(&self, harness: &Harness) -> Response {
         let headers: Vec<(&str, &str)> = self
             .headers
             .iter()
@@ -56,13 +56,13 @@ impl Sent {
         } else {
             body.to_string()
         };
-        ask(&self.method, house.address, &self.path, &headers, body.as_bytes()).await
+        ask(&self.method, harness.address, &self.path, &headers, body.as_bytes()).await
     }
 
     /// Sends it, and what the engine was asked.
-    async fn asked(&self, house: &House) -> protocol::Request {
-        let (response, job) = tokio::join!(self.send(house), async {
-            let job = house.job().await;
+    async fn asked(&self, harness: &Harness) -> protocol::Request {
+        let (response, job) = tokio::join!(self.send(harness), async {
+            let job = harness.job().await;
             job.events.send(done(FinishReason::Stop));
             job
         });
@@ -88,15 +88,15 @@ fn roles(messages: &[Message]) -> String {
 
 #[tokio::test]
 async fn every_recorded_request_gets_a_well_formed_reply() {
-    let house = House::open().await;
-    let answering = house.answer_all();
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let (mut answered, mut others) = (0, 0);
     for file in std::fs::read_dir(folder).unwrap() {
         let recorded = recorded(file.unwrap().file_name().to_str().unwrap());
         for sent in &recorded.requests {
             let what = format!("{} {}", recorded.client, sent.path);
-            let response = sent.send(&house).await;
+            let response = sent.send(&harness).await;
             assert_eq!(response.head.status, 200, "{what}: {}", response.body);
             if ![CHAT, RESPONSES, MESSAGES].contains(&sent.surface()) {
                 others += 1;
@@ -143,9 +143,9 @@ async fn every_recorded_request_gets_a_well_formed_reply() {
 
 #[tokio::test]
 async fn claude_codes_tool_turn_is_understood() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let recorded = recorded("claude-code-full.json");
-    let first = recorded.requests[0].asked(&house).await;
+    let first = recorded.requests[0].asked(&harness).await;
     // The hash line is gone and the late instructions stand in the question.
     assert_eq!(roles(&first.messages), "su");
     assert!(!first.messages[0].text_with_placeholders().contains("billing"));
@@ -154,7 +154,7 @@ async fn claude_codes_tool_turn_is_understood() {
         .starts_with("<system-reminder>"));
     assert_eq!((first.thinking, first.tools.len()), (Some(Thinking::High), 2));
     assert!(!first.tools[0].to_string().contains("$schema"));
-    let second = recorded.requests[1].asked(&house).await;
+    let second = recorded.requests[1].asked(&harness).await;
     assert_eq!(roles(&second.messages), "suatt");
     // The beginning is the same, so that it need not be read again.
     assert_eq!(first.messages, second.messages[..2]);
@@ -173,7 +173,7 @@ async fn claude_codes_tool_turn_is_understood() {
 
 #[tokio::test]
 async fn the_others_turns_are_understood() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     for (file, index, expected) in [
         ("codex.json", 0, "suu"),
         ("codex.json", 1, "suuatt"),
@@ -190,7 +190,7 @@ async fn the_others_turns_are_understood() {
         ("aider.json", 0, "suauauauau"),
     ] {
         let recorded = recorded(file);
-        let asked = recorded.requests[index].asked(&house).await;
+        let asked = recorded.requests[index].asked(&harness).await;
         assert_eq!(roles(&asked.messages), expected, "{file} {index}");
         let results = asked.messages.iter().filter(|message| message.role == Role::Tool);
         assert!(

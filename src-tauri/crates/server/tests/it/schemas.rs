@@ -7,8 +7,8 @@ use serde_json::{json, Map, Value};
 use server::{Limits, ServerConfig};
 
 use crate::client::{get, post, request, Connection, LONG};
-use crate::house::{delta, done, House};
-use crate::told::{CHAT, MESSAGES, RESPONSES};
+use crate::clients_seen::{CHAT, MESSAGES, RESPONSES};
+use crate::harness::{delta, done, Harness};
 
 /// Within the limits, and yet much work, twice as much with each level: it merges two copies of the next one.
 fn slow(levels: usize) -> Value {
@@ -34,12 +34,12 @@ fn with_schema(surface: &str, schema: &Value) -> Value {
 }
 
 /// A server with one schema's time, which is what is looked at.
-async fn house(schema_time: Duration) -> House {
+async fn harness(schema_time: Duration) -> Harness {
     let limits = Limits {
         schema_time,
         ..Limits::default()
     };
-    House::with(ServerConfig {
+    Harness::with(ServerConfig {
         limits,
         ..ServerConfig::default()
     })
@@ -56,14 +56,14 @@ async fn a_schema_that_takes_too_long_is_refused_by_its_name() {
         checked.is_ok() && whole > Duration::from_millis(100),
         "{whole:?}: {checked:?}"
     );
-    let house = house(whole / 20).await;
+    let harness = harness(whole / 20).await;
     for (surface, param) in [
         (CHAT, "response_format.json_schema.schema"),
         (RESPONSES, "text.format.schema"),
         (MESSAGES, "output_config.format.schema"),
     ] {
         let begun = Instant::now();
-        let response = post(house.address, surface, &with_schema(surface, &slow(12))).await;
+        let response = post(harness.address, surface, &with_schema(surface, &slow(12))).await;
         let message = response.json()["error"]["message"].as_str().unwrap().to_owned();
         assert_eq!(response.head.status, 400, "{message}");
         assert!(
@@ -79,20 +79,20 @@ async fn a_schema_that_takes_too_long_is_refused_by_its_name() {
 /// The test has one thread, so whatever holds it up holds up this stream and these requests.
 #[tokio::test]
 async fn others_keep_their_pace_while_a_schema_is_checked() {
-    let house = house(Duration::from_secs(60)).await;
-    let mut stream = Connection::open(house.address).await;
+    let harness = harness(Duration::from_secs(60)).await;
+    let mut stream = Connection::open(harness.address).await;
     let body = json!({"model": "pebble", "messages": [{"role": "user", "content": "hi"}], "stream": true}).to_string();
     let json = [("content-type", "application/json")];
     stream
-        .send(&request("POST", house.address, CHAT, &json, body.as_bytes()))
+        .send(&request("POST", harness.address, CHAT, &json, body.as_bytes()))
         .await
         .unwrap();
-    let job = house.job().await;
+    let job = harness.job().await;
     job.events.send(delta(Content::text("a")));
     assert_eq!(stream.head().await.unwrap().status, 200);
     while !stream.chunk().await.unwrap().contains("\"a\"") {}
 
-    let address = house.address;
+    let address = harness.address;
     let slow = tokio::spawn(async move { post(address, CHAT, &with_schema(CHAT, &slow(14))).await });
     let (mut longest, mut rounds) = (Duration::ZERO, 0);
     let begun = Instant::now();

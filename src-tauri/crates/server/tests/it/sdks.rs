@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::house::House;
+use crate::harness::Harness;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_sdks_accept_every_answer() {
@@ -12,10 +12,10 @@ async fn the_official_sdks_accept_every_answer() {
         println!("skipped: PONDER_CLIENTS_PYTHON names no Python with the SDKs; `./dev test` provides one");
         return;
     };
-    let house = House::open().await;
-    let answering = house.answer_all();
+    let harness = Harness::open().await;
+    let answering = harness.answer_all();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/clients/sdks.py");
-    let url = format!("http://{}", house.address);
+    let url = format!("http://{}", harness.address);
     let run = tokio::task::spawn_blocking(move || {
         std::process::Command::new(python)
             .arg(script)
@@ -31,7 +31,7 @@ async fn the_official_sdks_accept_every_answer() {
     let wrong: Vec<&Value> = cells.iter().filter(|cell| cell["ok"] != true).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(cells.len(), 50, "{}", String::from_utf8_lossy(&output.stderr));
-    let clients = house.server.clients();
+    let clients = harness.server.clients();
     let names: Vec<&str> = clients.iter().map(|client| client.name.as_str()).collect();
     assert!(
         names.contains(&"OpenAI SDK for Python") && names.contains(&"Anthropic SDK for Python"),

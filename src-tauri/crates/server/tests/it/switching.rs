@@ -12,7 +12,7 @@ use serde_json::json;
 use server::ServerSwitch;
 
 use crate::client::{ask, get, post, request, Connection};
-use crate::house::{delta, done, House, Shelf};
+use crate::harness::{delta, done, Harness, Shelf};
 
 type Key = protocol::Result<Option<String>>;
 
@@ -91,8 +91,8 @@ async fn switching_off_ends_what_runs_with_the_error_of_its_surface() {
         ("/v1/chat/completions", false, r#""type":"overloaded_error""#),
         ("/v1/messages", false, r#""type":"overloaded_error""#),
     ] {
-        let house = House::open().await;
-        let address = house.address;
+        let harness = Harness::open().await;
+        let address = harness.address;
         let body = match path {
             "/v1/responses" => json!({"model": "pebble", "input": "hi", "stream": stream}),
             _ => {
@@ -103,15 +103,15 @@ async fn switching_off_ends_what_runs_with_the_error_of_its_surface() {
         let json = [("content-type", "application/json")];
         let bytes = request("POST", address, path, &json, body.to_string().as_bytes());
         connection.send(&bytes).await.unwrap();
-        let job = house.job().await;
+        let job = harness.job().await;
         job.events.send(delta(Content::text("Hel")));
         let head = if stream {
             let head = connection.head().await.unwrap();
             connection.chunk().await.unwrap();
-            house.server.stop().await;
+            harness.server.stop().await;
             head
         } else {
-            house.server.stop().await;
+            harness.server.stop().await;
             connection.head().await.unwrap()
         };
         let rest = connection.body(&head).await;

@@ -7,10 +7,10 @@ use serde_json::{json, Value};
 use server::{Limits, ServerConfig};
 
 use crate::client::{post, request, Connection, LONG};
-use crate::house::{delta, done, short_limits, House};
+use crate::harness::{delta, done, short_limits, Harness};
 
-async fn house() -> House {
-    House::with(ServerConfig {
+async fn harness() -> Harness {
+    Harness::with(ServerConfig {
         limits: Limits {
             // Only the clock is short here.
             reader_patience: Duration::from_secs(20),
@@ -21,13 +21,13 @@ async fn house() -> House {
     .await
 }
 
-async fn ask(house: &House, path: &str, body: &Value) -> Connection {
-    let mut connection = Connection::open(house.address).await;
+async fn ask(harness: &Harness, path: &str, body: &Value) -> Connection {
+    let mut connection = Connection::open(harness.address).await;
     let json = [("content-type", "application/json")];
     connection
         .send(&request(
             "POST",
-            house.address,
+            harness.address,
             path,
             &json,
             body.to_string().as_bytes(),
@@ -49,7 +49,7 @@ fn question(path: &str) -> Value {
 
 #[tokio::test]
 async fn a_client_hears_at_once_and_then_again_and_again() {
-    let house = house().await;
+    let harness = harness().await;
     for (path, first, sign, counted) in [
         (
             "/v1/chat/completions",
@@ -70,8 +70,8 @@ async fn a_client_hears_at_once_and_then_again_and_again() {
             "\"thinking\":\"\"",
         ),
     ] {
-        let mut connection = ask(&house, path, &question(path)).await;
-        let job = house.job().await;
+        let mut connection = ask(&harness, path, &question(path)).await;
+        let job = harness.job().await;
         assert_eq!(connection.head().await.unwrap().status, 200);
         assert!(connection.chunk().await.unwrap().contains(first));
         // The model is loaded and the prompt read for a while, which the client must not take for death.
@@ -102,9 +102,9 @@ async fn a_client_hears_at_once_and_then_again_and_again() {
 
 #[tokio::test]
 async fn an_answer_that_flows_needs_no_signs() {
-    let house = house().await;
-    let mut connection = ask(&house, "/v1/messages", &question("/v1/messages")).await;
-    let job = house.job().await;
+    let harness = harness().await;
+    let mut connection = ask(&harness, "/v1/messages", &question("/v1/messages")).await;
+    let job = harness.job().await;
     connection.head().await.unwrap();
     let mut all = String::new();
     for _ in 0..20 {
@@ -120,13 +120,13 @@ async fn an_answer_that_flows_needs_no_signs() {
 
 #[tokio::test]
 async fn a_client_that_is_gone_ends_its_job() {
-    let house = house().await;
+    let harness = harness().await;
     for stream in [true, false] {
         for path in ["/v1/chat/completions", "/v1/responses", "/v1/messages"] {
             let mut body = question(path);
             body["stream"] = stream.into();
-            let connection = ask(&house, path, &body).await;
-            let job = house.job().await;
+            let connection = ask(&harness, path, &body).await;
+            let job = harness.job().await;
             assert!(!job.cancel.is_cancelled());
             drop(connection);
             let cancelled = tokio::time::timeout(LONG, job.cancel.cancelled()).await;
@@ -134,23 +134,23 @@ async fn a_client_that_is_gone_ends_its_job() {
         }
     }
     for _ in 0..6000 {
-        if house.server.figures().in_flight == 0 {
+        if harness.server.figures().in_flight == 0 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{:?}", house.server.figures());
+    panic!("{:?}", harness.server.figures());
 }
 
 #[tokio::test]
 async fn a_reader_that_takes_nothing_is_cut() {
-    let house = House::with(ServerConfig {
+    let harness = Harness::with(ServerConfig {
         limits: short_limits(),
         ..ServerConfig::default()
     })
     .await;
-    let connection = ask(&house, "/v1/chat/completions", &question("/v1/chat/completions")).await;
-    let job = house.job().await;
+    let connection = ask(&harness, "/v1/chat/completions", &question("/v1/chat/completions")).await;
+    let job = harness.job().await;
     // More than the system's buffers hold; nobody reads it.
     for _ in 0..400 {
         job.events.send(delta(Content::text("x".repeat(100_000))));
@@ -163,11 +163,11 @@ async fn a_reader_that_takes_nothing_is_cut() {
 
 #[tokio::test]
 async fn a_stopped_answer_of_this_computer_is_an_error() {
-    let house = house().await;
+    let harness = harness().await;
     let mut body = question("/v1/messages");
     body["stream"] = false.into();
-    let (response, ()) = tokio::join!(post(house.address, "/v1/messages", &body), async {
-        let job = house.job().await;
+    let (response, ()) = tokio::join!(post(harness.address, "/v1/messages", &body), async {
+        let job = harness.job().await;
         job.events.send(done(FinishReason::Cancelled));
     });
     assert_eq!(response.head.status, 529);

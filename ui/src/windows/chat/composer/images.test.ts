@@ -330,9 +330,9 @@ describe('a model that cannot see', () => {
     await paste(pngFile('a.png'));
     expect(the('cannot-see').textContent).toContain('Pebble cannot see images. These models on this computer can:');
     await press(the('composer'), 'Enter');
-    expect([all('message-user').length, document.activeElement]).toEqual([0, all('use-seeing-model')[0]]);
-    expect(all('use-seeing-model').map((button) => button.textContent)).toEqual(['Use Gemma 4 E4B', 'Use Qwen3-VL 4B']);
-    all('use-seeing-model')[0]?.click();
+    expect([all('message-user').length, document.activeElement]).toEqual([0, all('use-vision-model')[0]]);
+    expect(all('use-vision-model').map((button) => button.textContent)).toEqual(['Use Gemma 4 E4B', 'Use Qwen3-VL 4B']);
+    all('use-vision-model')[0]?.click();
     await pass(50);
     expect([chat.settings.model, all('cannot-see').length, titles()]).toEqual([
       SEEING,
@@ -372,11 +372,11 @@ describe('a model that cannot see', () => {
   });
 
   it('is told of another if there is none', async () => {
-    host.local = host.local.filter((model) => !model.sees);
+    host.local = host.local.filter((model) => !model.supports_vision);
     await openWith(BLIND);
     await paste(pngFile('a.png'));
     expect(the('cannot-see').textContent).toContain('neither can another model on this computer');
-    expect(all('use-seeing-model')).toEqual([]);
+    expect(all('use-vision-model')).toEqual([]);
   });
 });
 

@@ -1,28 +1,28 @@
 /** The lines of the sidebar's list. */
 
 import type { ChatSummary } from '../../../bindings/ChatSummary';
-import type { Folder } from '../../../bindings/Folder';
+import type { Project } from '../../../bindings/Project';
 import type { HistoryHit } from '../../../bindings/HistoryHit';
 import type { Period } from '../../../format/format';
 
 /** A line of the list. */
 export type Line =
   | { kind: 'heading'; period: Period }
-  | { kind: 'folder'; folder: Folder }
+  | { kind: 'project'; project: Project }
   | { kind: 'chat'; chat: ChatSummary }
   | { kind: 'found' }
   | { kind: 'hit'; hit: HistoryHit };
 
 /** The estimated height of a line that was not drawn, in pixels. */
-export const HEIGHTS: Record<Line['kind'], number> = { heading: 32, folder: 36, chat: 33, found: 32, hit: 58 };
+export const HEIGHTS: Record<Line['kind'], number> = { heading: 32, project: 36, chat: 33, found: 32, hit: 58 };
 
 /** The identity of a line. */
 export function lineKey(line: Line): string {
   switch (line.kind) {
     case 'heading':
       return line.period;
-    case 'folder':
-      return line.folder.id;
+    case 'project':
+      return line.project.id;
     case 'chat':
       return line.chat.id;
     case 'found':

@@ -229,8 +229,8 @@ mod tests {
             "num_attention_heads": 2, "vocab_size": 64});
         let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision_problem;
         assert_eq!(read(&text), None);
-        let mut seeing = text;
-        seeing["vision_config"] = vision();
-        assert!(read(&seeing).is_some_and(|problem| problem.contains("`llama`")));
+        let mut with_vision = text;
+        with_vision["vision_config"] = vision();
+        assert!(read(&with_vision).is_some_and(|problem| problem.contains("`llama`")));
     }
 }

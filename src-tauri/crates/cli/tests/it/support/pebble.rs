@@ -32,7 +32,7 @@ pub fn changed_pebble(home: &Path, name: &str, change: impl FnOnce(&mut Value)) 
 }
 
 /// Pebble's words with the tokens and the processor of a Gemma 4 that sees. Its weights do not fit.
-pub fn seeing_pebble(home: &Path) -> PathBuf {
+pub fn pebble_with_vision(home: &Path) -> PathBuf {
     let folder = changed_pebble(home, "seeing", |config| {
         config["model_type"] = "gemma4".into();
         config["vision_config"] = json!({"model_type": "gemma4_vision", "patch_size": 16, "pooling_kernel_size": 3});

@@ -17,8 +17,8 @@ use sqlx::{ConnectOptions, SqliteConnection};
 use self::model::{Chat, Message, Model};
 use self::worker::Worker;
 
-/// The folders at the beginning.
-const FOLDERS: [&str; 2] = ["f1", "f2"];
+/// The projects at the beginning.
+const PROJECTS: [&str; 2] = ["f1", "f2"];
 
 /// A command to the process. Chats are named by their ids, messages by their labels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -86,10 +86,10 @@ enum Step {
     Purge {
         chat: String,
     },
-    /// Into the folder of this name, or into none.
+    /// Into the project of this name, or into none.
     Move {
         chat: String,
-        folder: Option<String>,
+        project: Option<String>,
     },
     Archive {
         chat: String,
@@ -130,13 +130,13 @@ async fn read(history: &History, file: &mut SqliteConnection) -> BTreeMap<String
     type Row = (String, String, bool, bool, bool, Option<String>, String, Option<String>);
     let rows: Vec<Row> = sqlx::query_as(
         "SELECT c.id, c.title, c.pinned, c.archived_at IS NOT NULL, c.deleted_at IS NOT NULL, f.name, c.draft, c.head
-           FROM chats c LEFT JOIN folders f ON f.id = c.folder_id",
+           FROM chats c LEFT JOIN projects f ON f.id = c.project_id",
     )
     .fetch_all(file)
     .await
     .expect("rows");
     let mut chats = BTreeMap::new();
-    for (id, title, pinned, archived, deleted, folder, draft, head) in rows {
+    for (id, title, pinned, archived, deleted, project, draft, head) in rows {
         let tree = history.tree(&id).await.expect("a tree");
         let labels: BTreeMap<&String, String> = tree.iter().map(|message| (&message.id, label_of(message))).collect();
         let messages = tree.iter().map(|message| {
@@ -152,7 +152,7 @@ async fn read(history: &History, file: &mut SqliteConnection) -> BTreeMap<String
                     .parts
                     .iter()
                     .any(|part| matches!(part.content, Content::Image { .. })),
-                forgotten: message.memory_cut.clone(),
+                compaction_mark: message.compaction_mark.clone(),
             };
             (labels[&message.id].clone(), message_there)
         });
@@ -161,7 +161,7 @@ async fn read(history: &History, file: &mut SqliteConnection) -> BTreeMap<String
             pinned,
             archived,
             deleted,
-            folder,
+            project,
             draft,
             head: head.as_ref().map(|head| labels[head].clone()),
             messages: messages.collect(),
@@ -294,8 +294,8 @@ fn choose(random: &mut Random, model: &Model, number: u64) -> Step {
             }),
             24 => Some(Step::Move {
                 chat: id,
-                folder: random
-                    .one(&[None, Some(FOLDERS[0]), Some(FOLDERS[1])])
+                project: random
+                    .one(&[None, Some(PROJECTS[0]), Some(PROJECTS[1])])
                     .flatten()
                     .map(str::to_owned),
             }),
@@ -323,8 +323,8 @@ async fn torture(seed: u64, steps: u64, kill_one_in: usize) -> u64 {
     let path = folder.path().join("history.sqlite");
     // A second process on the same file, as a second window is.
     let history = History::open(&path).await.unwrap();
-    for folder in FOLDERS {
-        history.create_project(folder).await.unwrap();
+    for project in PROJECTS {
+        history.create_project(project).await.unwrap();
     }
     let mut file = SqliteConnectOptions::new()
         .filename(&path)

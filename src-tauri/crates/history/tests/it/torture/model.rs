@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::MemoryCut;
+use api::CompactionMark;
 use protocol::Content;
 
 use super::{At, Step};
@@ -15,7 +15,7 @@ pub(super) struct Message {
     pub(super) state: String,
     pub(super) text: String,
     pub(super) image: bool,
-    pub(super) forgotten: Option<MemoryCut>,
+    pub(super) compaction_mark: Option<CompactionMark>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) struct Chat {
     pub(super) pinned: bool,
     pub(super) archived: bool,
     pub(super) deleted: bool,
-    pub(super) folder: Option<String>,
+    pub(super) project: Option<String>,
     pub(super) draft: String,
     pub(super) head: Option<String>,
     pub(super) messages: BTreeMap<String, Message>,
@@ -112,7 +112,7 @@ impl Model {
             state: "streaming".into(),
             text: String::new(),
             image: false,
-            forgotten: None,
+            compaction_mark: None,
         };
         self.add(chat, model, message);
     }
@@ -150,7 +150,7 @@ impl Model {
                     state: "complete".into(),
                     text: words.clone(),
                     image: image.is_some(),
-                    forgotten: None,
+                    compaction_mark: None,
                 };
                 self.add(&chat, &words, message);
                 self.answer(&chat, &words, &model);
@@ -183,7 +183,7 @@ impl Model {
                 let message = Message {
                     text: words.clone(),
                     state: "complete".into(),
-                    forgotten: None,
+                    compaction_mark: None,
                     ..self.chats[&chat].messages[&answer].clone()
                 };
                 self.add(&chat, &words, message);
@@ -215,7 +215,7 @@ impl Model {
                 let branch = upto.branch();
                 let copy = Chat {
                     title,
-                    folder: known.folder.clone(),
+                    project: known.project.clone(),
                     draft: "[]".into(),
                     head: upto.head,
                     messages: branch
@@ -234,7 +234,7 @@ impl Model {
                     .messages
                     .get_mut(&message)
                     .expect("a message")
-                    .forgotten = Some(MemoryCut { summary });
+                    .compaction_mark = Some(CompactionMark { summary });
             }
             Step::Trash { chat } => self.chats.get_mut(&chat).expect("a chat").deleted = true,
             Step::Restore { chat } => self.restore(&chat),
@@ -243,7 +243,7 @@ impl Model {
                 self.deleted_branches.remove(&chat);
                 self.order.remove(&chat);
             }
-            Step::Move { chat, folder } => self.chats.get_mut(&chat).expect("a chat").folder = folder,
+            Step::Move { chat, project } => self.chats.get_mut(&chat).expect("a chat").project = project,
             Step::Archive { chat, archived } => self.chats.get_mut(&chat).expect("a chat").archived = archived,
             Step::Rename { chat, title } => self.chats.get_mut(&chat).expect("a chat").title = title,
             Step::Pin { chat, pinned } => self.chats.get_mut(&chat).expect("a chat").pinned = pinned,
@@ -326,9 +326,9 @@ impl Model {
                 .clone_from(&parent);
         }
         if let (Some(end), Some(parent)) = (&end, &parent) {
-            let mark = known.messages[end].forgotten.clone();
+            let mark = known.messages[end].compaction_mark.clone();
             let before = left.messages.get_mut(parent).expect("a message");
-            before.forgotten = before.forgotten.take().or(mark);
+            before.compaction_mark = before.compaction_mark.take().or(mark);
         }
         if known.head.as_ref().is_some_and(|head| gone.contains(head)) {
             let head = match beside {
@@ -380,14 +380,14 @@ impl Model {
                     message.parent = Some(end.clone());
                 }
             }
-            let mark = back.messages[end].forgotten.clone();
+            let mark = back.messages[end].compaction_mark.clone();
             if let Some(before) = deleted
                 .parent
                 .as_ref()
                 .and_then(|parent| origin.messages.get_mut(parent))
             {
-                if mark.is_some() && before.forgotten == mark {
-                    before.forgotten = None;
+                if mark.is_some() && before.compaction_mark == mark {
+                    before.compaction_mark = None;
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use api::{AnswerState, ChatSettings, DeleteScope, MemoryCut, Position, StoredMessage};
+use api::{AnswerState, ChatSettings, CompactionMark, DeleteScope, Position, StoredMessage};
 use history::{AnswerDelta, History, NewAnswer, PartDelta};
 use protocol::{Content, FinishReason};
 
@@ -209,25 +209,25 @@ async fn do_step(history: &History, step: &Step) {
         }
         Step::Forget { chat, message, summary } => {
             let message = find(history, chat, message).await.id;
-            let cut = MemoryCut {
+            let cut = CompactionMark {
                 summary: summary.clone(),
             };
-            history.set_memory_cut(&message, Some(&cut)).await.unwrap();
+            history.set_compaction_mark(&message, Some(&cut)).await.unwrap();
         }
         Step::Trash { chat } => history.trash_chat(chat).await.unwrap(),
         Step::Restore { chat } => drop(history.restore_chat(chat).await.unwrap()),
         Step::Purge { chat } => history.purge_chat(chat).await.unwrap(),
-        Step::Move { chat, folder } => {
-            let folders = history.projects().await.unwrap();
-            let folder = folder.as_ref().map(|name| {
-                folders
+        Step::Move { chat, project } => {
+            let projects = history.projects().await.unwrap();
+            let project = project.as_ref().map(|name| {
+                projects
                     .iter()
-                    .find(|folder| folder.name == *name)
-                    .expect("a folder")
+                    .find(|project| project.name == *name)
+                    .expect("a project")
                     .id
                     .clone()
             });
-            history.move_chat(chat, folder.as_deref()).await.unwrap();
+            history.move_chat(chat, project.as_deref()).await.unwrap();
         }
         Step::Archive { chat, archived } => history.archive_chat(chat, *archived).await.unwrap(),
         Step::Rename { chat, title } => history.rename_chat(chat, title).await.unwrap(),

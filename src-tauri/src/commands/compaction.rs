@@ -1,0 +1,50 @@
+//! The context of a chat and its compaction.
+
+use api::{ChatView, CompactionMark, ContextUse};
+use command::command;
+use protocol::{Content, Result};
+use tauri::State;
+
+use crate::app::state::App;
+
+/// The part of its model's context that a chat takes with this question at its end.
+#[command(chat)]
+pub async fn context_use(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ContextUse> {
+    app.chat.compaction().context_use(&id, &question).await
+}
+
+/// Compacts the chat up to and including this message, with a summary in its place; `null` restores the whole
+/// conversation.
+#[command(chat)]
+pub async fn set_compaction_mark(
+    app: State<'_, App>,
+    message: String,
+    mark: Option<CompactionMark>,
+) -> Result<ChatView> {
+    app.chat.compaction().set_mark(&message, mark.as_ref()).await
+}
+
+/// Drops the oldest turns from the model's context, so that this question fits.
+#[command(chat)]
+pub async fn drop_oldest_turns(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ChatView> {
+    app.chat.compaction().drop_oldest_turns(&id, &question).await
+}
+
+/// Replaces the oldest turns in the model's context by a summary that the model writes.
+#[command(chat)]
+pub async fn summarize_oldest_turns(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ChatView> {
+    app.chat.compaction().summarize_oldest_turns(&id, &question).await
+}
+
+/// Stops the summary of a chat that is being written.
+#[command(chat)]
+pub async fn stop_summary(app: State<'_, App>, id: String) -> Result<()> {
+    app.chat.compaction().stop_summary(&id);
+    Ok(())
+}
+
+/// Creates a chat that starts with a summary of this one, which the model writes.
+#[command(chat)]
+pub async fn fork_with_summary(app: State<'_, App>, id: String, title: String) -> Result<ChatView> {
+    app.chat.compaction().fork_with_summary(&id, &title).await
+}
