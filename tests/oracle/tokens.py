@@ -10,7 +10,7 @@ TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-# The placeholders of a tiny model with vision, see `seeing/row.py`.
+# The placeholders of a tiny model with vision, see `vision_rows/row.py`.
 FIRST_PLACEHOLDER, PLACEHOLDERS = 300, 5
 
 

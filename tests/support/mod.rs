@@ -8,6 +8,7 @@ use serde_json::{json, Value};
 
 pub mod desktop;
 pub mod driver;
+pub mod input;
 pub mod keyboard;
 pub mod outside;
 pub mod views;
