@@ -124,6 +124,19 @@ pub enum Error {
 /// A result of this room.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl Error {
+    /// A value of config.json that makes no sense.
+    pub(crate) fn invalid(field: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::InvalidField { field, reason }
+    }
+}
+
+/// Refuses a value of config.json that makes no sense.
+pub(crate) fn unusable<T>(field: &'static str, reason: impl Into<String>) -> Result<T> {
+    Err(Error::invalid(field, reason))
+}
+
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let code = match error {

@@ -51,16 +51,18 @@ pub enum RunSegment {
 }
 
 impl ImagePrompt {
-    /// A run of features alone; the fields that most families share.
-    pub(crate) const PLAIN: Self = Self {
-        placeholder: "",
-        written: "",
-        feature: "",
-        around: "",
-        most: None,
-        template: None,
-        run: ImageRun::Features,
-    };
+    /// One token as placeholder and feature, and a run of features alone: the fields that most families share.
+    pub(crate) const fn new(token: &'static str) -> Self {
+        Self {
+            placeholder: token,
+            written: token,
+            feature: token,
+            around: "",
+            most: None,
+            template: None,
+            run: ImageRun::Features,
+        }
+    }
 }
 
 impl ImagePrompt {

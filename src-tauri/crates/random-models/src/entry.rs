@@ -1,6 +1,10 @@
 //! The tensors of a checkpoint, and the size of its vocabulary.
 
-/// The end of the tokenizer's words, and the start of the control tokens of images.
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// The end of the tokenizer's words, and the start of the control tokens of images, which `shapes.json` names too.
 pub(crate) const WORDS: u32 = 1100;
 
 /// A tensor of a checkpoint.
@@ -23,4 +27,51 @@ pub(crate) enum Kind {
     Offsets,
     /// This number.
     Constant(f32),
+}
+
+/// Collects the tensors that a config asks for.
+pub(crate) struct Tensors<'a> {
+    pub config: &'a Value,
+    /// The words for what the config is of.
+    what: &'static str,
+    pub entries: Vec<Entry>,
+}
+
+impl<'a> Tensors<'a> {
+    pub fn new(config: &'a Value, what: &'static str) -> Self {
+        let entries = Vec::new();
+        Self { config, what, entries }
+    }
+
+    pub fn number(&self, field: &'static str) -> Result<u64> {
+        let number = self.config[field].as_u64();
+        number.ok_or_else(|| Error::UnsupportedConfig(format!("{} without `{field}`", self.what)))
+    }
+
+    pub fn numbers<const N: usize>(&self, fields: [&'static str; N]) -> Result<[u64; N]> {
+        let mut numbers = [0; N];
+        for (number, field) in numbers.iter_mut().zip(fields) {
+            *number = self.number(field)?;
+        }
+        Ok(numbers)
+    }
+
+    pub fn add(&mut self, name: String, shape: &[u64], kind: Kind) {
+        let shape = shape.to_vec();
+        self.entries.push(Entry { name, shape, kind });
+    }
+
+    /// The weights at this path.
+    pub fn weight(&mut self, path: &str, shape: &[u64], kind: Kind) {
+        self.add(format!("{path}.weight"), shape, kind);
+    }
+
+    pub fn bias(&mut self, path: &str, shape: &[u64]) {
+        self.add(format!("{path}.bias"), shape, Kind::Offsets);
+    }
+
+    /// The factors of a norm.
+    pub fn norm(&mut self, path: &str, width: u64) {
+        self.weight(path, &[width], Kind::Factors);
+    }
 }

@@ -2,29 +2,17 @@
 
 use serde_json::Value;
 
-use crate::entry::{Entry, Kind};
+use crate::entry::{Entry, Kind, Tensors};
 use crate::error::{Error, Result};
 use crate::towers;
 
-/// Collects the tensors of one model.
-struct Layout<'a> {
-    config: &'a Value,
-    entries: Vec<Entry>,
-}
-
 /// The tensors of a model, in the order of its layers.
 pub fn entries(config: &Value) -> Result<Vec<Entry>> {
-    let text = config.get("text_config").unwrap_or(config);
-    let mut layout = Layout {
-        config: text,
-        entries: Vec::new(),
-    };
+    let mut layout = Tensors::new(config.get("text_config").unwrap_or(config), "a shape");
     match config["model_type"].as_str() {
-        Some("gemma4_text") => layout.gemma4()?,
-        Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss") => layout.decoder()?,
+        Some("gemma4_text" | "gemma4") => layout.gemma4()?,
+        Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss" | "qwen3_vl") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
-        Some("gemma4") => layout.gemma4()?,
-        Some("qwen3_vl") => layout.decoder()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
     let Some(vision) = config.get("vision_config") else {
@@ -33,42 +21,23 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
     for entry in &mut layout.entries {
         entry.name = format!("language_model.{}", entry.name);
     }
-    layout
-        .entries
-        .extend(towers::entries(vision, layout.number("hidden_size")?)?);
+    let tower = towers::entries(vision, layout.number("hidden_size")?)?;
+    layout.entries.extend(tower);
     Ok(layout.entries)
 }
 
-impl Layout<'_> {
-    fn number(&self, field: &'static str) -> Result<u64> {
-        self.config[field]
-            .as_u64()
-            .ok_or_else(|| Error::UnsupportedConfig(format!("a shape without `{field}`")))
-    }
-
+impl Tensors<'_> {
     fn flag(&self, field: &str) -> bool {
         self.config[field].as_bool() == Some(true)
     }
 
-    fn add(&mut self, name: String, shape: &[u64], kind: Kind) {
-        self.entries.push(Entry {
-            name,
-            shape: shape.to_vec(),
-            kind,
-        });
-    }
-
     fn matrix(&mut self, path: &str, outputs: u64, inputs: u64) {
-        self.add(format!("{path}.weight"), &[outputs, inputs], Kind::Matrix);
-    }
-
-    fn norm(&mut self, path: &str, width: u64) {
-        self.add(format!("{path}.weight"), &[width], Kind::Factors);
+        self.weight(path, &[outputs, inputs], Kind::Matrix);
     }
 
     /// Tables and the last norm; `prefix` ends before `model`.
     fn ends(&mut self, prefix: &str) -> Result<()> {
-        let (hidden, vocabulary) = (self.number("hidden_size")?, self.number("vocab_size")?);
+        let [hidden, vocabulary] = self.numbers(["hidden_size", "vocab_size"])?;
         self.matrix(&format!("{prefix}model.embed_tokens"), vocabulary, hidden);
         self.norm(&format!("{prefix}model.norm"), hidden);
         if !self.flag("tie_word_embeddings") {
@@ -92,13 +61,10 @@ impl Layout<'_> {
             ("up_proj", inter, hidden),
             ("down_proj", hidden, inter),
         ] {
-            self.add(
-                format!("{path}.{name}.weight"),
-                &[experts, outputs, inputs],
-                Kind::Matrix,
-            );
+            let path = format!("{path}.{name}");
+            self.weight(&path, &[experts, outputs, inputs], Kind::Matrix);
             if bias {
-                self.add(format!("{path}.{name}.bias"), &[experts, outputs], Kind::Offsets);
+                self.bias(&path, &[experts, outputs]);
             }
         }
         Ok(())
@@ -106,8 +72,8 @@ impl Layout<'_> {
 
     /// Query, key, value and output projections; `queries` counts a query head's outputs in head widths.
     fn attention(&mut self, path: &str, queries: u64, bias: bool) -> Result<()> {
-        let (hidden, width) = (self.number("hidden_size")?, self.number("head_dim")?);
-        let (heads, key_heads) = (self.number("num_attention_heads")?, self.number("num_key_value_heads")?);
+        let [hidden, width] = self.numbers(["hidden_size", "head_dim"])?;
+        let [heads, key_heads] = self.numbers(["num_attention_heads", "num_key_value_heads"])?;
         let projections = [
             ("q_proj", queries * heads * width, hidden),
             ("k_proj", key_heads * width, hidden),
@@ -115,9 +81,10 @@ impl Layout<'_> {
             ("o_proj", hidden, heads * width),
         ];
         for (name, outputs, inputs) in projections {
-            self.matrix(&format!("{path}.{name}"), outputs, inputs);
+            let path = format!("{path}.{name}");
+            self.matrix(&path, outputs, inputs);
             if bias {
-                self.add(format!("{path}.{name}.bias"), &[outputs], Kind::Offsets);
+                self.bias(&path, &[outputs]);
             }
         }
         Ok(())
@@ -143,23 +110,19 @@ impl Layout<'_> {
             }
             match family.as_str() {
                 "gpt_oss" => {
-                    let (heads, experts) = (self.number("num_attention_heads")?, self.number("num_local_experts")?);
+                    let fields = ["num_attention_heads", "num_local_experts", "intermediate_size"];
+                    let [heads, experts, inter] = self.numbers(fields)?;
                     self.add(format!("{attention}.sinks"), &[heads], Kind::Offsets);
-                    self.add(format!("{path}.mlp.router.weight"), &[experts, hidden], Kind::Wide);
-                    self.add(format!("{path}.mlp.router.bias"), &[experts], Kind::Offsets);
-                    let inter = self.number("intermediate_size")?;
+                    self.weight(&format!("{path}.mlp.router"), &[experts, hidden], Kind::Wide);
+                    self.bias(&format!("{path}.mlp.router"), &[experts]);
                     self.experts(&format!("{path}.mlp.experts"), experts, inter, true)?;
                 }
                 "qwen3_moe" => {
-                    let experts = self.number("num_experts")?;
-                    self.add(format!("{path}.mlp.gate.weight"), &[experts, hidden], Kind::Wide);
-                    let inter = self.number("moe_intermediate_size")?;
+                    let [experts, inter] = self.numbers(["num_experts", "moe_intermediate_size"])?;
+                    self.weight(&format!("{path}.mlp.gate"), &[experts, hidden], Kind::Wide);
                     self.experts(&format!("{path}.mlp.switch_mlp"), experts, inter, false)?;
                 }
-                _ => {
-                    let inter = self.number("intermediate_size")?;
-                    self.mlp(&format!("{path}.mlp"), inter)?;
-                }
+                _ => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,
             }
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);
@@ -168,7 +131,7 @@ impl Layout<'_> {
     }
 
     fn gemma4(&mut self) -> Result<()> {
-        let (hidden, layers) = (self.number("hidden_size")?, self.number("num_hidden_layers")?);
+        let [hidden, layers] = self.numbers(["hidden_size", "num_hidden_layers"])?;
         self.ends("")?;
         let per_layer = self.config["hidden_size_per_layer_input"].as_u64();
         if let Some(width) = per_layer {
@@ -197,8 +160,8 @@ impl Layout<'_> {
                     "post_feedforward_layernorm_2",
                     "pre_feedforward_layernorm_2",
                 ]);
-                let (experts, inter) = (self.number("num_experts")?, self.number("moe_intermediate_size")?);
-                self.add(format!("{path}.router.proj.weight"), &[experts, hidden], Kind::Wide);
+                let [experts, inter] = self.numbers(["num_experts", "moe_intermediate_size"])?;
+                self.weight(&format!("{path}.router.proj"), &[experts, hidden], Kind::Wide);
                 self.add(format!("{path}.router.scale"), &[hidden], Kind::Factors);
                 self.add(format!("{path}.router.per_expert_scale"), &[experts], Kind::Factors);
                 self.experts(&format!("{path}.experts.switch_glu"), experts, inter, false)?;
@@ -217,7 +180,7 @@ impl Layout<'_> {
     }
 
     fn gemma4_attention(&mut self, path: &str, full: bool, own: bool) -> Result<()> {
-        let (hidden, heads) = (self.number("hidden_size")?, self.number("num_attention_heads")?);
+        let [hidden, heads] = self.numbers(["hidden_size", "num_attention_heads"])?;
         let width = self.number(if full { "global_head_dim" } else { "head_dim" })?;
         let shared = full && self.flag("attention_k_eq_v");
         let key_heads = match self.config["num_global_key_value_heads"].as_u64() {
@@ -238,17 +201,11 @@ impl Layout<'_> {
     }
 
     fn qwen3_5(&mut self) -> Result<()> {
-        let (hidden, interval) = (self.number("hidden_size")?, self.number("full_attention_interval")?);
-        let (key_heads, value_heads) = (
-            self.number("linear_num_key_heads")?,
-            self.number("linear_num_value_heads")?,
-        );
-        let (keys, value_width) = (
-            key_heads * self.number("linear_key_head_dim")?,
-            self.number("linear_value_head_dim")?,
-        );
+        let [hidden, interval] = self.numbers(["hidden_size", "full_attention_interval"])?;
+        let [key_heads, key_width] = self.numbers(["linear_num_key_heads", "linear_key_head_dim"])?;
+        let [value_heads, value_width] = self.numbers(["linear_num_value_heads", "linear_value_head_dim"])?;
         let (values, kernel) = (value_heads * value_width, self.number("linear_conv_kernel_dim")?);
-        let channels = 2 * keys + values;
+        let channels = 2 * key_heads * key_width + values;
         self.ends("language_model.")?;
         for layer in 0..self.number("num_hidden_layers")? {
             let path = format!("language_model.model.layers.{layer}");
@@ -262,13 +219,12 @@ impl Layout<'_> {
                 self.matrix(&part("in_proj_b"), value_heads, hidden);
                 self.matrix(&part("in_proj_a"), value_heads, hidden);
                 self.matrix(&part("out_proj"), hidden, values);
-                self.add(part("conv1d.weight"), &[channels, kernel, 1], Kind::Wide);
+                self.weight(&part("conv1d"), &[channels, kernel, 1], Kind::Wide);
                 self.add(part("dt_bias"), &[value_heads], Kind::Factors);
                 self.add(part("A_log"), &[value_heads], Kind::Factors);
                 self.norm(&part("norm"), value_width);
             }
-            let inter = self.number("intermediate_size")?;
-            self.mlp(&format!("{path}.mlp"), inter)?;
+            self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?;
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);
         }

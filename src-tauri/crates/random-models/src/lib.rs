@@ -40,7 +40,8 @@ pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<FolderSo
 /// # Errors
 /// [`Error::UnknownShape`], and those of [`write_model`].
 pub fn prepare(name: &str, folder: &Path) -> Result<FolderSource> {
-    let config = config(name).ok_or_else(|| Error::UnknownShape { name: name.to_owned() })?;
+    let known = NAMES.contains(&name).then(|| configs::config(name)).flatten();
+    let config = known.ok_or_else(|| Error::UnknownShape { name: name.to_owned() })?;
     let path = folder.join(name);
     if !path.join("complete").is_file() {
         write_model(&config, &path)?;
@@ -50,16 +51,4 @@ pub fn prepare(name: &str, folder: &Path) -> Result<FolderSource> {
         path,
         revision: Some("random".into()),
     })
-}
-
-/// The config of a shape.
-fn config(name: &str) -> Option<serde_json::Value> {
-    if !NAMES.contains(&name) {
-        return None;
-    }
-    let (real, small) = match name.strip_suffix("-small") {
-        Some(real) => (real, true),
-        None => (name, false),
-    };
-    towers::config(real, small).or_else(|| configs::config(name))
 }

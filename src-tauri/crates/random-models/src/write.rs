@@ -134,15 +134,11 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
         (Kind::Offsets, _) => plain(Fill::Between(-0.1, 0.1)),
         (Kind::Wide, _) | (Kind::Matrix, None) => plain(Fill::Between(-1.7 * spread, 1.7 * spread)),
         (Kind::Matrix, Some(format)) => {
-            let (bits, group) = (
-                format["bits"].as_u64().unwrap_or(4),
-                format["group_size"].as_u64().unwrap_or(64),
-            );
+            let number = |field: &str, usual| format[field].as_u64().unwrap_or(usual);
+            let (bits, group) = (number("bits", 4), number("group_size", 64));
             let last = |length: u64| {
                 let mut shape = entry.shape.clone();
-                if let Some(columns) = shape.last_mut() {
-                    *columns = length;
-                }
+                shape.last_mut().into_iter().for_each(|columns| *columns = length);
                 shape
             };
             let path = entry.name.trim_end_matches(".weight");
@@ -151,22 +147,19 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
             if format["mode"] == "mxfp4" {
                 // The four bit floats go up to 6; the byte is an exponent of 2.
                 let exponent = 127 + (spread / 3.0).log2().round() as i32;
-                return vec![
-                    weight,
-                    piece(&scales, "U8", &groups, Fill::Byte(exponent.clamp(0, 254) as u8)),
-                ];
+                let fill = Fill::Byte(exponent.clamp(0, 254) as u8);
+                return vec![weight, piece(&scales, "U8", &groups, fill)];
             }
             // Numbers from 0 to 15 have a mean of 7.5 and spread by 4.6.
-            let scale = spread / 4.6;
+            let (scale, biases) = (spread / 4.6, format!("{path}.biases"));
+            let [scaled, shifted] = [
+                Fill::Between(scale * 0.9, scale * 1.1),
+                Fill::Between(-7.6 * scale, -7.4 * scale),
+            ];
             vec![
                 weight,
-                piece(&scales, "BF16", &groups, Fill::Between(scale * 0.9, scale * 1.1)),
-                piece(
-                    &format!("{path}.biases"),
-                    "BF16",
-                    &groups,
-                    Fill::Between(-7.6 * scale, -7.4 * scale),
-                ),
+                piece(&scales, "BF16", &groups, scaled),
+                piece(&biases, "BF16", &groups, shifted),
             ]
         }
     }
@@ -184,10 +177,8 @@ fn write_shard(path: &Path, pieces: &[Piece], pool: &[u8], random: &mut Random) 
         offset = end;
     }
     let mut header = Value::Object(header).to_string();
-    header.extend(std::iter::repeat_n(
-        ' ',
-        header.len().next_multiple_of(8) - header.len(),
-    ));
+    let blanks = header.len().next_multiple_of(8) - header.len();
+    header.push_str(&" ".repeat(blanks));
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(header.as_bytes())?;

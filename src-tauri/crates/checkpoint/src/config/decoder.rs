@@ -2,13 +2,13 @@
 //! one loader in the engine builds all of them.
 //!
 //! A new kind of mixer or feed is one variant of [`Mixer`] or [`FeedForward`] with a struct that a family's parser
-//! fills, one file in `engine/src/models/decoder`, and one arm in that folder's `mod.rs`. A new family is one file in
-//! `families` and one row in the table there.
+//! fills, one file in `engine/src/models/decoder`, and one arm in each `match` of that folder's `mod.rs` and `mixer.rs`
+//! or `feed_forward.rs`. A new family is one file in `families` and one row in the table there.
 
 use crate::config::limits::check_width;
 use crate::config::rope::RopeConfig;
 use crate::config::{mla::MlaConfig, moe::MoeConfig};
-use crate::error::Error;
+use crate::error::{unusable, Error};
 use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, Storage};
 
 pub use crate::config::activation::Activation;
@@ -129,6 +129,17 @@ pub enum FeedForward {
     Moe(MoeConfig),
 }
 
+impl FeedForward {
+    /// One network without biases.
+    pub(crate) fn dense(width: u32, activation: Activation) -> Self {
+        Self::Dense(DenseConfig {
+            width,
+            activation,
+            bias: false,
+        })
+    }
+}
+
 impl DecoderConfig {
     /// The attention of every layer that has one, to be changed.
     pub(crate) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
@@ -136,6 +147,16 @@ impl DecoderConfig {
             Mixer::Attention(attention) => Some(attention),
             Mixer::CrossAttention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => None,
         })
+    }
+
+    /// Changes the attention of every layer that has one.
+    pub(crate) fn each_attention(&mut self, change: impl FnMut(&mut AttentionConfig)) {
+        self.attention().for_each(change);
+    }
+
+    /// Changes every layer.
+    pub(crate) fn each_layer(&mut self, change: impl FnMut(&mut LayerConfig)) {
+        self.layers.iter_mut().for_each(change);
     }
 
     /// True if layers look at images beside the text.
@@ -159,7 +180,6 @@ impl DecoderConfig {
 
     /// Refuses shapes that no model has, so that nothing overflows or is allocated for them.
     pub(crate) fn check(self) -> Result<Self, Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         check_width("hidden_size", self.hidden_size.into())?;
         check_width("vocab_size", self.vocab_size.into())?;
         for layer in &self.layers {

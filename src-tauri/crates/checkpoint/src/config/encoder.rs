@@ -2,9 +2,11 @@
 //! parser fills an [`EncoderConfig`] from `config.json`; one loader in the engine builds all of them.
 
 use crate::config::activation::Activation;
-use crate::config::limits::{check_head, check_layers, check_width};
+use crate::config::limits::{
+    check_head, check_heads, check_layers, check_nonzero, check_positive, check_rotation, check_width,
+};
 use crate::config::rope::RopeConfig;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 use crate::memory::{AttentionCost, DenseCost, HeadNorms, Keys, LayerCost, ModelCost, Storage};
 
 pub use crate::config::activation::EncoderActivation;
@@ -74,45 +76,28 @@ impl EncoderConfig {
 
     /// Refuses shapes that no model has, so that nothing overflows or is allocated for them.
     pub(crate) fn check(self) -> Result<Self, Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         check_width("hidden_size", 3 * u64::from(self.hidden_size))?;
         check_width("vocab_size", self.vocab_size.into())?;
         check_width("intermediate_size", 2 * u64::from(self.width))?;
         check_width("type_vocab_size", self.token_types.into())?;
         check_layers(self.layers)?;
-        if !self.hidden_size.is_multiple_of(self.heads) {
-            return unusable(
-                "num_attention_heads",
-                format!("{} numbers cannot be shared by {} heads", self.hidden_size, self.heads),
-            );
-        }
+        check_heads("num_attention_heads", self.hidden_size, self.heads)?;
         check_head("num_attention_heads", self.head_dim())?;
         match &self.positions {
             Positions::Learned { rows, first } => {
                 check_width("max_position_embeddings", (*rows).into())?;
                 if first >= rows {
-                    return unusable(
-                        "max_position_embeddings",
-                        format!("of {rows} rows the first {first} are not used"),
-                    );
+                    let reason = format!("of {rows} rows the first {first} are not used");
+                    return unusable("max_position_embeddings", reason);
                 }
             }
             Positions::Rotary { rope, context } => {
                 check_width("max_position_embeddings", (*context).into())?;
-                if rope.dims > self.head_dim() {
-                    return unusable(
-                        "rotary_emb_fraction",
-                        format!("{} of {} numbers of a head would turn", rope.dims, self.head_dim()),
-                    );
-                }
-                if *context == 0 {
-                    return unusable("max_position_embeddings", "it is 0".into());
-                }
+                check_rotation("rotary_emb_fraction", rope.dims, self.head_dim())?;
+                check_nonzero("max_position_embeddings", *context)?;
             }
         }
-        if !(self.norm_eps.is_finite() && self.norm_eps > 0.0) {
-            return unusable("layer_norm_eps", format!("{} is not above 0", self.norm_eps));
-        }
+        check_positive("layer_norm_eps", self.norm_eps)?;
         Ok(self)
     }
 }

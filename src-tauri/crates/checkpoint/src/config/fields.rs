@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::Error;
+use super::limits::{check_names, check_nonzero};
+use crate::error::{unusable, Error};
 
 /// One JSON object of a config.
 #[derive(Debug, Clone, Copy)]
@@ -58,31 +59,34 @@ impl<'a> Fields<'a> {
                 .and_then(|text| text.parse::<f64>().ok())
         };
         let number = value.as_f64().or_else(tagged).and_then(T::from_f64);
-        number.map(Some).ok_or_else(|| Error::InvalidField {
-            field,
-            reason: format!("{value} is not a number that fits"),
-        })
+        number
+            .map(Some)
+            .ok_or_else(|| Error::invalid(field, format!("{value} is not a number that fits")))
+    }
+
+    /// The first of several fields that is there.
+    pub(crate) fn first<T: Number>(self, fields: &[&'static str]) -> Result<Option<T>, Error> {
+        let found = fields.iter().find(|field| self.has(field));
+        found.map_or(Ok(None), |field| self.number(field))
     }
 
     pub(crate) fn required(self, field: &'static str) -> Result<u32, Error> {
         match self.number(field)? {
-            Some(0) => Err(Error::InvalidField {
-                field,
-                reason: "it is 0".into(),
-            }),
-            Some(number) => Ok(number),
+            Some(number) => check_nonzero(field, number).map(|()| number),
             None => Err(Error::MissingField(field)),
         }
+    }
+
+    /// A number that some configs have under a name of their own.
+    pub(crate) fn either(self, own: &'static str, usual: &'static str) -> Result<u32, Error> {
+        self.required(if self.has(own) { own } else { usual })
     }
 
     pub(crate) fn flag(self, field: &'static str) -> Result<Option<bool>, Error> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(other) => Err(Error::InvalidField {
-                field,
-                reason: format!("{other} is not true or false"),
-            }),
+            Some(other) => unusable(field, format!("{other} is not true or false")),
         }
     }
 
@@ -90,10 +94,7 @@ impl<'a> Fields<'a> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(Error::InvalidField {
-                field,
-                reason: format!("{other} is not a text"),
-            }),
+            Some(other) => unusable(field, format!("{other} is not a text")),
         }
     }
 
@@ -102,10 +103,23 @@ impl<'a> Fields<'a> {
         let texts = value
             .as_array()
             .and_then(|items| items.iter().map(Value::as_str).collect());
-        texts.map(Some).ok_or_else(|| Error::InvalidField {
-            field,
-            reason: "it is not a list of texts".into(),
-        })
+        texts
+            .map(Some)
+            .ok_or_else(|| Error::invalid(field, "it is not a list of texts"))
+    }
+
+    /// One value for each layer, by the names in `layer_types`; `None` if the config has no such list.
+    pub(crate) fn layer_types<T: Copy>(self, layers: u32, kinds: [(&str, T); 2]) -> Result<Option<Vec<T>>, Error> {
+        const FIELD: &str = "layer_types";
+        let Some(names) = self.texts(FIELD)? else {
+            return Ok(None);
+        };
+        check_names(FIELD, names.len(), layers as usize)?;
+        let kind = |name| match kinds.iter().find(|(known, _)| *known == name) {
+            Some((_, kind)) => Ok(*kind),
+            None => Err(Error::Unsupported(format!("layers of type `{name}`"))),
+        };
+        names.into_iter().map(kind).collect::<Result<_, _>>().map(Some)
     }
 
     /// A list of numbers, or one number as a list of one.
@@ -118,20 +132,16 @@ impl<'a> Fields<'a> {
                 .collect(),
             one => one.as_f64().map(|number| vec![number as f32]),
         };
-        numbers.map(Some).ok_or_else(|| Error::InvalidField {
-            field,
-            reason: "it is not a list of numbers".into(),
-        })
+        numbers
+            .map(Some)
+            .ok_or_else(|| Error::invalid(field, "it is not a list of numbers"))
     }
 
     pub(crate) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::Object(object)) => Ok(Some(Fields(object))),
-            Some(_) => Err(Error::InvalidField {
-                field,
-                reason: "it is not an object".into(),
-            }),
+            Some(_) => unusable(field, "it is not an object"),
         }
     }
 }

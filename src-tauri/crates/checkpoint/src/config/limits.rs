@@ -1,6 +1,8 @@
 //! The limits of hostile configs: no shape beyond them is computed with or allocated for.
 
-use crate::error::Error;
+use std::ops::RangeInclusive;
+
+use crate::error::{unusable, Error};
 
 /// More layers than any model has; a config that claims more is broken.
 const MOST_LAYERS: u32 = 4096;
@@ -17,15 +19,76 @@ const LONGEST_KERNEL: u32 = 64;
 /// More experts than any layer has.
 pub(crate) const MOST_EXPERTS: u32 = 1 << 16;
 
-/// Refuses a convolution that no model has.
-pub(crate) fn check_kernel(field: &'static str, kernel: u32) -> Result<(), Error> {
-    if (2..=LONGEST_KERNEL).contains(&kernel) {
+/// Refuses a number outside of a range.
+pub(crate) fn check_range(field: &'static str, number: u32, range: RangeInclusive<u32>) -> Result<u32, Error> {
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    unusable(
+        field,
+        format!("{number} is not from {} to {}", range.start(), range.end()),
+    )
+}
+
+/// Refuses 0.
+pub(crate) fn check_nonzero(field: &'static str, number: u32) -> Result<(), Error> {
+    if number > 0 {
         return Ok(());
     }
-    Err(Error::InvalidField {
-        field,
-        reason: format!("{kernel} is not from 2 to {LONGEST_KERNEL}"),
-    })
+    unusable(field, "it is 0")
+}
+
+/// Refuses what is not a finite number above 0.
+pub(crate) fn check_positive(field: &'static str, number: f32) -> Result<(), Error> {
+    if number.is_finite() && number > 0.0 {
+        return Ok(());
+    }
+    unusable(field, format!("{number} is not above 0"))
+}
+
+/// Refuses heads of keys that the heads of queries cannot share.
+pub(crate) fn check_key_heads(field: &'static str, heads: u32, key_heads: u32) -> Result<(), Error> {
+    if key_heads > 0 && heads.is_multiple_of(key_heads) {
+        return Ok(());
+    }
+    unusable(field, format!("{heads} heads cannot share {key_heads}"))
+}
+
+/// Refuses heads that cannot share the width of a stream.
+pub(crate) fn check_heads(field: &'static str, width: u32, heads: u32) -> Result<(), Error> {
+    if heads > 0 && width.is_multiple_of(heads) {
+        return Ok(());
+    }
+    unusable(field, format!("{width} numbers cannot be shared by {heads} heads"))
+}
+
+/// Refuses heads that rows and columns of patches cannot share to turn in halves.
+pub(crate) fn check_quarters(field: &'static str, head_dim: u32) -> Result<(), Error> {
+    if head_dim.is_multiple_of(4) {
+        return Ok(());
+    }
+    unusable(field, format!("heads of {head_dim} numbers have no four quarters"))
+}
+
+/// Refuses a rotation of more numbers than a head has.
+pub(crate) fn check_rotation(field: &'static str, turning: u32, head_dim: u32) -> Result<(), Error> {
+    if turning <= head_dim {
+        return Ok(());
+    }
+    unusable(field, format!("{turning} of {head_dim} numbers of a head would turn"))
+}
+
+/// Refuses a list that does not name every layer.
+pub(crate) fn check_names(field: &'static str, names: usize, layers: usize) -> Result<(), Error> {
+    if names == layers {
+        return Ok(());
+    }
+    unusable(field, format!("it names {names} of {layers} layers"))
+}
+
+/// Refuses a convolution that no model has.
+pub(crate) fn check_kernel(field: &'static str, kernel: u32) -> Result<(), Error> {
+    check_range(field, kernel, 2..=LONGEST_KERNEL).map(|_| ())
 }
 
 /// Refuses a width of heads that no model has, or that has no two halves.
@@ -33,10 +96,7 @@ pub(crate) fn check_head(field: &'static str, width: u32) -> Result<(), Error> {
     if width > 0 && width.is_multiple_of(2) && width <= WIDEST_HEAD {
         return Ok(());
     }
-    Err(Error::InvalidField {
-        field,
-        reason: format!("{width} is not an even number from 2 to {WIDEST_HEAD}"),
-    })
+    unusable(field, format!("{width} is not an even number from 2 to {WIDEST_HEAD}"))
 }
 
 /// Refuses a width that no model has.
@@ -44,10 +104,10 @@ pub(crate) fn check_width(field: &'static str, width: u64) -> Result<(), Error> 
     if width <= WIDEST {
         return Ok(());
     }
-    Err(Error::InvalidField {
+    unusable(
         field,
-        reason: format!("it makes something {width} wide, and nothing is wider than {WIDEST}"),
-    })
+        format!("it makes something {width} wide, and nothing is wider than {WIDEST}"),
+    )
 }
 
 /// Refuses a number of layers that no model has.
@@ -55,8 +115,5 @@ pub(crate) fn check_layers(count: u32) -> Result<u32, Error> {
     if count <= MOST_LAYERS {
         return Ok(count);
     }
-    Err(Error::InvalidField {
-        field: "num_hidden_layers",
-        reason: format!("{count} is more than {MOST_LAYERS}"),
-    })
+    unusable("num_hidden_layers", format!("{count} is more than {MOST_LAYERS}"))
 }

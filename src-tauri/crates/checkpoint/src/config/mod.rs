@@ -1,5 +1,4 @@
-//! The parts of a model as its `config.json` describes them: layers, positions, quantization and vision encoders, each
-//! with its checks.
+//! The parts of a model as its `config.json` describes them: layers, positions and quantization, each with its checks.
 
 pub(crate) mod activation;
 pub mod decoder;
@@ -10,15 +9,13 @@ mod layers;
 pub(crate) mod limits;
 mod quantization;
 pub mod rope;
-pub mod vision;
 
 pub use decoder::DecoderConfig;
 pub use encoder::EncoderConfig;
-pub(crate) use fields::{Fields, Number};
+pub(crate) use fields::Fields;
 pub use gemma4::Gemma4Config;
 pub use layers::{mla, moe};
 pub use quantization::{Mode, Quantization};
-pub use vision::VisionConfig;
 
 /// The shapes of a model by its kind.
 #[derive(Debug, Clone, PartialEq)]

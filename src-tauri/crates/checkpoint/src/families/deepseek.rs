@@ -4,11 +4,11 @@ use super::glm4_moe::feed_forwards;
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
-use crate::config::decoder::{Activation, DecoderConfig, DenseConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
+use crate::config::decoder::{Activation, DecoderConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
 use crate::config::mla::MlaConfig;
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
-use crate::error::Error;
+use crate::error::{unusable, Error};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
@@ -34,10 +34,8 @@ fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
     let (qk_nope_head_dim, qk_rope_head_dim) = (text.required("qk_nope_head_dim")?, text.required("qk_rope_head_dim")?);
     // The rope would call it a head's width.
     if qk_rope_head_dim == 0 || !qk_rope_head_dim.is_multiple_of(2) {
-        return Err(Error::InvalidField {
-            field: "qk_rope_head_dim",
-            reason: format!("{qk_rope_head_dim} is not an even number above 0"),
-        });
+        let reason = format!("{qk_rope_head_dim} is not an even number above 0");
+        return unusable("qk_rope_head_dim", reason);
     }
     let latent = MlaConfig {
         heads: shapes.heads,
@@ -54,11 +52,7 @@ fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
     let layer = LayerConfig {
         norms: NormPlacement::Pre,
         mixer: Mixer::Mla(latent),
-        feed_forward: FeedForward::Dense(DenseConfig {
-            width: shapes.width,
-            activation: Activation::Silu,
-            bias: false,
-        }),
+        feed_forward: FeedForward::dense(shapes.width, Activation::Silu),
     };
     let defaults = Defaults {
         traditional: true,
@@ -75,14 +69,15 @@ fn loudness(text: Fields<'_>) -> Result<f32, Error> {
     let Some(scaling) = text.object("rope_scaling")?.or(text.object("rope_parameters")?) else {
         return Ok(1.0);
     };
-    let (all, factor) = (
-        scaling.number::<f32>("mscale_all_dim")?,
-        scaling.number::<f32>("factor")?,
-    );
-    Ok(match (all, factor) {
-        (Some(all), Some(factor)) if all != 0.0 && factor > 1.0 => (0.1 * all * factor.ln() + 1.0).powi(2),
-        _ => 1.0,
-    })
+    Ok(
+        match (
+            scaling.number::<f32>("mscale_all_dim")?,
+            scaling.number::<f32>("factor")?,
+        ) {
+            (Some(all), Some(factor)) if all != 0.0 && factor > 1.0 => (0.1 * all * factor.ln() + 1.0).powi(2),
+            _ => 1.0,
+        },
+    )
 }
 
 #[cfg(test)]

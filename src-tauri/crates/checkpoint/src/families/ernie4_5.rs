@@ -3,8 +3,8 @@
 use super::llama;
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::source::Source;
+use super::vision::siglip;
 use crate::config::decoder::{DecoderConfig, FeedForward};
-use crate::config::vision::siglip;
 use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_processor::parts::patches;
@@ -21,12 +21,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             encoder: siglip::paddleocr,
             processor: ProcessorRow::always(&["PaddleOCRVL"], processor),
             prompt: ImagePrompt {
-                placeholder: "<|IMAGE_PLACEHOLDER|>",
                 written: "<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>",
-                feature: "<|IMAGE_PLACEHOLDER|>",
-                ..ImagePrompt::PLAIN
+                ..ImagePrompt::new("<|IMAGE_PLACEHOLDER|>")
             },
-            fixed: false,
         },
     ),
 ];
@@ -46,9 +43,7 @@ pub(super) fn paddleocr(source: Source<'_>) -> Result<Family, Error> {
 fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
     let mut config = llama::decoder(text)?;
     let bias = text.flag("use_bias")?.unwrap_or(false);
-    config
-        .attention()
-        .for_each(|attention| (attention.qkv_bias, attention.o_bias) = (bias, bias));
+    config.each_attention(|attention| (attention.qkv_bias, attention.o_bias) = (bias, bias));
     for layer in &mut config.layers {
         if let FeedForward::Dense(dense) = &mut layer.feed_forward {
             dense.bias = bias;

@@ -33,9 +33,6 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         attention.qk_norm = QkNorm::PerHead;
         attention.rope = attention.rope.filter(|_| !slides || attention.window.is_some());
     }
-    config
-        .layers
-        .iter_mut()
-        .for_each(|layer| layer.norms = NormPlacement::Post);
+    config.each_layer(|layer| layer.norms = NormPlacement::Post);
     config.family()
 }

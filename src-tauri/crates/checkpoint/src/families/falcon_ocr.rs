@@ -5,14 +5,13 @@
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::shapes::Shapes;
 use super::source::Source;
+use super::vision::falcon_ocr;
 use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, LayerConfig, LmHead, Mixer, NormConfig,
-    NormPlacement, QkNorm,
+    Activation, AttentionConfig, FeedForward, LayerConfig, LmHead, Mixer, NormPlacement, QkNorm,
 };
 use crate::config::limits::check_layers;
 use crate::config::rope::RopeConfig;
-use crate::config::vision::falcon_ocr;
-use crate::config::{Family, Fields, Number};
+use crate::config::Family;
 use crate::error::Error;
 use crate::image_processor::parts::{pixel_by_pixel, CENTRED, PATCH};
 use crate::image_processor::{Enlarging, Features, Filter, ImageProcessor, ProcessorConfig, Sizing, SmartResize};
@@ -22,11 +21,8 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::vision(&["falcon_ocr"], parse, VisionRow {
     encoder: falcon_ocr::parse,
-    processor: ProcessorRow::always(&["FalconOCR"], processor),
+    processor: ProcessorRow::fixed(&["FalconOCR"], processor),
     prompt: ImagePrompt {
-        placeholder: "<|image|>",
-        written: "<|image|>",
-        feature: "<|image|>",
         most: Some(1),
         // The model reads a page after these words alone; what else is asked for stands in their place.
         template: Some(
@@ -36,9 +32,8 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             "<|image_cls|><|image_reg_1|><|image_reg_2|><|image_reg_3|><|image_reg_4|>",
             "<|end_of_image|>",
         ),
-        ..ImagePrompt::PLAIN
+        ..ImagePrompt::new("<|image|>")
     },
-    fixed: true,
 }),
 ];
 
@@ -60,20 +55,17 @@ const NAMES: &[(&str, &str)] = &[
 /// The only model of the family.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let either = |name: &'static str, usual: &'static str| match text.has(name) {
-        true => text.required(name),
-        false => text.required(usual),
-    };
-    let (hidden_size, heads) = (either("dim", "hidden_size")?, either("n_heads", "num_attention_heads")?);
+    let hidden_size = text.either("dim", "hidden_size")?;
+    let heads = text.either("n_heads", "num_attention_heads")?;
     let shapes = Shapes {
         hidden_size,
         vocab_size: text.required("vocab_size")?,
-        layers: check_layers(either("n_layers", "num_hidden_layers")?)?,
+        layers: check_layers(text.either("n_layers", "num_hidden_layers")?)?,
         heads,
-        key_heads: optional(text, ["n_kv_heads", "num_key_value_heads"])?.unwrap_or(heads),
+        key_heads: text.first(&["n_kv_heads", "num_key_value_heads"])?.unwrap_or(heads),
         head_dim: text.number("head_dim")?.unwrap_or(hidden_size / heads),
-        width: either("ffn_dim", "intermediate_size")?,
-        eps: optional(text, ["norm_eps", "rms_norm_eps"])?.unwrap_or(1e-5),
+        width: text.either("ffn_dim", "intermediate_size")?,
+        eps: text.first(&["norm_eps", "rms_norm_eps"])?.unwrap_or(1e-5),
         lm_head: LmHead::UntiedIfPresent,
     };
     let theta = text.number("rope_theta")?.unwrap_or(10_000.0f32);
@@ -86,33 +78,13 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             sinks: true,
             ..AttentionConfig::new(heads, heads, shapes.head_dim, Some(0))
         }),
-        feed_forward: FeedForward::Dense(DenseConfig {
-            width: shapes.width,
-            activation: Activation::SquaredRelu,
-            bias: false,
-        }),
+        feed_forward: FeedForward::dense(shapes.width, Activation::SquaredRelu),
     };
-    let decoder = shapes.decoder(
-        vec![RopeConfig::golden(shapes.head_dim, theta)?],
-        vec![layer; shapes.layers as usize],
-    );
-    DecoderConfig {
-        renames: NAMES,
-        norm: NormConfig {
-            bare: true,
-            ..decoder.norm
-        },
-        ..decoder
-    }
-    .family()
-}
-
-/// The first of two fields that is there.
-fn optional<T: Number>(text: Fields<'_>, names: [&'static str; 2]) -> Result<Option<T>, Error> {
-    match text.number(names[0])? {
-        Some(number) => Ok(Some(number)),
-        None => text.number(names[1]),
-    }
+    let rope = RopeConfig::golden(shapes.head_dim, theta)?;
+    let mut config = shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]);
+    config.renames = NAMES;
+    config.norm.bare = true;
+    config.family()
 }
 
 fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {

@@ -4,13 +4,12 @@
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::shapes::{windows, Shapes};
 use super::source::Source;
+use super::vision::siglip;
 use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, LayerConfig, LmHead, Mixer, NormConfig,
-    NormPlacement, QkNorm,
+    Activation, AttentionConfig, DecoderConfig, FeedForward, LayerConfig, LmHead, Mixer, NormPlacement, QkNorm,
 };
 use crate::config::limits::check_layers;
 use crate::config::rope::{Defaults, For, RopeConfig};
-use crate::config::vision::siglip;
 use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_processor::parts::{one_size, CENTRED, PATCH};
@@ -26,14 +25,11 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             encoder: siglip::gemma3,
             processor: ProcessorRow::new(&["Gemma3"], processor),
             prompt: ImagePrompt {
-                placeholder: "<start_of_image>",
-                written: "<start_of_image>",
                 feature: "<image_soft_token>",
                 around: "\n\n",
                 run: ImageRun::Between("<start_of_image>", "<end_of_image>"),
-                ..ImagePrompt::PLAIN
+                ..ImagePrompt::new("<start_of_image>")
             },
-            fixed: false,
         },
     ),
     FamilyRow::text(&["gemma3_text"], parse),
@@ -104,46 +100,27 @@ fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Res
             rope: Some(if window.is_some() { SLIDING } else { FULL }),
             ..attention.clone()
         }),
-        feed_forward: FeedForward::Dense(DenseConfig {
-            width: shapes.width,
-            activation: Activation::GeluTanh,
-            bias: false,
-        }),
+        feed_forward: FeedForward::dense(shapes.width, Activation::GeluTanh),
     });
-    let defaults = |theta| Defaults {
-        theta,
-        ..Defaults::default()
-    };
-    let local = text.number("rope_local_base_freq")?.unwrap_or(10_000.0);
+    let head_dim = shapes.head_dim;
+    let local = Defaults::new(text.number("rope_local_base_freq")?.unwrap_or(10_000.0));
+    let global = Defaults::new(1_000_000.0);
     let ropes = vec![
-        RopeConfig::parse(text, shapes.head_dim, For::Only("sliding_attention"), defaults(local))?,
-        RopeConfig::parse(
-            text,
-            shapes.head_dim,
-            For::Type("full_attention"),
-            defaults(1_000_000.0),
-        )?,
+        RopeConfig::parse(text, head_dim, For::Only("sliding_attention"), local)?,
+        RopeConfig::parse(text, head_dim, For::Type("full_attention"), global)?,
     ];
-    let decoder = shapes.decoder(ropes, layers.collect());
-    Ok(DecoderConfig {
-        norm: NormConfig {
-            offset: true,
-            bare: false,
-            ..decoder.norm
-        },
-        embedding_multiplier: Some(rounded_to_bf16((shapes.hidden_size as f32).sqrt())),
-        bidirectional,
-        clip_residual: true,
-        logits_softcap: text.number("final_logit_softcapping")?,
-        ..decoder
-    })
+    let mut decoder = shapes.decoder(ropes, layers.collect());
+    decoder.norm.offset = true;
+    decoder.embedding_multiplier = Some(rounded_to_bf16((shapes.hidden_size as f32).sqrt()));
+    decoder.bidirectional = bidirectional;
+    decoder.clip_residual = true;
+    decoder.logits_softcap = text.number("final_logit_softcapping")?;
+    Ok(decoder)
 }
 
 fn pattern(text: Fields<'_>, layers: u32) -> Result<Vec<Option<u32>>, Error> {
-    let every = match text.number("sliding_window_pattern")? {
-        Some(every) => every,
-        None => text.number("_sliding_window_pattern")?.unwrap_or(6u32),
-    };
+    let pattern = text.first(&["sliding_window_pattern", "_sliding_window_pattern"])?;
+    let every = pattern.unwrap_or(6u32);
     let window = text.number("sliding_window")?.unwrap_or(512);
     let is_full = |layer: u32| every == 0 || (layer + 1).is_multiple_of(every);
     Ok((0..layers)

@@ -3,9 +3,9 @@
 
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::source::Source;
+use super::vision::mobilenet;
 use crate::config::gemma4::{layer_types, AltUpConfig, Gemma4Config, RopeParameters};
 use crate::config::limits::check_layers;
-use crate::config::vision::mobilenet;
 use crate::config::Family;
 use crate::error::Error;
 use crate::image_processor::parts::one_size;
@@ -21,14 +21,10 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             encoder: mobilenet::parse,
             processor: ProcessorRow::always(&["Gemma3n"], processor),
             prompt: ImagePrompt {
-                placeholder: "<image_soft_token>",
-                written: "<image_soft_token>",
-                feature: "<image_soft_token>",
                 around: "\n\n",
                 run: ImageRun::Between("<start_of_image>", "<end_of_image>"),
-                ..ImagePrompt::PLAIN
+                ..ImagePrompt::new("<image_soft_token>")
             },
-            fixed: false,
         },
     ),
     FamilyRow::text(&["gemma3n_text"], parse),

@@ -2,8 +2,8 @@
 
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::source::Source;
+use super::vision::gemma4;
 use crate::config::gemma4::Gemma4Config;
-use crate::config::vision::gemma4;
 use crate::config::Family;
 use crate::error::Error;
 use crate::image_processor::parts::{pixel_by_pixel, MERGE, PATCH};
@@ -19,13 +19,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             encoder: gemma4::parse,
             processor: ProcessorRow::new(&["Gemma4"], processor),
             prompt: ImagePrompt {
-                placeholder: "<|image|>",
-                written: "<|image|>",
-                feature: "<|image|>",
                 run: ImageRun::Between("<|image>", "<image|>"),
-                ..ImagePrompt::PLAIN
+                ..ImagePrompt::new("<|image|>")
             },
-            fixed: false,
         },
     ),
     FamilyRow::text(&["gemma4_text", "gemma4_unified"], parse),

@@ -3,11 +3,9 @@
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::shapes::Shapes;
 use super::source::Source;
-use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, LayerConfig, Mixer, NormPlacement,
-};
+use super::vision::glm;
+use crate::config::decoder::{Activation, AttentionConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
 use crate::config::rope::{Defaults, For, RopeConfig};
-use crate::config::vision::glm;
 use crate::config::Family;
 use crate::error::Error;
 use crate::image_processor::parts::{patches, FRAMES};
@@ -19,12 +17,9 @@ pub(super) const VISION: VisionRow = VisionRow {
     encoder: glm::glm4v,
     processor: ProcessorRow::new(&["Glm4v", "Glm46V"], processor),
     prompt: ImagePrompt {
-        placeholder: "<|image|>",
         written: "<|begin_of_image|><|image|><|end_of_image|>",
-        feature: "<|image|>",
-        ..ImagePrompt::PLAIN
+        ..ImagePrompt::new("<|image|>")
     },
-    fixed: false,
 };
 
 /// The rows of the family.
@@ -64,18 +59,12 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             qkv_bias: text.flag("attention_bias")?.unwrap_or(false),
             ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
         }),
-        feed_forward: FeedForward::Dense(DenseConfig {
-            width: shapes.width,
-            activation: Activation::Silu,
-            bias: false,
-        }),
+        feed_forward: FeedForward::dense(shapes.width, Activation::Silu),
     };
     let layers = vec![layer; shapes.layers as usize];
-    DecoderConfig {
-        renames: NORMS,
-        ..shapes.decoder(vec![rope], layers)
-    }
-    .family()
+    let mut config = shapes.decoder(vec![rope], layers);
+    config.renames = NORMS;
+    config.family()
 }
 
 fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {

@@ -22,9 +22,7 @@ pub(super) fn glm4_moe(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
     let mut config = decoder(text)?;
     if text.flag("use_qk_norm")?.unwrap_or(false) {
-        config
-            .attention()
-            .for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+        config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     }
     config.family()
 }
@@ -32,16 +30,14 @@ pub(super) fn glm4_moe(source: Source<'_>) -> Result<Family, Error> {
 /// dots.llm1.
 pub(super) fn dots1(source: Source<'_>) -> Result<Family, Error> {
     let mut config = decoder(source.text)?;
-    config
-        .attention()
-        .for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+    config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     config.family()
 }
 
 fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
     let mut config = llama::decoder(text)?;
     // Only q, k and v follow `attention_bias`.
-    config.attention().for_each(|attention| attention.o_bias = false);
+    config.each_attention(|attention| attention.o_bias = false);
     feed_forwards(text, &mut config)?;
     Ok(config)
 }

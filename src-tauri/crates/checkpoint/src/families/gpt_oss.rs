@@ -3,9 +3,7 @@
 use super::row::FamilyRow;
 use super::shapes::{windows, Shapes};
 use super::source::Source;
-use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, FeedForward, LayerConfig, Mixer, NormPlacement,
-};
+use crate::config::decoder::{Activation, AttentionConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
 use crate::config::moe::{MoeConfig, RouterConfig, Scoring};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::Family;
@@ -59,14 +57,9 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         }),
         feed_forward: FeedForward::Moe(experts),
     });
-    let defaults = Defaults {
-        theta: 150_000.0,
-        ..Defaults::default()
-    };
+    let defaults = Defaults::new(150_000.0);
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
-    DecoderConfig {
-        renames: ROUTER,
-        ..shapes.decoder(vec![rope], layers.collect())
-    }
-    .family()
+    let mut config = shapes.decoder(vec![rope], layers.collect());
+    config.renames = ROUTER;
+    config.family()
 }

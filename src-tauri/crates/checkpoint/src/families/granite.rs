@@ -16,7 +16,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let mut config = llama::decoder(text)?;
     // Written for each model; without it the scores are not scaled at all.
     let scale = text.number("attention_multiplier")?.unwrap_or(1.0);
-    config.attention().for_each(|attention| attention.scale = scale);
+    config.each_attention(|attention| attention.scale = scale);
     DecoderConfig {
         embedding_multiplier: text.number("embedding_multiplier")?,
         residual_multiplier: text.number("residual_multiplier")?,

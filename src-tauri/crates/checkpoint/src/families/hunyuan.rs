@@ -3,8 +3,8 @@
 use super::llama;
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::source::Source;
-use crate::config::decoder::{DecoderConfig, QkNorm};
-use crate::config::vision::hunyuan;
+use super::vision::hunyuan;
+use crate::config::decoder::QkNorm;
 use crate::config::Family;
 use crate::error::Error;
 use crate::image_processor::parts::patches;
@@ -21,12 +21,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             encoder: hunyuan::parse,
             processor: ProcessorRow::new(&["HunYuanVL"], processor),
             prompt: ImagePrompt {
-                placeholder: "<｜hy_place▁holder▁no▁102｜>",
                 written: "<｜hy_place▁holder▁no▁100｜><｜hy_place▁holder▁no▁102｜><｜hy_place▁holder▁no▁101｜>",
-                feature: "<｜hy_place▁holder▁no▁102｜>",
-                ..ImagePrompt::PLAIN
+                ..ImagePrompt::new("<｜hy_place▁holder▁no▁102｜>")
             },
-            fixed: false,
         },
     ),
 ];
@@ -38,15 +35,10 @@ const NORMS: &[(&str, &str)] = &[("query_layernorm", "q_norm"), ("key_layernorm"
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let mut config = llama::decoder(source.text)?;
     if source.text.flag("use_qk_norm")?.unwrap_or(true) {
-        config
-            .attention()
-            .for_each(|attention| attention.qk_norm = QkNorm::PerHeadTurned);
+        config.each_attention(|attention| attention.qk_norm = QkNorm::PerHeadTurned);
     }
-    DecoderConfig {
-        renames: NORMS,
-        ..config
-    }
-    .family()
+    config.renames = NORMS;
+    config.family()
 }
 
 fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {

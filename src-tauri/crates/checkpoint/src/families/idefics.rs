@@ -1,8 +1,8 @@
 //! Idefics 3 and SmolVLM: SigLIP next to a language part of one of several types.
 
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
+use super::vision::siglip;
 use super::wrapper::by_language_part;
-use crate::config::vision::siglip;
 use crate::error::Error;
 use crate::image_processor::parts::{room_for_a_token, CENTRED, LONGEST, MERGE, PATCH, SIDE};
 use crate::image_processor::{Filter, ImageProcessor, ImageSplitting, Layout, ProcessorConfig, Sizing};
@@ -16,13 +16,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(
         encoder: siglip::idefics3,
         processor: ProcessorRow::new(&["Idefics3", "SmolVLM"], processor),
         prompt: ImagePrompt {
-            placeholder: "<image>",
-            written: "<image>",
-            feature: "<image>",
             run: ImageRun::Idefics,
-            ..ImagePrompt::PLAIN
+            ..ImagePrompt::new("<image>")
         },
-        fixed: false,
     },
 )];
 

@@ -3,17 +3,17 @@
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::shapes::Shapes;
 use super::source::Source;
+use super::vision::siglip;
 use super::wrapper::by_language_part;
 use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, GatedConvConfig, LayerConfig, LmHead, Mixer,
+    Activation, AttentionConfig, DecoderConfig, FeedForward, GatedConvConfig, LayerConfig, LmHead, Mixer,
     NormPlacement, QkNorm,
 };
-use crate::config::limits::check_layers;
+use crate::config::limits::{check_layers, check_nonzero, check_positive};
 use crate::config::moe::{MoeConfig, RouterConfig, Scoring};
 use crate::config::rope::{Defaults, For, RopeConfig};
-use crate::config::vision::siglip;
 use crate::config::{Family, Fields};
-use crate::error::Error;
+use crate::error::{unusable, Error};
 use crate::image_processor::parts::{pixel_by_pixel, room_for_a_token, CENTRED, MERGE, PATCH, SIDE, TILES};
 use crate::image_processor::{Filter, ImageProcessor, LfmTiles, ProcessorConfig, Sizing};
 use crate::image_prompt::{ImagePrompt, ImageRun};
@@ -29,13 +29,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             encoder: siglip::lfm2,
             processor: ProcessorRow::new(&["Lfm2Vl"], processor),
             prompt: ImagePrompt {
-                placeholder: "<image>",
-                written: "<image>",
-                feature: "<image>",
                 run: ImageRun::Lfm2,
-                ..ImagePrompt::PLAIN
+                ..ImagePrompt::new("<image>")
             },
-            fixed: false,
         },
     ),
 ];
@@ -58,22 +54,14 @@ const RENAMES: &[(&str, &str)] = &[
 /// LFM 2, dense.
 pub(super) fn lfm2(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let dense = DenseConfig {
-        width: width(text)?,
-        activation: Activation::Silu,
-        bias: false,
-    };
-    decoder(text, |_| FeedForward::Dense(dense))?.family()
+    let dense = FeedForward::dense(width(text)?, Activation::Silu);
+    decoder(text, |_| dense.clone())?.family()
 }
 
 /// LFM 2 with experts in all layers but the first ones.
 pub(super) fn lfm2_moe(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let dense = DenseConfig {
-        width: text.required("intermediate_size")?,
-        activation: Activation::Silu,
-        bias: false,
-    };
+    let dense = FeedForward::dense(text.required("intermediate_size")?, Activation::Silu);
     let experts = MoeConfig {
         num_experts: text.required("num_experts")?,
         top_k: text.required("num_experts_per_tok")?,
@@ -89,7 +77,7 @@ pub(super) fn lfm2_moe(source: Source<'_>) -> Result<Family, Error> {
     };
     let before = text.number::<u32>("num_dense_layers")?.unwrap_or(0) as usize;
     let feed = |layer| match layer < before {
-        true => FeedForward::Dense(dense),
+        true => dense.clone(),
         false => FeedForward::Moe(experts),
     };
     decoder(text, feed)?.family()
@@ -129,10 +117,7 @@ fn decoder(text: Fields<'_>, feed_forward: impl Fn(usize) -> FeedForward) -> Res
             },
             feed_forward: feed_forward(layer),
         });
-    let defaults = Defaults {
-        theta: 1_000_000.0,
-        ..Defaults::default()
-    };
+    let defaults = Defaults::new(1_000_000.0);
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     Ok(DecoderConfig {
         renames: RENAMES,
@@ -150,15 +135,10 @@ fn width(text: Fields<'_>) -> Result<u32, Error> {
     if !text.flag("block_auto_adjust_ff_dim")?.unwrap_or(true) {
         return Ok(stated);
     }
-    let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
     let factor: f32 = text.number("block_ffn_dim_multiplier")?.unwrap_or(1.0);
     let multiple: u32 = text.number("block_multiple_of")?.unwrap_or(256);
-    if !(factor.is_finite() && factor > 0.0) {
-        return unusable("block_ffn_dim_multiplier", format!("{factor} is not above 0"));
-    }
-    if multiple == 0 {
-        return unusable("block_multiple_of", "it is 0".into());
-    }
+    check_positive("block_ffn_dim_multiplier", factor)?;
+    check_nonzero("block_multiple_of", multiple)?;
     let adjusted = f64::from(factor) * f64::from((2 * u64::from(stated) / 3) as u32);
     let blocks = (adjusted as u64).div_ceil(multiple.into());
     match u32::try_from(blocks.saturating_mul(multiple.into())) {
@@ -172,19 +152,8 @@ fn full_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
     if let Some(full) = text.numbers("full_attn_idxs")? {
         return Ok((0..layers).map(|layer| full.contains(&(layer as f32))).collect());
     }
-    let names = text.texts("layer_types")?.ok_or(Error::MissingField("layer_types"))?;
-    if names.len() != layers as usize {
-        return Err(Error::InvalidField {
-            field: "layer_types",
-            reason: format!("it names {} of {layers} layers", names.len()),
-        });
-    }
-    let full = names.into_iter().map(|name| match name {
-        "full_attention" => Ok(true),
-        "conv" => Ok(false),
-        other => Err(Error::Unsupported(format!("layers of type `{other}`"))),
-    });
-    full.collect()
+    text.layer_types(layers, [("full_attention", true), ("conv", false)])?
+        .ok_or(Error::MissingField("layer_types"))
 }
 
 fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {

@@ -3,8 +3,8 @@
 use super::llama;
 use super::row::{FamilyRow, VisionRow};
 use super::source::Source;
+use super::vision::pixtral;
 use crate::config::decoder::QueryScaling;
-use crate::config::vision::pixtral;
 use crate::config::Family;
 use crate::error::Error;
 
@@ -17,7 +17,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
         wrapper,
         VisionRow {
             encoder: pixtral::mistral3,
-            ..super::pixtral::VISION
+            ..pixtral::VISION
         },
     ),
 ];
@@ -28,7 +28,7 @@ pub(super) fn mistral(source: Source<'_>) -> Result<Family, Error> {
     let mut config = llama::decoder(text)?;
     if text.texts("layer_types")?.is_none() {
         let window = text.number("sliding_window")?;
-        config.attention().for_each(|attention| attention.window = window);
+        config.each_attention(|attention| attention.window = window);
     }
     config.family()
 }
@@ -40,9 +40,7 @@ pub(super) fn ministral3(source: Source<'_>) -> Result<Family, Error> {
         if let Some(beta) = rope.number("llama_4_scaling_beta")? {
             let original_context = rope.required("original_max_position_embeddings")?;
             let scaling = QueryScaling { beta, original_context };
-            config
-                .attention()
-                .for_each(|attention| attention.query_scaling = Some(scaling));
+            config.each_attention(|attention| attention.query_scaling = Some(scaling));
         }
     }
     config.family()

@@ -3,7 +3,7 @@
 use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
-use crate::config::decoder::{Activation, DecoderConfig, FeedForward};
+use crate::config::decoder::{Activation, FeedForward};
 use crate::config::moe::{MoeConfig, RouterConfig, Scoring};
 use crate::config::Family;
 use crate::error::Error;
@@ -27,13 +27,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         router: RouterConfig::new(Scoring::Softmax, true),
         shared: None,
     };
-    config
-        .layers
-        .iter_mut()
-        .for_each(|layer| layer.feed_forward = FeedForward::Moe(experts));
-    DecoderConfig {
-        renames: NAMES,
-        ..config
-    }
-    .family()
+    config.each_layer(|layer| layer.feed_forward = FeedForward::Moe(experts));
+    config.renames = NAMES;
+    config.family()
 }

@@ -3,11 +3,11 @@
 use super::llama;
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::source::Source;
+use super::vision::mllama;
+use super::vision::MllamaVisionConfig;
 use crate::config::decoder::{CrossAttentionConfig, DecoderConfig, LmHead, Mixer};
-use crate::config::vision::mllama;
-use crate::config::vision::MllamaVisionConfig;
 use crate::config::Family;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 use crate::image_processor::parts::{room_for_a_token, CENTRED, PATCH, SIDE};
 use crate::image_processor::{Filter, ImageProcessor, Layout, ProcessorConfig, Sizing, TiledCanvas};
 use crate::image_prompt::{ImagePrompt, ImageRun};
@@ -20,13 +20,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(
         encoder: mllama::parse,
         processor: ProcessorRow::new(&["Mllama"], processor),
         prompt: ImagePrompt {
-            placeholder: "<|image|>",
-            written: "<|image|>",
-            feature: "<|image|>",
             run: ImageRun::Itself,
-            ..ImagePrompt::PLAIN
+            ..ImagePrompt::new("<|image|>")
         },
-        fixed: false,
     },
 )];
 
@@ -54,10 +50,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         let layer = decoder
             .layers
             .get_mut(layer as usize)
-            .ok_or_else(|| Error::InvalidField {
-                field: FIELD,
-                reason: format!("there is no layer {layer} of {count}"),
-            })?;
+            .ok_or_else(|| Error::invalid(FIELD, format!("there is no layer {layer} of {count}")))?;
         if let Mixer::Attention(attention) = &layer.mixer {
             layer.mixer = Mixer::CrossAttention(CrossAttentionConfig {
                 heads: attention.heads,
@@ -72,10 +65,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         .iter()
         .any(|layer| matches!(layer.mixer, Mixer::Attention(_)))
     {
-        return Err(Error::InvalidField {
-            field: FIELD,
-            reason: "no layer is left that looks at text".into(),
-        });
+        return unusable(FIELD, "no layer is left that looks at text");
     }
     DecoderConfig {
         read_only_tokens: READ_ONLY_TOKENS,

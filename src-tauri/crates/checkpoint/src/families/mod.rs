@@ -14,7 +14,6 @@ mod gpt_oss;
 mod granite;
 mod hunyuan;
 mod idefics;
-mod internvl;
 mod lfm2;
 mod llama;
 mod mistral;
@@ -23,7 +22,6 @@ mod mllama;
 mod nomic_bert;
 mod olmo;
 mod phi3;
-mod pixtral;
 mod processors;
 mod qwen;
 mod qwen_hybrid;
@@ -36,17 +34,19 @@ mod smollm3;
 mod source;
 #[cfg(test)]
 mod tests;
+pub mod vision;
 mod wrapper;
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::config::{Family, Fields, VisionConfig};
+use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_prompt::ImagePrompt;
 use row::{FamilyRow, VisionRow};
 pub(crate) use source::Source;
+pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
@@ -64,7 +64,6 @@ const FAMILIES: &[&[FamilyRow]] = &[
     granite::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
-    internvl::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
     mistral::FAMILIES,
@@ -73,12 +72,13 @@ const FAMILIES: &[&[FamilyRow]] = &[
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
     phi3::FAMILIES,
-    pixtral::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
+    vision::internvit::FAMILIES,
+    vision::pixtral::FAMILIES,
 ];
 
 /// Every `model_type` that can be loaded, in alphabetical order.
@@ -126,7 +126,7 @@ pub(crate) fn parse_vision(model_type: &str, top: Fields<'_>) -> Result<Option<V
             false => Ok(None),
         };
     };
-    let vision = match row.fixed {
+    let vision = match row.processor.fixed {
         true => top,
         false => top.object(FIELD)?.ok_or(Error::MissingField(FIELD))?,
     };

@@ -30,10 +30,6 @@ const THETA: f32 = 1000.0;
 
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let shape = |published: &'static str, native: &'static str| match text.has(published) {
-        true => text.required(published),
-        false => text.required(native),
-    };
     for (field, wanted) in [
         ("qkv_proj_bias", false),
         ("mlp_fc1_bias", false),
@@ -55,7 +51,10 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         Some(other) => return Err(Error::Unsupported(format!("the activation `{other}`"))),
         None => EncoderActivation::named(text.text("hidden_act")?.as_deref().unwrap_or("silu"))?,
     };
-    let (hidden_size, heads) = (shape("n_embd", "hidden_size")?, shape("n_head", "num_attention_heads")?);
+    let (hidden_size, heads) = (
+        text.either("n_embd", "hidden_size")?,
+        text.either("n_head", "num_attention_heads")?,
+    );
     let rope = RopeConfig::parse(
         text,
         hidden_size / heads,
@@ -69,19 +68,16 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let config = EncoderConfig {
         hidden_size,
         vocab_size: text.required("vocab_size")?,
-        layers: shape("n_layer", "num_hidden_layers")?,
+        layers: text.either("n_layer", "num_hidden_layers")?,
         heads,
-        width: shape("n_inner", "intermediate_size")?,
-        norm_eps: match text.number("layer_norm_epsilon")? {
-            Some(eps) => eps,
-            None => text.number("layer_norm_eps")?.unwrap_or(1e-12),
-        },
+        width: text.either("n_inner", "intermediate_size")?,
+        norm_eps: text.first(&["layer_norm_epsilon", "layer_norm_eps"])?.unwrap_or(1e-12),
         activation,
         gated: true,
         bias: false,
         positions: Positions::Rotary {
             rope,
-            context: shape("n_positions", "max_position_embeddings")?,
+            context: text.either("n_positions", "max_position_embeddings")?,
         },
         token_types: text.number("type_vocab_size")?.unwrap_or(2),
         renames: RENAMES,

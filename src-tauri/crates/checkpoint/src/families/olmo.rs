@@ -41,17 +41,12 @@ pub(super) fn olmo3(source: Source<'_>) -> Result<Family, Error> {
     let Some(head_dim) = config.attention().next().map(|attention| attention.head_dim) else {
         return Err(Error::MissingField("num_hidden_layers"));
     };
-    let defaults = Defaults {
-        theta,
-        ..Defaults::default()
-    };
-    config.ropes.push(RopeConfig::parse(
-        text,
-        head_dim,
-        For::Only("sliding_attention"),
-        defaults,
-    )?);
-    config.ropes[0] = RopeConfig::parse(text, head_dim, For::Type("full_attention"), defaults)?;
+    let defaults = Defaults::new(theta);
+    let sliding = RopeConfig::parse(text, head_dim, For::Only("sliding_attention"), defaults)?;
+    config.ropes = vec![
+        RopeConfig::parse(text, head_dim, For::Type("full_attention"), defaults)?,
+        sliding,
+    ];
     for attention in config.attention() {
         attention.rope = Some(usize::from(attention.window.is_some()));
     }
@@ -71,24 +66,14 @@ pub(super) fn olmoe(source: Source<'_>) -> Result<Family, Error> {
         router: RouterConfig::new(Scoring::Softmax, text.flag("norm_topk_prob")?.unwrap_or(false)),
         shared: None,
     };
-    config
-        .attention()
-        .for_each(|attention| attention.qk_norm = QkNorm::Whole);
-    config
-        .layers
-        .iter_mut()
-        .for_each(|layer| layer.feed_forward = FeedForward::Moe(experts));
+    config.each_attention(|attention| attention.qk_norm = QkNorm::Whole);
+    config.each_layer(|layer| layer.feed_forward = FeedForward::Moe(experts));
     config.family()
 }
 
 fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
     let mut config = llama::decoder(text)?;
-    config
-        .attention()
-        .for_each(|attention| attention.qk_norm = QkNorm::Whole);
-    config
-        .layers
-        .iter_mut()
-        .for_each(|layer| layer.norms = NormPlacement::Post);
+    config.each_attention(|attention| attention.qk_norm = QkNorm::Whole);
+    config.each_layer(|layer| layer.norms = NormPlacement::Post);
     Ok(config)
 }

@@ -13,6 +13,6 @@ pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["phi3"], parse)];
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let mut config = llama::decoder(source.text)?;
     let window = source.text.number("sliding_window")?;
-    config.attention().for_each(|attention| attention.window = window);
+    config.each_attention(|attention| attention.window = window);
     config.family()
 }

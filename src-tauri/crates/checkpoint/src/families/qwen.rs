@@ -3,8 +3,8 @@
 use super::llama;
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::source::Source;
+use super::vision::qwen as vision;
 use crate::config::decoder::{DecoderConfig, QkNorm};
-use crate::config::vision::qwen as vision;
 use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_processor::parts::patches;
@@ -16,12 +16,9 @@ pub(super) const VISION: VisionRow = VisionRow {
     encoder: vision::qwen3,
     processor: ProcessorRow::new(&["Qwen2VL", "Qwen2_5_VL", "Qwen3VL"], processor),
     prompt: ImagePrompt {
-        placeholder: "<|image_pad|>",
         written: "<|vision_start|><|image_pad|><|vision_end|>",
-        feature: "<|image_pad|>",
-        ..ImagePrompt::PLAIN
+        ..ImagePrompt::new("<|image_pad|>")
     },
-    fixed: false,
 };
 
 /// The rows of the family.
@@ -51,18 +48,14 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 pub(super) fn qwen2(source: Source<'_>) -> Result<Family, Error> {
     let mut config = decoder(source.text)?;
     // Built in, whatever `attention_bias` says.
-    config
-        .attention()
-        .for_each(|attention| (attention.qkv_bias, attention.o_bias) = (true, false));
+    config.each_attention(|attention| (attention.qkv_bias, attention.o_bias) = (true, false));
     config.family()
 }
 
 /// Qwen 3, dense.
 pub(super) fn qwen3(source: Source<'_>) -> Result<Family, Error> {
     let mut config = decoder(source.text)?;
-    config
-        .attention()
-        .for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+    config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     config.family()
 }
 
@@ -72,10 +65,9 @@ fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
     if text.texts("layer_types")?.is_none() && text.flag("use_sliding_window")?.unwrap_or(false) {
         let window = text.number("sliding_window")?;
         let first = text.number::<u32>("max_window_layers")?.unwrap_or(0) as usize;
-        config
-            .attention()
-            .skip(first)
-            .for_each(|attention| attention.window = window);
+        for attention in config.attention().skip(first) {
+            attention.window = window;
+        }
     }
     Ok(config)
 }

@@ -7,9 +7,10 @@ use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DeltaNetConfig, DeltaProjections, DenseConfig, FeedForward,
-    LayerConfig, Mixer, NormPlacement, QkNorm,
+    Activation, AttentionConfig, DecoderConfig, DeltaNetConfig, DeltaProjections, FeedForward, LayerConfig, Mixer,
+    NormPlacement, QkNorm,
 };
+use crate::config::limits::check_nonzero;
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
@@ -69,11 +70,7 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections,
     };
-    let feed_forward = FeedForward::Dense(DenseConfig {
-        width: shapes.width,
-        activation: Activation::Silu,
-        bias: false,
-    });
+    let feed_forward = FeedForward::dense(shapes.width, Activation::Silu);
     let layers = full_layers(text, shapes.layers)?.into_iter().map(|full| LayerConfig {
         norms: NormPlacement::Pre,
         mixer: if full {
@@ -98,31 +95,12 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
 
 /// Which layers are attention: by `layer_types`, else every `full_attention_interval`th.
 fn full_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
-    const FIELD: &str = "layer_types";
-    let Some(names) = text.texts(FIELD)? else {
-        let interval = match text.number("full_attention_interval")? {
-            Some(0) => {
-                return Err(Error::InvalidField {
-                    field: "full_attention_interval",
-                    reason: "it is 0".into(),
-                })
-            }
-            interval => interval.unwrap_or(4),
-        };
-        return Ok((1..=layers).map(|layer| layer.is_multiple_of(interval)).collect());
-    };
-    if names.len() != layers as usize {
-        return Err(Error::InvalidField {
-            field: FIELD,
-            reason: format!("it names {} of {layers} layers", names.len()),
-        });
+    if let Some(full) = text.layer_types(layers, [("full_attention", true), ("linear_attention", false)])? {
+        return Ok(full);
     }
-    let full = names.into_iter().map(|name| match name {
-        "full_attention" => Ok(true),
-        "linear_attention" => Ok(false),
-        other => Err(Error::Unsupported(format!("layers of type `{other}`"))),
-    });
-    full.collect()
+    let interval = text.number("full_attention_interval")?.unwrap_or(4);
+    check_nonzero("full_attention_interval", interval)?;
+    Ok((1..=layers).map(|layer| layer.is_multiple_of(interval)).collect())
 }
 
 #[cfg(test)]

@@ -23,29 +23,22 @@ pub(super) const SHARED: &[(&str, &str)] = &[("mlp.shared_expert", "mlp.shared_e
 pub(super) fn qwen2_moe(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
     let mut config = with_experts(text, false)?;
-    config.attention().for_each(|attention| attention.qkv_bias = true);
-    DecoderConfig {
-        renames: SHARED,
-        ..config
-    }
-    .family()
+    config.each_attention(|attention| attention.qkv_bias = true);
+    config.renames = SHARED;
+    config.family()
 }
 
 /// Qwen 3 with experts.
 pub(super) fn qwen3_moe(source: Source<'_>) -> Result<Family, Error> {
     let mut config = with_experts(source.text, source.text.flag("norm_topk_prob")?.unwrap_or(false))?;
-    config
-        .attention()
-        .for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+    config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     config.family()
 }
 
 /// The language part of Qwen3-VL with experts, whose weights count unless the config says otherwise.
 pub(super) fn qwen3_vl_moe(source: Source<'_>) -> Result<Family, Error> {
     let mut config = with_experts(source.text, source.text.flag("norm_topk_prob")?.unwrap_or(true))?;
-    config
-        .attention()
-        .for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+    config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     config.family()
 }
 

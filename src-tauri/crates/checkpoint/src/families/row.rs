@@ -1,7 +1,8 @@
 //! The row of a family: all that its name decides.
 
 use super::source::Source;
-use crate::config::{Family, Fields, VisionConfig};
+use super::vision::VisionConfig;
+use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_processor::{ImageProcessor, ProcessorConfig};
 use crate::image_prompt::ImagePrompt;
@@ -21,8 +22,6 @@ pub(super) struct VisionRow {
     pub encoder: fn(Fields<'_>, Fields<'_>) -> Result<VisionConfig, Error>,
     pub processor: ProcessorRow,
     pub prompt: ImagePrompt,
-    /// True if its numbers are fixed: there is no `vision_config` and no file of a processor.
-    pub fixed: bool,
 }
 
 /// An image processor.
@@ -33,6 +32,8 @@ pub(super) struct ProcessorRow {
     pub describe: fn(&ProcessorConfig) -> Result<ImageProcessor, Error>,
     /// True if repositories of the family name another processor, or none.
     pub always: bool,
+    /// True if its numbers are fixed: there is no `vision_config` and no file of a processor.
+    pub fixed: bool,
 }
 
 impl FamilyRow {
@@ -71,6 +72,7 @@ impl ProcessorRow {
             names,
             describe,
             always: false,
+            fixed: false,
         }
     }
 
@@ -80,9 +82,19 @@ impl ProcessorRow {
         describe: fn(&ProcessorConfig) -> Result<ImageProcessor, Error>,
     ) -> Self {
         Self {
-            names,
-            describe,
             always: true,
+            ..Self::new(names, describe)
+        }
+    }
+
+    /// For a family whose repositories have no file of a processor.
+    pub(super) const fn fixed(
+        names: &'static [&'static str],
+        describe: fn(&ProcessorConfig) -> Result<ImageProcessor, Error>,
+    ) -> Self {
+        Self {
+            fixed: true,
+            ..Self::always(names, describe)
         }
     }
 }

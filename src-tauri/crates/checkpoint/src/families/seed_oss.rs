@@ -13,6 +13,6 @@ pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["seed_oss"], parse
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let mut config = llama::decoder(source.text)?;
     let o_bias = source.text.flag("attention_out_bias")?.unwrap_or(false);
-    config.attention().for_each(|attention| attention.o_bias = o_bias);
+    config.each_attention(|attention| attention.o_bias = o_bias);
     config.family()
 }

@@ -81,20 +81,9 @@ impl DecoderConfig {
 
 /// The window of each layer by `layer_types`; `None` if the config has no such list.
 pub(super) fn windows(text: Fields<'_>, layers: u32) -> Result<Option<Vec<Option<u32>>>, Error> {
-    const FIELD: &str = "layer_types";
-    let Some(names) = text.texts(FIELD)? else {
-        return Ok(None);
-    };
-    if names.len() != layers as usize {
-        return Err(Error::InvalidField {
-            field: FIELD,
-            reason: format!("it names {} of {layers} layers", names.len()),
-        });
-    }
-    let windows = names.into_iter().map(|name| match name {
-        "full_attention" => Ok(None),
-        "sliding_attention" => text.required("sliding_window").map(Some),
-        other => Err(Error::Unsupported(format!("layers of type `{other}`"))),
-    });
-    windows.collect::<Result<_, _>>().map(Some)
+    let sliding = text.layer_types(layers, [("full_attention", false), ("sliding_attention", true)])?;
+    let window = |sliding: bool| sliding.then(|| text.required("sliding_window")).transpose();
+    sliding
+        .map(|sliding| sliding.into_iter().map(window).collect())
+        .transpose()
 }

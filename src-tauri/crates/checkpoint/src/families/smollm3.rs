@@ -4,7 +4,7 @@ use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::Family;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["smollm3"], parse)];
@@ -16,10 +16,8 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let every = source.text.number("no_rope_layer_interval")?.unwrap_or(4u32).max(1) as usize;
     let turns = match source.text.numbers(FIELD)? {
         Some(turns) if turns.len() != config.layers.len() => {
-            return Err(Error::InvalidField {
-                field: FIELD,
-                reason: format!("it has {} entries for {} layers", turns.len(), config.layers.len()),
-            })
+            let reason = format!("it has {} entries for {} layers", turns.len(), config.layers.len());
+            return unusable(FIELD, reason);
         }
         Some(turns) => turns.iter().map(|turn| *turn != 0.0).collect(),
         None => (1..=config.layers.len())

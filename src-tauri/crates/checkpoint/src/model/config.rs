@@ -7,9 +7,9 @@ use protocol::ModelKind;
 use serde_json::Value;
 
 use crate::config::decoder::LmHead;
-use crate::config::{Family, Fields, Quantization, VisionConfig};
+use crate::config::{Family, Fields, Quantization};
 use crate::error::Error;
-use crate::families::{self, Source};
+use crate::families::{self, Source, VisionConfig};
 
 /// A model's `config.json`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,7 @@
 //! The memory that a model takes.
 
-use crate::config::{Family, Quantization, VisionConfig};
+use crate::config::{Family, Quantization};
+use crate::families::VisionConfig;
 use crate::memory::{Backend, MemoryEstimate, ModelCost, Storage, VisionCost, Workload};
 use crate::model::config::ModelConfig;
 

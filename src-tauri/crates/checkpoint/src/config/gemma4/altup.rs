@@ -2,8 +2,8 @@
 //! Names and defaults are those of transformers' `Gemma3nTextConfig`.
 
 use crate::config::fields::Fields;
-use crate::config::limits::check_width;
-use crate::error::Error;
+use crate::config::limits::{check_names, check_range, check_width};
+use crate::error::{unusable, Error};
 
 /// More streams than any model has.
 const MOST_STREAMS: u32 = 16;
@@ -29,19 +29,15 @@ impl AltUpConfig {
     pub(crate) fn parse(text: Fields<'_>, layers: usize) -> Result<Self, Error> {
         const WIDTHS: &str = "intermediate_size";
         const SPARSITY: &str = "activation_sparsity_pattern";
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         let mlp_widths = match text.numbers(WIDTHS)?.as_deref() {
             Some([all]) => vec![*all as u32; layers],
-            Some(each) if each.len() == layers => each.iter().map(|width| *width as u32).collect(),
-            Some(each) => return unusable(WIDTHS, format!("it names {} of {layers} layers", each.len())),
+            Some(each) => each.iter().map(|width| *width as u32).collect(),
             None => return Err(Error::MissingField(WIDTHS)),
         };
-        let sparsity = match text.numbers(SPARSITY)? {
-            Some(each) if each.len() == layers => each,
-            Some(each) => return unusable(SPARSITY, format!("it names {} of {layers} layers", each.len())),
-            // The first ten layers of published models, whose configs say so.
-            None => vec![0.0; layers],
-        };
+        check_names(WIDTHS, mlp_widths.len(), layers)?;
+        // The first ten layers of published models have one, and their configs say so.
+        let sparsity = text.numbers(SPARSITY)?.unwrap_or_else(|| vec![0.0; layers]);
+        check_names(SPARSITY, sparsity.len(), layers)?;
         if let Some(part) = sparsity.iter().find(|part| !(0.0..1.0).contains(*part)) {
             return unusable(SPARSITY, format!("{part} is no part of a layer"));
         }
@@ -57,17 +53,10 @@ impl AltUpConfig {
             sparsity,
         };
         check_width("laurel_rank", altup.laurel_rank.into())?;
-        if !(2..=MOST_STREAMS).contains(&altup.streams) {
-            return unusable(
-                "altup_num_inputs",
-                format!("{} is not from 2 to {MOST_STREAMS}", altup.streams),
-            );
-        }
-        if altup.active >= altup.streams {
-            return unusable(
-                "altup_active_idx",
-                format!("there is no stream {} of {}", altup.active, altup.streams),
-            );
+        let streams = check_range("altup_num_inputs", altup.streams, 2..=MOST_STREAMS)?;
+        if altup.active >= streams {
+            let reason = format!("there is no stream {} of {streams}", altup.active);
+            return unusable("altup_active_idx", reason);
         }
         Ok(altup)
     }

@@ -6,8 +6,8 @@ pub(crate) mod altup;
 use crate::config::activation::Activation;
 use crate::config::decoder::QkNorm;
 use crate::config::fields::Fields;
-use crate::config::limits::{check_head, check_layers, check_width, MOST_EXPERTS};
-use crate::error::Error;
+use crate::config::limits::{check_head, check_key_heads, check_layers, check_nonzero, check_width, MOST_EXPERTS};
+use crate::error::{unusable, Error};
 use crate::memory::{
     AttentionCost, DenseCost, ExpertsCost, FeedForwardCost, Keys, LayerCost, LayerInputs, ModelCost, Storage,
 };
@@ -101,20 +101,12 @@ impl Gemma4MoeConfig {
             top_k_experts: text.required("top_k_experts")?,
             moe_intermediate_size: text.required("moe_intermediate_size")?,
         };
-        if experts.num_experts > MOST_EXPERTS {
-            return Err(Error::InvalidField {
-                field: "num_experts",
-                reason: format!("{} is more than {MOST_EXPERTS}", experts.num_experts),
-            });
+        let (count, used) = (experts.num_experts, experts.top_k_experts);
+        if count > MOST_EXPERTS {
+            return unusable("num_experts", format!("{count} is more than {MOST_EXPERTS}"));
         }
-        if experts.top_k_experts > experts.num_experts {
-            return Err(Error::InvalidField {
-                field: "top_k_experts",
-                reason: format!(
-                    "a token cannot use {} of {} experts",
-                    experts.top_k_experts, experts.num_experts
-                ),
-            });
+        if used > count {
+            return unusable("top_k_experts", format!("a token cannot use {used} of {count} experts"));
         }
         Ok(Some(experts))
     }
@@ -209,39 +201,23 @@ impl Gemma4Config {
     }
 
     pub(crate) fn check(self, text: Fields<'_>) -> Result<Self, Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         let key_heads = [
             ("num_key_value_heads", Some(self.num_key_value_heads)),
             ("num_global_key_value_heads", self.num_global_key_value_heads),
         ];
         for (field, count) in key_heads.into_iter().filter_map(|(field, count)| Some((field, count?))) {
-            if count == 0 || !self.num_attention_heads.is_multiple_of(count) {
-                return unusable(
-                    field,
-                    format!("{} heads cannot share {count}", self.num_attention_heads),
-                );
-            }
+            check_key_heads(field, self.num_attention_heads, count)?;
         }
-        let per_layer_inputs = u64::from(self.hidden_size_per_layer_input.unwrap_or(0));
-        let experts = self
-            .experts
-            .map_or(0, |experts| 2 * u64::from(experts.moe_intermediate_size));
+        let heads = u64::from(self.num_attention_heads);
+        let per_layer_inputs = u64::from(self.hidden_size_per_layer_input.unwrap_or(0)) * self.layers.len() as u64;
+        let expert_width = self.experts.map_or(0, |experts| experts.moe_intermediate_size);
         let widths = [
-            ("moe_intermediate_size", experts),
+            ("moe_intermediate_size", 2 * u64::from(expert_width)),
             ("hidden_size", u64::from(self.hidden_size)),
             ("intermediate_size", 2 * u64::from(self.intermediate_size)),
-            (
-                "head_dim",
-                u64::from(self.num_attention_heads) * u64::from(self.head_dim),
-            ),
-            (
-                "global_head_dim",
-                u64::from(self.num_attention_heads) * u64::from(self.global_head_dim),
-            ),
-            (
-                "hidden_size_per_layer_input",
-                per_layer_inputs * self.layers.len() as u64,
-            ),
+            ("head_dim", heads * u64::from(self.head_dim)),
+            ("global_head_dim", heads * u64::from(self.global_head_dim)),
+            ("hidden_size_per_layer_input", per_layer_inputs),
             ("sliding_window", u64::from(self.sliding_window)),
             ("vocab_size", u64::from(self.vocab_size)),
             ("vocab_size_per_layer_input", u64::from(self.vocab_size_per_layer_input)),
@@ -250,24 +226,17 @@ impl Gemma4Config {
             check_width(field, width)?;
         }
         if self.num_kv_shared_layers as usize >= self.layers.len() {
-            return unusable(
-                "num_kv_shared_layers",
-                "no layer would have keys and values of its own".into(),
-            );
+            return unusable("num_kv_shared_layers", "no layer would have keys and values of its own");
         }
         let own = &self.layers[..self.own_kv_layers()];
         if self.layers.iter().any(|kind| !own.contains(kind)) {
-            return unusable(
-                "num_kv_shared_layers",
-                "a kind of layer has no keys and values to share".into(),
-            );
+            let reason = "a kind of layer has no keys and values to share";
+            return unusable("num_kv_shared_layers", reason);
         }
         for (field, width) in [("head_dim", self.head_dim), ("global_head_dim", self.global_head_dim)] {
             check_head(field, width)?;
         }
-        if self.sliding_window == 0 {
-            return unusable("sliding_window", "it is 0".into());
-        }
+        check_nonzero("sliding_window", self.sliding_window)?;
         match text.text("hidden_activation")?.as_deref() {
             None | Some("gelu_pytorch_tanh") => Ok(self),
             Some(other) => Err(Error::Unsupported(format!("the activation `{other}`"))),
@@ -276,34 +245,14 @@ impl Gemma4Config {
 }
 
 pub(crate) fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, Error> {
-    const FIELD: &str = "layer_types";
-    let Some(names) = text.texts(FIELD)? else {
-        let pattern = text.number("sliding_window_pattern")?.unwrap_or(6).max(1);
-        let is_full = |layer: u32| (layer + 1).is_multiple_of(pattern) || layer + 1 == count;
-        return Ok((0..count)
-            .map(|layer| {
-                if is_full(layer) {
-                    Attention::Full
-                } else {
-                    Attention::Sliding
-                }
-            })
-            .collect());
-    };
-    if names.len() != count as usize {
-        return Err(Error::InvalidField {
-            field: FIELD,
-            reason: format!("it names {} of {count} layers", names.len()),
-        });
+    use Attention::{Full, Sliding};
+    if let Some(layers) = text.layer_types(count, [("sliding_attention", Sliding), ("full_attention", Full)])? {
+        return Ok(layers);
     }
-    names
-        .into_iter()
-        .map(|name| match name {
-            "sliding_attention" => Ok(Attention::Sliding),
-            "full_attention" => Ok(Attention::Full),
-            other => Err(Error::Unsupported(format!("layers of type `{other}`"))),
-        })
-        .collect()
+    let pattern = text.number("sliding_window_pattern")?.unwrap_or(6).max(1);
+    let is_full = |layer: u32| layer.is_multiple_of(pattern) || layer == count;
+    let layers = (1..=count).map(|layer| if is_full(layer) { Full } else { Sliding });
+    Ok(layers.collect())
 }
 
 fn rope(text: Fields<'_>, kind: &'static str, theta: f32) -> Result<RopeParameters, Error> {

@@ -1,8 +1,8 @@
 //! Softmax attention, `self_attn`.
 
-use crate::config::limits::{check_head, check_width};
+use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 use crate::memory::{AttentionCost, HeadNorms, Keys};
 
 /// Softmax attention with heads that may share keys.
@@ -94,18 +94,10 @@ impl QkNorm {
 
 impl AttentionConfig {
     pub(crate) fn check(&self, ropes: &[RopeConfig]) -> Result<(), Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
-        if self.key_heads == 0 || !self.heads.is_multiple_of(self.key_heads) {
-            return unusable(
-                "num_key_value_heads",
-                format!("{} heads cannot share {}", self.heads, self.key_heads),
-            );
-        }
+        check_key_heads("num_key_value_heads", self.heads, self.key_heads)?;
         if self.stored_key_heads == 0 || !self.key_heads.is_multiple_of(self.stored_key_heads) {
-            return unusable(
-                "num_key_value_heads",
-                format!("{} heads cannot be made of {}", self.key_heads, self.stored_key_heads),
-            );
+            let reason = format!("{} heads cannot be made of {}", self.key_heads, self.stored_key_heads);
+            return unusable("num_key_value_heads", reason);
         }
         check_head("head_dim", self.head_dim)?;
         check_width(
@@ -113,19 +105,15 @@ impl AttentionConfig {
             (u64::from(self.heads) * if self.output_gate { 2 } else { 1 } + 2 * u64::from(self.key_heads))
                 .saturating_mul(self.head_dim.into()),
         )?;
-        if self.window == Some(0) {
-            return unusable("sliding_window", "it is 0".into());
-        }
-        check_width("sliding_window", self.window.unwrap_or(0).into())?;
+        let window = self.window.unwrap_or(1);
+        check_nonzero("sliding_window", window)?;
+        check_width("sliding_window", window.into())?;
         if !self.scale.is_finite() || self.scale <= 0.0 {
             return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
         }
         match self.rope.and_then(|rope| ropes.get(rope)) {
-            Some(rope) if rope.dims > self.head_dim => unusable(
-                "partial_rotary_factor",
-                format!("{} of {} numbers of a head would turn", rope.dims, self.head_dim),
-            ),
-            _ => Ok(()),
+            Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
+            None => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next).
 
-use crate::config::limits::{check_kernel, check_width};
-use crate::error::Error;
+use crate::config::limits::{check_kernel, check_nonzero, check_width};
+use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill};
 
 /// More numbers than the state of a recurrent layer has in any model.
@@ -41,7 +41,6 @@ pub enum DeltaProjections {
 
 impl DeltaNetConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         if self.key_heads == 0 || self.value_heads == 0 || !self.value_heads.is_multiple_of(self.key_heads) {
             let reason = format!(
                 "{} heads of values cannot share {} of keys",
@@ -49,28 +48,20 @@ impl DeltaNetConfig {
             );
             return unusable("linear_num_key_heads", reason);
         }
-        if self.key_width == 0 {
-            return unusable("linear_key_head_dim", "it is 0".into());
-        }
-        if self.value_width == 0 {
-            return unusable("linear_value_head_dim", "it is 0".into());
-        }
+        check_nonzero("linear_key_head_dim", self.key_width)?;
+        check_nonzero("linear_value_head_dim", self.value_width)?;
         let (keys, values) = (
             u64::from(self.key_heads).saturating_mul(self.key_width.into()),
             u64::from(self.value_heads).saturating_mul(self.value_width.into()),
         );
         check_width("linear_num_key_heads", keys)?;
         check_width("linear_num_value_heads", values)?;
-        check_width(
-            "linear_num_value_heads",
-            2 * keys + 2 * values + 2 * u64::from(self.value_heads),
-        )?;
+        let joined = 2 * (keys + values + u64::from(self.value_heads));
+        check_width("linear_num_value_heads", joined)?;
         let state = values.saturating_mul(self.key_width.into());
         if state > LARGEST_STATE {
-            return unusable(
-                "linear_key_head_dim",
-                format!("it makes a state of {state} numbers in every layer"),
-            );
+            let reason = format!("it makes a state of {state} numbers in every layer");
+            return unusable("linear_key_head_dim", reason);
         }
         check_kernel("linear_conv_kernel_dim", self.kernel)
     }

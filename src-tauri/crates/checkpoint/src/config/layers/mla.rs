@@ -1,9 +1,9 @@
 //! Multi-head latent attention (MLA): keys and values of all heads are made of one short vector per position, which is
 //! all that a cache keeps (DeepSeek-V2, arXiv:2405.04434).
 
-use crate::config::limits::check_width;
+use crate::config::limits::{check_nonzero, check_width};
 use crate::config::rope::RopeConfig;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill, ScoreShape};
 
 /// The attention of one layer, `self_attn`.
@@ -34,7 +34,6 @@ pub struct MlaConfig {
 impl MlaConfig {
     /// Refuses shapes that no model has.
     pub(crate) fn check(&self, ropes: &[RopeConfig]) -> Result<(), Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         for (field, width) in [
             ("q_lora_rank", self.q_lora_rank.unwrap_or(1)),
             ("kv_lora_rank", self.kv_lora_rank),
@@ -42,9 +41,7 @@ impl MlaConfig {
             ("qk_rope_head_dim", self.qk_rope_head_dim),
             ("v_head_dim", self.v_head_dim),
         ] {
-            if width == 0 {
-                return unusable(field, "it is 0".into());
-            }
+            check_nonzero(field, width)?;
         }
         let widest = u64::from(self.qk_nope_head_dim).max(self.kv_lora_rank.into())
             + u64::from(self.qk_rope_head_dim)

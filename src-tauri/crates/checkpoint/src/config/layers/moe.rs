@@ -1,8 +1,8 @@
 //! A feed-forward of many experts, of which a router chooses a few for every token.
 
 use crate::config::activation::Activation;
-use crate::config::limits::{check_width, MOST_EXPERTS};
-use crate::error::Error;
+use crate::config::limits::{check_positive, check_range, check_width, MOST_EXPERTS};
+use crate::error::{unusable, Error};
 use crate::memory::{DenseCost, ExpertsCost, FeedForwardCost};
 
 /// The experts of a layer, `mlp`, with their router, `mlp.gate`.
@@ -93,13 +93,7 @@ pub struct SharedExpertConfig {
 impl MoeConfig {
     /// Refuses shapes that no model has.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
-        if self.num_experts == 0 || self.num_experts > MOST_EXPERTS {
-            return unusable(
-                "num_experts",
-                format!("{} is not from 1 to {MOST_EXPERTS}", self.num_experts),
-            );
-        }
+        check_range("num_experts", self.num_experts, 1..=MOST_EXPERTS)?;
         if self.top_k == 0 || self.top_k > self.num_experts {
             let reason = format!("a token cannot use {} of {} experts", self.top_k, self.num_experts);
             return unusable("num_experts_per_tok", reason);
@@ -108,12 +102,7 @@ impl MoeConfig {
         if let Some(shared) = self.shared {
             check_width("shared_expert_intermediate_size", 2 * u64::from(shared.width))?;
         }
-        if !(self.router.factor.is_finite() && self.router.factor > 0.0) {
-            return unusable(
-                "routed_scaling_factor",
-                format!("{} is not above 0", self.router.factor),
-            );
-        }
+        check_positive("routed_scaling_factor", self.router.factor)?;
         match self.router.groups {
             Some(groups) => groups.check(self),
             None => Ok(()),
@@ -123,16 +112,13 @@ impl MoeConfig {
 
 impl ExpertGroups {
     fn check(self, config: &MoeConfig) -> Result<(), Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         if self.count == 0 || !config.num_experts.is_multiple_of(self.count) {
-            return unusable(
-                "n_group",
-                format!("{} experts do not make {} groups", config.num_experts, self.count),
-            );
+            let reason = format!("{} experts do not make {} groups", config.num_experts, self.count);
+            return unusable("n_group", reason);
         }
         let size = config.num_experts / self.count;
         if self.score == GroupScore::TwoBest && size < 2 {
-            return unusable("n_group", "groups of one expert have no two best".into());
+            return unusable("n_group", "groups of one expert have no two best");
         }
         if self.top_k == 0 || self.top_k > self.count || self.top_k * size < config.top_k {
             let reason = format!(

@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 
 use crate::config::fields::Fields;
 use crate::config::limits::WIDEST_HEAD;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 pub use sections::{SectionOrder, Sections};
 
 /// The rotary positions of one kind of layer.
@@ -52,8 +52,14 @@ pub(crate) struct Defaults {
 
 impl Default for Defaults {
     fn default() -> Self {
+        Self::new(10_000.0)
+    }
+}
+
+impl Defaults {
+    pub fn new(theta: f32) -> Self {
         Self {
-            theta: 10_000.0,
+            theta,
             traditional: false,
             partial: 1.0,
         }
@@ -100,17 +106,14 @@ impl RopeConfig {
         let partial = number("partial_rotary_factor")?.unwrap_or(default.partial);
         let traditional = text.flag("rope_traditional")?.unwrap_or(default.traditional);
         if !(theta.is_finite() && theta > 1.0) {
-            return Err(unusable("rope_theta", format!("{theta} is not above 1")));
+            return unusable("rope_theta", format!("{theta} is not above 1"));
         }
         if !(partial > 0.0 && partial <= 1.0) {
-            return Err(unusable(
-                "partial_rotary_factor",
-                format!("{partial} is not a part of 1"),
-            ));
+            return unusable("partial_rotary_factor", format!("{partial} is not a part of 1"));
         }
         // Families call it by other names and refuse what is odd by those; here it only must not grow beyond memory.
         if head_dim > WIDEST_HEAD {
-            return Err(unusable("head_dim", format!("{head_dim} is more than {WIDEST_HEAD}")));
+            return unusable("head_dim", format!("{head_dim} is more than {WIDEST_HEAD}"));
         }
         let kind = match table {
             Some(table) => table.text("type")?.or(table.text("rope_type")?),
@@ -165,10 +168,10 @@ impl RopeConfig {
     /// image (Falcon-OCR).
     pub(crate) fn golden(head_dim: u32, theta: f32) -> Result<Self, Error> {
         if !head_dim.is_multiple_of(4) || head_dim > WIDEST_HEAD || !(theta.is_finite() && theta > 1.0) {
-            return Err(unusable(
+            return unusable(
                 "head_dim",
                 format!("{head_dim} has no four quarters that turn by {theta}"),
-            ));
+            );
         }
         let mut rope = Self::plain(head_dim / 2, theta.into(), true);
         rope.dims = head_dim;
@@ -199,14 +202,11 @@ impl RopeConfig {
 
     fn check(self) -> Result<Self, Error> {
         if self.dims == 0 {
-            return Err(unusable("partial_rotary_factor", "nothing of a head would turn".into()));
+            return unusable("partial_rotary_factor", "nothing of a head would turn");
         }
         let sound = |period: &f32| *period > 0.0;
         if !(self.periods.iter().all(sound) && self.amplitude > 0.0 && self.amplitude.is_finite()) {
-            return Err(unusable(
-                "rope_scaling",
-                "it makes periods that are no numbers above 0".into(),
-            ));
+            return unusable("rope_scaling", "it makes periods that are no numbers above 0");
         }
         Ok(self)
     }
@@ -238,8 +238,8 @@ impl Scaling<'_> {
     fn factor(&self) -> Result<f64, Error> {
         match self.number("factor")? {
             Some(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
-            Some(factor) => Err(unusable("rope_scaling", format!("its factor {factor} is not above 0"))),
-            None => Err(unusable("rope_scaling", "it has no factor".into())),
+            Some(factor) => unusable("rope_scaling", format!("its factor {factor} is not above 0")),
+            None => unusable("rope_scaling", "it has no factor"),
         }
     }
 
@@ -251,9 +251,7 @@ impl Scaling<'_> {
             None => self.text.number::<f32>(FIELD)?.map(f64::from),
         };
         match found {
-            Some(context) if context <= 1.0 || context.is_nan() => {
-                Err(unusable(FIELD, format!("{context} is not above 1")))
-            }
+            Some(context) if context <= 1.0 || context.is_nan() => unusable(FIELD, format!("{context} is not above 1")),
             found => Ok(found),
         }
     }
@@ -264,10 +262,7 @@ impl Scaling<'_> {
             _ => return Err(Error::MissingField("max_position_embeddings")),
         };
         if plain.dims <= 2 {
-            return Err(unusable(
-                "head_dim",
-                "dynamic rotary positions need more than 2 turning numbers".into(),
-            ));
+            return unusable("head_dim", "dynamic rotary positions need more than 2 turning numbers");
         }
         let dynamic = Dynamic {
             theta: self.theta,
@@ -285,7 +280,7 @@ impl Scaling<'_> {
         let dims = f64::from(plain.dims);
         let alpha = self.number("alpha")?.unwrap_or(1.0);
         if plain.dims <= 2 || !alpha.is_finite() || alpha <= 0.0 {
-            return Err(unusable("rope_scaling", format!("its alpha {alpha} widens nothing")));
+            return unusable("rope_scaling", format!("its alpha {alpha} widens nothing"));
         }
         let theta = self.theta * alpha.powf(dims / (dims - 2.0));
         Ok(RopeConfig {
@@ -364,7 +359,7 @@ impl Scaling<'_> {
             Some(table) => table.numbers("long_factor")?,
             None => None,
         };
-        let factors = factors.ok_or_else(|| unusable("rope_scaling", "it has no long_factor".into()))?;
+        let factors = factors.ok_or_else(|| Error::invalid("rope_scaling", "it has no long_factor"))?;
         let factor_of = |pair: usize| match factors[..] {
             [one] => Some(one),
             _ => factors.get(pair).copied(),
@@ -375,7 +370,7 @@ impl Scaling<'_> {
                 factors.len(),
                 plain.periods.len()
             );
-            return Err(unusable("rope_scaling", reason));
+            return unusable("rope_scaling", reason);
         }
         let periods = powers(self.theta, plain.dims).enumerate();
         let periods = periods.map(|(pair, period)| (f64::from(factor_of(pair).unwrap_or(1.0)) * period) as f32);
@@ -395,8 +390,4 @@ impl Scaling<'_> {
 /// The periods of the ordinary rope: `theta^(2·pair/dims)`.
 fn powers(theta: f64, dims: u32) -> impl Iterator<Item = f64> {
     (0..dims / 2).map(move |pair| theta.powf(2.0 * f64::from(pair) / f64::from(dims)))
-}
-
-fn unusable(field: &'static str, reason: String) -> Error {
-    Error::InvalidField { field, reason }
 }

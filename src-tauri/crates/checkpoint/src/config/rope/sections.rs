@@ -1,8 +1,7 @@
 //! Multimodal positions: which pairs of a head turn by what of an image token's place.
 
-use super::unusable;
 use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::error::{unusable, Error};
 
 /// The coordinates by which pairs rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +66,7 @@ impl Sections {
         let (place, column, row, image) = match *parts {
             [place, column, row, image] => (place, column, row, image),
             [column, row, image] => (0.0, column, row, image),
-            _ => return Err(unusable(field, format!("it has {} parts, not 3 or 4", parts.len()))),
+            _ => return unusable(field, format!("it has {} parts, not 3 or 4", parts.len())),
         };
         Ok(Self {
             pairs: [place, row, column, image].map(|pairs| pairs as u32),

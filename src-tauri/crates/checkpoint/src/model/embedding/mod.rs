@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::config::limits::check_width;
 use crate::config::Family;
 use crate::config::Fields;
-use crate::error::{Error, Result};
+use crate::error::{unusable, Error, Result};
 use crate::files::ModelCard;
 use crate::model::config::ModelConfig;
 
@@ -137,15 +137,13 @@ impl EmbeddingConfig {
             return Ok(embedding);
         };
         let modules = modules.as_array().filter(|modules| modules.len() <= MOST_MODULES);
-        let modules = modules.ok_or_else(|| unusable("it is not a list of modules"))?;
+        let modules = modules.ok_or_else(|| broken("it is not a list of modules"))?;
         let mut pooled = false;
         for module in modules {
-            let kind = module["type"]
-                .as_str()
-                .ok_or_else(|| unusable("a module has no type"))?;
+            let kind = module["type"].as_str().ok_or_else(|| broken("a module has no type"))?;
             let folder = module["path"].as_str().unwrap_or_default();
             if !is_plain(folder) {
-                return Err(unusable(&format!("`{folder}` is no folder of the model")));
+                return Err(broken(&format!("`{folder}` is no folder of the model")));
             }
             let settings = || Ok::<_, Error>(object(dir, &format!("{folder}/config.json"))?.unwrap_or_default());
             match kind.rsplit('.').next().unwrap_or(kind) {
@@ -160,10 +158,7 @@ impl EmbeddingConfig {
                     let dense = dense(Fields::new(&settings()?), folder)?;
                     if dense.inputs != embedding.width {
                         let reason = format!("it takes {} numbers and gets {}", dense.inputs, embedding.width);
-                        return Err(Error::InvalidField {
-                            field: "in_features",
-                            reason,
-                        });
+                        return unusable("in_features", reason);
                     }
                     embedding.width = dense.outputs;
                     embedding.steps.push(EmbeddingStep::Dense(dense));
@@ -243,10 +238,7 @@ fn pooling(settings: Fields<'_>) -> Result<Vec<Pooling>> {
         }
     }
     match modes.is_empty() {
-        true => Err(Error::InvalidField {
-            field: "pooling_mode",
-            reason: "none is switched on".into(),
-        }),
+        true => unusable("pooling_mode", "none is switched on"),
         false => Ok(modes),
     }
 }
@@ -301,7 +293,7 @@ fn object(dir: &Path, name: &str) -> Result<Option<Map<String, Value>>> {
     }
 }
 
-fn unusable(reason: &str) -> Error {
+fn broken(reason: &str) -> Error {
     Error::InvalidModule {
         file: MODULES.to_owned(),
         reason: reason.to_owned(),

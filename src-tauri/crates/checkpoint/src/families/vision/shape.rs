@@ -2,8 +2,9 @@
 
 use super::{check_patch, check_shapes};
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::config::limits::{check_heads, check_quarters, check_range};
+use crate::config::Fields;
+use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
 
 /// A stack of layers that see whole images: norm, attention, norm, network.
@@ -31,14 +32,35 @@ impl TowerShape {
         self.hidden_size / self.heads
     }
 
+    /// Reads a shape by transformers' usual names. Defaults are the hidden size, the layers, the heads, the width of
+    /// the networks and the side of a patch, and the activation.
+    pub(super) fn parse(
+        vision: Fields<'_>,
+        [hidden_size, layers, heads, intermediate_size, patch_size]: [u32; 5],
+        eps: f32,
+        default: EncoderActivation,
+    ) -> Result<Self, Error> {
+        let shape = Self {
+            hidden_size: vision.number("hidden_size")?.unwrap_or(hidden_size),
+            layers: vision.number("num_hidden_layers")?.unwrap_or(layers),
+            heads: vision.number("num_attention_heads")?.unwrap_or(heads),
+            intermediate_size: vision.number("intermediate_size")?.unwrap_or(intermediate_size),
+            patch_size: square(vision, "patch_size")?.unwrap_or(patch_size),
+            eps,
+            activation: activation(vision, "hidden_act", default)?,
+        };
+        shape.check()
+    }
+
+    /// Patches along a side of the learned positions, for images of `default` pixels unless the config says more.
+    pub(super) fn side(&self, vision: Fields<'_>, default: u32) -> Result<u32, Error> {
+        let pixels = square(vision, "image_size")?.unwrap_or(default);
+        patches_along("image_size", pixels, self.patch_size)
+    }
+
     /// Refuses shapes that no tower has, so that nothing overflows or is allocated for them.
     pub(super) fn check(self) -> Result<Self, Error> {
-        if self.heads == 0 || !self.hidden_size.is_multiple_of(self.heads) {
-            return Err(Error::InvalidField {
-                field: "num_attention_heads",
-                reason: format!("{} numbers cannot be shared by {} heads", self.hidden_size, self.heads),
-            });
-        }
+        check_heads("num_attention_heads", self.hidden_size, self.heads)?;
         check_patch(self.patch_size)?;
         check_shapes(
             self.layers,
@@ -52,13 +74,8 @@ impl TowerShape {
 
     /// Refuses heads that rows and columns of patches cannot share to turn in halves.
     pub(super) fn check_turning(self) -> Result<Self, Error> {
-        match self.head_dim().is_multiple_of(4) {
-            true => Ok(self),
-            false => Err(Error::InvalidField {
-                field: "num_attention_heads",
-                reason: format!("heads of {} numbers have no four quarters", self.head_dim()),
-            }),
-        }
+        check_quarters("num_attention_heads", self.head_dim())?;
+        Ok(self)
     }
 }
 
@@ -66,10 +83,7 @@ impl TowerShape {
 pub(super) fn patches_along(field: &'static str, pixels: u32, patch: u32) -> Result<u32, Error> {
     const LARGEST: u32 = 1 << 13;
     if patch == 0 || pixels < patch || pixels > LARGEST {
-        return Err(Error::InvalidField {
-            field,
-            reason: format!("{pixels} pixels hold no row of patches of {patch}"),
-        });
+        return unusable(field, format!("{pixels} pixels hold no row of patches of {patch}"));
     }
     Ok(pixels / patch)
 }
@@ -83,10 +97,7 @@ pub(super) fn square(fields: Fields<'_>, field: &'static str) -> Result<Option<u
         {
             Ok(Some(*first as u32))
         }
-        Some(_) => Err(Error::InvalidField {
-            field,
-            reason: "it is not one size for both sides".into(),
-        }),
+        Some(_) => unusable(field, "it is not one size for both sides"),
     }
 }
 
@@ -104,13 +115,7 @@ pub(super) fn activation(
 
 /// Patches along a side of a block that becomes one token.
 pub(super) fn merge(field: &'static str, written: Option<u32>) -> Result<u32, Error> {
-    match written.unwrap_or(2) {
-        merge @ 1..=16 => Ok(merge),
-        other => Err(Error::InvalidField {
-            field,
-            reason: format!("{other} is not from 1 to 16"),
-        }),
-    }
+    check_range(field, written.unwrap_or(2), 1..=16)
 }
 
 /// The number of layers up to the one whose states are used: `vision_feature_layer`, which counts the input as the
@@ -133,10 +138,7 @@ pub(super) fn layers_used(top: Fields<'_>, layers: u32) -> Result<u32, Error> {
     };
     match used.fract() == 0.0 && used >= 1.0 && used <= layers as f32 {
         true => Ok(used as u32),
-        false => Err(Error::InvalidField {
-            field: FIELD,
-            reason: format!("there is no layer {wanted} of {layers}"),
-        }),
+        false => unusable(FIELD, format!("there is no layer {wanted} of {layers}")),
     }
 }
 

@@ -4,8 +4,9 @@
 
 use super::{check_patch, check_shapes, check_width, VisionConfig};
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::config::limits::{check_heads, check_quarters};
+use crate::config::Fields;
+use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
 
 /// The shapes of one tower.
@@ -65,20 +66,10 @@ fn list(fields: Fields<'_>, field: &'static str, default: &[u32]) -> Result<Vec<
     ))
 }
 
-fn activation(vision: Fields<'_>, default: &str) -> Result<EncoderActivation, Error> {
-    EncoderActivation::named(vision.text("hidden_act")?.as_deref().unwrap_or(default))
-}
-
 impl QwenVisionConfig {
     fn check(self) -> Result<VisionConfig, Error> {
-        let unusable = |field, reason: String| Err(Error::InvalidField { field, reason });
         check_patch(self.patch_size)?;
-        if self.heads == 0 || !self.hidden_size.is_multiple_of(self.heads) {
-            return unusable(
-                "num_heads",
-                format!("{} numbers cannot be shared by {} heads", self.hidden_size, self.heads),
-            );
-        }
+        check_heads("num_heads", self.hidden_size, self.heads)?;
         let head_dim = self.hidden_size / self.heads;
         check_shapes(
             self.layers,
@@ -88,20 +79,13 @@ impl QwenVisionConfig {
             self.intermediate_size,
         )?;
         check_width("out_hidden_size", self.out_hidden_size.into())?;
-        if !head_dim.is_multiple_of(4) {
-            return unusable(
-                "num_heads",
-                format!("heads of {head_dim} numbers have no four quarters"),
-            );
-        }
+        check_quarters("num_heads", head_dim)?;
         if !(1..=16).contains(&self.merge) || !(1..=16).contains(&self.frames) {
-            return unusable(
-                "spatial_merge_size",
-                format!("{} by {} patches become no token", self.merge, self.frames),
-            );
+            let reason = format!("{} by {} patches become no token", self.merge, self.frames);
+            return unusable("spatial_merge_size", reason);
         }
         if self.windows.as_ref().is_some_and(|windows| windows.tokens == 0) {
-            return unusable("window_size", "no token lies in it".into());
+            return unusable("window_size", "no token lies in it");
         }
         Ok(VisionConfig::Qwen(self))
     }
@@ -112,57 +96,56 @@ impl QwenVisionConfig {
     }
 }
 
-/// Qwen2-VL.
-pub(crate) fn qwen2(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
-    let width = vision.number("embed_dim")?.unwrap_or(1280u32);
-    let ratio = vision.number("mlp_ratio")?.unwrap_or(4.0f32);
-    QwenVisionConfig {
-        hidden_size: width,
-        intermediate_size: (width as f32 * ratio) as u32,
-        layers: vision.number("depth")?.unwrap_or(32),
+/// The fields that all have; defaults are the width of the stream and of the networks, the layers and the side of a
+/// patch.
+fn parse(
+    vision: Fields<'_>,
+    [hidden_size, intermediate_size, layers, patch_size]: [u32; 4],
+    activation: &str,
+) -> Result<QwenVisionConfig, Error> {
+    Ok(QwenVisionConfig {
+        hidden_size: vision.number("hidden_size")?.unwrap_or(hidden_size),
+        intermediate_size: vision.number("intermediate_size")?.unwrap_or(intermediate_size),
+        layers: vision.number("depth")?.unwrap_or(layers),
         heads: vision.number("num_heads")?.unwrap_or(16),
-        out_hidden_size: vision.number("hidden_size")?.unwrap_or(3584),
-        patch_size: patch_size(vision)?.unwrap_or(14),
+        out_hidden_size: vision.number("out_hidden_size")?.unwrap_or(3584),
+        // Older configs have the second name.
+        patch_size: vision
+            .first(&["patch_size", "spatial_patch_size"])?
+            .unwrap_or(patch_size),
         frames: vision.number("temporal_patch_size")?.unwrap_or(2),
         merge: vision.number("spatial_merge_size")?.unwrap_or(2),
-        activation: activation(vision, "quick_gelu")?,
+        activation: EncoderActivation::named(vision.text("hidden_act")?.as_deref().unwrap_or(activation))?,
         gated: false,
         patch_bias: false,
         positions: None,
         windows: None,
         deepstack: Vec::new(),
-    }
-    .check()
+    })
+}
+
+/// Qwen2-VL, which says the width of the language part where its successors say that of the tower.
+pub(crate) fn qwen2(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    let width = vision.number("embed_dim")?.unwrap_or(1280u32);
+    let ratio = vision.number("mlp_ratio")?.unwrap_or(4.0f32);
+    let mut config = parse(vision, [3584, 0, 32, 14], "quick_gelu")?;
+    config.out_hidden_size = config.hidden_size;
+    config.hidden_size = width;
+    config.intermediate_size = (width as f32 * ratio) as u32;
+    config.check()
 }
 
 /// Qwen2.5-VL.
 pub(crate) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
-    let patch = patch_size(vision)?.unwrap_or(14);
-    let merge = vision.number("spatial_merge_size")?.unwrap_or(2);
+    let mut config = parse(vision, [3584, 3420, 32, 14], "silu")?;
     let window = vision.number("window_size")?.unwrap_or(112u32);
-    QwenVisionConfig {
-        hidden_size: vision.number("hidden_size")?.unwrap_or(3584),
-        intermediate_size: vision.number("intermediate_size")?.unwrap_or(3420),
-        layers: vision.number("depth")?.unwrap_or(32),
-        heads: vision.number("num_heads")?.unwrap_or(16),
-        out_hidden_size: vision.number("out_hidden_size")?.unwrap_or(3584),
-        patch_size: patch,
-        frames: vision.number("temporal_patch_size")?.unwrap_or(2),
-        merge,
-        activation: activation(vision, "silu")?,
-        gated: true,
-        patch_bias: false,
-        positions: None,
-        windows: Some(Windows {
-            tokens: window
-                .checked_div(merge)
-                .and_then(|side| side.checked_div(patch))
-                .unwrap_or(0),
-            full_layers: list(vision, "fullatt_block_indexes", &[7, 15, 23, 31])?,
-        }),
-        deepstack: Vec::new(),
-    }
-    .check()
+    let tokens = window.checked_div(config.merge);
+    config.gated = true;
+    config.windows = Some(Windows {
+        tokens: tokens.and_then(|side| side.checked_div(config.patch_size)).unwrap_or(0),
+        full_layers: list(vision, "fullatt_block_indexes", &[7, 15, 23, 31])?,
+    });
+    config.check()
 }
 
 /// Qwen3-VL, with experts or without, and Qwen 3.5.
@@ -171,40 +154,17 @@ pub(crate) fn qwen3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig,
     let side = rows.isqrt();
     check_width("num_position_embeddings", rows.into())?;
     if side == 0 || side * side != rows {
-        return Err(Error::InvalidField {
-            field: "num_position_embeddings",
-            reason: format!("{rows} is no square"),
-        });
+        return unusable("num_position_embeddings", format!("{rows} is no square"));
     }
     let deep: &[u32] = match top.text("model_type")?.as_deref() {
         Some("qwen3_vl" | "qwen3_vl_moe") => &[8, 16, 24],
         _ => &[],
     };
-    QwenVisionConfig {
-        hidden_size: vision.number("hidden_size")?.unwrap_or(1152),
-        intermediate_size: vision.number("intermediate_size")?.unwrap_or(4304),
-        layers: vision.number("depth")?.unwrap_or(27),
-        heads: vision.number("num_heads")?.unwrap_or(16),
-        out_hidden_size: vision.number("out_hidden_size")?.unwrap_or(3584),
-        patch_size: patch_size(vision)?.unwrap_or(16),
-        frames: vision.number("temporal_patch_size")?.unwrap_or(2),
-        merge: vision.number("spatial_merge_size")?.unwrap_or(2),
-        activation: activation(vision, "gelu_pytorch_tanh")?,
-        gated: false,
-        patch_bias: true,
-        positions: Some(PositionTable { side }),
-        windows: None,
-        deepstack: list(vision, "deepstack_visual_indexes", deep)?,
-    }
-    .check()
-}
-
-/// Older configs call it by another name.
-fn patch_size(vision: Fields<'_>) -> Result<Option<u32>, Error> {
-    Ok(match vision.number("patch_size")? {
-        Some(side) => Some(side),
-        None => vision.number("spatial_patch_size")?,
-    })
+    let mut config = parse(vision, [1152, 4304, 27, 16], "gelu_pytorch_tanh")?;
+    config.patch_bias = true;
+    config.positions = Some(PositionTable { side });
+    config.deepstack = list(vision, "deepstack_visual_indexes", deep)?;
+    config.check()
 }
 
 impl QwenVisionConfig {

@@ -1,5 +1,5 @@
-//! The towers of models that see, as `config.json` describes them: a file for each kind of tower, and one table of the
-//! models that have it. True if a model sees is told by its weights as well: conversions for text alone keep the
+//! The towers of models that see, as `config.json` describes them: a file for each kind of tower, with the rows of the
+//! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep the
 //! description and leave the tower out.
 
 pub(crate) mod falcon_ocr;
@@ -14,7 +14,7 @@ pub(crate) mod qwen;
 mod shape;
 pub(crate) mod siglip;
 
-use crate::config::limits::{check_head, check_layers, check_width};
+use crate::config::limits::{check_head, check_layers, check_range, check_width};
 use crate::error::Error;
 use crate::memory::VisionCost;
 pub use falcon_ocr::FalconPatchesConfig;
@@ -113,13 +113,7 @@ fn check_shapes(layers: u32, hidden_size: u32, heads: u32, head_dim: u32, width:
 
 /// Refuses the side of a patch that no tower has.
 fn check_patch(side: u32) -> Result<(), Error> {
-    if (1..=256).contains(&side) {
-        return Ok(());
-    }
-    Err(Error::InvalidField {
-        field: "patch_size",
-        reason: format!("{side} is not from 1 to 256"),
-    })
+    check_range("patch_size", side, 1..=256).map(|_| ())
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //! language part looks at its last states and at some on the way. Names and defaults are those of transformers'
 //! `MllamaVisionConfig`.
 
-use super::shape::{activation, patches_along, square, TowerShape};
+use super::shape::{activation, square, TowerShape};
 use super::{check_layers, check_width, VisionConfig};
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::config::limits::check_range;
+use crate::config::Fields;
+use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
@@ -34,18 +35,11 @@ const INTERMEDIATE: [u32; 5] = [3, 7, 15, 23, 30];
 
 /// The most tiles of an image.
 fn tiles(vision: Fields<'_>) -> Result<u32, Error> {
-    match vision.number("max_num_tiles")?.unwrap_or(4) {
-        tiles @ 1..=MOST_TILES => Ok(tiles),
-        other => Err(Error::InvalidField {
-            field: "max_num_tiles",
-            reason: format!("{other} is not from 1 to {MOST_TILES}"),
-        }),
-    }
-}
-
-/// Patches along a side of a tile; `patch` is the side of one in pixels.
-fn side(vision: Fields<'_>, patch: u32) -> Result<u32, Error> {
-    patches_along("image_size", square(vision, "image_size")?.unwrap_or(448), patch)
+    check_range(
+        "max_num_tiles",
+        vision.number("max_num_tiles")?.unwrap_or(4),
+        1..=MOST_TILES,
+    )
 }
 
 pub(crate) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
@@ -53,10 +47,7 @@ pub(crate) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, E
     let shape = TowerShape {
         hidden_size: vision.number("hidden_size")?.unwrap_or(1280),
         layers: vision.number("num_hidden_layers")?.unwrap_or(32),
-        heads: match vision.number("attention_heads")? {
-            Some(heads) => heads,
-            None => vision.number("num_attention_heads")?.unwrap_or(16),
-        },
+        heads: vision.first(&["attention_heads", "num_attention_heads"])?.unwrap_or(16),
         intermediate_size: vision.number("intermediate_size")?.unwrap_or(5120),
         patch_size: square(vision, "patch_size")?.unwrap_or(14),
         eps: vision.number("norm_eps")?.unwrap_or(1e-5),
@@ -69,13 +60,11 @@ pub(crate) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, E
     };
     // States are collected on the way through the layers.
     if !intermediate.is_sorted_by(|a, b| a < b) || intermediate.iter().any(|layer| *layer >= shape.layers) {
-        return Err(Error::InvalidField {
-            field: INDICES,
-            reason: format!("{intermediate:?} are not rising numbers below {}", shape.layers),
-        });
+        let reason = format!("{intermediate:?} are not rising numbers below {}", shape.layers);
+        return unusable(INDICES, reason);
     }
     check_width(INDICES, u64::from(shape.hidden_size) * (1 + intermediate.len() as u64))?;
-    let (tiles, side) = (tiles(vision)?, side(vision, shape.patch_size)?);
+    let (tiles, side) = (tiles(vision)?, shape.side(vision, 448)?);
     check_width("max_num_tiles", u64::from(tiles) * u64::from(side * side + 1))?;
     Ok(VisionConfig::Mllama(MllamaVisionConfig {
         shape,

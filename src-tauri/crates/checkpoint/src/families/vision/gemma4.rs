@@ -2,7 +2,7 @@
 //! and defaults are those of transformers' `Gemma4VisionConfig`.
 
 use super::{check_patch, check_shapes, check_width, VisionConfig};
-use crate::config::fields::Fields;
+use crate::config::Fields;
 use crate::error::Error;
 use crate::memory::VisionCost;
 

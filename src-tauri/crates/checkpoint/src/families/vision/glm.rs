@@ -1,10 +1,10 @@
 //! The towers of GLM-4.1V and GLM-OCR: root mean square norms, gated networks, a rotation by row and column, blocks of
 //! patches that a convolution makes one of.
 
-use super::shape::{activation, merge, patches_along, square, TowerShape};
+use super::shape::{activation, merge, square, TowerShape};
 use super::{check_width, VisionConfig};
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
+use crate::config::Fields;
 use crate::error::Error;
 use crate::memory::VisionCost;
 
@@ -31,9 +31,8 @@ pub struct GlmVisionConfig {
 pub(crate) fn glm4v(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
     let outputs = vision.number("out_hidden_size")?.unwrap_or(4096);
     let shape = shape(vision, [1536, 24, 12], outputs)?;
-    let pixels = square(vision, "image_size")?.unwrap_or(336);
     GlmVisionConfig {
-        learned: Some(patches_along("image_size", pixels, shape.patch_size)?),
+        learned: Some(shape.side(vision, 336)?),
         qk_norm: false,
         merger_width: vision.number("intermediate_size")?.unwrap_or(13_696),
         ..parse(vision, shape, outputs)?

@@ -2,8 +2,8 @@
 //! but its name; how many blocks of which kind and width there are is told by the weights.
 
 use super::{check_width, VisionConfig};
-use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::config::Fields;
+use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
 
 /// The numbers of the encoder and its projector that are known before the weights.
@@ -35,10 +35,7 @@ pub(crate) fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig,
     let tokens = top.number(TOKENS)?.unwrap_or(256u32);
     let side = tokens.isqrt();
     if !(1..=64).contains(&side) || side * side != tokens {
-        return Err(Error::InvalidField {
-            field: TOKENS,
-            reason: format!("{tokens} is no square"),
-        });
+        return unusable(TOKENS, format!("{tokens} is no square"));
     }
     let config = MobileNetConfig {
         hidden_size: vision.number("hidden_size")?.unwrap_or(2048),

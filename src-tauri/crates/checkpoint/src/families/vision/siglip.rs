@@ -1,11 +1,11 @@
 //! SigLIP and SigLIP 2: learned positions, layer norms, networks of two projections (Gemma 3, Idefics 3, SmolVLM,
 //! LFM2-VL, PaddleOCR-VL).
 
-use super::shape::{activation, layers_used, merge, patches_along, square, TowerShape};
+use super::shape::{activation, layers_used, merge, TowerShape};
 use super::{check_width, VisionConfig};
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::config::Fields;
+use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
 
 /// A tower and what joins it to the language part.
@@ -61,57 +61,26 @@ impl SiglipConfig {
     }
 }
 
-/// Sizes that a class of transformers has if a config is silent.
-struct Defaults {
-    hidden_size: u32,
-    intermediate_size: u32,
-    layers: u32,
-    heads: u32,
-    patch_size: u32,
-    image_size: u32,
-}
-
 /// Those of SigLIP's class and of SigLIP 2's.
-const SIGLIP: Defaults = Defaults {
-    hidden_size: 768,
-    intermediate_size: 3072,
-    layers: 12,
-    heads: 12,
-    patch_size: 16,
-    image_size: 224,
-};
+const SIGLIP: [u32; 5] = [768, 12, 12, 3072, 16];
 
-fn shape(vision: Fields<'_>, defaults: &Defaults) -> Result<TowerShape, Error> {
-    TowerShape {
-        hidden_size: vision.number("hidden_size")?.unwrap_or(defaults.hidden_size),
-        layers: vision.number("num_hidden_layers")?.unwrap_or(defaults.layers),
-        heads: vision.number("num_attention_heads")?.unwrap_or(defaults.heads),
-        intermediate_size: vision
-            .number("intermediate_size")?
-            .unwrap_or(defaults.intermediate_size),
-        patch_size: square(vision, "patch_size")?.unwrap_or(defaults.patch_size),
-        eps: vision.number("layer_norm_eps")?.unwrap_or(1e-6),
-        activation: activation(vision, "hidden_act", EncoderActivation::GeluTanh)?,
-    }
-    .check()
-}
+/// The side of their images.
+const PIXELS: u32 = 224;
 
-fn side(vision: Fields<'_>, shape: &TowerShape, defaults: &Defaults) -> Result<u32, Error> {
-    let pixels = square(vision, "image_size")?.unwrap_or(defaults.image_size);
-    patches_along("image_size", pixels, shape.patch_size)
+fn shape(vision: Fields<'_>, defaults: [u32; 5]) -> Result<TowerShape, Error> {
+    let eps = vision.number("layer_norm_eps")?.unwrap_or(1e-6);
+    TowerShape::parse(vision, defaults, eps, EncoderActivation::GeluTanh)
 }
 
 /// Gemma 3.
 pub(crate) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
-    let shape = shape(vision, &SIGLIP)?;
-    let side = side(vision, &shape, &SIGLIP)?;
+    let shape = shape(vision, SIGLIP)?;
+    let side = shape.side(vision, PIXELS)?;
     let per_image = top.number("mm_tokens_per_image")?.unwrap_or(256u32);
     let tokens = per_image.isqrt();
     if tokens == 0 || tokens * tokens != per_image || !side.is_multiple_of(tokens) {
-        return Err(Error::InvalidField {
-            field: "mm_tokens_per_image",
-            reason: format!("{side} rows of patches cannot become {per_image} tokens"),
-        });
+        let reason = format!("{side} rows of patches cannot become {per_image} tokens");
+        return unusable("mm_tokens_per_image", reason);
     }
     Ok(VisionConfig::Siglip(SiglipConfig {
         shape,
@@ -124,20 +93,12 @@ pub(crate) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig
 
 /// Idefics 3 and SmolVLM.
 pub(crate) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
-    let defaults = Defaults {
-        hidden_size: 1152,
-        heads: 16,
-        patch_size: 32,
-        ..SIGLIP
-    };
-    let shape = shape(vision, &defaults)?;
-    let side = side(vision, &shape, &defaults)?;
+    let shape = shape(vision, [1152, 12, 16, 3072, 32])?;
+    let side = shape.side(vision, PIXELS)?;
     let merge = merge("scale_factor", top.number("scale_factor")?)?;
     if !side.is_multiple_of(merge) {
-        return Err(Error::InvalidField {
-            field: "scale_factor",
-            reason: format!("{side} rows of patches are not blocks of {merge}"),
-        });
+        let reason = format!("{side} rows of patches are not blocks of {merge}");
+        return unusable("scale_factor", reason);
     }
     Ok(VisionConfig::Siglip(SiglipConfig {
         shape,
@@ -150,7 +111,7 @@ pub(crate) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConf
 
 /// LFM2-VL.
 pub(crate) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
-    let shape = shape(vision, &SIGLIP)?;
+    let shape = shape(vision, SIGLIP)?;
     let width = top.number("projector_hidden_size")?.unwrap_or(2560);
     let patches = vision.number("num_patches")?.unwrap_or(256u32);
     check_width("projector_hidden_size", width.into())?;
@@ -174,18 +135,10 @@ pub(crate) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, 
 
 /// PaddleOCR-VL.
 pub(crate) fn paddleocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
-    let defaults = Defaults {
-        hidden_size: 1152,
-        intermediate_size: 4304,
-        layers: 27,
-        heads: 16,
-        patch_size: 14,
-        image_size: 384,
-    };
-    let shape = shape(vision, &defaults)?.check_turning()?;
+    let shape = shape(vision, [1152, 27, 16, 4304, 14])?.check_turning()?;
     Ok(VisionConfig::Siglip(SiglipConfig {
         shape,
-        side: side(vision, &shape, &defaults)?,
+        side: shape.side(vision, 384)?,
         rows: true,
         theta: Some(10_000.0),
         projector: SiglipProjector::NormedNetwork {

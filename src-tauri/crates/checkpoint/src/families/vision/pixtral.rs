@@ -1,11 +1,48 @@
-//! Pixtral: root mean square norms, gated networks, a rotation by row and column (Pixtral, Mistral 3, Ministral 3).
+//! Pixtral: root mean square norms, gated networks, a rotation by row and column (Pixtral, Mistral 3, Ministral 3), next
+//! to a language part of one of several types.
 
-use super::shape::{activation, layers_used, merge, square, TowerShape};
+use super::shape::{activation, layers_used, merge, TowerShape};
 use super::VisionConfig;
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
+use crate::config::Fields;
 use crate::error::Error;
+use crate::families::row::{FamilyRow, ProcessorRow, VisionRow};
+use crate::families::wrapper::by_language_part;
+use crate::image_processor::parts::{LONGEST, MERGE, PATCH};
+use crate::image_processor::{Filter, ImageProcessor, Layout, ProcessorConfig, Sizing, CLIP};
+use crate::image_prompt::{ImagePrompt, ImageRun};
 use crate::memory::VisionCost;
+
+/// How Pixtral reads images.
+pub(in crate::families) const VISION: VisionRow = VisionRow {
+    encoder: pixtral,
+    processor: ProcessorRow::new(&["Pixtral"], processor),
+    prompt: ImagePrompt {
+        run: ImageRun::Rows("[IMG_BREAK]", "[IMG_END]"),
+        ..ImagePrompt::new("[IMG]")
+    },
+};
+
+/// The rows of the family.
+pub(in crate::families) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(&["pixtral"], by_language_part, VISION)];
+
+fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
+    let (written, _) = processor.sides("patch_size", 16, PATCH)?;
+    let patch = processor.model_number(&["vision_config.patch_size"], written, PATCH)?;
+    let longest = processor.within("size", &["longest_edge"], LONGEST)?;
+    let (width, height) = processor.sides("size", longest.unwrap_or(1024), LONGEST)?;
+    Ok(ImageProcessor {
+        sizing: Sizing::Longest {
+            width,
+            height,
+            patch,
+            merge: processor.model_number(&["spatial_merge_size"], 1, MERGE)?,
+        },
+        filter: processor.filter(Filter::Bicubic)?,
+        scaling: processor.scaling(Some(CLIP))?,
+        layout: Layout::Planes,
+    })
+}
 
 /// A tower and what joins it to the language part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +67,7 @@ pub struct PatchMerger {
 }
 
 /// Pixtral.
-pub(crate) fn pixtral(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+fn pixtral(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     Ok(VisionConfig::Pixtral(parse(vision, top)?))
 }
 
@@ -47,17 +84,8 @@ pub(crate) fn mistral3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConf
 }
 
 fn parse(vision: Fields<'_>, top: Fields<'_>) -> Result<PixtralConfig, Error> {
-    let shape = TowerShape {
-        hidden_size: vision.number("hidden_size")?.unwrap_or(1024),
-        layers: vision.number("num_hidden_layers")?.unwrap_or(24),
-        heads: vision.number("num_attention_heads")?.unwrap_or(16),
-        intermediate_size: vision.number("intermediate_size")?.unwrap_or(4096),
-        patch_size: square(vision, "patch_size")?.unwrap_or(16),
-        // In no config: transformers' class has it.
-        eps: 1e-5,
-        activation: activation(vision, "hidden_act", EncoderActivation::Gelu)?,
-    };
-    let shape = shape.check()?.check_turning()?;
+    // The number in the norms is in no config: transformers' class has it.
+    let shape = TowerShape::parse(vision, [1024, 24, 16, 4096, 16], 1e-5, EncoderActivation::Gelu)?.check_turning()?;
     let theta = match vision.object("rope_parameters")? {
         Some(parameters) => parameters.number("rope_theta")?,
         None => vision.number("rope_theta")?,

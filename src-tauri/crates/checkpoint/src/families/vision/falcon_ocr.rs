@@ -1,8 +1,8 @@
 //! Falcon-OCR's patches, which have no tower: a projection makes tokens of them, and the language part does the rest.
 
 use super::{check_patch, VisionConfig};
-use crate::config::fields::Fields;
-use crate::error::Error;
+use crate::config::Fields;
+use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
 
 /// The projection of patches.
@@ -16,10 +16,7 @@ pub struct FalconPatchesConfig {
 pub(crate) fn parse(_: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
     for (field, only) in [("temporal_patch_size", 1), ("channel_size", 3)] {
         if let Some(other) = top.number::<u32>(field)?.filter(|number| *number != only) {
-            return Err(Error::InvalidField {
-                field,
-                reason: format!("{other} is not {only}"),
-            });
+            return unusable(field, format!("{other} is not {only}"));
         }
     }
     let patch_size = top.number("spatial_patch_size")?.unwrap_or(16);

@@ -1,10 +1,10 @@
 //! HunyuanOCR's tower: plain layers with learned positions, blocks of patches that convolutions make one of, and
 //! features that are no patches: one after each row, one before all and one after.
 
-use super::shape::{activation, merge, patches_along, square, TowerShape};
+use super::shape::{merge, patches_along, TowerShape};
 use super::{check_width, VisionConfig};
 use crate::config::activation::EncoderActivation;
-use crate::config::fields::Fields;
+use crate::config::Fields;
 use crate::error::Error;
 use crate::memory::VisionCost;
 
@@ -21,22 +21,13 @@ pub struct HunyuanVisionConfig {
 
 /// HunyuanOCR.
 pub(crate) fn parse(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
-    const PATCH: u32 = 16;
     if let Some(other) = vision.text("interpolate_mode")?.filter(|mode| mode != "bilinear") {
         return Err(Error::Unsupported(format!(
             "positions of a tower that are resampled by `{other}`"
         )));
     }
-    let shape = TowerShape {
-        hidden_size: vision.number("hidden_size")?.unwrap_or(1152),
-        layers: vision.number("num_hidden_layers")?.unwrap_or(27),
-        heads: vision.number("num_attention_heads")?.unwrap_or(16),
-        intermediate_size: vision.number("intermediate_size")?.unwrap_or(4304),
-        patch_size: square(vision, "patch_size")?.unwrap_or(PATCH),
-        eps: vision.number("rms_norm_eps")?.unwrap_or(1e-5),
-        activation: activation(vision, "hidden_act", EncoderActivation::Gelu)?,
-    }
-    .check()?;
+    let eps = vision.number("rms_norm_eps")?.unwrap_or(1e-5);
+    let shape = TowerShape::parse(vision, [1152, 27, 16, 4304, 16], eps, EncoderActivation::Gelu)?;
     check_width("hidden_size", 4 * u64::from(shape.hidden_size))?;
     let pixels = vision.number("max_image_size")?.unwrap_or(2048);
     Ok(VisionConfig::Hunyuan(HunyuanVisionConfig {
