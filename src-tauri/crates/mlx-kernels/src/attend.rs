@@ -51,27 +51,23 @@ pub fn attend(queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> R
         scale,
     };
     let find = |stage| {
-        let program = if stage == Stage::Parts {
-            Program::Parts
-        } else {
-            Program::Attend
+        let program = match stage {
+            Stage::Parts => Program::Parts,
+            Stage::Whole | Stage::Join => Program::Attend,
         };
-        let numbers = [
-            i32::from(stage == Stage::Join),
-            width,
-            heads,
-            key_heads,
-            scale.to_bits() as i32,
-        ];
-        find(Key::new(program, shape.dtype, numbers), |kernel| {
-            compare(kernel, shape, stage)
-        })
+        let joins = i32::from(stage == Stage::Join);
+        let key = Key::new(
+            program,
+            shape.dtype,
+            [joins, width, heads, key_heads, scale.to_bits() as i32],
+        );
+        find(key, |kernel| compare(kernel, shape, stage))
     };
     if count <= ALONE {
-        let Some(kernel) = find(Stage::Whole) else {
-            return Ok(None);
-        };
-        return whole(&kernel, shape, queries, keys, values).map(Some);
+        let kernel = find(Stage::Whole);
+        return kernel
+            .map(|kernel| whole(&kernel, shape, queries, keys, values))
+            .transpose();
     }
     let (Some(first), Some(second)) = (find(Stage::Parts), find(Stage::Join)) else {
         return Ok(None);
@@ -83,21 +79,13 @@ pub fn attend(queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> R
 
 /// Threads of a block: as many warps as the kernels count on.
 fn threads(shape: Shape) -> i32 {
-    if shape.width > 256 {
-        12 * 32
-    } else {
-        16 * 32
-    }
+    32 * if shape.width > 256 { 12 } else { 16 }
 }
 
 fn whole(kernel: &Kernel, shape: Shape, queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
     let output = [1, shape.heads * shape.width];
-    let [result] = kernel.launch(
-        [queries, keys, values],
-        [(&output, shape.dtype)],
-        (shape.heads, 1),
-        threads(shape),
-    )?;
+    let outputs = [(&output[..], shape.dtype)];
+    let [result] = kernel.launch([queries, keys, values], outputs, (shape.heads, 1), threads(shape))?;
     Ok(result)
 }
 
@@ -117,12 +105,8 @@ fn parts(
 
 fn join(kernel: &Kernel, shape: Shape, partial: &Tensor, weights: &Tensor) -> Result<Tensor> {
     let output = [1, shape.heads * shape.width];
-    let [result] = kernel.launch(
-        [partial, weights, weights],
-        [(&output, shape.dtype)],
-        (shape.heads, 1),
-        256,
-    )?;
+    let outputs = [(&output[..], shape.dtype)];
+    let [result] = kernel.launch([partial, weights, weights], outputs, (shape.heads, 1), 256)?;
     Ok(result)
 }
 

@@ -37,17 +37,12 @@ pub fn gate(activation: GateActivation, gate: &Tensor, up: Option<&Tensor>) -> R
     if up.is_some_and(|up| !fits(up)) {
         return Ok(None);
     }
-    let key = Key::new(
-        Program::One,
-        gate.dtype(),
-        [1, width, i32::from(up.is_none()), number(activation)],
-    );
-    match find(key, |kernel| {
+    let numbers = [1, width, i32::from(up.is_none()), number(activation)];
+    let key = Key::new(Program::One, gate.dtype(), numbers);
+    let kernel = find(key, |kernel| {
         compare(kernel, activation, width, gate.dtype(), up.is_none())
-    }) {
-        Some(kernel) => launch(&kernel, width, gate, up).map(Some),
-        None => Ok(None),
-    }
+    });
+    kernel.map(|kernel| launch(&kernel, width, gate, up)).transpose()
 }
 
 fn launch(kernel: &Kernel, width: i32, gate: &Tensor, up: Option<&Tensor>) -> Result<Tensor> {
@@ -70,8 +65,6 @@ fn compare(kernel: &Kernel, activation: GateActivation, width: i32, dtype: Dtype
     } else {
         launch(kernel, width, &first, Some(&second))?
     };
-    difference(
-        &made,
-        &compose(activation, &first)?.mul(&second.astype(Dtype::Float32)?)?,
-    )
+    let wanted = compose(activation, &first)?.mul(&second.astype(Dtype::Float32)?)?;
+    difference(&made, &wanted)
 }

@@ -33,22 +33,16 @@ pub fn heads(
         width, normed, rotated, ..
     } = shape;
     let (neighbors, eps) = (i32::from(shape.traditional), shape.eps as i32);
-    let key = match shape.key_heads {
-        0 => Key::new(
-            Program::One,
-            dtype,
-            [3, shape.heads, width, normed, rotated, neighbors, eps],
-        ),
-        key_heads => Key::new(
-            Program::Three,
-            dtype,
-            [shape.heads, key_heads, width, normed, rotated, neighbors, eps],
-        ),
+    let (program, first) = match shape.key_heads {
+        0 => (Program::One, [3, shape.heads]),
+        key_heads => (Program::Three, [shape.heads, key_heads]),
     };
-    match find(key, |kernel| compare(kernel, shape, dtype)) {
-        Some(kernel) => launch(&kernel, shape, all, factors, periods, offset).map(Some),
-        None => Ok(None),
-    }
+    let numbers = [first[0], first[1], width, normed, rotated, neighbors, eps];
+    let kernel = find(Key::new(program, dtype, numbers), |kernel| {
+        compare(kernel, shape, dtype)
+    });
+    let launched = kernel.map(|kernel| launch(&kernel, shape, all, factors, periods, offset));
+    launched.transpose()
 }
 
 fn launch(
@@ -62,10 +56,7 @@ fn launch(
     let (length, dtype) = (all.dim(0), all.dtype());
     let inputs = [all, factors.unwrap_or(all), periods, offset];
     let (blocks, threads) = ((shape.heads + 2 * shape.key_heads, length), shape.width / 2);
-    let (queries, keys) = (
-        [1, shape.heads, length, shape.width],
-        [1, shape.key_heads, length, shape.width],
-    );
+    let [queries, keys] = [shape.heads, shape.key_heads].map(|heads| [1, heads, length, shape.width]);
     if shape.key_heads == 0 {
         let [queries] = kernel.launch(inputs, [(&queries, dtype)], blocks, threads)?;
         return Ok((queries, None));
@@ -80,37 +71,24 @@ fn compare(kernel: &Kernel, shape: HeadShape, dtype: Dtype) -> Result<f32> {
     const OFFSET: i32 = 1000;
     let rows = shape.heads + 2 * shape.key_heads;
     let all = noise(&[LENGTH, rows * shape.width], dtype, 11)?;
-    let factors = if shape.normed > 0 {
-        Some(noise(&[shape.normed, shape.width], dtype, 12)?)
-    } else {
-        None
-    };
+    let factors = || noise(&[shape.normed, shape.width], dtype, 12);
+    let factors = (shape.normed > 0).then(factors).transpose()?;
     let periods: Vec<f32> = (0..shape.rotated / 2)
         .map(|pair| 10_000f32.powf(2.0 * pair as f32 / shape.rotated as f32))
         .collect();
     let periods = Tensor::from_f32(&periods, &[shape.rotated / 2]);
-    let (queries, own) = launch(
-        kernel,
-        shape,
-        &all,
-        factors.as_ref(),
-        &periods,
-        &Tensor::from_i32(&[OFFSET], &[1]),
-    )?;
+    let offset = Tensor::from_i32(&[OFFSET], &[1]);
+    let (queries, own) = launch(kernel, shape, &all, factors.as_ref(), &periods, &offset)?;
     let mut heads = all.reshape(&[LENGTH, rows, shape.width])?;
     if let Some(factors) = &factors {
-        let normed = heads
-            .slice(1, 0, shape.normed)?
-            .fast_rms_norm(None, f32::from_bits(shape.eps))?
-            .mul(factors)?;
+        let normed = heads.slice(1, 0, shape.normed)?;
+        let normed = normed.fast_rms_norm(None, f32::from_bits(shape.eps))?.mul(factors)?;
         heads = concatenate(&[&normed, &heads.slice(1, shape.normed, rows)?], 1)?;
     }
     let heads = heads.reshape(&[1, LENGTH, rows, shape.width])?.swapaxes(1, 2)?;
     let turned = shape.heads + shape.key_heads;
-    let turning =
-        heads
-            .slice(1, 0, turned)?
-            .fast_rope(shape.rotated, shape.traditional, None, Some(&periods), OFFSET)?;
+    let turning = heads.slice(1, 0, turned)?;
+    let turning = turning.fast_rope(shape.rotated, shape.traditional, None, Some(&periods), OFFSET)?;
     let mut apart = difference(&queries, &turning.slice(1, 0, shape.heads)?)?;
     if let Some((keys, values)) = own {
         apart = apart.max(difference(&keys, &turning.slice(1, shape.heads, turned)?)?);

@@ -30,10 +30,9 @@ pub fn linear(x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation
     };
     let bits = matrix.format.bits;
     let key = Key::new(Program::One, x.dtype(), [0, variant, gated.map_or(0, number)]);
-    match find(key, |kernel| compare(kernel, rows, x.dtype(), bits, gated)) {
-        Some(kernel) => launch(&kernel, rows, x, matrix, biases, gated.is_some()).map(Some),
-        None => Ok(None),
-    }
+    let kernel = find(key, |kernel| compare(kernel, rows, x.dtype(), bits, gated));
+    let launched = kernel.map(|kernel| launch(&kernel, rows, x, matrix, biases, gated.is_some()));
+    launched.transpose()
 }
 
 /// The number of the variant for a matrix, and how many rows a warp takes at once; `None` if there is none.
@@ -67,12 +66,8 @@ fn launch(
     // Rows of the matrix that a block works at; a gated output takes two.
     let block = THREADS / 32 * rows;
     let blocks = ((all + block - 1) / block, x.dim(0));
-    let [out] = kernel.launch(
-        [x, &matrix.weight, &matrix.scales, biases],
-        [(&[x.dim(0), outputs], x.dtype())],
-        blocks,
-        THREADS,
-    )?;
+    let (inputs, made) = ([x, &matrix.weight, &matrix.scales, biases], [x.dim(0), outputs]);
+    let [out] = kernel.launch(inputs, [(&made, x.dtype())], blocks, THREADS)?;
     Ok(out)
 }
 

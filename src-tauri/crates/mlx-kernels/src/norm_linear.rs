@@ -1,12 +1,12 @@
 //! From the residual stream to a projection: the pending part is added to the stream, the sum normed and projected, all
 //! in one launch.
 
-use mlx::fused::{Epilogue, Norm, ResidualInput};
+use mlx::fused::{Epilogue, ResidualInput};
 use mlx::quantized::{QuantizationFormat, QuantizedTensor};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use crate::compare::{difference, noise};
+use crate::compare::{added, common_eps, difference, noise, NoiseRows};
 use crate::gate::{compose, number};
 use crate::kernel::{find, Kernel, Key};
 use crate::linear::variant;
@@ -29,25 +29,11 @@ pub fn norm_linear(
         Epilogue::Gated(curve) => (true, Some(curve), None),
         Epilogue::Times(curve, other) => (false, Some(curve), Some(other)),
     };
-    let (inner, outer) = (row.inner.map(|norm| norm.0), row.outer.map(|norm| norm.0));
-    let alike = [Some(row.x), inner, row.factor, outer, other, Some(biases)];
-    let eps = |norm: Option<Norm<'_>>| norm.map(|(_, eps)| eps.to_bits() as i32);
-    let one_eps = eps(row.inner).or(eps(row.outer)).unwrap_or(0);
-    let fits = [eps(row.inner), eps(row.outer)]
-        .into_iter()
-        .flatten()
-        .all(|eps| eps == one_eps);
     // The row lies in shared memory in steps of 512.
     let staged = (inputs + 511) / 512 * 512 * (row.h.nbytes() / row.h.size().max(1)) as i32;
-    if !fits
-        || staged > 40_960
-        || alike
-            .into_iter()
-            .flatten()
-            .any(|tensor| tensor.dtype() != row.h.dtype())
-    {
+    let Some(eps) = common_eps(row, [other, Some(biases)]).filter(|_| staged <= 40_960) else {
         return Ok(None);
-    }
+    };
     let Some((variant, rows)) = variant(matrix, inputs, gated, row.h.dtype()) else {
         return Ok(None);
     };
@@ -55,21 +41,19 @@ pub fn norm_linear(
     let numbers = [
         0,
         variant,
-        is(inner.is_some()),
+        is(row.inner.is_some()),
         is(row.factor.is_some()),
-        is(outer.is_some()),
+        is(row.outer.is_some()),
         is(other.is_some()),
         curve.map_or(0, number),
-        one_eps,
+        eps,
     ];
     let bits = matrix.format.bits;
     let kernel = find(Key::new(Program::NormLinear, row.h.dtype(), numbers), |kernel| {
         compare(kernel, rows, row, bits, after)
     });
-    match kernel {
-        Some(kernel) => launch(&kernel, rows, row, matrix, biases, after).map(Some),
-        None => Ok(None),
-    }
+    let launched = kernel.map(|kernel| launch(&kernel, rows, row, matrix, biases, after));
+    launched.transpose()
 }
 
 fn launch(
@@ -81,11 +65,7 @@ fn launch(
     after: Epilogue<'_>,
 ) -> Result<(Tensor, Tensor)> {
     let all = matrix.scales.dim(0);
-    let outputs = if matches!(after, Epilogue::Gated(_)) {
-        all / 2
-    } else {
-        all
-    };
+    let outputs = all / if matches!(after, Epilogue::Gated(_)) { 2 } else { 1 };
     let h = row.h;
     let (inner, outer) = (row.inner.map_or(h, |norm| norm.0), row.outer.map_or(h, |norm| norm.0));
     let other = match after {
@@ -119,42 +99,18 @@ fn compare(kernel: &Kernel, rows: i32, like: ResidualInput<'_>, bits: i32, after
             bits,
             mode: c"affine",
         };
-        let some = |shape: &[i32], seed| noise(shape, dtype, seed);
-        let (h, x, factor, other) = (
-            some(&[1, inputs], 41)?,
-            some(&[1, inputs], 42)?,
-            some(&[1], 43)?,
-            some(&[1, outputs], 44)?,
-        );
-        let (inner, outer) = (some(&[inputs], 45)?, some(&[inputs], 46)?);
-        let row = ResidualInput {
-            h: &h,
-            x: &x,
-            inner: like.inner.map(|(_, eps)| (&inner, eps)),
-            factor: like.factor.map(|_| &factor),
-            outer: like.outer.map(|(_, eps)| (&outer, eps)),
-        };
+        let rows_of_noise = NoiseRows::new(1, inputs, dtype, 41)?;
+        let (row, other) = (rows_of_noise.like(like), noise(&[1, outputs], dtype, 44)?);
         let after = match after {
             Epilogue::Times(curve, _) => Epilogue::Times(curve, &other),
             same => same,
         };
-        let matrix = QuantizedTensor::quantize(&some(&[outputs, inputs], 47)?, format)?;
+        let matrix = QuantizedTensor::quantize(&noise(&[outputs, inputs], dtype, 47)?, format)?;
         let Some(biases) = &matrix.biases else {
             return Ok(f32::INFINITY);
         };
         let (made, sum) = launch(kernel, rows, row, &matrix, biases, after)?;
-        let added = match row.inner {
-            Some((weight, eps)) => x.fast_rms_norm(Some(weight), eps)?,
-            None => x.clone(),
-        };
-        let mut wanted_sum = h.add(&added)?;
-        if let Some(factor) = row.factor {
-            wanted_sum = wanted_sum.mul(factor)?;
-        }
-        let normed = match row.outer {
-            Some((weight, eps)) => wanted_sum.fast_rms_norm(Some(weight), eps)?,
-            None => wanted_sum.clone(),
-        };
+        let (wanted_sum, normed) = added(row)?;
         let wide = matrix.dequantize()?.astype(Dtype::Float32)?.swapaxes(0, 1)?;
         let product = normed.astype(Dtype::Float32)?.matmul(&wide)?;
         let half = outputs / 2;

@@ -3,6 +3,9 @@
 //!
 //! [`device::connect`] binds a thread to MLX; only that thread may touch a [`tensor::Tensor`], which cannot be sent.
 
+// `#[derive(Parameters)]` names this crate.
+extern crate self as mlx;
+
 pub mod blas;
 pub mod compiled_kernels;
 pub mod device;

@@ -114,6 +114,11 @@ impl Tensor {
         Tensor::from_f32(&[value], &[]).astype(dtype)
     }
 
+    /// The same, if there is a number.
+    pub fn optional_scalar(value: Option<f32>, dtype: Dtype) -> Result<Option<Tensor>> {
+        value.map(|value| Tensor::scalar(value, dtype)).transpose()
+    }
+
     /// Nothing but zeros.
     pub fn zeros(shape: &[i32], dtype: Dtype) -> Result<Tensor> {
         op!(mlx_zeros, shape.as_ptr(), shape.len(), dtype.into())

@@ -1,11 +1,13 @@
 //! The tensors that a part of a model or of a cache holds.
 
+pub use mlx_derive::Parameters;
+use mlx_rs::Dtype;
+
 use crate::tensor::Tensor;
 
 /// Something that holds tensors. What is held must be visited: loading computes what is visited, and a test checks it.
 pub trait Parameters {
-    /// Shows every tensor. Structs get it from `parameters!`; what is written by hand destructures `self`, so that no
-    /// field is forgotten.
+    /// Shows every tensor. `#[derive(Parameters)]` visits all fields, so that none is forgotten.
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor));
 
     /// Every tensor in a list.
@@ -15,27 +17,6 @@ pub trait Parameters {
         all
     }
 }
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __parameters {
-    ($of:ident { $($field:ident $(: $none:tt)?),* $(,)? }) => {
-        impl $crate::parameters::Parameters for $of {
-            fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a $crate::tensor::Tensor)) {
-                let Self { $($field $(: $none)?),* } = self;
-                $($crate::parameters::parameters!(@visit visitor $field $($none)?);)*
-            }
-        }
-    };
-    (@visit $visitor:ident $field:ident) => {
-        $crate::parameters::Parameters::visit($field, $visitor)
-    };
-    (@visit $visitor:ident $field:ident _) => {};
-}
-
-/// Implements [`Parameters`] of a struct: its fields are visited in this order. All of them are named, those that hold
-/// no tensor as `field: _`, so that a new one cannot be forgotten.
-pub use __parameters as parameters;
 
 impl Parameters for Tensor {
     fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
@@ -75,3 +56,14 @@ impl<T: Parameters> Parameters for Box<T> {
         (**self).visit(visitor);
     }
 }
+
+/// Types that hold no tensor.
+macro_rules! empty {
+    ($($of:ty),*) => {
+        $(impl Parameters for $of {
+            fn visit<'a>(&'a self, _: &mut dyn FnMut(&'a Tensor)) {}
+        })*
+    };
+}
+
+empty!(bool, f32, i32, u32, usize, Dtype);

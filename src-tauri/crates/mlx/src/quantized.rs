@@ -10,7 +10,7 @@ use mlx_rs::Dtype;
 use crate::device::stream;
 use crate::error::{Error, Result};
 use crate::ops::{maybe, op, some, AUTOMATIC};
-use crate::parameters::parameters;
+use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 
 #[cfg(feature = "test-support")]
@@ -30,7 +30,7 @@ pub struct QuantizationFormat {
 }
 
 /// A quantized matrix, or a stack of such: `weight` holds 32 bit words full of small numbers, one row per output.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Parameters)]
 pub struct QuantizedTensor {
     /// The words.
     pub weight: Tensor,
@@ -39,6 +39,7 @@ pub struct QuantizedTensor {
     /// One bias per group, in the affine format.
     pub biases: Option<Tensor>,
     /// The format.
+    #[parameters(skip)]
     pub format: QuantizationFormat,
 }
 
@@ -56,16 +57,20 @@ impl QuantizedTensor {
         }
     }
 
-    /// A copy of what lies from `start` up to `stop` along an axis before the last one.
-    pub fn slice(&self, axis: usize, start: i32, stop: i32) -> Result<Self> {
-        // MLX has kernels for gathered products of contiguous matrices alone.
-        let part = |tensor: &Tensor| tensor.slice(axis, start, stop)?.contiguous();
+    /// The same operation on all its parts, which leaves the last axis alone.
+    pub fn map(&self, part: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Self> {
         Ok(Self {
             weight: part(&self.weight)?,
             scales: part(&self.scales)?,
-            biases: self.biases.as_ref().map(part).transpose()?,
+            biases: self.biases.as_ref().map(&part).transpose()?,
             format: self.format,
         })
+    }
+
+    /// A copy of what lies from `start` up to `stop` along an axis before the last one.
+    pub fn slice(&self, axis: usize, start: i32, stop: i32) -> Result<Self> {
+        // MLX has kernels for gathered products of contiguous matrices alone.
+        self.map(|part| part.slice(axis, start, stop)?.contiguous())
     }
 
     /// Packs numbers, whose last axis is a multiple of the group, in the affine format.
@@ -113,13 +118,6 @@ impl QuantizedTensor {
         )
     }
 }
-
-parameters!(QuantizedTensor {
-    weight,
-    scales,
-    biases,
-    format: _,
-});
 
 impl Tensor {
     /// As [`Tensor::gather_mm`], with the transposes of a quantized stack `[count, outputs, words]`.
