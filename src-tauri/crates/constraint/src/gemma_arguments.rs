@@ -67,11 +67,8 @@ impl<'a> Writer<'a> {
             .iter()
             .find_map(|name| keywords.get(*name)?.as_array())
         {
-            let mut parts = Vec::new();
-            for schema in schemas {
-                parts.push(self.value(schema, depth)?);
-            }
-            return Ok(self.rule(&parts.join(" | ")));
+            let parts: Result<Vec<_>> = schemas.iter().map(|schema| self.value(schema, depth)).collect();
+            return Ok(self.rule(&parts?.join(" | ")));
         }
         match keywords.get("type") {
             Some(Value::String(kind)) => self.typed(kind, keywords, depth),
@@ -86,13 +83,11 @@ impl<'a> Writer<'a> {
         all: impl Iterator<Item = (&'a Value, Option<&'a Map<String, Value>>)>,
         depth: usize,
     ) -> Result<String> {
-        let mut parts = Vec::new();
-        for (value, keywords) in all {
-            parts.push(match (keywords, value.as_str()) {
-                (Some(keywords), Some(kind)) => self.typed(kind, keywords, depth)?,
-                _ => self.literal(value)?,
-            });
-        }
+        let part = |(value, keywords): (&'a Value, Option<&'a Map<String, Value>>)| match (keywords, value.as_str()) {
+            (Some(keywords), Some(kind)) => self.typed(kind, keywords, depth),
+            _ => self.literal(value),
+        };
+        let parts = all.map(part).collect::<Result<Vec<_>>>()?;
         if parts.is_empty() {
             return Err(Error::Schema("there is nothing to choose from".into()));
         }
@@ -127,31 +122,20 @@ impl<'a> Writer<'a> {
     }
 
     fn object(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Result<String> {
-        refuse(
-            keywords,
-            &["patternProperties", "minProperties", "maxProperties", "allOf"],
-        )?;
+        const REFUSED: [&str; 4] = ["patternProperties", "minProperties", "maxProperties", "allOf"];
+        refuse(keywords, &REFUSED)?;
         // In the order of the alphabet, as the template writes them.
-        let properties: BTreeMap<&String, &Value> = keywords
-            .get("properties")
-            .and_then(Value::as_object)
+        let properties = keywords.get("properties").and_then(Value::as_object);
+        let properties: BTreeMap<&str, &Value> = properties
             .into_iter()
             .flatten()
+            .map(|(name, schema)| (name.as_str(), schema))
             .collect();
-        let required: Vec<&str> = keywords
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        if let Some(unknown) = required
-            .iter()
-            .find(|name| !properties.keys().any(|known| known == *name))
-        {
-            return Err(Error::Schema(format!(
-                "\"required\": {unknown:?} is not among the properties"
-            )));
+        let required = keywords.get("required").and_then(Value::as_array);
+        let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        if let Some(unknown) = required.iter().find(|name| !properties.contains_key(*name)) {
+            let reason = format!("\"required\": {unknown:?} is not among the properties");
+            return Err(Error::Schema(reason));
         }
         // The rest after the first properties, if one of them was written and if none was.
         let (mut later, mut first) = (String::new(), String::new());
@@ -164,7 +148,7 @@ impl<'a> Writer<'a> {
             let (after, said) = (self.follow(&later), self.follow(&first));
             let alone = self.rule(&format!("{pair} {after}"));
             let joined = self.rule(&format!("\",\" {alone}"));
-            (later, first) = match required.contains(&name.as_str()) {
+            (later, first) = match required.contains(&name) {
                 true => (joined, alone),
                 false => (format!("{joined} | {after}"), format!("{alone} | {said}")),
             };

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
@@ -128,11 +129,9 @@ impl<'a> Survey<'a> {
                 if keyword == "patternProperties" {
                     cost.work = cost.work.saturating_add(pairs(inner.len(), PATTERNS));
                 }
-                for (name, schema) in inner {
+                for (name, part) in inner {
                     cost.work += name.len() as u64;
-                    let part = self.schema(schema, merged);
-                    cost.beside(part);
-                    *inside = part.patterns.max(*inside);
+                    self.part(cost, inside, part, merged);
                 }
             }
             ("allOf", Value::Array(all)) => {
@@ -145,25 +144,17 @@ impl<'a> Survey<'a> {
                     cost.work = cost.work.saturating_add(pairs(branches.len(), BRANCHES));
                 }
                 let mut most = 0;
-                for schema in branches {
-                    let branch = self.schema(schema, merged);
-                    cost.beside(branch);
-                    most = branch.patterns.max(most);
+                for branch in branches {
+                    self.part(cost, &mut most, branch, merged);
                 }
                 cost.patterns = cost.patterns.saturating_add(most);
             }
             ("prefixItems" | "items", Value::Array(parts)) => {
-                for schema in parts {
-                    let part = self.schema(schema, merged);
-                    cost.beside(part);
-                    *inside = part.patterns.max(*inside);
+                for part in parts {
+                    self.part(cost, inside, part, merged);
                 }
             }
-            ("items" | "additionalProperties" | "additionalItems", part) => {
-                let part = self.schema(part, merged);
-                cost.beside(part);
-                *inside = part.patterns.max(*inside);
-            }
+            ("items" | "additionalProperties" | "additionalItems", part) => self.part(cost, inside, part, merged),
             ("format", _) => cost.patterns += 1,
             ("const" | "enum" | "pattern" | "required", value) => {
                 cost.work += value.to_string().len() as u64;
@@ -171,6 +162,13 @@ impl<'a> Survey<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Adds the schema of another value; `most` is the most patterns of them.
+    fn part(&mut self, cost: &mut Cost, most: &mut u64, schema: &'a Value, merged: bool) {
+        let part = self.schema(schema, merged);
+        cost.beside(part);
+        *most = part.patterns.max(*most);
     }
 
     fn reference(&mut self, target: &'a str, merged: bool) -> Cost {
@@ -181,14 +179,13 @@ impl<'a> Survey<'a> {
         self.known.insert((target, merged), Cost::default());
         let cost = match target
             .strip_prefix('#')
-            .and_then(|pointer| self.root.pointer(&percent_decoded(pointer)))
+            .and_then(|pointer| self.root.pointer(&percent_decode_str(pointer).decode_utf8_lossy()))
         {
             Some(schema) => self.schema(schema, merged),
             // By an anchor or an address: whatever is meant, it is a part of the whole.
             None => Cost {
                 work: self.root.to_string().len() as u64,
-                depth: 0,
-                patterns: 0,
+                ..Cost::default()
             },
         };
         self.known.insert((target, merged), cost);
@@ -219,36 +216,7 @@ fn merges(keywords: &Map<String, Value>) -> bool {
         "title",
     ];
     let applies = APPLICATORS.iter().any(|name| keywords.contains_key(*name));
-    let says = keywords
-        .keys()
-        .filter(|name| !ANNOTATIONS.contains(&name.as_str()))
-        .count();
-    let all = keywords
-        .get("allOf")
-        .and_then(Value::as_array)
-        .is_some_and(|all| all.len() > 1);
-    all || (applies && says > 1)
-}
-
-/// A fragment as a JSON pointer.
-fn percent_decoded(fragment: &str) -> String {
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match code
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
-            .filter(|_| *first == b'%')
-        {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let says = keywords.keys().filter(|name| !ANNOTATIONS.contains(&name.as_str()));
+    let all = keywords.get("allOf").and_then(Value::as_array);
+    all.is_some_and(|all| all.len() > 1) || (applies && says.count() > 1)
 }

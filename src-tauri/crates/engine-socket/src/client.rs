@@ -70,11 +70,7 @@ impl SharedEngine {
 
     /// The engine of this process, if it has one or needs one because none is shared.
     fn own(&self) -> Option<&dyn LocalEngine> {
-        let own = match self.is_own() {
-            true => self.made(),
-            false => return None,
-        };
-        Some(own.as_ref())
+        self.is_own().then(|| self.made().as_ref())
     }
 
     /// The engine of this process, which is made now if it was not.
@@ -288,8 +284,6 @@ fn ask_now<T: DeserializeOwned>(socket: &Path, call: &SocketCall) -> io::Result<
 }
 
 fn gone() -> Error {
-    Error::new(
-        ErrorCode::EngineGone,
-        "the Ponder whose engine was used has ended; please try again",
-    )
+    let message = "the Ponder whose engine was used has ended; please try again";
+    Error::new(ErrorCode::EngineGone, message)
 }

@@ -226,17 +226,7 @@ impl From<Error> for protocol::Error {
             Error::TooManyTokens { most } => message.with("tokens", most),
             Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),
             Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
-            Error::Checkpoint(_)
-            | Error::Prompt(_)
-            | Error::Constraint(_)
-            | Error::Media(_)
-            | Error::MemoryShort(_)
-            | Error::BadRequest(_)
-            | Error::NoVision
-            | Error::NotForChat
-            | Error::NotForEmbeddings
-            | Error::Cancelled
-            | Error::WorkerGone => message,
+            _ => message,
         }
     }
 }

@@ -189,7 +189,13 @@ impl OutputStream {
         });
     }
 
-    /// Notes that the answer repeats itself and is ended for that reason.
+    /// Reports that the answer repeats itself; its user decides what becomes of it.
+    pub fn notice_repetition(&self) {
+        let notice = Notice::new(NoticeCode::Repeats, "The answer repeats itself.");
+        self.job.send(EngineEvent::Notice(notice));
+    }
+
+    /// Notes that the answer repeats itself without end and is ended for that reason.
     pub fn stop_repetition(&mut self) {
         self.ended_by = Some(EndedBy::Repetition);
         let message = "The answer kept repeating itself, so it was ended here.";

@@ -1,6 +1,5 @@
 //! The logits of a model, for comparing engines.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use mlx::ops::ids_tensor;
@@ -42,10 +41,7 @@ pub fn logits(
             readable - 1
         )));
     }
-    let images = match images.is_empty() {
-        true => None,
-        false => Some(Rc::new(loaded.images(images)?)),
-    };
+    let images = loaded.prompt_images(images)?;
     let mut state = SequenceState::new(model, kv_bits).with_images(images.clone());
     let (mut rows, mut from) = (Vec::new(), 0);
     while from < tokens.len() {

@@ -7,7 +7,7 @@ use mlx::memory;
 use mlx::memory::clear_after_chunk;
 use mlx::ops::ids_tensor;
 use mlx::tensor::{async_eval, Tensor};
-use protocol::FolderSource;
+use protocol::{FolderSource, Sampling};
 
 use crate::backend::prefill_chunk;
 use crate::error::{Error, Result};
@@ -102,23 +102,12 @@ pub fn bench_batch(
     let measure = |count: usize, tokens: usize| -> Result<f64> {
         let mut sequences = (0..count).map(|_| read(model, &ids)).collect::<Result<Vec<_>>>()?;
         let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
-        let last = vec![ids[prompt - 1]; count];
-        let mut pending = step(model, &ids_tensor(&last), &mut together)?;
-        let mut start = Instant::now();
-        for made in 1..=tokens {
-            let next = if made < tokens {
-                Some(step(model, &pending, &mut together)?)
-            } else {
-                None
-            };
-            pending.to_u32()?;
-            if made == 1 {
-                start = Instant::now();
-            }
-            let Some(next) = next else { break };
-            pending = next;
-        }
-        Ok(((tokens - 1) * count) as f64 / start.elapsed().as_secs_f64())
+        let (last, mut start) = (vec![ids[prompt - 1]; count], None);
+        decode(model, &last, &mut together, tokens, || {
+            start.get_or_insert_with(Instant::now);
+        })?;
+        let seconds = start.map_or(0.0, |start| start.elapsed().as_secs_f64());
+        Ok(((tokens - 1) * count) as f64 / seconds)
     };
     let figures = |count: &usize| {
         measure(*count, 2)?;
@@ -215,11 +204,7 @@ fn nothing_to_measure() -> Error {
 /// A greedy sequence that has read all but the last of these.
 fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
     let vocabulary = model.vocabulary();
-    let greedy = SamplerConfig::new(
-        &protocol::Sampling::greedy(),
-        &protocol::Sampling::default(),
-        vocabulary,
-    )?;
+    let greedy = SamplerConfig::new(&Sampling::greedy(), &Sampling::default(), vocabulary)?;
     let sampler = Sampler::new(greedy, prompt, &[], vocabulary)?;
     let mut sequence = Sequence::new(SequenceState::new(model, None), sampler);
     for chunk in prompt[..prompt.len() - 1].chunks(prefill_chunk()) {
@@ -241,19 +226,29 @@ fn measure(model: &Model, prompt: &[u32], tokens: usize) -> Result<GenerationTim
     let (start, mut times) = (Instant::now(), GenerationTimes::default());
     let mut sequence = read(model, prompt)?;
     times.prefilled = prompt.len();
-    let mut pending = step(model, &ids_tensor(&prompt[prompt.len() - 1..]), &mut [&mut sequence])?;
-    for made in 1..=tokens {
-        let next = if made < tokens {
-            Some(step(model, &pending, &mut [&mut sequence])?)
-        } else {
-            None
-        };
-        pending.to_u32()?;
+    decode(model, &prompt[prompt.len() - 1..], &mut [&mut sequence], tokens, || {
         times.record(start.elapsed().as_secs_f64());
+    })?;
+    Ok(times)
+}
+
+/// Lets each sequence generate `tokens` tokens after its last one; `made` is called after each step.
+fn decode(
+    model: &Model,
+    last: &[u32],
+    sequences: &mut [&mut Sequence],
+    tokens: usize,
+    mut made: impl FnMut(),
+) -> Result<()> {
+    let mut pending = step(model, &ids_tensor(last), sequences)?;
+    for left in (0..tokens).rev() {
+        let next = (left > 0).then(|| step(model, &pending, sequences)).transpose()?;
+        pending.to_u32()?;
+        made();
         let Some(next) = next else { break };
         pending = next;
     }
-    Ok(times)
+    Ok(())
 }
 
 /// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
@@ -269,10 +264,8 @@ fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
         let submitted = Instant::now();
         pending.to_u32()?;
         let done = Instant::now();
-        for (sum, part) in spent
-            .iter_mut()
-            .zip([built - start, submitted - built, done - submitted])
-        {
+        let parts = [built - start, submitted - built, done - submitted];
+        for (sum, part) in spent.iter_mut().zip(parts) {
             *sum += part.as_secs_f64() * 1000.0 / count as f64;
         }
         pending = next;

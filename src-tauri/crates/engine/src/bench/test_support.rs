@@ -1,8 +1,6 @@
 //! Views and changes of a running engine for tests. Compiled only with the feature `test-support`, which this crate's
 //! own dev-dependencies enable: the app and the command line are built without it.
 
-use std::rc::Rc;
-
 use mlx::ops::ids_tensor;
 use mlx::parameters::Parameters;
 use mlx::{device, quantized, tensor};
@@ -186,10 +184,7 @@ impl MlxEngine {
             let loaded = worker.ensure_loaded(&model)?;
             let model = &loaded.model;
             let read = |(prompt, images): &(Vec<u32>, Vec<PromptImage>)| -> error::Result<SequenceState> {
-                let images = match images.is_empty() {
-                    true => None,
-                    false => Some(Rc::new(loaded.images(images.clone())?)),
-                };
+                let images = loaded.prompt_images(images.clone())?;
                 if let Some(images) = &images {
                     for index in 0..images.len() {
                         loaded.encode_image(images, index, &mut |_| Ok(()))?;

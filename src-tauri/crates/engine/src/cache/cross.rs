@@ -20,17 +20,20 @@ struct CachedImage {
 }
 
 /// Images whose tokens follow each other without text between.
+#[derive(Parameters)]
 struct Group {
+    #[parameters(skip)]
     images: Vec<CachedImage>,
     /// Of all of them, `[1, key heads, states, width]`.
     keys: Tensor,
     values: Tensor,
     /// Both, once a copy of the cache holds them.
+    #[parameters(skip)]
     frozen: Option<Rc<Block>>,
 }
 
 /// The images that one layer sees: the last group before a token or with it, and none that is older.
-#[derive(Default)]
+#[derive(Default, Parameters)]
 pub struct CrossCache {
     seen: Option<Group>,
     /// The position of the first image of all, which may be seen no longer.
@@ -169,15 +172,6 @@ impl FrozenCross {
     /// Its tensors.
     pub fn blocks(&self) -> &[Rc<Block>] {
         self.block.as_slice()
-    }
-}
-
-impl Parameters for CrossCache {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        if let Some(group) = &self.seen {
-            visitor(&group.keys);
-            visitor(&group.values);
-        }
     }
 }
 

@@ -20,12 +20,13 @@ const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
 pub const BLOCK: i32 = 256;
 
 /// Tensors `[1, heads, positions, width]`, of any widths, that grow together.
-#[derive(Default)]
+#[derive(Default, Parameters)]
 pub struct KvBuffer {
     /// The tensors, with space at the end; none before the first position.
     buffers: Vec<Tensor>,
     offset: i32,
-    /// The full blocks that were frozen, from the first position on.
+    /// The full blocks that were frozen, from the first position on: copies that were computed when they were made.
+    #[parameters(skip)]
     blocks: Vec<Rc<Block>>,
 }
 
@@ -146,16 +147,4 @@ fn grown(buffer: Tensor, used: i32, needed: i32) -> Result<Tensor> {
         return Ok(buffer);
     }
     concatenate(&[&buffer.slice(2, 0, used)?, &space(&buffer, needed - used)?], 2)
-}
-
-impl Parameters for KvBuffer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        // The blocks are copies that were computed when they were created.
-        let Self {
-            buffers,
-            offset: _,
-            blocks: _,
-        } = self;
-        buffers.iter().for_each(visitor);
-    }
 }

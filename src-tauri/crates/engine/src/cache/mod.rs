@@ -57,6 +57,7 @@ impl KvView {
 }
 
 /// The cache of one layer.
+#[derive(Parameters)]
 pub enum Cache {
     /// Keeps every position.
     Plain(PlainCache),
@@ -220,17 +221,5 @@ pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], layer: usize) -> Vec<&'a 
     sequences.iter_mut().map(|caches| &mut caches[layer]).collect()
 }
 
-impl Parameters for Cache {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain(cache) | Self::Mla(cache) => cache.visit(visitor),
-            Self::Quantized(cache) => cache.visit(visitor),
-            Self::Rotating(cache) => cache.visit(visitor),
-            Self::Recurrent(cache) => cache.visit(visitor),
-            Self::Cross(cache) => cache.visit(visitor),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,7 +8,7 @@ use crate::cache::kv_buffer::{KvBlocks, KvBuffer};
 use crate::cache::ByteCounter;
 
 /// Keeps every position, as it was computed.
-#[derive(Default)]
+#[derive(Default, Parameters)]
 pub struct PlainCache(KvBuffer);
 
 impl PlainCache {
@@ -39,12 +39,5 @@ impl PlainCache {
     /// A cache that begins with the first positions of a copy.
     pub fn thaw(blocks: &KvBlocks, positions: i32) -> Result<Self> {
         Ok(Self(blocks.thaw(positions)?))
-    }
-}
-
-impl Parameters for PlainCache {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self(rows) = self;
-        rows.visit(visitor);
     }
 }

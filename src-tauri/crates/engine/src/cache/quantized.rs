@@ -4,7 +4,7 @@
 use protocol::KvBits;
 
 use checkpoint::memory::KV_GROUP_SIZES;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::quantized::{QuantizationFormat, QuantizedTensor};
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -21,8 +21,10 @@ fn group_size(width: i32) -> Option<i32> {
 }
 
 /// Keeps every position: the words, scales and biases of its keys, then those of its values.
+#[derive(Parameters)]
 pub struct QuantizedCache {
     rows: KvBuffer,
+    #[parameters(skip)]
     bits: KvBits,
 }
 
@@ -104,5 +106,3 @@ impl QuantizedCache {
         })
     }
 }
-
-parameters!(QuantizedCache { rows, bits: _ });

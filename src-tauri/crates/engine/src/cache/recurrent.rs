@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::cache::{Block, ByteCounter};
 
 /// The state that one recurrent layer carries from token to token.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, Parameters)]
 pub struct RecurrentCache {
     /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token.
     pub conv: Option<Tensor>,
@@ -50,5 +50,3 @@ impl RecurrentCache {
         }
     }
 }
-
-parameters!(RecurrentCache { conv, state, offset: _ });

@@ -14,7 +14,7 @@ const STEP: i32 = checkpoint::memory::CACHE_STEP as i32;
 
 /// Keeps the last `window` positions: single ones are written into a ring, several at once are appended in order, with
 /// as much before them as the first of them may see.
-#[derive(Clone)]
+#[derive(Clone, Parameters)]
 pub struct RotatingCache {
     window: i32,
     offset: i32,
@@ -22,10 +22,11 @@ pub struct RotatingCache {
 }
 
 /// Keys and values, and how they lie.
-#[derive(Clone)]
+#[derive(Clone, Parameters)]
 struct Buffers {
     keys: Tensor,
     values: Tensor,
+    #[parameters(skip)]
     layout: Layout,
 }
 
@@ -208,25 +209,6 @@ impl RotatingCache {
 
     fn space(&self, like: &Tensor, positions: i32) -> Result<Tensor> {
         Tensor::zeros(&[1, like.dim(1), positions, like.dim(3)], like.dtype())
-    }
-}
-
-impl Parameters for RotatingCache {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        let Self {
-            window: _,
-            offset: _,
-            buffers,
-        } = self;
-        if let Some(Buffers {
-            keys,
-            values,
-            layout: _,
-        }) = buffers
-        {
-            visitor(keys);
-            visitor(values);
-        }
     }
 }
 

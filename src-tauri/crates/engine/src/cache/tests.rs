@@ -12,7 +12,7 @@ const HEADS: i32 = 2;
 const WINDOW: u32 = 20;
 
 /// Made-up numbers between -1 and 1, `[1, heads, positions, width]`, the same for the same first position.
-fn numbers(first: usize, positions: usize, width: i32, seed: usize) -> Tensor {
+pub(crate) fn numbers(first: usize, positions: usize, width: i32, seed: usize) -> Tensor {
     let size = HEADS as usize * positions * width as usize;
     let value = |index: usize| {
         let (head, rest) = (

@@ -3,7 +3,7 @@
 
 use checkpoint::config::decoder::Activation as Kind;
 use mlx::fused::GateActivation;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -17,7 +17,7 @@ const SLOPE: f32 = 1.702;
 
 /// The tanh approximation of GELU: `x · sigmoid(2·sqrt(2/π) · (x + 0.044715 x³))`, which is the same function as the
 /// usual form with `tanh` and takes fewer operations.
-#[derive(Clone)]
+#[derive(Clone, Parameters)]
 pub struct Gelu {
     linear: Tensor,
     cubic: Tensor,
@@ -48,10 +48,8 @@ impl Gelu {
     }
 }
 
-parameters!(Gelu { linear, cubic });
-
 /// An activation function with its constants.
-#[derive(Clone)]
+#[derive(Clone, Parameters)]
 pub enum Activation {
     /// `x · sigmoid(x)`.
     Silu,
@@ -126,22 +124,6 @@ impl Activation {
                 let gate = gate.mul(slope)?.sigmoid()?.mul(&gate)?;
                 up.clip(floor, limit)?.add(one)?.mul(&gate)
             }
-        }
-    }
-}
-
-impl Parameters for Activation {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Silu => {}
-            Self::Gelu(gelu) => gelu.visit(visitor),
-            Self::SquaredRelu { zero } => visitor(zero),
-            Self::ClippedSilu {
-                limit,
-                floor,
-                slope,
-                one,
-            } => [limit, floor, slope, one].into_iter().for_each(visitor),
         }
     }
 }

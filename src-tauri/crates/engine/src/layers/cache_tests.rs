@@ -5,26 +5,9 @@ use mlx::device::{connect, pretend_gpu};
 use mlx::tensor::Tensor;
 use protocol::KvBits;
 
+use crate::cache::tests::numbers;
 use crate::cache::{ByteCounter, Cache, KvView, PlainCache, RecurrentCache};
 use crate::layers::{scaled_dot_product_attention, ShortConv};
-
-const HEADS: i32 = 2;
-
-/// Made-up numbers between -1 and 1, `[1, heads, positions, width]`, the same for the same first position.
-fn numbers(first: usize, positions: usize, width: i32, seed: usize) -> Tensor {
-    let size = HEADS as usize * positions * width as usize;
-    let value = |index: usize| {
-        let (head, rest) = (
-            index / (positions * width as usize),
-            index % (positions * width as usize),
-        );
-        let position = first + rest / width as usize;
-        let mixed = (head * 7919 + position * 104_729 + (rest % width as usize) * 1299 + seed * 31) % 2003;
-        mixed as f32 / 1001.0 - 1.0
-    };
-    let values: Vec<f32> = (0..size).map(value).collect();
-    Tensor::from_f32(&values, &[1, HEADS, positions as i32, width])
-}
 
 #[test]
 fn a_copy_goes_on_where_it_was_made_and_nowhere_else() {

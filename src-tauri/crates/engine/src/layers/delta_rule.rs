@@ -11,7 +11,7 @@
 use checkpoint::config::decoder::RULE_CHUNK;
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -36,6 +36,7 @@ pub struct DeltaRuleInputs {
 }
 
 /// The rule with its constants.
+#[derive(Parameters)]
 pub struct DeltaRule {
     /// Ones on and below the diagonal, `[CHUNK, CHUNK]`.
     seen: Tensor,
@@ -226,14 +227,6 @@ fn square(size: i32, of: impl Fn(i32, i32) -> f32) -> Tensor {
     let numbers: Vec<f32> = (0..size * size).map(|index| of(index / size, index % size)).collect();
     Tensor::from_f32(&numbers, &[size, size])
 }
-
-parameters!(DeltaRule {
-    seen,
-    earlier,
-    minus_earlier,
-    unit,
-    quarters,
-});
 
 #[cfg(test)]
 #[path = "delta_rule_tests.rs"]

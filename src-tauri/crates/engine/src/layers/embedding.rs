@@ -11,6 +11,7 @@ use crate::layers::Linear;
 use crate::weights::{Matrix, Weights};
 
 /// A table with one row per token.
+#[derive(Parameters)]
 pub enum Embedding {
     /// Plain numbers.
     Plain(Tensor),
@@ -33,21 +34,7 @@ impl Embedding {
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(rows) => rows.take(ids, 0),
-            Self::Quantized(QuantizedTensor {
-                weight,
-                scales,
-                biases,
-                format,
-            }) => {
-                let biases = biases.as_ref().map(|biases| biases.take(ids, 0)).transpose()?;
-                QuantizedTensor {
-                    weight: weight.take(ids, 0)?,
-                    scales: scales.take(ids, 0)?,
-                    biases,
-                    format: *format,
-                }
-                .dequantize()
-            }
+            Self::Quantized(rows) => rows.map(|part| part.take(ids, 0))?.dequantize(),
         }
     }
 
@@ -56,15 +43,6 @@ impl Embedding {
         match self {
             Self::Plain(rows) => Ok(Linear::from_rows(rows)?),
             Self::Quantized(quantized) => Linear::from_quantized(quantized.clone(), weights),
-        }
-    }
-}
-
-impl Parameters for Embedding {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain(rows) => visitor(rows),
-            Self::Quantized(quantized) => quantized.visit(visitor),
         }
     }
 }

@@ -4,21 +4,23 @@
 use checkpoint::memory::{dequantises_experts, MAX_DEQUANTIZED_EXPERTS};
 use mlx::device::{device, on_cpu, Device};
 use mlx::ops::{concatenate, join};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::{eval, Tensor};
 use mlx::{Dtype, Result};
 
 use crate::error;
+use crate::layers::product::{Form, Product};
 use crate::layers::Activation;
 use crate::products::product_check::Layout;
-use crate::weights::{join_quantized, ExpertShape, Matrix, Storage, Weights};
+use crate::weights::{ExpertShape, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of
 /// each expert once.
 const MIN_SORTED_PAIRS: i32 = 64;
 
 /// The experts of one layer.
+#[derive(Parameters)]
 pub struct Experts {
     /// gate_proj and up_proj of each expert side by side.
     gate_up_proj: SwitchLinear,
@@ -29,20 +31,19 @@ pub struct Experts {
 }
 
 /// One projection of every expert.
+#[derive(Parameters)]
 struct SwitchLinear {
-    product: ExpertsWeight,
+    product: Product,
     /// `[experts, outputs]`.
     bias: Option<Tensor>,
 }
 
-enum ExpertsWeight {
-    /// Plain numbers, turned to `[experts, inputs, outputs]`.
-    Plain(Tensor),
-    /// Quantized rows `[experts, outputs, words]`.
-    Quantized(QuantizedTensor),
-    /// Projections of one input in different number formats, which cannot become one stack.
-    Split(Vec<ExpertsWeight>),
-}
+/// How stacks of experts `[experts, outputs, inputs]` are joined and turned.
+const STACKS: Form = Form {
+    layout: Layout::Experts,
+    outputs: 1,
+    turn,
+};
 
 /// The places of the `k` greatest numbers of each row of `scores` `[length, count]`, in no order, `[length, k]`.
 pub fn top_k_indices(scores: &Tensor, k: i32) -> Result<Tensor> {
@@ -61,14 +62,14 @@ impl Experts {
     ) -> error::Result<Self> {
         let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
         let gate_up_proj = SwitchLinear {
-            product: ExpertsWeight::join(matrices.gate_up)?.checked(weights)?,
+            product: Product::join(matrices.gate_up, STACKS)?.checked(STACKS, weights)?,
             bias: matrices.gate_up_bias,
         };
         weights.materialize(gate_up_proj.tensors())?;
         let experts = Self {
             gate_up_proj,
             down_proj: SwitchLinear {
-                product: ExpertsWeight::join(vec![matrices.down])?.checked(weights)?,
+                product: Product::join(vec![matrices.down], STACKS)?.checked(STACKS, weights)?,
                 bias: matrices.down_bias,
             },
             activation,
@@ -91,24 +92,18 @@ impl Experts {
             let indices = indices.reshape(&[length * chosen])?;
             let order = indices.argsort(0)?;
             let rows = x.take(&order.floor_divide(&self.chosen)?, 0)?;
-            let fed = self.feed(
-                &rows.reshape(&[length * chosen, 1, hidden])?,
-                &indices.take(&order, 0)?,
-                true,
-            )?;
+            let rows = rows.reshape(&[length * chosen, 1, hidden])?;
+            let fed = self.feed(&rows, &indices.take(&order, 0)?, true)?;
             fed.take(&order.argsort(0)?, 0)?
         };
         let fed = fed.reshape(&[length, chosen, hidden])?;
-        weights
-            .reshape(&[length, 1, chosen])?
-            .matmul(&fed)?
-            .reshape(&[length, hidden])
+        let counted = weights.reshape(&[length, 1, chosen])?.matmul(&fed)?;
+        counted.reshape(&[length, hidden])
     }
 
     fn feed(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-        let gated = self
-            .activation
-            .gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?;
+        let both = self.gate_up_proj.forward(rows, indices, sorted)?;
+        let gated = self.activation.gated(&both)?;
         self.down_proj.forward(&gated, indices, sorted)
     }
 }
@@ -116,63 +111,19 @@ impl Experts {
 impl SwitchLinear {
     /// `rows` `[…, 1, inputs]` times the experts of `indices`.
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-        let product = self.product.forward(rows, indices, sorted)?;
+        let gathered = |stack: &Tensor| rows.gather_mm(stack, indices, sorted);
+        let product = self.product.forward(&gathered, &|stack| {
+            if !sorted || !dequantises(stack, rows) {
+                return rows.gather_qmm(stack, indices, sorted);
+            }
+            let product = gathered(&stack.dequantize()?.swapaxes(1, 2)?)?;
+            // One stack of numbers lives at a time.
+            eval([&product])?;
+            Ok(product)
+        })?;
         match &self.bias {
             Some(bias) => product.add(&bias.take(indices, 0)?.reshape(product.shape())?),
             None => Ok(product),
-        }
-    }
-}
-
-impl ExpertsWeight {
-    /// The same weights, as numbers if this device multiplies them wrongly as they are.
-    fn checked(self, weights: &mut Weights<'_>) -> error::Result<Self> {
-        match self {
-            Self::Plain(stack) => Ok(Self::Plain(stack)),
-            Self::Quantized(stack) => match weights.replacement(&stack, Layout::Experts)? {
-                Some(numbers) => Ok(Self::Plain(turn(&[&numbers])?)),
-                None => Ok(Self::Quantized(stack)),
-            },
-            Self::Split(parts) => Ok(Self::Split(
-                parts
-                    .into_iter()
-                    .map(|part| part.checked(weights))
-                    .collect::<error::Result<_>>()?,
-            )),
-        }
-    }
-
-    /// Joins stacks of one input along their outputs if their formats agree.
-    fn join(matrices: Vec<Matrix>) -> Result<Self> {
-        match Storage::of(&matrices) {
-            Storage::Plain(parts) => return Ok(Self::Plain(turn(&parts)?)),
-            Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, 1)?)),
-            Storage::Mixed => {}
-        }
-        let parts = matrices
-            .into_iter()
-            .map(|matrix| Self::join(vec![matrix]))
-            .collect::<Result<_>>()?;
-        Ok(Self::Split(parts))
-    }
-
-    fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-        match self {
-            Self::Plain(stack) => rows.gather_mm(stack, indices, sorted),
-            Self::Quantized(stack) if sorted && dequantises(stack, rows) => {
-                let product = rows.gather_mm(&stack.dequantize()?.swapaxes(1, 2)?, indices, sorted)?;
-                // One stack of numbers lives at a time.
-                eval([&product])?;
-                Ok(product)
-            }
-            Self::Quantized(stack) => rows.gather_qmm(stack, indices, sorted),
-            Self::Split(parts) => {
-                let outputs = parts
-                    .iter()
-                    .map(|part| part.forward(rows, indices, sorted))
-                    .collect::<Result<Vec<_>>>()?;
-                concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
-            }
         }
     }
 }
@@ -203,25 +154,6 @@ fn turn(parts: &[&Tensor]) -> Result<Tensor> {
         several => concatenate(&several.iter().collect::<Vec<_>>(), 2),
     }
 }
-
-impl Parameters for ExpertsWeight {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain(stack) => visitor(stack),
-            Self::Quantized(stack) => stack.visit(visitor),
-            Self::Split(parts) => parts.visit(visitor),
-        }
-    }
-}
-
-parameters!(SwitchLinear { product, bias });
-
-parameters!(Experts {
-    gate_up_proj,
-    down_proj,
-    activation,
-    chosen,
-});
 
 #[cfg(test)]
 #[path = "experts_tests.rs"]

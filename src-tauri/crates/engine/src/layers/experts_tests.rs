@@ -5,6 +5,7 @@ use mlx::ops::{random_key, random_uniform};
 
 use super::*;
 use crate::layers::Gelu;
+use crate::weights::Matrix;
 
 const EXPERTS: i32 = 5;
 const HIDDEN: i32 = 6;
@@ -53,11 +54,11 @@ fn few_tokens_and_sorted_ones_go_through_their_own_experts() {
     let halves = [(0, WIDTH), (WIDTH, 2 * WIDTH)].map(|(from, to)| Matrix::Plain(gate_up.slice(1, from, to).unwrap()));
     let experts = Experts {
         gate_up_proj: SwitchLinear {
-            product: ExpertsWeight::join(halves.into()).unwrap(),
+            product: Product::join(halves.into(), STACKS).unwrap(),
             bias: Some(bias.clone()),
         },
         down_proj: SwitchLinear {
-            product: ExpertsWeight::join(vec![Matrix::Plain(down.clone())]).unwrap(),
+            product: Product::join(vec![Matrix::Plain(down.clone())], STACKS).unwrap(),
             bias: None,
         },
         activation: Activation::Gelu(gelu()),
@@ -107,7 +108,10 @@ fn projections_in_different_formats_stand_side_by_side() {
         },
     });
     let plain = Matrix::Plain(Tensor::from_f32(&[0.5; 32], &[1, 1, 32]));
-    let product = ExpertsWeight::join(vec![quantized, plain]).unwrap();
+    let product = SwitchLinear {
+        product: Product::join(vec![quantized, plain], STACKS).unwrap(),
+        bias: None,
+    };
     let indices = Tensor::from_i32(&[0], &[1, 1]).astype(Dtype::Uint32).unwrap();
     let ones = Tensor::from_f32(&[1.0; 32], &[1, 1, 1, 32]);
     let found = product.forward(&ones, &indices, false).unwrap().to_f32().unwrap();
@@ -126,7 +130,10 @@ fn many_sorted_rows_are_multiplied_with_dequantised_experts_on_cuda() {
         },
     )
     .unwrap();
-    let weight = ExpertsWeight::Quantized(stack.clone());
+    let weight = SwitchLinear {
+        product: Product::Quantized(stack.clone()),
+        bias: None,
+    };
     for rows in [47, 48, 60] {
         let indices: Vec<i32> = (0..rows).map(|row| row * 3 / rows).collect();
         let indices = Tensor::from_i32(&indices, &[rows]).astype(Dtype::Uint32).unwrap();

@@ -1,6 +1,6 @@
 //! Norms by mean and variance.
 
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -8,6 +8,7 @@ use crate::error;
 use crate::weights::Weights;
 
 /// `(x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
+#[derive(Parameters)]
 pub struct LayerNorm {
     weight: Tensor,
     bias: Tensor,
@@ -31,5 +32,3 @@ impl LayerNorm {
         x.fast_layer_norm(&self.weight, &self.bias, self.eps)
     }
 }
-
-parameters!(LayerNorm { weight, bias, eps: _ });

@@ -3,21 +3,23 @@
 use std::ops::Range;
 
 use mlx::device::{device, Device};
-use mlx::ops::{concatenate, join};
-use mlx::parameters::{parameters, Parameters};
+use mlx::ops::join;
+use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
+use crate::layers::product::{Form, Product};
 use crate::layers::{fast, Activation, Gelu, ResidualStream, RmsNorm};
 use crate::products::packed_product::packed_product;
 use crate::products::product_check::Layout;
-use crate::weights::{join_quantized, Matrix, Storage, Weights};
+use crate::weights::{Matrix, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
+#[derive(Parameters)]
 pub struct Linear {
-    weight: LinearWeight,
+    weight: Product,
     /// Added to every row, `[1, outputs]`.
     bias: Option<Tensor>,
 }
@@ -68,12 +70,7 @@ impl Projection {
         let Some(order) = self.order() else { return Ok(matrix) };
         Ok(match matrix {
             Matrix::Plain(rows) => Matrix::Plain(rows.take(&order, 0)?),
-            Matrix::Quantized(quantized) => Matrix::Quantized(QuantizedTensor {
-                weight: quantized.weight.take(&order, 0)?,
-                scales: quantized.scales.take(&order, 0)?,
-                biases: quantized.biases.map(|biases| biases.take(&order, 0)).transpose()?,
-                format: quantized.format,
-            }),
+            Matrix::Quantized(quantized) => Matrix::Quantized(quantized.map(|rows| rows.take(&order, 0))?),
         })
     }
 
@@ -95,13 +92,21 @@ impl Projection {
     }
 }
 
-enum LinearWeight {
-    /// Plain numbers, turned to `[inputs, outputs]`.
-    Plain(Tensor),
-    /// Quantized rows, one per output.
-    Quantized(QuantizedTensor),
-    /// Projections in different number formats, which cannot become one matrix.
-    Split(Vec<LinearWeight>),
+/// How the rows of projections `[outputs, inputs]` are joined and turned.
+const ROWS: Form = Form {
+    layout: Layout::Rows,
+    outputs: 0,
+    turn: |parts| turn(&join(parts.iter().copied(), 0)?),
+};
+
+/// Rows `[outputs, inputs]` turned to `[inputs, outputs]`.
+fn turn(rows: &Tensor) -> Result<Tensor> {
+    let turned = rows.swapaxes(0, 1)?;
+    // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.
+    match device() {
+        Device::Cpu => turned.contiguous(),
+        _ => Ok(turned),
+    }
 }
 
 impl Linear {
@@ -127,7 +132,7 @@ impl Linear {
             .collect::<error::Result<Vec<_>>>()?;
         let linear = Self {
             bias: load_bias(weights, parts)?,
-            weight: LinearWeight::join(matrices)?.checked(weights)?,
+            weight: Product::join(matrices, ROWS)?.checked(ROWS, weights)?,
         };
         weights.materialize(linear.tensors())?;
         Ok(linear)
@@ -136,7 +141,7 @@ impl Linear {
     /// The projection that is a tied embedding read the other way round.
     pub fn from_rows(rows: &Tensor) -> Result<Self> {
         Ok(Self {
-            weight: LinearWeight::from_rows(rows)?,
+            weight: Product::Plain(turn(rows)?),
             bias: None,
         })
     }
@@ -144,7 +149,7 @@ impl Linear {
     /// The projection by rows `[outputs, inputs]`, with a bias `[outputs]` if there is one.
     pub fn with_bias(rows: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         Ok(Self {
-            weight: LinearWeight::from_rows(rows)?,
+            weight: Product::Plain(turn(rows)?),
             bias: bias.map(|bias| bias.reshape(&[1, bias.dim(0)])).transpose()?,
         })
     }
@@ -152,7 +157,7 @@ impl Linear {
     /// The projection that is a tied quantized embedding read the other way round.
     pub fn from_quantized(rows: QuantizedTensor, weights: &mut Weights<'_>) -> error::Result<Self> {
         let linear = Self {
-            weight: LinearWeight::Quantized(rows).checked(weights)?,
+            weight: Product::Quantized(rows).checked(ROWS, weights)?,
             bias: None,
         };
         weights.materialize(linear.tensors())?;
@@ -162,7 +167,7 @@ impl Linear {
     /// The same projection with every output times its own factor, if the weights are plain numbers of 32 bits, so that
     /// nothing is lost; otherwise `None`.
     pub fn scaled(&self, factors: &[f32]) -> Result<Option<Self>> {
-        let LinearWeight::Plain(weight) = &self.weight else {
+        let Product::Plain(weight) = &self.weight else {
             return Ok(None);
         };
         if weight.dtype() != mlx::Dtype::Float32 {
@@ -170,7 +175,7 @@ impl Linear {
         }
         let factors = Tensor::from_f32(factors, &[1, factors.len() as i32]);
         Ok(Some(Self {
-            weight: LinearWeight::Plain(weight.mul(&factors)?),
+            weight: Product::Plain(weight.mul(&factors)?),
             bias: self.bias.as_ref().map(|bias| bias.mul(&factors)).transpose()?,
         }))
     }
@@ -178,10 +183,15 @@ impl Linear {
     /// `[length, inputs]` to `[length, outputs]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match (&self.weight, &self.bias) {
-            (LinearWeight::Plain(weight), Some(bias)) => x.addmm(weight, bias),
-            (weight, Some(bias)) => weight.forward(x)?.add(bias),
-            (weight, None) => weight.forward(x),
+            (Product::Plain(weight), Some(bias)) => x.addmm(weight, bias),
+            (_, Some(bias)) => self.multiply(x)?.add(bias),
+            (_, None) => self.multiply(x),
         }
+    }
+
+    fn multiply(&self, x: &Tensor) -> Result<Tensor> {
+        self.weight
+            .forward(&|weight| x.matmul(weight), &|rows| packed_product(x, rows))
     }
 }
 
@@ -226,61 +236,8 @@ impl Linear {
     /// The matrix, if it is quantized and all there is to the projection.
     fn quantized(&self) -> Option<&QuantizedTensor> {
         match (&self.weight, &self.bias) {
-            (LinearWeight::Quantized(quantized), None) => Some(quantized),
+            (Product::Quantized(quantized), None) => Some(quantized),
             _ => None,
-        }
-    }
-}
-
-impl LinearWeight {
-    fn from_rows(rows: &Tensor) -> Result<Self> {
-        let turned = rows.swapaxes(0, 1)?;
-        // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.
-        Ok(Self::Plain(if device() == Device::Cpu {
-            turned.contiguous()?
-        } else {
-            turned
-        }))
-    }
-
-    /// The same weights, as numbers if this device multiplies them wrongly as they are.
-    fn checked(self, weights: &mut Weights<'_>) -> error::Result<Self> {
-        match self {
-            Self::Plain(weight) => Ok(Self::Plain(weight)),
-            Self::Quantized(quantized) => match weights.replacement(&quantized, Layout::Rows)? {
-                Some(rows) => Ok(Self::from_rows(&rows)?),
-                None => Ok(Self::Quantized(quantized)),
-            },
-            Self::Split(parts) => Ok(Self::Split(
-                parts
-                    .into_iter()
-                    .map(|part| part.checked(weights))
-                    .collect::<error::Result<_>>()?,
-            )),
-        }
-    }
-
-    fn join(matrices: Vec<Matrix>) -> Result<Self> {
-        match Storage::of(&matrices) {
-            Storage::Plain(parts) => return Self::from_rows(&join(parts, 0)?),
-            Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, 0)?)),
-            Storage::Mixed => {}
-        }
-        let parts = matrices
-            .into_iter()
-            .map(|matrix| Self::join(vec![matrix]))
-            .collect::<Result<_>>()?;
-        Ok(Self::Split(parts))
-    }
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Plain(weight) => x.matmul(weight),
-            Self::Quantized(quantized) => packed_product(x, quantized),
-            Self::Split(parts) => {
-                let outputs = parts.iter().map(|part| part.forward(x)).collect::<Result<Vec<_>>>()?;
-                concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
-            }
         }
     }
 }
@@ -300,15 +257,3 @@ fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> error::Result<O
         .collect::<error::Result<Vec<_>>>()?;
     Ok(Some(join(&biases, 1)?))
 }
-
-impl Parameters for LinearWeight {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain(weight) => visitor(weight),
-            Self::Quantized(quantized) => quantized.visit(visitor),
-            Self::Split(parts) => parts.visit(visitor),
-        }
-    }
-}
-
-parameters!(Linear { weight, bias });

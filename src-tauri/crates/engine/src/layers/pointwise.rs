@@ -11,7 +11,7 @@ use crate::layers::Gelu;
 const QUICK_SLOPE: f32 = 1.702;
 
 /// An activation function with its constants, in the type of what goes through it.
-#[derive(Clone)]
+#[derive(Clone, Parameters)]
 pub enum Pointwise {
     /// GELU by the error function.
     Gelu {
@@ -65,18 +65,6 @@ impl Pointwise {
             Self::QuickGelu { slope } => x.mul(slope)?.sigmoid()?.mul(x),
             Self::Relu { zero } => x.maximum(zero),
             Self::Silu => x.sigmoid()?.mul(x),
-        }
-    }
-}
-
-impl Parameters for Pointwise {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Gelu { root, one, half } => [root, one, half].into_iter().for_each(visitor),
-            Self::GeluTanh(gelu) => gelu.visit(visitor),
-            Self::QuickGelu { slope } => visitor(slope),
-            Self::Relu { zero } => visitor(zero),
-            Self::Silu => {}
         }
     }
 }

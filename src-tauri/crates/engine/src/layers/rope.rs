@@ -2,14 +2,16 @@
 
 use checkpoint::config::rope::{RopeConfig, SectionOrder};
 use mlx::ops::{concatenate, stack};
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 /// The turning of one kind of layer.
+#[derive(Parameters)]
 pub struct Rope {
     /// Width of a head.
     pub(super) width: i32,
+    #[parameters(skip)]
     pub(super) config: RopeConfig,
     /// As MLX's kernel takes them.
     pub(super) periods: Tensor,
@@ -76,11 +78,9 @@ impl Rope {
         Ok(Self {
             width: width as i32,
             periods: Tensor::from_f32(&config.periods, &[config.periods.len() as i32]),
-            amplitude: if amplified {
-                Some(Tensor::from_f32(&factors, &[width as i32]).astype(dtype)?)
-            } else {
-                None
-            },
+            amplitude: amplified
+                .then(|| Tensor::from_f32(&factors, &[width as i32]).astype(dtype))
+                .transpose()?,
             config: config.clone(),
             directions: Vec::new(),
         })
@@ -262,11 +262,3 @@ impl Rope {
         }
     }
 }
-
-parameters!(Rope {
-    width: _,
-    config: _,
-    periods,
-    amplitude,
-    directions: _,
-});

@@ -2,7 +2,7 @@
 
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -11,6 +11,7 @@ use crate::weights::Weights;
 
 /// A depthwise causal convolution: every channel of a token becomes a weighted sum of that channel in the last tokens.
 /// The weights lie as `[kernel, channels]`, oldest token first.
+#[derive(Parameters)]
 pub struct ShortConv {
     rows: Tensor,
     bias: Option<Tensor>,
@@ -35,10 +36,7 @@ impl ShortConv {
         };
         let cast = |tensor: Tensor| dtype.map_or(Ok(tensor.clone()), |dtype| tensor.astype(dtype));
         let weight = cast(weights.take(&name, &shape)?)?;
-        let bias = match weights.has(&bias) {
-            true => Some(cast(weights.take(&bias, &[channels])?)?),
-            false => None,
-        };
+        let bias = weights.take_if_present(&bias, &[channels])?.map(cast).transpose()?;
         let conv = Self::new(&weight, bias)?;
         weights.materialize(conv.tensors())?;
         Ok(conv)
@@ -81,8 +79,6 @@ impl ShortConv {
             .map_or(Ok(filtered.clone()), |bias| filtered.add(bias))
     }
 }
-
-parameters!(ShortConv { rows, bias });
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

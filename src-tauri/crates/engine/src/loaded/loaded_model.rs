@@ -3,11 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use checkpoint::memory::Workload;
 use checkpoint::weight_files;
 use constraint::Vocabulary;
 use mlx::device::{device, on_cpu, Device};
@@ -15,9 +17,10 @@ use mlx::memory;
 use mlx::ops::ids_tensor;
 use mlx::tensor::eval;
 use prompt::ChatProcessor;
-use protocol::{ModelInfo, ThinkingControl};
+use protocol::{KvBits, ModelInfo, ThinkingControl};
 use sha2::{Digest, Sha256};
 
+use crate::backend::backend;
 use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::kernels::kernels;
@@ -27,6 +30,7 @@ use crate::models::vision::{ImageEmbeddings, LayerHook, VisionTower};
 use crate::models::{EmbeddingHead, Input, Model};
 use crate::products::product_check;
 use crate::sequence::{PromptImage, PromptImages, SequenceState};
+use crate::state::EngineState;
 use crate::weights::{LoadProgress, LoadStep, Weights};
 
 /// The vocabulary of a model, created when an answer first has to follow a grammar.
@@ -69,26 +73,20 @@ impl LoadedModel {
         product_check::drain_failed_kinds();
         let mut weights = Weights::open(dir, config.vision.is_some(), progress)?;
         let model = Model::load(config, &mut weights)?;
-        let tower = match &config.vision {
-            Some(vision) => {
-                weights.begin_tower();
-                Some(VisionTower::load(vision, model.hidden_size(), &mut weights)?)
-            }
-            None => None,
-        };
+        let tower = config.vision.as_ref().map(|vision| {
+            weights.begin_tower();
+            VisionTower::load(vision, model.hidden_size(), &mut weights)
+        });
+        let tower = tower.transpose()?;
         let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
         let embedding = files.embedding().cloned();
         let head = embedding
             .map(|config| EmbeddingHead::load(config, dir, &mut weights))
             .transpose()?;
         weights.finish()?;
-        let head = match head {
-            Some((mut head, apart)) => {
-                head.load_apart(&apart, dir)?;
-                Some(head)
-            }
-            None => None,
-        };
+        let head = head
+            .map(|(mut head, apart)| head.load_apart(&apart, dir).map(|()| head))
+            .transpose()?;
         let wrong_products = product_check::drain_failed_kinds();
         if device() != Device::Cpu && head.is_none() {
             let resident = memory::figures()?.active.saturating_sub(before);
@@ -106,6 +104,8 @@ impl LoadedModel {
                 Ok(()) => {}
             }
             memory::clear_cache()?;
+            // Reading the files and the tokenizer leaves holes in the heap.
+            memory::trim_heap();
         }
         // Measured rather than summed: a tied output layer shares the bytes of the embedding.
         let resident_bytes = memory::figures()?.active.saturating_sub(before);
@@ -156,6 +156,34 @@ impl LoadedModel {
     pub fn images(&self, images: Vec<PromptImage>) -> Result<PromptImages> {
         let vision = self.files.config.vision.as_ref().ok_or(Error::NoVision)?;
         PromptImages::new(images, &self.model, vision)
+    }
+
+    /// The same, if there are any.
+    ///
+    /// # Errors
+    /// As [`images`](Self::images).
+    pub fn prompt_images(&self, images: Vec<PromptImage>) -> Result<Option<Rc<PromptImages>>> {
+        let placed = (!images.is_empty()).then(|| self.images(images));
+        Ok(placed.transpose()?.map(Rc::new))
+    }
+
+    /// Refuses to read these tokens, at once or one after another, if the memory for them is clearly not there.
+    ///
+    /// # Errors
+    /// With the figures of the host's guard.
+    pub fn check_memory(&self, shared: &EngineState, tokens: Range<usize>, kv_bits: Option<KvBits>) -> Result<()> {
+        let Some(guard) = shared.memory_guard() else {
+            return Ok(());
+        };
+        let workload = Workload {
+            context: tokens.end as u32,
+            kv_bits,
+            backend: backend(),
+            prefix_cached: false,
+        };
+        let more = self.files.config.additional_memory(tokens.start as u32, &workload);
+        let checked = guard.before_chunk(more, device().name(), memory::figures()?.active);
+        checked.map_err(Error::MemoryShort)
     }
 
     /// Encodes an image of a prompt, or takes its embeddings from the cache; `hook` is called between two layers of the

@@ -5,7 +5,7 @@ use std::path::Path;
 use checkpoint::embedding::{DenseConfig, EmbeddingStep, Pooling, MODULES};
 use checkpoint::EmbeddingConfig;
 use mlx::ops::join;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -18,7 +18,9 @@ use crate::weights::Weights;
 const LEAST: f32 = 1e-12;
 
 /// The pooling and projections that follow the model, with their weights.
+#[derive(Parameters)]
 pub struct EmbeddingHead {
+    #[parameters(skip)]
     config: EmbeddingConfig,
     /// In the order of the config's.
     projections: Vec<Linear>,
@@ -213,8 +215,6 @@ impl Pooled {
         join(&rows, 1)
     }
 }
-
-parameters!(EmbeddingHead { config: _, projections });
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

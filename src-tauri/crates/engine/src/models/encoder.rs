@@ -4,7 +4,7 @@
 use checkpoint::config::encoder::{EncoderConfig, Positions};
 use mlx::device::{device, Device};
 use mlx::ops::{ids_tensor, join, Mask};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -17,6 +17,7 @@ use crate::weights::Weights;
 const QUERIES: i32 = 1024;
 
 /// The encoder.
+#[derive(Parameters)]
 pub struct Encoder {
     vocabulary: u32,
     heads: i32,
@@ -29,6 +30,7 @@ pub struct Encoder {
 }
 
 /// How positions enter.
+#[derive(Parameters)]
 enum PositionTable {
     Learned {
         rows: Embedding,
@@ -38,6 +40,7 @@ enum PositionTable {
     Rotary(Rope),
 }
 
+#[derive(Parameters)]
 struct Layer {
     qkv_proj: Linear,
     o_proj: Linear,
@@ -47,6 +50,7 @@ struct Layer {
 }
 
 /// `down(activation(up(x)))`, or `down(activation(gate(x)) · up(x))`.
+#[derive(Parameters)]
 struct Mlp {
     activation: Pointwise,
     /// up_proj, or gate_proj and up_proj side by side.
@@ -247,37 +251,3 @@ impl Encoder {
         Ok(())
     }
 }
-
-impl Parameters for PositionTable {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Learned { rows, first: _ } => rows.visit(visitor),
-            Self::Rotary(rope) => rope.visit(visitor),
-        }
-    }
-}
-
-parameters!(Mlp {
-    activation,
-    up_proj,
-    gated: _,
-    down_proj,
-});
-
-parameters!(Layer {
-    qkv_proj,
-    o_proj,
-    post_attention_layernorm,
-    mlp,
-    post_mlp_layernorm,
-});
-
-parameters!(Encoder {
-    vocabulary: _,
-    heads: _,
-    word_embeddings,
-    positions,
-    token_type,
-    norm,
-    layers,
-});

@@ -21,6 +21,7 @@ pub use input::{ChunkImage, Input};
 pub use pass::{spans, Pass};
 
 /// A model of any family.
+#[derive(Parameters)]
 pub enum Model {
     /// Gemma 4 and Gemma 3n, text.
     Gemma4(Box<gemma4::Gemma4>),
@@ -165,16 +166,6 @@ impl Model {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),
             Self::Decoder(model) => Ok(model.normed(states)?),
             Self::Encoder(_) => Ok(states.clone()),
-        }
-    }
-}
-
-impl Parameters for Model {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Gemma4(model) => model.visit(visitor),
-            Self::Decoder(model) => model.visit(visitor),
-            Self::Encoder(model) => model.visit(visitor),
         }
     }
 }

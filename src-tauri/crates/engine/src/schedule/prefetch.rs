@@ -40,18 +40,11 @@ impl Prefetch {
         let alone = images.ahead.iter().map(|image| loaded.images(vec![image.alone()]));
         let ahead = alone.collect::<Result<Vec<_>>>()?;
         // If the template refuses, the request that follows will say so.
-        let Ok(next_prompt) = loaded
-            .files
-            .chat()?
-            .next_prompt(&render_request(request, &images.plans()))
-        else {
+        let plans = images.plans();
+        let Ok(next_prompt) = loaded.files.chat()?.next_prompt(&render_request(request, &plans)) else {
             return Ok(None);
         };
-        let placed = images.placed(&next_prompt.images);
-        let images = match placed.is_empty() {
-            true => None,
-            false => Some(Rc::new(loaded.images(placed)?)),
-        };
+        let images = loaded.prompt_images(images.placed(&next_prompt.images))?;
         let images = images.map(|images| (images.clone(), images.keys()));
         if next_prompt.ids.len() >= request.context_of(loaded.files.config.context) as usize {
             return Ok(None);
@@ -85,11 +78,8 @@ impl Prefetch {
         if from == ids.len() {
             return self.encode_ahead(loaded);
         }
-        let pause = boundaries
-            .iter()
-            .copied()
-            .find(|boundary| *boundary > from)
-            .unwrap_or(ids.len());
+        let next = boundaries.iter().copied().find(|boundary| *boundary > from);
+        let pause = next.unwrap_or(ids.len());
         let to = (from + self.pace.chunk(Some(PREFETCH_GAP))).min(pause).min(ids.len());
         let to = match &self.images {
             Some((images, _)) => {

@@ -69,10 +69,10 @@ impl PromptImages {
             let after = image.places.last().map_or(end, |last| last + 1);
             image.places.extend((after..end).take(marks));
         }
-        let positions = match model.multimodal_rope() {
-            Some(kind) => Some(ImagePositions::new(kind, &images)?),
-            None => None,
-        };
+        let positions = model
+            .multimodal_rope()
+            .map(|kind| ImagePositions::new(kind, &images))
+            .transpose()?;
         Ok(Self {
             images: images.into_iter().map(PlacedImage::from).collect(),
             bidirectional: vision.is_bidirectional(),

@@ -80,11 +80,7 @@ pub fn join_quantized(parts: &[&QuantizedTensor], axis: i32) -> mlx::Result<Quan
     Ok(QuantizedTensor {
         weight: field(|part| &part.weight)?,
         scales: field(|part| &part.scales)?,
-        biases: if biases.is_empty() {
-            None
-        } else {
-            Some(join(biases, axis)?)
-        },
+        biases: (!biases.is_empty()).then(|| join(biases, axis)).transpose()?,
         format: parts[0].format,
     })
 }
@@ -222,6 +218,11 @@ impl<'a> Weights<'a> {
         to_compute_dtype(name, tensor)
     }
 
+    /// The same, if there is such a tensor.
+    pub fn take_if_present(&mut self, name: &str, shape: &[i32]) -> Result<Option<Tensor>> {
+        self.has(name).then(|| self.take(name, shape)).transpose()
+    }
+
     /// A tensor of any shape, in the device's working type.
     pub fn take_any(&mut self, name: &str) -> Result<Tensor> {
         let tensor = self.take_raw(name)?;
@@ -240,11 +241,7 @@ impl<'a> Weights<'a> {
     fn take_parts(&mut self, path: &str) -> Result<StoredMatrix> {
         let mut maybe = |name: &str| {
             let name = format!("{path}.{name}");
-            if self.has(&name) {
-                self.take_raw(&name).map(Some)
-            } else {
-                Ok(None)
-            }
+            self.has(&name).then(|| self.take_raw(&name)).transpose()
         };
         let (scales, biases) = (maybe("scales")?, maybe("biases")?);
         Ok(StoredMatrix {

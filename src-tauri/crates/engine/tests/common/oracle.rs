@@ -57,19 +57,21 @@ pub struct Written {
     pub variants: Vec<Variant>,
 }
 
-fn write(python: &Path, folder: &Path, seed: u64, only: &[&str], folders: bool) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/families.py");
+/// Runs the oracle's script for a folder of models and figures.
+pub fn write(python: &Path, script: &str, folder: &Path, seed: u64, only: &[&str], flags: &[&str]) {
     let mut command = Command::new(python);
     // The oracle brings an MLX of its own.
     command
         .env_remove("LD_LIBRARY_PATH")
-        .arg(script)
+        .arg(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../../tests/oracle")
+                .join(script),
+        )
         .arg("--out")
-        .arg(folder);
-    command.args(["--seed", &seed.to_string()]);
-    if folders {
-        command.arg("--folders");
-    }
+        .arg(folder)
+        .args(["--seed", &seed.to_string()])
+        .args(flags);
     if !only.is_empty() {
         command.args(["--only", &only.join(",")]);
     }
@@ -103,7 +105,8 @@ impl Written {
             Some(folder) => (folder, None),
             None => {
                 let folder = tempfile::tempdir().unwrap();
-                write(python, folder.path(), seed_of_models, only, folders);
+                let flags: &[&str] = if folders { &["--folders"] } else { &[] };
+                write(python, "families.py", folder.path(), seed_of_models, only, flags);
                 (folder.path().to_owned(), Some(folder))
             }
         };

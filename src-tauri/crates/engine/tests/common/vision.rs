@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use checkpoint::{ImagePlan, View};
@@ -11,7 +10,7 @@ use media::ViewPixels;
 use protocol::ImageBytes;
 use serde::Deserialize;
 
-use super::oracle::{computed, seed};
+use super::oracle::{computed, seed, write};
 use super::{read_safetensors, RawTensor};
 
 /// A model that was written.
@@ -86,7 +85,7 @@ impl Written {
             Some(folder) => (folder, None),
             None => {
                 let folder = tempfile::tempdir().unwrap();
-                write(python, folder.path(), seed_of_models, only);
+                write(python, "vision.py", folder.path(), seed_of_models, only, &[]);
                 (folder.path().to_owned(), Some(folder))
             }
         };
@@ -193,27 +192,6 @@ pub fn changed(images: &[PromptImage]) -> Vec<PromptImage> {
         }
     }
     images
-}
-
-fn write(python: &Path, folder: &Path, seed: u64, only: &[&str]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/vision.py");
-    let mut command = Command::new(python);
-    // The oracle brings an MLX of its own.
-    command
-        .env_remove("LD_LIBRARY_PATH")
-        .arg(script)
-        .arg("--out")
-        .arg(folder);
-    command.args(["--seed", &seed.to_string()]);
-    if !only.is_empty() {
-        command.args(["--only", &only.join(",")]);
-    }
-    let ran = command.output().unwrap();
-    assert!(
-        ran.status.success(),
-        "the oracle failed: {}",
-        String::from_utf8_lossy(&ran.stderr)
-    );
 }
 
 /// The largest difference of two rows of logits; infinite if one is not a number.

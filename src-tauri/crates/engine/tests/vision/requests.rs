@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::common::oracle::{python, seed};
-use crate::common::vision::Written;
+use crate::common::vision::{image, Written};
 use crate::common::{hear, source, Heard, Plenty};
-use crate::samples::{apart, image, question, request, said, without_its_looks, without_vision_weights};
+use crate::samples::{apart, question, request, said, without_its_looks, without_vision_weights};
 use checkpoint::{ImagePlan, ImageProcessor};
 use engine::{EngineOptions, ImageViews, MlxEngine, PromptImage};
 use prompt::{ChatProcessor, RenderRequest};

@@ -7,26 +7,6 @@ use protocol::{Content, ImageBytes, Message, Request, Role, Sampling, Thinking};
 
 use crate::common::{files, source, Heard};
 
-/// An image of stripes as a bitmap file.
-pub fn image(width: u32, height: u32, shade: u8) -> ImageBytes {
-    let row = (3 * width).next_multiple_of(4);
-    let mut bytes = b"BM".to_vec();
-    bytes.extend((54 + row * height).to_le_bytes());
-    bytes.extend([0; 4]);
-    bytes.extend(54u32.to_le_bytes());
-    bytes.extend(40u32.to_le_bytes());
-    bytes.extend(width.to_le_bytes());
-    bytes.extend(height.to_le_bytes());
-    bytes.extend([1, 0, 24, 0]);
-    bytes.extend([0; 24]);
-    for y in 0..height {
-        for x in 0..row {
-            bytes.push(shade.wrapping_mul((1 + (x / 9) % 5 + (y / 7) % 3) as u8));
-        }
-    }
-    bytes.into()
-}
-
 /// A question about images.
 pub fn question(text: &str, images: &[&ImageBytes]) -> Message {
     let mut message = Message::text(Role::User, text);

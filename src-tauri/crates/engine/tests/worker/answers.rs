@@ -1,6 +1,6 @@
 //! Pebble's answers through the whole engine. Pebble only gets them right when everything is right.
 
-use crate::common::{hear, pebble, question, Heard};
+use crate::common::{hear, pebble, pebble_dir, question, source, story, Heard};
 use engine::MlxEngine;
 use protocol::{
     EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, LocalEngine, Message, NoticeCode, Request, Role, Sampling,
@@ -248,7 +248,7 @@ async fn the_operations_of_gpus_give_the_same_answer_from_quantised_weights() {
 }
 
 #[tokio::test]
-async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
+async fn an_answer_that_runs_in_a_circle_says_so_early_and_is_ended_late() {
     let engine = MlxEngine::start();
     // A bias makes one ordinary token win for ever.
     let request = Request {
@@ -266,11 +266,39 @@ async fn an_answer_that_runs_in_a_circle_is_ended_and_says_so() {
     );
     assert_eq!(
         heard.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
-        [NoticeCode::Repetition]
+        [NoticeCode::Repeats, NoticeCode::Repetition]
     );
     let made = heard.done().usage.unwrap().completion_tokens;
     assert!((1000..1100).contains(&made), "{made}");
     assert_eq!(heard.tokens.len(), made as usize);
+}
+
+#[tokio::test]
+async fn a_model_without_a_temperature_is_greedy_unless_it_answers_in_a_chat() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(pebble_dir()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name() != "generation_config.json" {
+            std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+    }
+    let engine = MlxEngine::start();
+    for chat_defaults in [false, true] {
+        let mut told = std::collections::BTreeSet::new();
+        for seed in 1..=4 {
+            let request = Request {
+                model: source(folder.path()).into(),
+                chat_defaults,
+                sampling: Sampling {
+                    seed: Some(seed),
+                    ..Sampling::default()
+                },
+                ..story(32)
+            };
+            told.insert(ask(&engine, request).await.tokens);
+        }
+        assert_eq!(told.len() > 1, chat_defaults, "{told:?}");
+    }
 }
 
 #[tokio::test]

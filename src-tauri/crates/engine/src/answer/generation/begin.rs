@@ -34,19 +34,21 @@ impl Generation {
     ) -> Result<Self> {
         let LoadedModel { model, files, info, .. } = &*loaded;
         let processor = files.chat()?;
-        let sampler_config =
-            SamplerConfig::new(&request.sampling, processor.generation_defaults(), model.vocabulary())?;
+        let makers = processor.generation_defaults();
+        let defaults = match request.chat_defaults {
+            true => makers.or_chat_defaults(),
+            false => makers.clone(),
+        };
+        let sampler_config = SamplerConfig::new(&request.sampling, &defaults, model.vocabulary())?;
         let PreparedPrompt {
             prompt,
             images,
             plans,
             prefix,
         } = prepared;
-        let images = match images.is_empty() {
-            true => None,
-            false => Some(Rc::new(loaded.images(images)?)),
-        };
-        let images = images.map(|images| (images.clone(), images.keys()));
+        let images = loaded
+            .prompt_images(images)?
+            .map(|images| (images.clone(), images.keys()));
         // A row that the embedding does not have would be read from whatever follows it in memory.
         if let Some(id) = prompt.ids.iter().find(|id| **id >= model.readable()) {
             if matches!(request.raw_prompt, Some(RawPrompt::Tokens(_))) {
@@ -55,12 +57,10 @@ impl Generation {
                     model.readable()
                 )));
             }
+            let known = model.readable();
             return Err(Error::BrokenFile {
                 file: "tokenizer.json".into(),
-                reason: format!(
-                    "it makes the token {id}, and the model knows {} tokens",
-                    model.readable()
-                ),
+                reason: format!("it makes the token {id}, and the model knows {known} tokens"),
             });
         }
         if let Some(prefix) = &prefix {

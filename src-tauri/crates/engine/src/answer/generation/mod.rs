@@ -22,7 +22,7 @@ use crate::answer::generation::prompt::PromptReading;
 use crate::answer::generation::state::State;
 use crate::answer::job::JobContext;
 use crate::answer::output_stream::OutputStream;
-use crate::answer::repetition_detector::RepetitionDetector;
+use crate::answer::repetition_detector::{Repetition, RepetitionDetector};
 use crate::backend::backend;
 use crate::error::Result;
 use crate::loaded::LoadedModel;
@@ -207,9 +207,13 @@ impl Generation {
         if !self.output.push(token) {
             return Ok(Some(LoopEnd::Stopped));
         }
-        if self.repetitions.push(token) {
-            self.output.stop_repetition();
-            return Ok(Some(LoopEnd::Stopped));
+        match self.repetitions.push(token) {
+            Some(Repetition::Endless) => {
+                self.output.stop_repetition();
+                return Ok(Some(LoopEnd::Stopped));
+            }
+            Some(Repetition::Noticed) => self.output.notice_repetition(),
+            None => {}
         }
         self.force(self.limit.0 - self.generated);
         Ok(self.full().then_some(LoopEnd::Limit))

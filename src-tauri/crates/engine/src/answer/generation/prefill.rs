@@ -2,14 +2,10 @@
 
 use std::time::Instant;
 
-use checkpoint::memory::Workload;
-use mlx::device::device;
-use mlx::memory;
-
 use super::{Generation, ImageEncoding};
 use crate::answer::request::stops_for_copies;
 use crate::backend::backend;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sequence::sampler::Sampler;
 use crate::sequence::{Sequence, SequenceState};
 
@@ -39,7 +35,8 @@ impl Generation {
         }
         if to > from {
             if to < self.prompt.prefilled {
-                self.check_memory(from, to)?;
+                self.loaded
+                    .check_memory(&self.job.shared, from..to, self.request.kv_bits)?;
             }
             let sequence = self.state.sequence_mut().expect("it was looked up");
             sequence.state.prefill(&self.loaded.model, &self.tokens[from..to])?;
@@ -77,11 +74,9 @@ impl Generation {
             }
         };
         let most = self.tokens.len() - 1;
-        let hit = self
-            .loaded
-            .prefix_cache
-            .borrow_mut()
-            .lookup(self.prefix(), most, self.request.kv_bits)?;
+        let mut prefix_cache = self.loaded.prefix_cache.borrow_mut();
+        let hit = prefix_cache.lookup(self.prefix(), most, self.request.kv_bits)?;
+        drop(prefix_cache);
         let (cached, state) = match hit {
             Some((positions, caches)) => (positions, SequenceState::from_caches(caches, positions)),
             None => (0, SequenceState::new(model, self.request.kv_bits)),
@@ -98,21 +93,5 @@ impl Generation {
         self.state
             .fill(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
         Ok(cached)
-    }
-
-    fn check_memory(&self, from: usize, to: usize) -> Result<()> {
-        let Some(guard) = self.job.shared.memory_guard() else {
-            return Ok(());
-        };
-        let workload = Workload {
-            context: to as u32,
-            kv_bits: self.request.kv_bits,
-            backend: backend(),
-            prefix_cached: false,
-        };
-        let more = self.loaded.files.config.additional_memory(from as u32, &workload);
-        guard
-            .before_chunk(more, device().name(), memory::figures()?.active)
-            .map_err(Error::MemoryShort)
     }
 }

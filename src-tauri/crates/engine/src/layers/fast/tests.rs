@@ -7,7 +7,7 @@ use mlx::tensor::Tensor;
 use mlx::Dtype;
 
 use crate::cache::KvView;
-use crate::layers::fast::norm::FoldedNorm;
+use crate::layers::fast::rms_norm::FoldedNorm;
 use crate::layers::{scaled_dot_product_attention, Rope, Rotation};
 use crate::products::product_check::{activations, relative};
 

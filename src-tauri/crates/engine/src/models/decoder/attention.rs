@@ -3,7 +3,7 @@
 use checkpoint::config::decoder::{AttentionConfig, QkNorm};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -17,6 +17,7 @@ use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::{QueryScale, Step};
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
+#[derive(Parameters)]
 pub struct Attention {
     heads: i32,
     key_heads: i32,
@@ -38,20 +39,15 @@ pub struct Attention {
 }
 
 /// Norms of queries and keys.
+#[derive(Parameters)]
 enum HeadNorms {
     None,
     /// Factors of all heads of queries and keys, `[heads + key heads, width]`.
     PerHead(RmsNorm),
-    /// Of each head, after it has turned.
-    Turned {
-        queries: RmsNorm,
-        keys: RmsNorm,
-    },
-    /// Over all heads together.
-    Whole {
-        queries: RmsNorm,
-        keys: RmsNorm,
-    },
+    /// Of each head of queries and of keys, after it has turned.
+    Turned([RmsNorm; 2]),
+    /// Over all heads of queries and of keys together.
+    Whole([RmsNorm; 2]),
 }
 
 impl Attention {
@@ -62,10 +58,8 @@ impl Attention {
         let hidden = loading.config.hidden_size as i32;
         let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
         let folded = device() == Device::Cpu;
-        let (norms, qkv_proj) = (
-            head_norms(config, path, if folded { scale } else { 1.0 }, loading)?,
-            qkv_proj(config, path, loading)?,
-        );
+        let norms = head_norms(config, path, if folded { scale } else { 1.0 }, loading)?;
+        let qkv_proj = qkv_proj(config, path, loading)?;
         let (qkv_proj, scale) = match (&norms, folded) {
             (HeadNorms::None, true) => {
                 let queries = (heads * width) as usize;
@@ -80,17 +74,13 @@ impl Attention {
             (_, true) => (qkv_proj, 1.0),
             (_, false) => (qkv_proj, scale),
         };
-        loading
-            .weights
-            .materialize(norms.tensors().into_iter().chain(qkv_proj.tensors()))?;
+        let loaded = norms.tensors().into_iter().chain(qkv_proj.tensors());
+        loading.weights.materialize(loaded)?;
         if config.o_bias {
             loading.weights.require(&format!("{path}.o_proj.bias"))?;
         }
-        let sinks = if config.sinks {
-            Some(loading.weights.take(&format!("{path}.sinks"), &[heads])?)
-        } else {
-            None
-        };
+        let sinks = || loading.weights.take(&format!("{path}.sinks"), &[heads]);
+        let sinks = config.sinks.then(sinks).transpose()?;
         loading.weights.materialize(&sinks)?;
         Ok(Self {
             heads,
@@ -167,7 +157,7 @@ impl Attention {
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         Ok(match &self.norms {
-            HeadNorms::None | HeadNorms::Turned { .. } => {
+            HeadNorms::None | HeadNorms::Turned(_) => {
                 let all = self.by_head(all, rows, step)?;
                 let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
                 let (queries, keys) = (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?);
@@ -180,7 +170,7 @@ impl Attention {
                 let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads, step)?;
                 (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
             }
-            HeadNorms::Whole { queries, keys } => {
+            HeadNorms::Whole([queries, keys]) => {
                 let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
                 let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads, step)?;
                 let keys = self.by_head(&keys.forward(&part(heads, turning)?)?, self.key_heads, step)?;
@@ -209,16 +199,13 @@ impl Attention {
     /// The same of one sequence in one launch, normed before they turn; `None` if no kernel does it.
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
-            HeadNorms::None | HeadNorms::Turned { .. } => None,
+            HeadNorms::None | HeadNorms::Turned(_) => None,
             HeadNorms::PerHead(norm) => Some(norm),
-            HeadNorms::Whole { .. } => return Ok(None),
+            HeadNorms::Whole(_) => return Ok(None),
         };
         let Some(rope) = self.rope else { return Ok(None) };
-        if step.sequences > 1 {
-            return Ok(None);
-        }
-        if self.output_gate && all.dim(0) > 1 {
-            // Rows that the gate's part was cut from are not contiguous.
+        // Rows that the gate's part was cut from are not contiguous.
+        if step.sequences > 1 || self.output_gate && all.dim(0) > 1 {
             return Ok(None);
         }
         let heads = Heads {
@@ -226,12 +213,8 @@ impl Attention {
             keys: self.key_heads,
             width: self.width,
         };
-        Ok(
-            match split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])? {
-                Some((queries, Some((keys, values)))) => Some((queries, keys, values)),
-                _ => None,
-            },
-        )
+        let split = split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])?;
+        Ok(split.and_then(|(queries, own)| own.map(|(keys, values)| (queries, keys, values))))
     }
 }
 
@@ -258,11 +241,8 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
             true => Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width]),
             false => Projection::new(part("q_proj"), queries),
         };
-        vec![
-            q_proj,
-            Projection::new(part("k_proj"), keys),
-            Projection::new(part("v_proj"), keys),
-        ]
+        let [k_proj, v_proj] = ["k_proj", "v_proj"].map(|name| Projection::new(part(name), keys));
+        vec![q_proj, k_proj, v_proj]
     };
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
@@ -291,19 +271,17 @@ fn head_norms(
         QkNorm::PerHead => {
             let queries = take("q_norm", width, factor)?.reshape(&[1, width])?;
             let keys = take("k_norm", width, 1.0)?.reshape(&[1, width])?;
-            let rows: Vec<&Tensor> = (0..heads + key_heads)
-                .map(|row| if row < heads { &queries } else { &keys })
-                .collect();
+            let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
             HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)?)
         }
-        QkNorm::PerHeadTurned => HeadNorms::Turned {
-            queries: RmsNorm::new(take("q_norm", width, factor)?, norm.eps)?,
-            keys: RmsNorm::new(take("k_norm", width, 1.0)?, norm.eps)?,
-        },
-        QkNorm::Whole => HeadNorms::Whole {
-            queries: RmsNorm::new(take("q_norm", heads * width, factor)?, norm.eps)?,
-            keys: RmsNorm::new(take("k_norm", key_heads * width, 1.0)?, norm.eps)?,
-        },
+        QkNorm::PerHeadTurned => HeadNorms::Turned([
+            RmsNorm::new(take("q_norm", width, factor)?, norm.eps)?,
+            RmsNorm::new(take("k_norm", width, 1.0)?, norm.eps)?,
+        ]),
+        QkNorm::Whole => HeadNorms::Whole([
+            RmsNorm::new(take("q_norm", heads * width, factor)?, norm.eps)?,
+            RmsNorm::new(take("k_norm", key_heads * width, 1.0)?, norm.eps)?,
+        ]),
     })
 }
 
@@ -311,39 +289,8 @@ impl HeadNorms {
     /// Heads that have turned, normed if that comes after; values as they are.
     fn turned(&self, queries: Tensor, keys: Tensor, values: Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         match self {
-            Self::Turned {
-                queries: of_queries,
-                keys: of_keys,
-            } => Ok((of_queries.forward(&queries)?, of_keys.forward(&keys)?, values)),
-            Self::None | Self::PerHead(_) | Self::Whole { .. } => Ok((queries, keys, values)),
+            Self::Turned(norms) => Ok((norms[0].forward(&queries)?, norms[1].forward(&keys)?, values)),
+            Self::None | Self::PerHead(_) | Self::Whole(_) => Ok((queries, keys, values)),
         }
     }
 }
-
-impl Parameters for HeadNorms {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::None => {}
-            Self::PerHead(norm) => norm.visit(visitor),
-            Self::Whole { queries, keys } | Self::Turned { queries, keys } => {
-                queries.visit(visitor);
-                keys.visit(visitor);
-            }
-        }
-    }
-}
-
-parameters!(Attention {
-    heads: _,
-    key_heads: _,
-    width: _,
-    window: _,
-    mask: _,
-    rope: _,
-    scale: _,
-    output_gate: _,
-    qkv_proj,
-    norms,
-    sinks,
-    o_proj,
-});

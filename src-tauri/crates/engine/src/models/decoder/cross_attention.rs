@@ -6,7 +6,7 @@ use std::ops::Range;
 use checkpoint::config::decoder::CrossAttentionConfig;
 use checkpoint::memory::MAX_VISION_SCORES;
 use mlx::ops::{join, Mask};
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -17,6 +17,7 @@ use crate::models::decoder::load_context::LoadContext;
 use crate::models::ChunkImage;
 
 /// Attention from tokens to the states of a vision encoder, whose heads may share keys.
+#[derive(Parameters)]
 pub struct CrossAttention {
     heads: i32,
     key_heads: i32,
@@ -85,6 +86,10 @@ impl CrossAttention {
                 values: values.clone(),
             })
         };
+        let segment = |rows: Range<usize>, cache: &CrossCache| Segment {
+            rows: rows.start as i32..rows.end as i32,
+            seen: view(cache),
+        };
         let mut segments = Vec::with_capacity(caches.len());
         match caches {
             [cache] => {
@@ -92,29 +97,20 @@ impl CrossAttention {
                 let before = cache.offset();
                 for (image, row) in images.iter().filter_map(|image| Some((image, image.beside?))) {
                     if row > start {
-                        segments.push(Segment {
-                            rows: start as i32..row as i32,
-                            seen: view(cache),
-                        });
+                        segments.push(segment(start..row, cache));
                     }
                     let (keys, values) = self.states(&image.features.embeddings)?;
                     cache.update(before + row, keys, values)?;
                     start = row;
                 }
-                segments.push(Segment {
-                    rows: start as i32..rows as i32,
-                    seen: view(cache),
-                });
+                segments.push(segment(start..rows, cache));
                 cache.advance(rows);
             }
             several => {
-                for (row, cache) in (0..).zip(several) {
+                for (row, cache) in several.iter_mut().enumerate() {
                     let cache = cache.cross();
                     cache.advance(1);
-                    segments.push(Segment {
-                        rows: row..row + 1,
-                        seen: view(cache),
-                    });
+                    segments.push(segment(row..row + 1, cache));
                 }
             }
         }
@@ -164,16 +160,11 @@ impl CrossAttention {
         let mut start = rows.start;
         while start < rows.end {
             let end = rows.end.min(start.saturating_add(together));
-            let some = queries
-                .slice(0, start, end)?
-                .reshape(&[1, end - start, self.heads, self.width])?;
-            found.push(scaled_dot_product_attention(
-                &some.swapaxes(1, 2)?,
-                seen,
-                scale,
-                &Mask::None,
-                None,
-            )?);
+            let some = queries.slice(0, start, end)?;
+            let some = some
+                .reshape(&[1, end - start, self.heads, self.width])?
+                .swapaxes(1, 2)?;
+            found.push(scaled_dot_product_attention(&some, seen, scale, &Mask::None, None)?);
             start = end;
         }
         Ok(())
@@ -197,16 +188,3 @@ fn gated(x: &Tensor, gate: &Tensor, states: &CrossAttentionStates) -> Result<Ten
         None => x.mul(&gate),
     }
 }
-
-parameters!(CrossAttention {
-    q_proj,
-    k_proj,
-    v_proj,
-    o_proj,
-    q_norm,
-    k_norm,
-    gates,
-    heads: _,
-    key_heads: _,
-    width: _,
-});

@@ -2,7 +2,7 @@
 //! tokens, and the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
 
 use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -15,6 +15,7 @@ use crate::models::decoder::load_context::LoadContext;
 const UNIT_EPS: f32 = 1e-6;
 
 /// From the convolution to the gated norm everything is 32 bit: the state sums up a complete text.
+#[derive(Parameters)]
 pub struct DeltaNet {
     key_heads: i32,
     value_heads: i32,
@@ -170,19 +171,3 @@ fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Projection> {
         }
     }
 }
-
-parameters!(DeltaNet {
-    key_heads: _,
-    value_heads: _,
-    key_width: _,
-    value_width: _,
-    in_proj,
-    conv1d,
-    unit_norm,
-    dt_bias,
-    minus_speeds,
-    zero,
-    rule,
-    norm,
-    out_proj,
-});

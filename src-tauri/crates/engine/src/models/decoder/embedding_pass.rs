@@ -1,13 +1,12 @@
 //! Reading complete texts with a decoder that makes embeddings: no caches stay, and several texts may share a pass.
 
-use checkpoint::config::decoder::{DecoderConfig, Mixer as MixerConfig};
+use checkpoint::config::decoder::{DecoderConfig, Mixer};
 use mlx::ops::ids_tensor;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::cache::Cache;
 use crate::layers::ResidualStream;
-use crate::models::decoder::mixer::Mixer;
 use crate::models::decoder::step::Step;
 use crate::models::decoder::Decoder;
 use crate::models::pass::{mask, Pass};
@@ -15,8 +14,7 @@ use crate::models::pass::{mask, Pass};
 /// True if several texts may lie one after another: if every mixer is attention whose scores depend on nothing but the
 /// distance of two positions.
 pub(super) fn packs(config: &DecoderConfig) -> bool {
-    let mixes =
-        |mixer: &MixerConfig| matches!(mixer, MixerConfig::Attention(attention) if attention.query_scaling.is_none());
+    let mixes = |mixer: &Mixer| matches!(mixer, Mixer::Attention(attention) if attention.query_scaling.is_none());
     config.layers.iter().all(|layer| mixes(&layer.mixer)) && config.ropes.iter().all(|rope| rope.dynamic.is_none())
 }
 
@@ -38,10 +36,7 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        let window = |layer: &usize| match &self.layers[*layer].mixer {
-            Mixer::Attention(attention) => attention.window(),
-            Mixer::Mla(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::CrossAttention(_) => None,
-        };
+        let window = |layer: &usize| self.layers[*layer].mixer.window();
         let masks = self
             .windows
             .iter()

@@ -12,6 +12,7 @@ use crate::models::decoder::mlp::Mlp;
 use crate::models::decoder::sparse_moe::SparseMoe;
 
 /// A feed-forward part of any kind.
+#[derive(Parameters)]
 pub(super) enum FeedForward {
     Dense(Mlp),
     SparseMoe(Box<SparseMoe>),
@@ -24,27 +25,16 @@ impl FeedForward {
         loading: &mut LoadContext<'_, '_>,
     ) -> error::Result<Self> {
         let path = format!("layers.{layer}.mlp");
-        match config {
-            decoder::FeedForward::Dense(config) => Ok(Self::Dense(Mlp::load(config, &path, loading)?)),
-            decoder::FeedForward::Moe(config) => {
-                Ok(Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)))
-            }
-        }
+        Ok(match config {
+            decoder::FeedForward::Dense(config) => Self::Dense(Mlp::load(config, &path, loading)?),
+            decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
+        })
     }
 
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
             Self::SparseMoe(moe) => moe.forward(&stream.normed(norm)?),
-        }
-    }
-}
-
-impl Parameters for FeedForward {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Dense(mlp) => mlp.visit(visitor),
-            Self::SparseMoe(moe) => moe.visit(visitor),
         }
     }
 }

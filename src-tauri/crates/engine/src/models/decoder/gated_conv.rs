@@ -2,7 +2,7 @@
 //! the input.
 
 use checkpoint::config::decoder::GatedConvConfig;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -12,6 +12,7 @@ use crate::layers::{each_sequence, Linear, ShortConv};
 use crate::models::decoder::load_context::LoadContext;
 
 /// A gated short convolution over the full width of the stream.
+#[derive(Parameters)]
 pub struct GatedConv {
     width: i32,
     /// Makes `B`, `C` and `x` side by side.
@@ -53,10 +54,3 @@ impl GatedConv {
         self.out_proj.forward(&part(1)?.mul(&filtered)?)
     }
 }
-
-parameters!(GatedConv {
-    width: _,
-    in_proj,
-    conv,
-    out_proj,
-});

@@ -1,7 +1,7 @@
 //! One layer of the parametric decoder.
 
 use checkpoint::config::decoder::{LayerConfig, NormPlacement};
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::Result;
 
 use crate::cache::Cache;
@@ -15,6 +15,7 @@ use crate::models::decoder::residual_add::ResidualAdd;
 use crate::models::decoder::step::Step;
 
 /// One layer.
+#[derive(Parameters)]
 pub(super) struct Layer {
     pre_mixer_norm: Option<RmsNorm>,
     pub(super) mixer: Mixer,
@@ -100,12 +101,3 @@ impl Layer {
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }
 }
-
-parameters!(Layer {
-    pre_mixer_norm,
-    post_mixer_norm,
-    pre_feed_forward_norm,
-    post_feed_forward_norm,
-    mixer,
-    feed_forward,
-});

@@ -17,6 +17,7 @@ use crate::models::decoder::mla::Mla;
 use crate::models::decoder::step::Step;
 
 /// A mixer of any kind.
+#[derive(Parameters)]
 pub(super) enum Mixer {
     Attention(Attention),
     DeltaNet(DeltaNet),
@@ -32,31 +33,16 @@ impl Mixer {
         loading: &mut LoadContext<'_, '_>,
     ) -> error::Result<Self> {
         let path = format!("layers.{layer}");
-        match config {
-            decoder::Mixer::Attention(config) => Ok(Self::Attention(Attention::load(
-                config,
-                &format!("{path}.self_attn"),
-                loading,
-            )?)),
-            decoder::Mixer::DeltaNet(config) => Ok(Self::DeltaNet(DeltaNet::load(
-                config,
-                &format!("{path}.linear_attn"),
-                loading,
-            )?)),
-            decoder::Mixer::Mla(config) => Ok(Self::Mla(Box::new(Mla::load(
-                config,
-                &format!("{path}.self_attn"),
-                loading,
-            )?))),
-            decoder::Mixer::GatedConv(config) => Ok(Self::GatedConv(GatedConv::load(
-                config,
-                &format!("{path}.conv"),
-                loading,
-            )?)),
-            decoder::Mixer::CrossAttention(config) => Ok(Self::CrossAttention(Box::new(CrossAttention::load(
-                config, &path, loading,
-            )?))),
-        }
+        let at = |name: &str| format!("{path}.{name}");
+        Ok(match config {
+            decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
+            decoder::Mixer::DeltaNet(config) => Self::DeltaNet(DeltaNet::load(config, &at("linear_attn"), loading)?),
+            decoder::Mixer::Mla(config) => Self::Mla(Box::new(Mla::load(config, &at("self_attn"), loading)?)),
+            decoder::Mixer::GatedConv(config) => Self::GatedConv(GatedConv::load(config, &at("conv"), loading)?),
+            decoder::Mixer::CrossAttention(config) => {
+                Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))
+            }
+        })
     }
 
     pub(super) fn cache(&self) -> Cache {
@@ -77,6 +63,14 @@ impl Mixer {
         }
     }
 
+    /// The window of attention that has one.
+    pub(super) fn window(&self) -> Option<u32> {
+        match self {
+            Self::Attention(attention) => attention.window(),
+            Self::Mla(_) | Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
+        }
+    }
+
     pub(super) fn forward(
         &self,
         stream: &mut ResidualStream<'_>,
@@ -90,18 +84,6 @@ impl Mixer {
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
-        }
-    }
-}
-
-impl Parameters for Mixer {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Attention(attention) => attention.visit(visitor),
-            Self::Mla(mla) => mla.visit(visitor),
-            Self::DeltaNet(net) => net.visit(visitor),
-            Self::GatedConv(conv) => conv.visit(visitor),
-            Self::CrossAttention(cross) => cross.visit(visitor),
         }
     }
 }

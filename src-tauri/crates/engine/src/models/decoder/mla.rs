@@ -3,7 +3,7 @@
 
 use checkpoint::config::mla::MlaConfig;
 use mlx::ops::concatenate;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -17,6 +17,7 @@ use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
 
 /// The attention of one layer.
+#[derive(Parameters)]
 pub struct Mla {
     heads: i32,
     rank: i32,
@@ -42,6 +43,7 @@ pub struct Mla {
 }
 
 /// One matrix per head, between the head's width and that of the latent.
+#[derive(Parameters)]
 enum HeadProjection {
     /// `[heads, own, rank]`.
     Plain(Tensor),
@@ -56,14 +58,12 @@ impl Mla {
     pub fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let name = |part: &str| format!("{path}.{part}");
         let hidden = loading.config.hidden_size as i32;
-        let [heads, rank, nope_dim, rope_dim, value_dim] = [
-            config.heads,
-            config.kv_lora_rank,
-            config.qk_nope_head_dim,
-            config.qk_rope_head_dim,
-            config.v_head_dim,
-        ]
-        .map(|width| width as i32);
+        let (heads, rank, value_dim) = (
+            config.heads as i32,
+            config.kv_lora_rank as i32,
+            config.v_head_dim as i32,
+        );
+        let (nope_dim, rope_dim) = (config.qk_nope_head_dim as i32, config.qk_rope_head_dim as i32);
         let queries = heads * (nope_dim + rope_dim);
         let first = match config.q_lora_rank {
             Some(rank) => (name("q_a_proj"), rank as i32),
@@ -76,7 +76,13 @@ impl Mla {
         }
         let parts = [first, (name("kv_a_proj_with_mqa"), rank + rope_dim)];
         let (keys, values) = HeadProjection::load(config, path, loading)?;
-        let mscale = loading.ropes[config.rope].score_factor();
+        let mscale = Some(loading.ropes[config.rope].score_factor()).filter(|factor| *factor != 1.0);
+        let mut projected = |rank: u32| {
+            let norm = RmsNorm::load(loading.weights, &name("q_a_layernorm"), rank as i32, config.eps)?;
+            let proj = Linear::load(loading.weights, &name("q_b_proj"), rank as i32, queries)?;
+            Ok::<_, error::Error>((norm, proj))
+        };
+        let projected = config.q_lora_rank.map(&mut projected).transpose()?;
         let mla = Self {
             heads,
             rank,
@@ -86,22 +92,13 @@ impl Mla {
             mask: loading.mask(None),
             rope: config.rope,
             down_proj: Linear::load_joined(loading.weights, &parts, hidden)?,
-            queries: match config.q_lora_rank {
-                Some(rank) => Some((
-                    RmsNorm::load(loading.weights, &name("q_a_layernorm"), rank as i32, config.eps)?,
-                    Linear::load(loading.weights, &name("q_b_proj"), rank as i32, queries)?,
-                )),
-                None => None,
-            },
+            queries: projected,
             kv_a_layernorm: RmsNorm::load(loading.weights, &name("kv_a_layernorm"), rank, config.eps)?,
             keys,
             values,
             o_proj: Linear::load(loading.weights, &name("o_proj"), heads * value_dim, hidden)?,
             scale: Tensor::scalar(config.scale, loading.dtype)?,
-            mscale: match mscale {
-                1.0 => None,
-                factor => Some(Tensor::scalar(factor, loading.dtype)?),
-            },
+            mscale: Tensor::optional_scalar(mscale, loading.dtype)?,
         };
         loading.weights.materialize(mla.tensors())?;
         Ok(mla)
@@ -148,13 +145,8 @@ impl Mla {
                 keys: concatenate(&[&self.keys.expand(&latents)?, &keys], 3)?,
                 values: self.values.expand(&latents)?,
             };
-            scaled_dot_product_attention(
-                &concatenate(&[&nope, &rotated], 3)?,
-                &seen,
-                1.0,
-                &step.masks[self.mask],
-                None,
-            )
+            let queries = concatenate(&[&nope, &rotated], 3)?;
+            scaled_dot_product_attention(&queries, &seen, 1.0, &step.masks[self.mask], None)
         })?;
         self.o_proj.forward(&attended)
     }
@@ -194,13 +186,8 @@ fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
 impl HeadProjection {
     /// The matrices of keys and of values.
     fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<(Self, Self)> {
-        let [heads, rank, nope, value] = [
-            config.heads,
-            config.kv_lora_rank,
-            config.qk_nope_head_dim,
-            config.v_head_dim,
-        ]
-        .map(|width| width as i32);
+        let (heads, rank) = (config.heads as i32, config.kv_lora_rank as i32);
+        let (nope, value) = (config.qk_nope_head_dim as i32, config.v_head_dim as i32);
         let weights = &mut *loading.weights;
         let joined = format!("{path}.kv_b_proj");
         let (keys, values) = if weights.has(&format!("{joined}.weight")) {
@@ -210,16 +197,7 @@ impl HeadProjection {
             let parts = |from: i32, to: i32, matrix: &Matrix| -> error::Result<Self> {
                 Ok(match matrix {
                     Matrix::Plain(rows) => Self::Plain(part(rows, from, to)?),
-                    Matrix::Quantized(quantized) => Self::QuantizedByHead(QuantizedTensor {
-                        weight: part(&quantized.weight, from, to)?,
-                        scales: part(&quantized.scales, from, to)?,
-                        biases: quantized
-                            .biases
-                            .as_ref()
-                            .map(|biases| part(biases, from, to))
-                            .transpose()?,
-                        format: quantized.format,
-                    }),
+                    Matrix::Quantized(quantized) => Self::QuantizedByHead(quantized.map(|rows| part(rows, from, to))?),
                 })
             };
             let matrix = weights.take_matrix(&joined, heads * own, rank, u64::MAX)?;
@@ -272,30 +250,3 @@ impl HeadProjection {
         }
     }
 }
-
-impl Parameters for HeadProjection {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain(matrices) => visitor(matrices),
-            Self::QuantizedByHead(quantized) | Self::QuantizedByRank(quantized) => quantized.visit(visitor),
-        }
-    }
-}
-
-parameters!(Mla {
-    heads: _,
-    rank: _,
-    nope_dim: _,
-    rope_dim: _,
-    value_dim: _,
-    mask: _,
-    rope: _,
-    down_proj,
-    queries,
-    kv_a_layernorm,
-    keys,
-    values,
-    o_proj,
-    scale,
-    mscale,
-});

@@ -1,7 +1,7 @@
 //! The gated network of the parametric decoder.
 
 use checkpoint::config::decoder::DenseConfig;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -10,6 +10,7 @@ use crate::layers::{Activation, Linear, Projection, ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 
 /// `down(activation(gate(x)) · up(x))`.
+#[derive(Parameters)]
 pub struct Mlp {
     activation: Activation,
     /// gate_proj and up_proj side by side.
@@ -60,9 +61,3 @@ impl Mlp {
         self.down_proj.forward(&self.gate_up_proj.gated(x, &self.activation)?)
     }
 }
-
-parameters!(Mlp {
-    activation,
-    gate_up_proj,
-    down_proj,
-});

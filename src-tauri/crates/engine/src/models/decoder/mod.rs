@@ -20,7 +20,7 @@ mod sparse_moe;
 mod step;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LmHead, QueryScaling};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -35,6 +35,7 @@ use residual_add::ResidualAdd;
 use step::{query_scale, Step};
 
 /// The model.
+#[derive(Parameters)]
 pub struct Decoder {
     hidden_size: u32,
     vocabulary: u32,
@@ -47,6 +48,7 @@ pub struct Decoder {
     ropes: Vec<Rope>,
     /// For each window a layer that has it, whose cache then tells its mask.
     windows: Vec<usize>,
+    #[parameters(skip)]
     query_scaling: Option<QueryScaling>,
     norm: RmsNorm,
     /// `None` if the model makes embeddings.
@@ -266,22 +268,3 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
         })
         .collect()
 }
-
-parameters!(Decoder {
-    embed_tokens,
-    layers,
-    ropes,
-    norm,
-    lm_head,
-    residual_add,
-    embedding_multiplier,
-    logits_factor,
-    softcap,
-    hidden_size: _,
-    vocabulary: _,
-    readable: _,
-    windows: _,
-    query_scaling: _,
-    packs: _,
-    bidirectional: _,
-});

@@ -1,14 +1,14 @@
 //! How the parts of a layer join the residual stream.
 
 use checkpoint::config::decoder::DecoderConfig;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::layers::{ResidualStream, RmsNorm};
 
 /// How the parts of a layer are added to the residual stream.
-#[derive(Default)]
+#[derive(Default, Parameters)]
 pub(super) struct ResidualAdd {
     /// The factor of the summands.
     factor: Option<Tensor>,
@@ -22,10 +22,7 @@ impl ResidualAdd {
         const GREATEST: f32 = 65504.0;
         let bound = |value| Tensor::scalar(value, Dtype::Float32);
         Ok(Self {
-            factor: config
-                .residual_multiplier
-                .map(|value| Tensor::scalar(value, dtype))
-                .transpose()?,
+            factor: Tensor::optional_scalar(config.residual_multiplier, dtype)?,
             bounds: match config.clip_residual && dtype == Dtype::Float16 {
                 true => Some((bound(-GREATEST)?, bound(GREATEST)?)),
                 false => None,
@@ -56,5 +53,3 @@ impl ResidualAdd {
         }
     }
 }
-
-parameters!(ResidualAdd { factor, bounds });

@@ -2,7 +2,7 @@
 
 use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -13,6 +13,7 @@ use crate::models::decoder::mlp::Mlp;
 use crate::weights::ExpertShape;
 
 /// A sparse mixture of experts: each token goes through a few of many networks.
+#[derive(Parameters)]
 pub struct SparseMoe {
     /// gate, and shared_expert_gate if there is one, side by side.
     gates: Linear,
@@ -51,10 +52,9 @@ impl SparseMoe {
             count,
             router: Router::load(config, path, loading)?,
             experts: Experts::load(loading.weights, path, shape, config.top_k as i32, activation)?,
-            shared_experts: match shared {
-                Some(shared) => Some(Mlp::load(&shared, &format!("{path}.shared_experts"), loading)?),
-                None => None,
-            },
+            shared_experts: shared
+                .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
+                .transpose()?,
         })
     }
 
@@ -82,7 +82,9 @@ impl SparseMoe {
 }
 
 /// Chooses experts by the numbers that the gate gave them.
+#[derive(Parameters)]
 struct Router {
+    #[parameters(skip)]
     config: RouterConfig,
     chosen: i32,
     /// e_score_correction_bias, in 32 bits, `[1, experts]`.
@@ -96,31 +98,22 @@ impl Router {
     fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let router = config.router;
         // Sigmoid scores are computed and stored in 32 bits, as the reference does: their small differences decide.
-        let dtype = if router.scoring == Scoring::Sigmoid {
-            Dtype::Float32
-        } else {
-            loading.dtype
+        let dtype = match router.scoring {
+            Scoring::Sigmoid => Dtype::Float32,
+            Scoring::Softmax => loading.dtype,
         };
-        let correction = if router.correction {
+        let scalar = |number: f32| Tensor::scalar(number, dtype);
+        let mut correction = || {
             let name = format!("{path}.gate.e_score_correction_bias");
             let correction = loading.weights.take(&name, &[config.num_experts as i32])?;
-            Some(correction.astype(Dtype::Float32)?.reshape(&[1, -1])?)
-        } else {
-            None
+            Ok::<_, error::Error>(correction.astype(Dtype::Float32)?.reshape(&[1, -1])?)
         };
         let router = Self {
             config: router,
             chosen: config.top_k as i32,
-            correction,
-            factor: if router.factor == 1.0 {
-                None
-            } else {
-                Some(Tensor::scalar(router.factor, dtype)?)
-            },
-            nothing: match router.groups {
-                Some(_) => Some(Tensor::scalar(0.0, dtype)?),
-                None => None,
-            },
+            correction: router.correction.then(&mut correction).transpose()?,
+            factor: (router.factor != 1.0).then(|| scalar(router.factor)).transpose()?,
+            nothing: router.groups.map(|_| scalar(0.0)).transpose()?,
         };
         loading.weights.materialize(router.tensors())?;
         Ok(router)
@@ -148,11 +141,8 @@ impl Router {
             // Experts of the other groups tie at zero. If a correction pushes those of the best groups below zero, some
             // of the tied are chosen: the first ones, as the reference sorts them.
             (Some(groups), Some(nothing)) => {
-                ranking = best_groups(&ranking, groups, nothing)?;
-                ranking
-                    .negative()?
-                    .argpartition(self.chosen - 1, 1)?
-                    .slice(1, 0, self.chosen)?
+                let falling = best_groups(&ranking, groups, nothing)?.negative()?;
+                falling.argpartition(self.chosen - 1, 1)?.slice(1, 0, self.chosen)?
             }
             _ => top_k_indices(&ranking, self.chosen)?,
         };
@@ -189,22 +179,6 @@ fn best_groups(ranking: &Tensor, groups: ExpertGroups, nothing: &Tensor) -> Resu
     let cleared = grouped.put_along(&worst.reshape(&[length, dropped, 1])?, nothing, 1)?;
     cleared.reshape(&[length, experts])
 }
-
-parameters!(Router {
-    config: _,
-    chosen: _,
-    correction,
-    factor,
-    nothing,
-});
-
-parameters!(SparseMoe {
-    gates,
-    count: _,
-    router,
-    experts,
-    shared_experts,
-});
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -2,15 +2,15 @@
 //! (AltUp), with a shortcut around its attention (Laurel) and networks that let only their greatest gates through.
 //! Reference: transformers' `modeling_gemma3n.py`.
 
-use checkpoint::config::gemma4::{AltUpConfig, Gemma4Config};
+use checkpoint::config::gemma4::AltUpConfig;
 use mlx::ops::stack;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use super::attention::{Attention, Step};
+use super::attention::{Attention, LayerPass};
 use super::inputs::InputGate;
-use crate::cache::{Cache, KvView};
+use super::load_context::LoadContext;
 use crate::error;
 use crate::layers::{Gelu, Linear, ResidualStream, RmsNorm};
 use crate::weights::Weights;
@@ -19,6 +19,7 @@ use crate::weights::Weights;
 const LEAST: f32 = 1e-5;
 
 /// The layers, with the way from one stream to several before them and back after them.
+#[derive(Parameters)]
 pub(super) struct AltUpLayers {
     /// The projections that make the other streams from the first.
     projections: Vec<Linear>,
@@ -28,34 +29,28 @@ pub(super) struct AltUpLayers {
 }
 
 impl AltUpLayers {
-    pub(super) fn load(
-        config: &Gemma4Config,
-        altup: &AltUpConfig,
-        gelu: &Gelu,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let hidden = config.hidden_size as i32;
-        let projections = |name: &str, weights: &mut Weights<'_>| -> error::Result<Vec<Linear>> {
+    /// Loads the projections; the layers are loaded one by one.
+    pub(super) fn load(altup: &AltUpConfig, hidden: i32, weights: &mut Weights<'_>) -> error::Result<Self> {
+        let mut projections = |name: &str| {
             let others = 0..altup.streams as usize - 1;
-            others
-                .map(|index| Linear::load(weights, &format!("{name}.{index}"), hidden, hidden))
-                .collect()
+            let projections = others.map(|index| Linear::load(weights, &format!("{name}.{index}"), hidden, hidden));
+            projections.collect::<error::Result<Vec<_>>>()
         };
         Ok(Self {
-            projections: projections("altup_projections", weights)?,
-            unembed_projections: projections("altup_unembed_projections", weights)?,
-            layers: (0..config.layers.len())
-                .map(|layer| Layer::load(config, altup, layer, gelu, weights))
-                .collect::<error::Result<_>>()?,
+            projections: projections("altup_projections")?,
+            unembed_projections: projections("altup_unembed_projections")?,
+            layers: Vec::new(),
         })
+    }
+
+    pub(super) fn load_layer(&mut self, altup: &AltUpConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<()> {
+        self.layers.push(Layer::load(altup, loading)?);
+        Ok(())
     }
 
     /// The streams `[rows, streams, hidden]` that begin with `h` `[rows, hidden]`.
     pub(super) fn begin(&self, h: &Tensor) -> Result<Tensor> {
-        let others = self
-            .projections
-            .iter()
-            .map(|projection| like(h, &projection.forward(h)?));
+        let others = self.projections.iter().map(|other| like(h, &other.forward(h)?));
         let all: Vec<Tensor> = std::iter::once(Ok(h.clone())).chain(others).collect::<Result<_>>()?;
         stack(&all.iter().collect::<Vec<_>>(), 1)
     }
@@ -93,17 +88,14 @@ fn mean_square(x: &Tensor) -> Result<Tensor> {
 fn like(pattern: &Tensor, x: &Tensor) -> Result<Tensor> {
     let wanted = mean_square(pattern)?;
     // The root of the one over the root of the other.
-    let root = wanted.mul(
-        &wanted
-            .maximum(&Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?)?
-            .rsqrt()?,
-    )?;
-    let found = mean_square(x)?
-        .maximum(&Tensor::scalar(LEAST, Dtype::Float32)?)?
-        .rsqrt()?;
+    let floor = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
+    let root = wanted.mul(&wanted.maximum(&floor)?.rsqrt()?)?;
+    let least = Tensor::scalar(LEAST, Dtype::Float32)?;
+    let found = mean_square(x)?.maximum(&least)?.rsqrt()?;
     x.mul(&root.mul(&found)?.astype(x.dtype())?)
 }
 
+#[derive(Parameters)]
 pub(super) struct Layer {
     active: i32,
     input_layernorm: RmsNorm,
@@ -124,38 +116,27 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    fn load(
-        config: &Gemma4Config,
-        altup: &AltUpConfig,
-        layer: usize,
-        gelu: &Gelu,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
-        let path = |name: &str| format!("layers.{layer}.{name}");
-        let norm = |weights: &mut Weights<'_>, name: &str| RmsNorm::load(weights, &path(name), hidden, eps);
-        let dtype = weights.dtype(&path("input_layernorm.weight"));
-        let scale = match altup.scaled {
-            true => Some(weights.take(&path("altup.correct_output_scale"), &[hidden])?),
-            false => None,
-        };
-        weights.materialize(&scale)?;
-        let width = config.hidden_size_per_layer_input.unwrap_or(0) as i32;
-        let others: Vec<f32> = (0..altup.streams)
-            .map(|index| if index == 0 { 0.0 } else { 1.0 })
-            .collect();
+    fn load(altup: &AltUpConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let dtype = loading.weights.dtype(&loading.path("input_layernorm.weight"));
+        let scale = loading.path("altup.correct_output_scale");
+        let take = || loading.weights.take(&scale, &[loading.config.hidden_size as i32]);
+        let scale = altup.scaled.then(take).transpose()?;
+        loading.weights.materialize(&scale)?;
+        let width = loading.config.hidden_size_per_layer_input.unwrap_or(0);
+        let mut others = vec![1.0; altup.streams as usize];
+        others[0] = 0.0;
         Ok(Self {
             active: altup.active as i32,
-            input_layernorm: norm(weights, "input_layernorm")?,
-            self_attn: Attention::load(config, layer, weights)?,
-            laurel: Laurel::load(config, altup, layer, weights)?,
-            post_attention_layernorm: norm(weights, "post_attention_layernorm")?,
-            pre_feedforward_layernorm: norm(weights, "pre_feedforward_layernorm")?,
-            mlp: Mlp::load(config, altup, layer, gelu, weights)?,
-            post_feedforward_layernorm: norm(weights, "post_feedforward_layernorm")?,
-            altup: AltUp::load(config, altup, layer, weights)?,
+            input_layernorm: loading.norm("input_layernorm")?,
+            self_attn: Attention::load(loading)?,
+            laurel: Laurel::load(altup, loading)?,
+            post_attention_layernorm: loading.norm("post_attention_layernorm")?,
+            pre_feedforward_layernorm: loading.norm("pre_feedforward_layernorm")?,
+            mlp: Mlp::load(altup, loading)?,
+            post_feedforward_layernorm: loading.norm("post_feedforward_layernorm")?,
+            altup: AltUp::load(altup, loading)?,
             correct_output_scale: scale,
-            input_gate: InputGate::load(config, layer, width, gelu, weights)?,
+            input_gate: InputGate::load(width, loading)?,
             half: Tensor::scalar(0.5f32.sqrt(), dtype)?,
             others: Tensor::from_f32(&others, &[1, others.len() as i32, 1]).astype(dtype)?,
         })
@@ -163,23 +144,11 @@ impl Layer {
 
     /// Takes the streams `[rows, streams, hidden]` through this layer, which has inputs `[rows, width]` of its own;
     /// keys and values as [`Attention::forward`] has them.
-    pub(super) fn forward(
-        &self,
-        streams: &Tensor,
-        input: &Tensor,
-        step: &Step<'_>,
-        caches: &mut [&mut Cache],
-        shared: &mut Vec<KvView>,
-    ) -> Result<Tensor> {
+    pub(super) fn forward(&self, streams: &Tensor, input: &Tensor, pass: &mut LayerPass<'_>) -> Result<Tensor> {
         let predicted = self.altup.predict(streams, self.active)?;
         let active = one_of(&predicted, self.active)?;
-        let attended = self.self_attn.forward(
-            &mut ResidualStream::new(active.clone()),
-            &self.input_layernorm,
-            step,
-            caches,
-            shared,
-        )?;
+        let stream = &mut ResidualStream::new(active.clone());
+        let attended = self.self_attn.forward(stream, &self.input_layernorm, pass)?;
         let h = active.add(&self.post_attention_layernorm.forward(&attended)?)?;
         let shortcut = self.laurel.forward(&self.input_layernorm.forward(&active)?)?;
         let h = h.add(&shortcut)?.mul(&self.half)?;
@@ -192,14 +161,13 @@ impl Layer {
         }
         let projected = self.input_gate.forward(&mut ResidualStream::new(first), input)?;
         let projected = self.input_gate.output_norm().forward(&projected)?;
-        let to_others = projected
-            .reshape(&[projected.dim(0), 1, projected.dim(1)])?
-            .mul(&self.others)?;
-        corrected.add(&to_others)
+        let to_others = projected.reshape(&[projected.dim(0), 1, projected.dim(1)])?;
+        corrected.add(&to_others.mul(&self.others)?)
     }
 }
 
 /// `x + norm(right(left(x)))`.
+#[derive(Parameters)]
 struct Laurel {
     linear_left: Linear,
     linear_right: Linear,
@@ -207,18 +175,12 @@ struct Laurel {
 }
 
 impl Laurel {
-    fn load(
-        config: &Gemma4Config,
-        altup: &AltUpConfig,
-        layer: usize,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let path = |name: &str| format!("layers.{layer}.laurel.{name}");
-        let (hidden, rank) = (config.hidden_size as i32, altup.laurel_rank as i32);
+    fn load(altup: &AltUpConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let (hidden, rank) = (loading.hidden(), altup.laurel_rank as i32);
         Ok(Self {
-            linear_left: Linear::load(weights, &path("linear_left"), hidden, rank)?,
-            linear_right: Linear::load(weights, &path("linear_right"), rank, hidden)?,
-            post_laurel_norm: RmsNorm::load(weights, &path("post_laurel_norm"), hidden, config.rms_norm_eps)?,
+            linear_left: loading.linear("laurel.linear_left", hidden, rank)?,
+            linear_right: loading.linear("laurel.linear_right", rank, hidden)?,
+            post_laurel_norm: loading.norm("laurel.post_laurel_norm")?,
         })
     }
 
@@ -229,6 +191,7 @@ impl Laurel {
 }
 
 /// A gated network, of whose gates only those far above the mean pass in some layers.
+#[derive(Parameters)]
 struct Mlp {
     /// gate_proj and up_proj side by side.
     gate_up_proj: Linear,
@@ -239,31 +202,20 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn load(
-        config: &Gemma4Config,
-        altup: &AltUpConfig,
-        layer: usize,
-        gelu: &Gelu,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let path = |part: &str| format!("layers.{layer}.mlp.{part}");
-        let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
+    fn load(altup: &AltUpConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         // The quantile of a normal distribution.
         let quantile = |part: f32| {
             let root = Tensor::scalar(std::f32::consts::SQRT_2, Dtype::Float32)?;
             Tensor::scalar(2.0 * part - 1.0, Dtype::Float32)?.erfinv()?.mul(&root)
         };
-        let part = altup.sparsity[layer];
+        let part = altup.sparsity[loading.layer];
         let cutoff = (part > 0.0).then(|| quantile(part)).transpose()?;
-        weights.materialize(&cutoff)?;
+        loading.weights.materialize(&cutoff)?;
+        let (gate_up_proj, down_proj) = loading.network()?;
         Ok(Self {
-            gate_up_proj: Linear::load_joined(
-                weights,
-                &[(path("gate_proj"), width), (path("up_proj"), width)],
-                hidden,
-            )?,
-            gelu: gelu.clone(),
-            down_proj: Linear::load(weights, &path("down_proj"), width, hidden)?,
+            gate_up_proj,
+            gelu: loading.gelu.clone(),
+            down_proj,
             cutoff,
         })
     }
@@ -281,16 +233,15 @@ impl Mlp {
             let floor = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
             let deviation = variance.mul(&variance.maximum(&floor)?.rsqrt()?)?;
             let zero = Tensor::scalar(0.0, Dtype::Float32)?;
-            gate = apart
-                .sub(&deviation.mul(cutoff)?)?
-                .maximum(&zero)?
-                .astype(gate.dtype())?;
+            let passing = apart.sub(&deviation.mul(cutoff)?)?.maximum(&zero)?;
+            gate = passing.astype(gate.dtype())?;
         }
         self.down_proj.forward(&self.gelu.times(&gate, &up)?)
     }
 }
 
 /// How streams predict and correct each other. Products of this few numbers are computed in 32 bits.
+#[derive(Parameters)]
 struct AltUp {
     /// The norm before it, over the width.
     norm: RmsNorm,
@@ -302,23 +253,18 @@ struct AltUp {
 }
 
 impl AltUp {
-    fn load(
-        config: &Gemma4Config,
-        altup: &AltUpConfig,
-        layer: usize,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let path = |name: &str| format!("layers.{layer}.altup.{name}");
-        let (hidden, streams) = (config.hidden_size as i32, altup.streams as i32);
-        let factors = weights.take(&path("router_norm.weight"), &[hidden])?;
+    fn load(altup: &AltUpConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let (hidden, streams) = (loading.hidden(), altup.streams as i32);
+        let factors = loading.path("altup.router_norm.weight");
+        let factors = loading.weights.take(&factors, &[hidden])?;
         let factors = factors.mul(&Tensor::scalar(1.0 / hidden as f32, factors.dtype())?)?;
-        let norm = RmsNorm::new(factors, config.rms_norm_eps)?;
-        weights.materialize(norm.tensors())?;
+        let norm = RmsNorm::new(factors, loading.config.rms_norm_eps)?;
+        loading.weights.materialize(norm.tensors())?;
         Ok(Self {
             norm,
-            modality_router: Linear::load(weights, &path("modality_router"), hidden, streams)?,
-            prediction_coefs: Linear::load(weights, &path("prediction_coefs"), streams, streams * streams)?,
-            correction_coefs: Linear::load(weights, &path("correction_coefs"), streams, streams)?,
+            modality_router: loading.linear("altup.modality_router", hidden, streams)?,
+            prediction_coefs: loading.linear("altup.prediction_coefs", streams, streams * streams)?,
+            correction_coefs: loading.linear("altup.correction_coefs", streams, streams)?,
         })
     }
 
@@ -331,9 +277,8 @@ impl AltUp {
     /// Each stream and what all make of it, `[rows, streams, hidden]`.
     fn predict(&self, streams: &Tensor, active: i32) -> Result<Tensor> {
         let count = streams.dim(1);
-        let shares = self
-            .prediction_coefs
-            .forward(&self.modalities(&one_of(streams, active)?)?)?;
+        let modalities = self.modalities(&one_of(streams, active)?)?;
+        let shares = self.prediction_coefs.forward(&modalities)?;
         let shares = shares
             .reshape(&[streams.dim(0), count, count])?
             .astype(Dtype::Float32)?;
@@ -344,62 +289,13 @@ impl AltUp {
     /// The predicted streams, moved by what the computed one differs from what was predicted of it.
     fn correct(&self, predicted: &Tensor, active: &Tensor, computed: &Tensor) -> Result<Tensor> {
         let (rows, count, hidden) = (predicted.dim(0), predicted.dim(1), predicted.dim(2));
-        let shares = self
-            .correction_coefs
-            .forward(&self.modalities(computed)?)?
-            .astype(Dtype::Float32)?;
+        let shares = self.correction_coefs.forward(&self.modalities(computed)?)?;
         let shares = shares
-            .add(&Tensor::scalar(1.0, Dtype::Float32)?)?
-            .reshape(&[rows, count, 1])?;
-        let moved = computed
-            .sub(active)?
-            .reshape(&[rows, 1, hidden])?
-            .astype(Dtype::Float32)?;
-        moved
-            .mul(&shares)?
-            .add(&predicted.astype(Dtype::Float32)?)?
-            .astype(predicted.dtype())
+            .astype(Dtype::Float32)?
+            .add(&Tensor::scalar(1.0, Dtype::Float32)?)?;
+        let shares = shares.reshape(&[rows, count, 1])?;
+        let moved = computed.sub(active)?.reshape(&[rows, 1, hidden])?;
+        let moved = moved.astype(Dtype::Float32)?.mul(&shares)?;
+        moved.add(&predicted.astype(Dtype::Float32)?)?.astype(predicted.dtype())
     }
 }
-
-parameters!(AltUpLayers {
-    projections,
-    unembed_projections,
-    layers,
-});
-
-parameters!(Layer {
-    input_layernorm,
-    post_attention_layernorm,
-    pre_feedforward_layernorm,
-    post_feedforward_layernorm,
-    self_attn,
-    laurel,
-    mlp,
-    altup,
-    correct_output_scale,
-    input_gate,
-    half,
-    others,
-    active: _,
-});
-
-parameters!(Laurel {
-    linear_left,
-    linear_right,
-    post_laurel_norm,
-});
-
-parameters!(Mlp {
-    gate_up_proj,
-    gelu,
-    down_proj,
-    cutoff,
-});
-
-parameters!(AltUp {
-    norm,
-    modality_router,
-    prediction_coefs,
-    correction_coefs,
-});

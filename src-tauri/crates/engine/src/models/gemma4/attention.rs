@@ -1,19 +1,19 @@
 //! Attention of Gemma 4: normed queries, keys and values; full layers have wider heads, and in the large models no
 //! values of their own. Layers at the end of the small models attend to the keys and values of an earlier layer.
 
-use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config};
+use checkpoint::config::gemma4::Attention as Kind;
 use mlx::ops::{concatenate, Mask};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
+use super::load_context::LoadContext;
 use crate::cache::{Cache, KvView};
 use crate::error;
 use crate::layers::{
-    join_sequences, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream, RmsNorm,
-    Rope, Rotation,
+    join_sequences, ones, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream,
+    RmsNorm, Rope, Rotation,
 };
-use crate::weights::Weights;
 
 /// Queries and keys are normed, so that nothing is left to scale.
 const SCALE: f32 = 1.0;
@@ -25,6 +25,15 @@ pub(super) struct Step<'a> {
     pub(super) rope: &'a Rope,
     pub(super) rotation: Rotation,
     pub(super) mask: Mask,
+}
+
+/// One step of one layer.
+pub(super) struct LayerPass<'a> {
+    pub(super) step: &'a Step<'a>,
+    /// The layer's own cache of each sequence; none if it has no keys and values of its own.
+    pub(super) caches: Vec<&'a mut Cache>,
+    /// The keys and values of each sequence that layers of this kind share.
+    pub(super) shared: &'a mut Vec<KvView>,
 }
 
 impl Step<'_> {
@@ -45,6 +54,7 @@ impl Step<'_> {
     }
 }
 
+#[derive(Parameters)]
 pub(super) struct Attention {
     heads: i32,
     key_heads: i32,
@@ -56,6 +66,7 @@ pub(super) struct Attention {
 }
 
 /// The norms of queries, keys and values, `[heads, width]`.
+#[derive(Parameters)]
 enum HeadNorms {
     /// One for all; values have no factors, so theirs are ones.
     Together(RmsNorm),
@@ -64,7 +75,8 @@ enum HeadNorms {
 }
 
 impl Attention {
-    pub(super) fn load(config: &Gemma4Config, layer: usize, weights: &mut Weights<'_>) -> error::Result<Self> {
+    pub(super) fn load(loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let (config, layer, weights) = (loading.config, loading.layer, &mut *loading.weights);
         let path = |part: &str| format!("layers.{layer}.self_attn.{part}");
         let (heads, key_heads) = (config.num_attention_heads as i32, config.key_heads(layer) as i32);
         let width = config.head_width(layer) as i32;
@@ -72,7 +84,7 @@ impl Attention {
         let own = config.donor(layer) == layer;
         let mut parts = vec![(path("q_proj"), heads * width)];
         let q_norm = weights.take(&path("q_norm.weight"), &[width])?;
-        let ones = Tensor::from_f32(&vec![1.0; width as usize], &[width]).astype(q_norm.dtype())?;
+        let ones = ones(width, q_norm.dtype())?;
         let mut factors = vec![(q_norm, heads)];
         if own {
             parts.push((path("k_proj"), key_heads * width));
@@ -109,11 +121,9 @@ impl Attention {
         &self,
         stream: &mut ResidualStream<'_>,
         norm: &RmsNorm,
-        step: &Step<'_>,
-        caches: &mut [&mut Cache],
-        shared: &mut Vec<KvView>,
+        pass: &mut LayerPass<'_>,
     ) -> Result<Tensor> {
-        let own = !caches.is_empty();
+        let (step, own) = (pass.step, !pass.caches.is_empty());
         let (heads, turned) = (self.heads, self.heads + if own { self.key_heads } else { 0 });
         let all = self.qkv_proj.forward_normed(stream, Some(norm))?;
         if let (HeadNorms::Together(norm), 1) = (&self.norms, step.sequences) {
@@ -123,14 +133,14 @@ impl Attention {
                 width: self.width,
             };
             if let Some((queries, own)) = split_heads(&shape, &all, Some(norm), step.rope, &step.rotation)? {
-                return self.attend(&queries, own.as_ref(), step, caches, shared);
+                return self.attend(&queries, own.as_ref(), pass);
             }
         }
         let all = all.reshape(&[all.dim(0), all.dim(-1) / self.width, self.width])?;
         let (turning, values) = match &self.norms {
             HeadNorms::Together(norm) if !own => {
                 let queries = step.rotate(&step.by_head(&norm.forward(&all)?)?)?;
-                return self.attend(&queries, None, step, caches, shared);
+                return self.attend(&queries, None, pass);
             }
             HeadNorms::Together(norm) => {
                 let all = step.by_head(&norm.forward(&all)?)?;
@@ -146,55 +156,22 @@ impl Attention {
         };
         let turning = step.rotate(&turning)?;
         let keys = turning.slice(1, heads, turned)?;
-        self.attend(
-            &turning.slice(1, 0, heads)?,
-            Some(&(keys, values)),
-            step,
-            caches,
-            shared,
-        )
+        self.attend(&turning.slice(1, 0, heads)?, Some(&(keys, values)), pass)
     }
 
     /// Attention of each sequence to its own keys and values, after those of this layer, if it has any, are added.
-    fn attend(
-        &self,
-        queries: &Tensor,
-        own: Option<&(Tensor, Tensor)>,
-        step: &Step<'_>,
-        caches: &mut [&mut Cache],
-        shared: &mut Vec<KvView>,
-    ) -> Result<Tensor> {
+    fn attend(&self, queries: &Tensor, own: Option<&(Tensor, Tensor)>, pass: &mut LayerPass<'_>) -> Result<Tensor> {
         if let Some((keys, values)) = own {
-            *shared = sequence_rows(caches.len())
-                .zip(caches)
-                .map(|(rows, cache)| cache.update(&rows.of(keys)?, &rows.of(values)?))
-                .collect::<Result<_>>()?;
+            let updated = sequence_rows(pass.caches.len())
+                .zip(&mut pass.caches)
+                .map(|(rows, cache)| cache.update(&rows.of(keys)?, &rows.of(values)?));
+            *pass.shared = updated.collect::<Result<_>>()?;
         }
-        let attended = sequence_rows(shared.len())
-            .zip(shared)
-            .map(|(rows, seen)| scaled_dot_product_attention(&rows.of(queries)?, seen, SCALE, &step.mask, None))
+        let mask = &pass.step.mask;
+        let attended = sequence_rows(pass.shared.len())
+            .zip(pass.shared.iter())
+            .map(|(rows, seen)| scaled_dot_product_attention(&rows.of(queries)?, seen, SCALE, mask, None))
             .collect::<Result<_>>()?;
         self.o_proj.forward(&join_sequences(attended)?)
-    }
-}
-
-parameters!(Attention {
-    heads: _,
-    key_heads: _,
-    width: _,
-    qkv_proj,
-    norms,
-    o_proj,
-});
-
-impl Parameters for HeadNorms {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Together(norm) => norm.visit(visitor),
-            Self::ValuesAreKeys(norm, factors) => {
-                norm.visit(visitor);
-                visitor(factors);
-            }
-        }
     }
 }

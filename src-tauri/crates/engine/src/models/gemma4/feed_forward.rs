@@ -1,15 +1,17 @@
 //! The feed-forward of Gemma 4: a dense network, and in 26B-A4B a mixture of experts next to it, each between norms of
 //! its own.
 
-use checkpoint::config::gemma4::{Gemma4Config, Gemma4MoeConfig};
-use mlx::parameters::{parameters, Parameters};
+use checkpoint::config::gemma4::Gemma4MoeConfig;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
+use super::load_context::LoadContext;
 use crate::error;
-use crate::layers::{top_k_indices, Activation, Experts, Gelu, Linear, ResidualStream, RmsNorm};
-use crate::weights::{ExpertShape, Weights};
+use crate::layers::{top_k_indices, Activation, Experts, Linear, ResidualStream, RmsNorm};
+use crate::weights::ExpertShape;
 
+#[derive(Parameters)]
 pub(super) struct FeedForward {
     pre_feedforward_layernorm: RmsNorm,
     mlp: Mlp,
@@ -18,20 +20,13 @@ pub(super) struct FeedForward {
 }
 
 impl FeedForward {
-    pub(super) fn load(
-        config: &Gemma4Config,
-        layer: usize,
-        gelu: &Gelu,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
+    pub(super) fn load(loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let experts = loading.config.experts.as_ref();
         Ok(Self {
-            pre_feedforward_layernorm: norm(config, layer, "pre_feedforward_layernorm", weights)?,
-            mlp: Mlp::load(config, layer, gelu, weights)?,
-            moe: match &config.experts {
-                Some(experts) => Some(SparseMoe::load(config, experts, layer, gelu, weights)?),
-                None => None,
-            },
-            post_feedforward_layernorm: norm(config, layer, "post_feedforward_layernorm", weights)?,
+            pre_feedforward_layernorm: loading.norm("pre_feedforward_layernorm")?,
+            mlp: Mlp::load(loading)?,
+            moe: experts.map(|experts| SparseMoe::load(experts, loading)).transpose()?,
+            post_feedforward_layernorm: loading.norm("post_feedforward_layernorm")?,
         })
     }
 
@@ -39,10 +34,10 @@ impl FeedForward {
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
         let fed = self.mlp.forward_normed(stream, &self.pre_feedforward_layernorm)?;
         match &self.moe {
-            Some(moe) => moe
-                .post_feedforward_layernorm_1
-                .forward(&fed)?
-                .add(&moe.forward(stream.sum()?)?),
+            Some(moe) => {
+                let dense = moe.post_feedforward_layernorm_1.forward(&fed)?;
+                dense.add(&moe.forward(stream.sum()?)?)
+            }
             None => Ok(fed),
         }
     }
@@ -52,6 +47,7 @@ impl FeedForward {
     }
 }
 
+#[derive(Parameters)]
 struct Mlp {
     /// gate_proj and up_proj side by side.
     gate_up_proj: Linear,
@@ -60,27 +56,23 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn load(config: &Gemma4Config, layer: usize, gelu: &Gelu, weights: &mut Weights<'_>) -> error::Result<Self> {
-        let path = |part: &str| format!("layers.{layer}.mlp.{part}");
-        let (hidden, width) = (config.hidden_size as i32, config.mlp_width(layer) as i32);
+    fn load(loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let (gate_up_proj, down_proj) = loading.network()?;
         Ok(Self {
-            gate_up_proj: Linear::load_joined(
-                weights,
-                &[(path("gate_proj"), width), (path("up_proj"), width)],
-                hidden,
-            )?,
-            activation: Activation::Gelu(gelu.clone()),
-            down_proj: Linear::load(weights, &path("down_proj"), width, hidden)?,
+            gate_up_proj,
+            activation: Activation::Gelu(loading.gelu.clone()),
+            down_proj,
         })
     }
 
     fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: &RmsNorm) -> Result<Tensor> {
-        self.down_proj
-            .forward(&self.gate_up_proj.gated_normed(stream, Some(norm), &self.activation)?)
+        let gated = self.gate_up_proj.gated_normed(stream, Some(norm), &self.activation)?;
+        self.down_proj.forward(&gated)
     }
 }
 
 /// The experts next to the dense network, with the norms that both then need.
+#[derive(Parameters)]
 struct SparseMoe {
     router: Router,
     experts: Experts,
@@ -91,45 +83,34 @@ struct SparseMoe {
 }
 
 impl SparseMoe {
-    fn load(
-        config: &Gemma4Config,
-        of: &Gemma4MoeConfig,
-        layer: usize,
-        gelu: &Gelu,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
+    fn load(of: &Gemma4MoeConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let shape = ExpertShape {
             experts: of.num_experts as i32,
-            hidden: config.hidden_size as i32,
+            hidden: loading.hidden(),
             width: of.moe_intermediate_size as i32,
             bias: false,
         };
-        let activation = Activation::Gelu(gelu.clone());
+        let (path, chosen) = (format!("layers.{}", loading.layer), of.top_k_experts as i32);
+        let activation = Activation::Gelu(loading.gelu.clone());
         Ok(Self {
-            router: Router::load(config, of, layer, weights)?,
-            experts: Experts::load(
-                weights,
-                &format!("layers.{layer}"),
-                shape,
-                of.top_k_experts as i32,
-                activation,
-            )?,
-            pre_feedforward_layernorm_2: norm(config, layer, "pre_feedforward_layernorm_2", weights)?,
-            post_feedforward_layernorm_1: norm(config, layer, "post_feedforward_layernorm_1", weights)?,
-            post_feedforward_layernorm_2: norm(config, layer, "post_feedforward_layernorm_2", weights)?,
+            router: Router::load(of, loading)?,
+            experts: Experts::load(loading.weights, &path, shape, chosen, activation)?,
+            pre_feedforward_layernorm_2: loading.norm("pre_feedforward_layernorm_2")?,
+            post_feedforward_layernorm_1: loading.norm("post_feedforward_layernorm_1")?,
+            post_feedforward_layernorm_2: loading.norm("post_feedforward_layernorm_2")?,
         })
     }
 
     fn forward(&self, h: &Tensor) -> Result<Tensor> {
         let (indices, shares) = self.router.forward(h)?;
-        let fed = self
-            .experts
-            .forward(&self.pre_feedforward_layernorm_2.forward(h)?, &indices, &shares)?;
+        let normed = self.pre_feedforward_layernorm_2.forward(h)?;
+        let fed = self.experts.forward(&normed, &indices, &shares)?;
         self.post_feedforward_layernorm_2.forward(&fed)
     }
 }
 
 /// Chooses the experts of each token by the residual stream itself, normed in its own way.
+#[derive(Parameters)]
 struct Router {
     chosen: i32,
     /// `scale`, over the root of the width.
@@ -140,23 +121,19 @@ struct Router {
 }
 
 impl Router {
-    fn load(
-        config: &Gemma4Config,
-        of: &Gemma4MoeConfig,
-        layer: usize,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let path = |part: &str| format!("layers.{layer}.router.{part}");
-        let (hidden, experts) = (config.hidden_size as i32, of.num_experts as i32);
-        let scale = weights.take(&path("scale"), &[hidden])?;
+    fn load(of: &Gemma4MoeConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let [scale, per_expert_scale] =
+            ["scale", "per_expert_scale"].map(|name| loading.path(&format!("router.{name}")));
+        let (hidden, experts) = (loading.hidden(), of.num_experts as i32);
+        let scale = loading.weights.take(&scale, &[hidden])?;
         let root = Tensor::scalar((hidden as f32).powf(-0.5), scale.dtype())?;
         let router = Self {
             chosen: of.top_k_experts as i32,
-            norm: RmsNorm::new(scale.mul(&root)?, config.rms_norm_eps)?,
-            proj: Linear::load(weights, &path("proj"), hidden, experts)?,
-            per_expert_scale: weights.take(&path("per_expert_scale"), &[experts])?,
+            norm: RmsNorm::new(scale.mul(&root)?, loading.config.rms_norm_eps)?,
+            proj: loading.linear("router.proj", hidden, experts)?,
+            per_expert_scale: loading.weights.take(&per_expert_scale, &[experts])?,
         };
-        weights.materialize(router.tensors())?;
+        loading.weights.materialize(router.tensors())?;
         Ok(router)
     }
 
@@ -169,40 +146,3 @@ impl Router {
         Ok((indices, shares))
     }
 }
-
-fn norm(config: &Gemma4Config, layer: usize, name: &str, weights: &mut Weights<'_>) -> error::Result<RmsNorm> {
-    RmsNorm::load(
-        weights,
-        &format!("layers.{layer}.{name}"),
-        config.hidden_size as i32,
-        config.rms_norm_eps,
-    )
-}
-
-parameters!(FeedForward {
-    pre_feedforward_layernorm,
-    mlp,
-    moe,
-    post_feedforward_layernorm,
-});
-
-parameters!(Mlp {
-    gate_up_proj,
-    activation,
-    down_proj,
-});
-
-parameters!(SparseMoe {
-    router,
-    experts,
-    pre_feedforward_layernorm_2,
-    post_feedforward_layernorm_1,
-    post_feedforward_layernorm_2,
-});
-
-parameters!(Router {
-    chosen: _,
-    norm,
-    proj,
-    per_expert_scale,
-});

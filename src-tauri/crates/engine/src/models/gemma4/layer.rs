@@ -1,18 +1,17 @@
 //! One layer of Gemma 4.
 
-use checkpoint::Gemma4Config;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use super::attention::{Attention, Step};
+use super::attention::{Attention, LayerPass};
 use super::feed_forward::FeedForward;
 use super::inputs::InputGate;
-use crate::cache::{Cache, KvView};
+use super::load_context::LoadContext;
 use crate::error;
-use crate::layers::{Gelu, ResidualStream, RmsNorm};
-use crate::weights::Weights;
+use crate::layers::{ResidualStream, RmsNorm};
 
+#[derive(Parameters)]
 pub(super) struct Layer {
     input_layernorm: RmsNorm,
     self_attn: Attention,
@@ -24,26 +23,16 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    pub(super) fn load(
-        config: &Gemma4Config,
-        layer: usize,
-        gelu: &Gelu,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let (hidden, eps) = (config.hidden_size as i32, config.rms_norm_eps);
-        let norm = |weights: &mut Weights<'_>, name: &str| {
-            RmsNorm::load(weights, &format!("layers.{layer}.{name}"), hidden, eps)
-        };
-        let scalar = weights.take(&format!("layers.{layer}.layer_scalar"), &[1])?;
+    pub(super) fn load(loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let scalar = loading.path("layer_scalar");
+        let scalar = loading.weights.take(&scalar, &[1])?;
+        let width = loading.config.hidden_size_per_layer_input;
         Ok(Self {
-            input_layernorm: norm(weights, "input_layernorm")?,
-            self_attn: Attention::load(config, layer, weights)?,
-            post_attention_layernorm: norm(weights, "post_attention_layernorm")?,
-            feed_forward: FeedForward::load(config, layer, gelu, weights)?,
-            input_gate: match config.hidden_size_per_layer_input {
-                Some(width) => Some(InputGate::load(config, layer, width as i32, gelu, weights)?),
-                None => None,
-            },
+            input_layernorm: loading.norm("input_layernorm")?,
+            self_attn: Attention::load(loading)?,
+            post_attention_layernorm: loading.norm("post_attention_layernorm")?,
+            feed_forward: FeedForward::load(loading)?,
+            input_gate: width.map(|width| InputGate::load(width, loading)).transpose()?,
             layer_scalar: if scalar.to_f32()? == [1.0] { None } else { Some(scalar) },
         })
     }
@@ -54,13 +43,9 @@ impl Layer {
         &'a self,
         stream: &mut ResidualStream<'a>,
         input: Option<&Tensor>,
-        step: &Step<'_>,
-        caches: &mut [&mut Cache],
-        shared: &mut Vec<KvView>,
+        pass: &mut LayerPass<'_>,
     ) -> Result<()> {
-        let attended = self
-            .self_attn
-            .forward(stream, &self.input_layernorm, step, caches, shared)?;
+        let attended = self.self_attn.forward(stream, &self.input_layernorm, pass)?;
         stream.add(attended, Some(&self.post_attention_layernorm), None)?;
         let fed = self.feed_forward.forward(stream)?;
         let scalar = self.layer_scalar.as_ref();
@@ -72,12 +57,3 @@ impl Layer {
         stream.add(projected, Some(gate.output_norm()), scalar)
     }
 }
-
-parameters!(Layer {
-    input_layernorm,
-    self_attn,
-    post_attention_layernorm,
-    feed_forward,
-    input_gate,
-    layer_scalar,
-});

@@ -7,24 +7,27 @@ mod attention;
 mod feed_forward;
 mod inputs;
 mod layer;
+mod load_context;
 
 use altup::AltUpLayers;
-use attention::Step;
+use attention::{LayerPass, Step};
 use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
 use checkpoint::config::rope::RopeConfig;
 use inputs::PerLayerInputs;
 use layer::Layer;
-use mlx::parameters::{parameters, Parameters};
+use load_context::LoadContext;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::{of_layer, Cache, PlainCache, RotatingCache};
+use crate::cache::{of_layer as caches_of_layer, Cache, PlainCache, RotatingCache};
 use crate::error;
 use crate::layers::{Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
 
 /// The layers, first to last.
+#[derive(Parameters)]
 enum Layers {
     /// Of one stream.
     Plain(Vec<Layer>),
@@ -33,7 +36,9 @@ enum Layers {
 }
 
 /// The model.
+#[derive(Parameters)]
 pub struct Gemma4 {
+    #[parameters(skip)]
     config: Gemma4Config,
     embed_tokens: Embedding,
     embed_scale: Tensor,
@@ -44,6 +49,29 @@ pub struct Gemma4 {
     softcap: Option<Tensor>,
     sliding_rope: Rope,
     full_rope: Rope,
+}
+
+impl Layers {
+    fn load(config: &Gemma4Config, gelu: &Gelu, weights: &mut Weights<'_>) -> error::Result<Self> {
+        let mut layers = match &config.altup {
+            Some(altup) => Self::AltUp(AltUpLayers::load(altup, config.hidden_size as i32, weights)?),
+            None => Self::Plain(Vec::new()),
+        };
+        for layer in 0..config.layers.len() {
+            let loading = &mut LoadContext {
+                config,
+                layer,
+                gelu,
+                weights,
+            };
+            match (&mut layers, &config.altup) {
+                (Self::AltUp(layers), Some(altup)) => layers.load_layer(altup, loading)?,
+                (Self::Plain(layers), _) => layers.push(Layer::load(loading)?),
+                (Self::AltUp(_), None) => unreachable!("several streams are described by the config"),
+            }
+        }
+        Ok(layers)
+    }
 }
 
 impl Gemma4 {
@@ -67,27 +95,17 @@ impl Gemma4 {
             Rope::new(&config, width, dtype)
         };
         let model = Self {
-            per_layer_inputs: match config.hidden_size_per_layer_input {
-                Some(width) => Some(PerLayerInputs::load(config, width, dtype, weights)?),
-                None => None,
-            },
-            layers: match &config.altup {
-                Some(altup) => Layers::AltUp(AltUpLayers::load(config, altup, &gelu, weights)?),
-                None => Layers::Plain(
-                    (0..config.layers.len())
-                        .map(|layer| Layer::load(config, layer, &gelu, weights))
-                        .collect::<error::Result<_>>()?,
-                ),
-            },
+            per_layer_inputs: config
+                .hidden_size_per_layer_input
+                .map(|width| PerLayerInputs::load(config, width, dtype, weights))
+                .transpose()?,
+            layers: Layers::load(config, &gelu, weights)?,
             norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,
             lm_head,
             // Rounded to the model's type, as the training code and mlx-lm have it.
             embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,
             embed_tokens,
-            softcap: config
-                .final_logit_softcapping
-                .map(|cap| Tensor::scalar(cap, dtype))
-                .transpose()?,
+            softcap: Tensor::optional_scalar(config.final_logit_softcapping, dtype)?,
             sliding_rope: rope(config.head_dim, &config.sliding_rope)?,
             full_rope: rope(config.global_head_dim, &config.full_rope)?,
             config: config.clone(),
@@ -120,7 +138,6 @@ impl Gemma4 {
     /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
     /// one of them in each sequence.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let length = input.ids.size() / sequences.len();
         // Images take the place of what was scaled, and are not scaled themselves.
         let h = input.place(self.embed_tokens.forward(input.ids)?.mul(&self.embed_scale)?)?;
         let inputs = match &self.per_layer_inputs {
@@ -131,10 +148,8 @@ impl Gemma4 {
                 Some(text) => inputs.forward(&self.with_inputs(&input.ids.mul(&text)?)?, &h)?,
             }),
         };
-        let (sliding, full) = (
-            self.step(Kind::Sliding, input, length, sequences)?,
-            self.step(Kind::Full, input, length, sequences)?,
-        );
+        let sliding = self.step(Kind::Sliding, input, sequences)?;
+        let full = self.step(Kind::Full, input, sequences)?;
         // The keys and values of each sequence that shared layers of each kind use: those of the last layer that has
         // its own.
         let (mut sliding_shared, mut full_shared) = (Vec::new(), Vec::new());
@@ -150,22 +165,19 @@ impl Gemma4 {
                 Kind::Full => (&full, &mut full_shared),
             };
             let step = step.as_ref().expect("every kind of layer has one with a cache");
-            let input = match (&self.per_layer_inputs, &inputs) {
-                (Some(inputs), Some(all)) => Some(inputs.of_layer(all, index)?),
-                _ => None,
-            };
-            let mut caches = if index < own {
-                of_layer(sequences, index)
+            let of_layer = self.per_layer_inputs.as_ref().zip(inputs.as_ref());
+            let input = of_layer.map(|(inputs, all)| inputs.of_layer(all, index)).transpose()?;
+            let caches = if index < own {
+                caches_of_layer(sequences, index)
             } else {
                 Vec::new()
             };
+            let pass = &mut LayerPass { step, caches, shared };
             match (&self.layers, &mut several, &input) {
                 (Layers::AltUp(layers), Some(all), Some(input)) => {
-                    *all = layers.layer(index).forward(all, input, step, &mut caches, shared)?;
+                    *all = layers.layer(index).forward(all, input, pass)?;
                 }
-                (Layers::Plain(layers), ..) => {
-                    layers[index].forward(&mut stream, input.as_ref(), step, &mut caches, shared)?
-                }
+                (Layers::Plain(layers), ..) => layers[index].forward(&mut stream, input.as_ref(), pass)?,
                 _ => unreachable!("several streams have inputs for every layer"),
             }
         }
@@ -184,25 +196,17 @@ impl Gemma4 {
         ids.less(&limit)?.select(ids, &Tensor::from_i32(&[0], &[1]))
     }
 
-    fn step(
-        &self,
-        kind: Kind,
-        input: &Input<'_>,
-        length: usize,
-        sequences: &[&mut [Cache]],
-    ) -> Result<Option<Step<'_>>> {
-        let rope = if kind == Kind::Full {
-            &self.full_rope
-        } else {
-            &self.sliding_rope
-        };
+    fn step(&self, kind: Kind, input: &Input<'_>, sequences: &[&mut [Cache]]) -> Result<Option<Step<'_>>> {
+        let length = input.ids.size() / sequences.len();
+        let full = kind == Kind::Full;
+        let rope = if full { &self.full_rope } else { &self.sliding_rope };
         let own = &self.config.layers[..self.config.own_kv_layers()];
         let Some(layer) = own.iter().position(|other| *other == kind) else {
             return Ok(None);
         };
         let offsets: Vec<usize> = sequences.iter().map(|caches| caches[layer].offset()).collect();
         // Images look ahead in sliding layers only.
-        let last_seen = if kind == Kind::Sliding { input.last_seen() } else { None };
+        let last_seen = if full { None } else { input.last_seen() };
         Ok(Some(Step {
             sequences: sequences.len(),
             rope,
@@ -223,25 +227,3 @@ impl Gemma4 {
         }
     }
 }
-
-impl Parameters for Layers {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain(layers) => layers.visit(visitor),
-            Self::AltUp(layers) => layers.visit(visitor),
-        }
-    }
-}
-
-parameters!(Gemma4 {
-    config: _,
-    embed_tokens,
-    embed_scale,
-    per_layer_inputs,
-    layers,
-    norm,
-    lm_head,
-    softcap,
-    sliding_rope,
-    full_rope,
-});

@@ -1,9 +1,11 @@
 //! Attention of vision encoders: every patch sees every patch of its window, or of the full view.
 
+use std::ops::Range;
+
 use checkpoint::memory::MAX_VISION_SCORES;
 use mlx::device::{device, Device};
 use mlx::ops::{concatenate, join, Mask};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -15,6 +17,7 @@ use crate::layers::{Linear, RmsNorm};
 const KERNEL_WIDTHS: [i32; 3] = [64, 80, 128];
 
 /// The projections of queries, keys and values.
+#[derive(Parameters)]
 pub enum Projections {
     /// By one matrix, side by side.
     Joined(Linear),
@@ -23,6 +26,7 @@ pub enum Projections {
 }
 
 /// Norms of queries, keys and values, in this order.
+#[derive(Parameters)]
 pub enum HeadNorms {
     /// None.
     None,
@@ -48,6 +52,7 @@ impl HeadNorms {
 }
 
 /// Attention without a cache.
+#[derive(Parameters)]
 pub struct Attention {
     /// Heads of queries, keys and values.
     pub heads: i32,
@@ -93,76 +98,32 @@ impl Attention {
         let turned = |part: Tensor| rotation.map_or(Ok(part.clone()), |rotation| rotation.forward(&part));
         let (queries, keys) = (turned(by_head(&queries, 0)?)?, turned(by_head(&keys, 1)?)?);
         let values = by_head(&values, 2)?;
-        let attended = match mask {
-            PatchMask::Windows(groups) => self.attend(&queries, &keys, &values, groups)?,
-            PatchMask::Padded(real) => self.attend_padded(&queries, &keys, &values, *real)?,
+        let rows = queries.dim(0);
+        let spans = match *mask {
+            PatchMask::Windows(groups) => windows(groups),
+            PatchMask::Padded(real) => vec![(1, 0..real, 0..rows), (1, real..rows, 0..real)],
         };
-        self.output.forward(&attended)
+        self.output.forward(&self.attend(&queries, &keys, &values, spans)?)
     }
 
     /// Queries, keys and values `[patches, heads, width]` to what was found, `[patches, heads · width]`.
-    fn attend(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, groups: &[Group]) -> Result<Tensor> {
-        let (mut found, mut start) = (Vec::with_capacity(groups.len()), 0);
-        for (count, length) in groups {
-            let end = start + count * length;
-            let window = |part: &Tensor| {
-                let part = part
-                    .slice(0, start, end)?
-                    .reshape(&[*count, *length, self.heads, self.width])?;
-                self.padded(&part.transpose(&[0, 2, 1, 3])?)
-            };
-            let seen = self.attend_window(&window(queries)?, &window(keys)?, &window(values)?)?;
-            let seen = seen.slice(3, 0, self.width)?.transpose(&[0, 2, 1, 3])?;
-            found.push(seen.reshape(&[count * length, self.heads * self.width])?);
-            start = end;
-        }
-        join(&found, 0)
-    }
-
-    /// The same with the first `real` patches seeing all, the others seeing those.
-    fn attend_padded(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, real: i32) -> Result<Tensor> {
-        let rows = queries.dim(0);
-        let part = |part: &Tensor, start: i32, end: i32| {
-            let part = part
-                .slice(0, start, end)?
-                .reshape(&[1, end - start, self.heads, self.width])?;
-            self.padded(&part.transpose(&[0, 2, 1, 3])?)
-        };
-        let mut found = Vec::with_capacity(2);
-        for (start, end, seen) in [(0, real, rows), (real, rows, real)] {
-            if start == end {
+    fn attend(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, spans: Vec<Span>) -> Result<Tensor> {
+        let mut found = Vec::with_capacity(spans.len());
+        for (count, looking, seen) in spans {
+            if looking.is_empty() {
                 continue;
             }
-            let attended = self.attend_window(
-                &part(queries, start, end)?,
-                &part(keys, 0, seen)?,
-                &part(values, 0, seen)?,
-            )?;
+            let part = |part: &Tensor, rows: &Range<i32>| {
+                let part = part.slice(0, rows.start, rows.end)?;
+                let part = part.reshape(&[count, rows.len() as i32 / count, self.heads, self.width])?;
+                self.padded(&part.transpose(&[0, 2, 1, 3])?)
+            };
+            let (queries, keys, values) = (part(queries, &looking)?, part(keys, &seen)?, part(values, &seen)?);
+            let attended = attend_in_turns(&queries, &keys, &values, self.scale)?;
             let attended = attended.slice(3, 0, self.width)?.transpose(&[0, 2, 1, 3])?;
-            found.push(attended.reshape(&[end - start, self.heads * self.width])?);
+            found.push(attended.reshape(&[looking.len() as i32, self.heads * self.width])?);
         }
         join(&found, 0)
-    }
-
-    /// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should
-    /// no kernel keep them to itself.
-    fn attend_window(&self, queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
-        let &[windows, heads, length, _] = queries.shape() else {
-            unreachable!("queries have four axes")
-        };
-        let of_one = windows as u64 * heads as u64 * keys.dim(2) as u64 * 4;
-        let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
-        self.attend_in_turns(queries, keys, values, together)
-    }
-
-    /// The same with `together` queries of each window and head at once.
-    fn attend_in_turns(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, together: i32) -> Result<Tensor> {
-        let (length, mut found) = (queries.dim(2), Vec::new());
-        for first in (0..length).step_by(together as usize) {
-            let some = queries.slice(2, first, length.min(first + together))?;
-            found.push(some.fast_attention(keys, values, self.scale, &Mask::None, None)?);
-        }
-        join(&found, 2)
     }
 
     /// Heads with zeros after them, up to a width that Metal's kernel takes; they change neither scores nor what is
@@ -182,33 +143,39 @@ impl Attention {
     }
 }
 
-impl Parameters for Projections {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Joined(joined) => joined.visit(visitor),
-            Self::Apart(each) => each.iter().for_each(|one| one.visit(visitor)),
-        }
-    }
+/// How many windows of one size, the patches in them that look, and those that they see.
+type Span = (i32, Range<i32>, Range<i32>);
+
+fn windows(groups: &[Group]) -> Vec<Span> {
+    let mut start = 0;
+    let spans = groups.iter().map(|(count, length)| {
+        let patches = start..start + count * length;
+        start = patches.end;
+        (*count, patches.clone(), patches)
+    });
+    spans.collect()
 }
 
-impl Parameters for HeadNorms {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::None => {}
-            Self::All(norms) => norms.iter().for_each(|norm| norm.visit(visitor)),
-            Self::QueriesAndKeys(norms) | Self::Whole(norms) => norms.iter().for_each(|norm| norm.visit(visitor)),
-        }
-    }
+/// Queries `[windows, heads, length, width]` look in turns if the scores of all would take too much memory, should no
+/// kernel keep them to itself.
+pub fn attend_in_turns(queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> Result<Tensor> {
+    let &[windows, heads, length, _] = queries.shape() else {
+        unreachable!("queries have four axes")
+    };
+    let of_one = windows as u64 * heads as u64 * keys.dim(2) as u64 * 4;
+    let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, length as u64) as i32;
+    attend_some(queries, keys, values, scale, together)
 }
 
-parameters!(Attention {
-    heads: _,
-    width: _,
-    scale: _,
-    projections,
-    norms,
-    output,
-});
+/// The same with `together` queries of each window and head at once.
+fn attend_some(queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32, together: i32) -> Result<Tensor> {
+    let (length, mut found) = (queries.dim(2), Vec::new());
+    for first in (0..length).step_by(together as usize) {
+        let some = queries.slice(2, first, length.min(first + together))?;
+        found.push(some.fast_attention(keys, values, scale, &Mask::None, None)?);
+    }
+    join(&found, 2)
+}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -239,9 +206,9 @@ mod tests {
         let attention = attention(3, 8);
         let heads = || activations(&[2, 3, 20, 8], Dtype::Float32).unwrap();
         let (queries, keys, values) = (heads(), heads(), heads());
-        let all = attention.attend_window(&queries, &keys, &values).unwrap();
+        let all = attend_in_turns(&queries, &keys, &values, attention.scale).unwrap();
         for together in [1, 7, 19, 20] {
-            let turns = attention.attend_in_turns(&queries, &keys, &values, together).unwrap();
+            let turns = attend_some(&queries, &keys, &values, attention.scale, together).unwrap();
             assert!(relative(&turns, &all).unwrap() < 1e-5, "{together} at once");
         }
     }

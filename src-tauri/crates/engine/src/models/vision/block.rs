@@ -1,7 +1,7 @@
 //! A layer of a vision encoder: attention and a network, each after a norm, and before one if the vision encoder has
 //! such.
 
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -11,6 +11,7 @@ use super::rope::PatchRotation;
 use crate::layers::{LayerNorm, Pointwise, RmsNorm};
 
 /// A norm of either kind.
+#[derive(Parameters)]
 pub enum Norm {
     /// By mean and variance.
     Layer(LayerNorm),
@@ -32,6 +33,7 @@ impl Norm {
 }
 
 /// `down(activation(up(x)))`, or `down(activation(gate(x)) · up(x))`.
+#[derive(Parameters)]
 pub struct Mlp {
     /// The activation.
     pub activation: Pointwise,
@@ -56,6 +58,7 @@ impl Mlp {
 }
 
 /// One layer.
+#[derive(Parameters)]
 pub struct Block {
     /// Before the attention.
     pub before_attention: Norm,
@@ -83,29 +86,3 @@ impl Block {
         x.add(&normed(&self.after_mlp, fed)?)
     }
 }
-
-impl Parameters for Norm {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Layer(norm) => norm.visit(visitor),
-            Self::Rms(norm) => norm.visit(visitor),
-            Self::Scale(factors) => visitor(factors),
-        }
-    }
-}
-
-parameters!(Mlp {
-    activation,
-    gate,
-    up,
-    down,
-});
-
-parameters!(Block {
-    before_attention,
-    attention,
-    after_attention,
-    before_mlp,
-    mlp,
-    after_mlp,
-});

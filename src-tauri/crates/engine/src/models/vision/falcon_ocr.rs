@@ -1,19 +1,18 @@
 //! The input projection of Falcon-OCR, which has no vision encoder: patches are tokens among others after it.
 //! Reference: mlx-vlm's `models/falcon_ocr`; transformers has no such model.
 
-use checkpoint::config::vision::FalconPatchesConfig;
-use checkpoint::View;
-use media::ViewPixels;
-use mlx::parameters::parameters;
+use checkpoint::vision::FalconPatchesConfig;
+use mlx::parameters::Parameters;
 use mlx::Dtype;
 
 use super::patches::COLOURS;
-use super::{pause, rows_of, ImageEmbeddings, LayerHook};
+use super::{pause, ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::Result;
 use crate::layers::Linear;
 use crate::weights::Weights;
 
 /// The projection of patches, pixel by pixel.
+#[derive(Parameters)]
 pub struct FalconPatches {
     /// Numbers of a patch.
     numbers: i32,
@@ -32,16 +31,10 @@ impl FalconPatches {
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
-        let rows = rows_of(pixels, view, self.numbers)?.astype(self.dtype)?;
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+        let rows = input.rows(self.numbers)?.astype(self.dtype)?;
         let projected = self.img_projector.forward(&rows)?;
         pause(&projected, hook)?;
         Ok(ImageEmbeddings::of(projected))
     }
 }
-
-parameters!(FalconPatches {
-    numbers: _,
-    dtype: _,
-    img_projector,
-});

@@ -1,11 +1,9 @@
 //! Gemma 4's vision encoder. Reference: transformers' `modeling_gemma4.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::Gemma4VisionConfig;
-use checkpoint::View;
-use media::ViewPixels;
+use checkpoint::vision::Gemma4VisionConfig;
 use mlx::ops::ids_tensor;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -14,12 +12,14 @@ use super::block::{Block, Mlp, Norm};
 use super::linear::ClippedLinear;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::rope::{angles, PatchRotation};
-use super::{pause, rows_of, ImageEmbeddings, LayerHook};
+use super::stack::row_by_row;
+use super::{pause, ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::{self, Error};
-use crate::layers::{Linear, Pointwise, RmsNorm};
+use crate::layers::{ones, Linear, Pointwise, RmsNorm};
 use crate::weights::Weights;
 
 /// The vision encoder.
+#[derive(Parameters)]
 pub struct Gemma4Tower {
     patch_size: i32,
     pooling: i32,
@@ -42,27 +42,20 @@ pub struct Gemma4Tower {
 
 impl Gemma4Tower {
     pub(super) fn load(config: &Gemma4VisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
+        const PROJECTION: &str = "embed_vision.embedding_projection";
         let (hidden, side) = (config.hidden_size as i32, config.patch_size as i32);
         let path = |name: &str| format!("vision_tower.{name}");
-        let input_proj = load_patch_linear(
-            weights,
-            &path("patch_embedder.input_proj"),
-            side * side * COLOURS,
-            hidden,
-            PatchOrder::PixelByPixel,
-        )?;
+        let (inputs, embedder) = (side * side * COLOURS, path("patch_embedder.input_proj"));
+        let input_proj = load_patch_linear(weights, &embedder, inputs, hidden, PatchOrder::PixelByPixel)?;
         let rows = config.positions as i32;
         let table = weights.take(&path("patch_embedder.position_embedding_table"), &[2, rows, hidden])?;
         let dtype = table.dtype();
         let of_axis = |axis: i32| table.slice(0, axis, axis + 1)?.reshape(&[rows, hidden])?.contiguous();
         let positions = [of_axis(0)?, of_axis(1)?];
         weights.materialize(&positions)?;
+        let mut take = |name: &str| Ok::<_, Error>(weights.take(&path(name), &[hidden])?.astype(Dtype::Float32)?);
         let standard = match config.standardized {
-            true => {
-                let mut take =
-                    |name: &str| Ok::<_, Error>(weights.take(&path(name), &[hidden])?.astype(Dtype::Float32)?);
-                Some([take("std_bias")?, take("std_scale")?])
-            }
+            true => Some([take("std_bias")?, take("std_scale")?]),
             false => None,
         };
         let patches = (config.pooling * config.pooling) as f32;
@@ -80,45 +73,30 @@ impl Gemma4Tower {
             pool_factor: Tensor::scalar((hidden as f32).sqrt() / patches, Dtype::Float32)?,
             standard,
             pre_projection_norm: RmsNorm::new(ones(hidden, dtype)?, config.eps)?,
-            embedding_projection: Linear::load(
-                weights,
-                "embed_vision.embedding_projection",
-                hidden,
-                text_width as i32,
-            )?,
+            embedding_projection: Linear::load(weights, PROJECTION, hidden, text_width as i32)?,
             two: Tensor::scalar(2.0, Dtype::Float32)?,
             half: Tensor::scalar(0.5, Dtype::Float32)?,
         })
     }
 
-    pub(super) fn encode(
-        &self,
-        pixels: &ViewPixels,
-        view: &View,
-        hook: &mut LayerHook<'_>,
-    ) -> error::Result<ImageEmbeddings> {
-        let (rows, columns) = view.patches;
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> error::Result<ImageEmbeddings> {
+        let (rows, columns) = input.view.patches;
         if rows > self.rows
             || columns > self.rows
-            || view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32)
+            || input.view.tokens != (rows / self.pooling as u32, columns / self.pooling as u32)
         {
             return Err(Error::BadRequest(format!(
                 "this model's tower takes no grid of {rows} by {columns} patches"
             )));
         }
-        let places: Vec<(u32, u32)> = (0..rows)
-            .flat_map(|row| (0..columns).map(move |column| (row, column)))
-            .collect();
-        let patches = rows_of(pixels, view, self.patch_size * self.patch_size * COLOURS)?;
+        let places = row_by_row(input.view.patches);
+        let patches = input.rows(self.patch_size * self.patch_size * COLOURS)?;
         let patches = patches.sub(&self.half)?.mul(&self.two)?;
         let by_column = ids_tensor(&places.iter().map(|(_, column)| *column).collect::<Vec<_>>());
         let by_row = ids_tensor(&places.iter().map(|(row, _)| *row).collect::<Vec<_>>());
         let mut x = self.input_proj.forward(&patches.astype(self.positions[0].dtype())?)?;
-        x = x.add(
-            &self.positions[0]
-                .take(&by_column, 0)?
-                .add(&self.positions[1].take(&by_row, 0)?)?,
-        )?;
+        let [columns_of, rows_of] = &self.positions;
+        x = x.add(&columns_of.take(&by_column, 0)?.add(&rows_of.take(&by_row, 0)?)?)?;
         // The first half of a head turns by the column, the second by the row.
         let rotation = PatchRotation::new(&angles(&places, self.head_dim / 2, self.theta, true), places.len(), 2);
         let whole = [(1, places.len() as i32)];
@@ -126,13 +104,9 @@ impl Gemma4Tower {
             x = layer.forward(&x, Some(&rotation), &PatchMask::Windows(&whole))?;
             pause(&x, hook)?;
         }
-        let embeddings = self.pool(&x, rows as i32, columns as i32)?;
-        Ok(ImageEmbeddings {
-            embeddings: self
-                .embedding_projection
-                .forward(&self.pre_projection_norm.forward(&embeddings)?)?,
-            deep: Vec::new(),
-        })
+        let pooled = self.pool(&x, rows as i32, columns as i32)?;
+        let normed = self.pre_projection_norm.forward(&pooled)?;
+        Ok(ImageEmbeddings::of(self.embedding_projection.forward(&normed)?))
     }
 
     /// The mean of each square of patches, times √hidden; the sums are too large for 16 bits.
@@ -148,10 +122,6 @@ impl Gemma4Tower {
             None => pooled.astype(x.dtype()),
         }
     }
-}
-
-fn ones(width: i32, dtype: Dtype) -> Result<Tensor> {
-    Tensor::from_f32(&vec![1.0; width as usize], &[width]).astype(dtype)
 }
 
 fn load_block(
@@ -200,20 +170,3 @@ fn load_block(
         mlp,
     })
 }
-
-parameters!(Gemma4Tower {
-    input_proj,
-    positions,
-    layers,
-    standard,
-    pre_projection_norm,
-    embedding_projection,
-    pool_factor,
-    two,
-    half,
-    patch_size: _,
-    pooling: _,
-    rows: _,
-    head_dim: _,
-    theta: _,
-});

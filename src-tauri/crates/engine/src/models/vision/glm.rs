@@ -2,11 +2,9 @@
 //! `modeling_glm_ocr.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::GlmVisionConfig;
-use checkpoint::View;
-use media::ViewPixels;
+use checkpoint::vision::GlmVisionConfig;
 use mlx::ops::ids_tensor;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -15,8 +13,8 @@ use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
 use super::stack::{check_blocks, load_mlp, load_table, BlockNames, Stack, TORCH_EPS};
-use super::{rows_of, ImageEmbeddings, LayerHook};
-use crate::error::{self, Error};
+use super::{check_outputs, ImageEmbeddings, LayerHook, ViewInput};
+use crate::error;
 use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
 use crate::weights::Weights;
 
@@ -28,11 +26,9 @@ const BLOCK: BlockNames = BlockNames {
     norms: ["norm1", "norm2"],
     qkv: &["attn.qkv"],
     output: "attn.proj",
-    qk_norms: None,
-    scales: None,
-    gates: None,
     gate: Some("mlp.gate_proj"),
     network: ["mlp.up_proj", "mlp.down_proj"],
+    ..BlockNames::CLIP
 };
 
 /// The same with normed heads.
@@ -42,7 +38,9 @@ const NORMED: BlockNames = BlockNames {
 };
 
 /// A vision encoder with its merger.
+#[derive(Parameters)]
 pub struct GlmTower {
+    #[parameters(skip)]
     config: GlmVisionConfig,
     dtype: Dtype,
     patch_proj: Linear,
@@ -53,6 +51,7 @@ pub struct GlmTower {
 }
 
 /// A norm, then learned positions.
+#[derive(Parameters)]
 struct Learned {
     post_conv_layernorm: RmsNorm,
     /// `[side, side, hidden]`.
@@ -60,6 +59,7 @@ struct Learned {
 }
 
 /// The part that makes one token of the patches of a block.
+#[derive(Parameters)]
 struct Merger {
     downsample: Linear,
     proj: Linear,
@@ -70,34 +70,24 @@ struct Merger {
 
 impl GlmTower {
     pub(super) fn load(config: &GlmVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
-        if config.out_hidden_size != text_width {
-            return Err(Error::BadRequest(format!(
-                "config.json says that the tower makes {} numbers and the language part reads {text_width}",
-                config.out_hidden_size
-            )));
-        }
+        const PATCHES: &str = "vision_tower.patch_embed.proj";
+        check_outputs(config.out_hidden_size, text_width)?;
         let shape = &config.shape;
         let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
         let norm = |path: &str, weights: &mut Weights<'_>| RmsNorm::load(weights, path, hidden, shape.eps);
         let dtype = weights.dtype("vision_tower.post_layernorm.weight");
         let inputs = COLOURS * config.frames as i32 * side * side;
         let block = if config.qk_norm { &NORMED } else { &BLOCK };
+        let learned = |side: u32, weights: &mut Weights<'_>| {
+            Ok::<_, error::Error>(Learned {
+                post_conv_layernorm: norm("vision_tower.post_conv_layernorm", weights)?,
+                positions: load_table("vision_tower.embeddings.position_embedding", side, hidden, weights)?,
+            })
+        };
         Ok(Self {
             dtype,
-            patch_proj: load_patch_linear(
-                weights,
-                "vision_tower.patch_embed.proj",
-                inputs,
-                hidden,
-                PatchOrder::ColourByColour,
-            )?,
-            learned: match config.learned {
-                Some(side) => Some(Learned {
-                    post_conv_layernorm: norm("vision_tower.post_conv_layernorm", weights)?,
-                    positions: load_table("vision_tower.embeddings.position_embedding", side, hidden, weights)?,
-                }),
-                None => None,
-            },
+            patch_proj: load_patch_linear(weights, PATCHES, inputs, hidden, PatchOrder::ColourByColour)?,
+            learned: config.learned.map(|side| learned(side, weights)).transpose()?,
             stack: Stack::load("vision_tower.blocks", block, shape, dtype, weights)?,
             post_layernorm: norm("vision_tower.post_layernorm", weights)?,
             merger: Merger::load(config, dtype, weights)?,
@@ -105,68 +95,45 @@ impl GlmTower {
         })
     }
 
-    pub(super) fn encode(
-        &self,
-        pixels: &ViewPixels,
-        view: &View,
-        hook: &mut LayerHook<'_>,
-    ) -> error::Result<ImageEmbeddings> {
-        let (config, (rows, columns)) = (&self.config, view.patches);
-        check_blocks(view, config.merge)?;
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> error::Result<ImageEmbeddings> {
+        let (config, (rows, columns)) = (&self.config, input.view.patches);
+        check_blocks(input.view, config.merge)?;
         let inputs = COLOURS * (config.frames * config.shape.patch_size * config.shape.patch_size) as i32;
-        let mut x = self
-            .patch_proj
-            .forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
+        let patches = input.rows(inputs)?.astype(self.dtype)?;
+        let mut x = self.patch_proj.forward(&patches)?;
         let places = in_squares(rows, columns, config.merge);
         if let Some(learned) = &self.learned {
             let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
             let positions = Resampling::Cubic
-                .apply(&learned.positions, view.patches)?
+                .apply(&learned.positions, input.view.patches)?
                 .astype(self.dtype)?;
-            x = learned
-                .post_conv_layernorm
-                .forward(&x)?
-                .add(&positions.take(&ids_tensor(&order), 0)?)?;
+            let positions = positions.take(&ids_tensor(&order), 0)?;
+            x = learned.post_conv_layernorm.forward(&x)?.add(&positions)?;
         }
-        let rotation = PatchRotation::new(
-            &angles(&places, config.shape.head_dim() / 2, THETA, false),
-            places.len(),
-            1,
-        );
+        let angles = angles(&places, config.shape.head_dim() / 2, THETA, false);
+        let rotation = PatchRotation::new(&angles, places.len(), 1);
         let x = self.stack.forward(x, Some(&rotation), hook)?;
-        Ok(ImageEmbeddings::of(
-            self.merger.forward(&self.post_layernorm.forward(&x)?, config.merge)?,
-        ))
+        let states = self.post_layernorm.forward(&x)?;
+        Ok(ImageEmbeddings::of(self.merger.forward(&states, config.merge)?))
     }
 }
 
 impl Merger {
     fn load(config: &GlmVisionConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Self> {
         const PATH: &str = "vision_tower.merger";
-        let (outputs, width) = (config.out_hidden_size as i32, config.merger_width as i32);
+        let (outputs, merge) = (config.out_hidden_size as i32, config.merge as i32);
+        let (norm, names) = (format!("{PATH}.post_projection_norm"), ["up_proj", "down_proj"]);
+        let (pooled, fed) = (
+            (config.shape.hidden_size as i32, outputs),
+            (outputs, config.merger_width as i32, outputs),
+        );
+        let activation = (config.shape.activation, dtype);
         Ok(Self {
-            downsample: load_block_linear(
-                weights,
-                "vision_tower.downsample",
-                (config.shape.hidden_size as i32, outputs),
-                config.merge as i32,
-            )?,
+            downsample: load_block_linear(weights, "vision_tower.downsample", pooled, merge)?,
             proj: Linear::load(weights, &format!("{PATH}.proj"), outputs, outputs)?,
-            post_projection_norm: LayerNorm::load(
-                weights,
-                &format!("{PATH}.post_projection_norm"),
-                outputs,
-                TORCH_EPS,
-            )?,
+            post_projection_norm: LayerNorm::load(weights, &norm, outputs, TORCH_EPS)?,
             activation: Pointwise::new(EncoderActivation::Gelu, dtype)?,
-            network: load_mlp(
-                PATH,
-                Some("gate_proj"),
-                ["up_proj", "down_proj"],
-                (outputs, width, outputs),
-                (config.shape.activation, dtype),
-                weights,
-            )?,
+            network: load_mlp(PATH, Some("gate_proj"), names, fed, activation, weights)?,
         })
     }
 
@@ -178,26 +145,3 @@ impl Merger {
         self.network.forward(&gelu)
     }
 }
-
-parameters!(Learned {
-    post_conv_layernorm,
-    positions,
-});
-
-parameters!(Merger {
-    downsample,
-    proj,
-    post_projection_norm,
-    activation,
-    network,
-});
-
-parameters!(GlmTower {
-    config: _,
-    dtype: _,
-    patch_proj,
-    learned,
-    stack,
-    post_layernorm,
-    merger,
-});

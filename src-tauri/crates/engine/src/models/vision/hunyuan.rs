@@ -3,19 +3,18 @@
 //! them on the published weights.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::HunyuanVisionConfig;
+use checkpoint::vision::HunyuanVisionConfig;
 use checkpoint::View;
-use media::ViewPixels;
 use mlx::ops::concatenate;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
-use mlx::{Dtype, Result};
+use mlx::Dtype;
 
 use super::patches::{load_block_linear, load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, first_with, join_blocks, load_table_after, BlockNames, Stack};
-use super::{rows_of, ImageEmbeddings, LayerHook};
-use crate::error;
+use super::{ImageEmbeddings, LayerHook, ViewInput};
+use crate::error::Result;
 use crate::layers::{Linear, Pointwise, RmsNorm};
 use crate::weights::Weights;
 
@@ -33,7 +32,9 @@ const BLOCK: BlockNames = BlockNames {
 };
 
 /// A vision encoder with its merger.
+#[derive(Parameters)]
 pub struct HunyuanTower {
+    #[parameters(skip)]
     config: HunyuanVisionConfig,
     dtype: Dtype,
     patch_embedding: Linear,
@@ -44,6 +45,7 @@ pub struct HunyuanTower {
 }
 
 /// The part that makes one token of the patches of a block, and tokens around and between.
+#[derive(Parameters)]
 struct Merger {
     before_rms: RmsNorm,
     /// The first convolution, a product with the patches of a block.
@@ -60,7 +62,7 @@ struct Merger {
 }
 
 impl HunyuanTower {
-    pub(super) fn load(config: &HunyuanVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
+    pub(super) fn load(config: &HunyuanVisionConfig, outputs: u32, weights: &mut Weights<'_>) -> Result<Self> {
         const PATH: &str = "vision_tower";
         let shape = &config.shape;
         let (hidden, side) = (shape.hidden_size as i32, shape.patch_size as i32);
@@ -68,19 +70,11 @@ impl HunyuanTower {
         let original = weights.has(&format!("{layers}.0.input_layernorm.weight"));
         let block = if original { &BLOCK } else { &RENAMED };
         let dtype = weights.dtype(&format!("{layers}.0.{}.weight", block.norms[0]));
-        let (conv, table) = (
-            format!("{PATH}.embeddings.patch_embedding"),
-            format!("{PATH}.embeddings.position_embedding"),
-        );
+        let [conv, table] = ["patch", "position"].map(|of| format!("{PATH}.embeddings.{of}_embedding"));
+        let inputs = COLOURS * side * side;
         Ok(Self {
             dtype,
-            patch_embedding: load_patch_linear(
-                weights,
-                &conv,
-                COLOURS * side * side,
-                hidden,
-                PatchOrder::ColourByColour,
-            )?,
+            patch_embedding: load_patch_linear(weights, &conv, inputs, hidden, PatchOrder::ColourByColour)?,
             // The first row is that of a class token that no image has.
             positions: load_table_after(1, &table, config.side, hidden, weights)?,
             stack: Stack::load(&layers, block, shape, dtype, weights)?,
@@ -89,31 +83,25 @@ impl HunyuanTower {
         })
     }
 
-    pub(super) fn encode(
-        &self,
-        pixels: &ViewPixels,
-        view: &View,
-        hook: &mut LayerHook<'_>,
-    ) -> error::Result<ImageEmbeddings> {
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
-        check_blocks(view, config.merge)?;
-        let rows = rows_of(pixels, view, COLOURS * side * side)?.astype(self.dtype)?;
+        check_blocks(input.view, config.merge)?;
+        let rows = input.rows(COLOURS * side * side)?.astype(self.dtype)?;
         let positions = Resampling::LinearWidened
-            .apply(&self.positions, view.patches)?
+            .apply(&self.positions, input.view.patches)?
             .astype(self.dtype)?;
         let x = self.patch_embedding.forward(&rows)?.add(&positions)?;
         let x = self.stack.forward(x, None, hook)?;
-        Ok(ImageEmbeddings::of(self.merger.forward(&x, view, config.merge)?))
+        Ok(ImageEmbeddings::of(self.merger.forward(
+            &x,
+            input.view,
+            config.merge,
+        )?))
     }
 }
 
 impl Merger {
-    fn load(
-        config: &HunyuanVisionConfig,
-        outputs: i32,
-        dtype: Dtype,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
+    fn load(config: &HunyuanVisionConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> Result<Self> {
         const PLACES: [&str; 2] = ["vision_tower.perceive", "vision_tower.patch_merger"];
         let path = first_with(weights, &PLACES, "before_rms.weight");
         let (hidden, eps, merge) = (config.shape.hidden_size as i32, config.shape.eps, config.merge as i32);
@@ -142,40 +130,17 @@ impl Merger {
     }
 
     /// `[patches, hidden]`, row after row, to the features of all tokens.
-    fn forward(&self, x: &Tensor, view: &View, merge: u32) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor, view: &View, merge: u32) -> mlx::Result<Tensor> {
         let blocks = join_blocks(&self.before_rms.forward(x)?, view.patches, merge)?;
-        let merged = self
-            .second
-            .forward(&self.activation.forward(&self.first.forward(&blocks)?)?)?;
+        let merged = self.activation.forward(&self.first.forward(&blocks)?)?;
+        let merged = self.second.forward(&merged)?;
         let (rows, columns) = ((view.patches.0 / merge) as i32, (view.patches.1 / merge) as i32);
         let width = merged.dim(1);
-        let newlines = vec![&self.newline; rows as usize];
-        let lines = concatenate(
-            &[&merged.reshape(&[rows, columns, width])?, &concatenate(&newlines, 0)?],
-            1,
-        )?;
+        let merged = merged.reshape(&[rows, columns, width])?;
+        let newlines = concatenate(&vec![&self.newline; rows as usize], 0)?;
+        let lines = concatenate(&[&merged, &newlines], 1)?;
         let tokens = self.mlp.forward(&lines.reshape(&[rows * (columns + 1), width])?)?;
         let [begin, end] = &self.ends;
         self.after_rms.forward(&concatenate(&[begin, &tokens, end], 0)?)
     }
 }
-
-parameters!(Merger {
-    before_rms,
-    first,
-    activation,
-    second,
-    mlp,
-    newline,
-    ends,
-    after_rms,
-});
-
-parameters!(HunyuanTower {
-    config: _,
-    dtype: _,
-    patch_embedding,
-    positions,
-    stack,
-    merger,
-});

@@ -2,18 +2,16 @@
 //! repositories' `modeling_intern_vit.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::InternVitConfig;
-use checkpoint::View;
-use media::ViewPixels;
+use checkpoint::vision::InternVitConfig;
 use mlx::ops::concatenate;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 
 use super::block::Mlp;
-use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::stack::{check_blocks, join_blocks, load_mlp, BlockNames, Stack, TORCH_EPS};
-use super::{planes_of, ImageEmbeddings, LayerHook};
+use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::Result;
 use crate::layers::{LayerNorm, Linear};
 use crate::weights::Weights;
@@ -39,15 +37,11 @@ const ORIGINAL: Names = Names {
     positions: "vision_model.embeddings.position_embedding",
     layers: "vision_model.encoder.layers",
     block: BlockNames {
-        rms: false,
         norms: ["norm1", "norm2"],
         qkv: &["attn.qkv"],
         output: "attn.proj",
-        qk_norms: None,
         scales: Some(["ls1", "ls2"]),
-        gates: None,
-        gate: None,
-        network: ["mlp.fc1", "mlp.fc2"],
+        ..BlockNames::CLIP
     },
     qk_norms: ["attn.q_norm", "attn.k_norm"],
     projector: "mlp1",
@@ -75,7 +69,9 @@ const TRANSFORMERS: Names = Names {
 };
 
 /// A vision encoder with its projector.
+#[derive(Parameters)]
 pub struct InternVit {
+    #[parameters(skip)]
     config: InternVitConfig,
     patch_embedding: Linear,
     /// The class token with its position, `[1, hidden]`.
@@ -99,58 +95,38 @@ impl InternVit {
             ..names.block
         };
         let positions = weights.take(names.positions, &[1, side * side + 1, hidden])?;
-        let class = weights
-            .take(names.class, &[1, 1, hidden])?
-            .add(&positions.slice(1, 0, 1)?)?;
-        let class = class.reshape(&[1, hidden])?;
-        let positions = positions
-            .slice(1, 1, side * side + 1)?
-            .contiguous()?
-            .reshape(&[side, side, hidden])?;
+        let class = weights.take(names.class, &[1, 1, hidden])?;
+        let class = class.add(&positions.slice(1, 0, 1)?)?.reshape(&[1, hidden])?;
+        let positions = positions.slice(1, 1, side * side + 1)?.contiguous()?;
+        let positions = positions.reshape(&[side, side, hidden])?;
         weights.materialize([&class, &positions])?;
         let dtype = positions.dtype();
         let joined = hidden * (config.merge * config.merge) as i32;
-        let inputs = COLOURS * pixels * pixels;
+        let (inputs, sizes) = (COLOURS * pixels * pixels, (joined, outputs, outputs));
+        let gelu = (EncoderActivation::Gelu, dtype);
         Ok(Self {
             patch_embedding: load_patch_linear(weights, names.patches, inputs, hidden, PatchOrder::PixelByPixel)?,
             stack: Stack::load(names.layers, &block, shape, dtype, weights)?,
             norm: LayerNorm::load(weights, names.norm, joined, TORCH_EPS)?,
-            projector: load_mlp(
-                names.projector,
-                None,
-                names.network,
-                (joined, outputs, outputs),
-                (EncoderActivation::Gelu, dtype),
-                weights,
-            )?,
+            projector: load_mlp(names.projector, None, names.network, sizes, gelu, weights)?,
             class,
             positions,
             config: *config,
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
-        check_blocks(view, self.config.merge)?;
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+        check_blocks(input.view, self.config.merge)?;
         let (side, dtype) = (self.config.shape.patch_size as i32, self.positions.dtype());
-        let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(dtype)?;
-        let positions = Resampling::Cubic.apply(&self.positions, view.patches)?.astype(dtype)?;
+        let rows = input.cut(side)?.astype(dtype)?;
+        let positions = Resampling::Cubic
+            .apply(&self.positions, input.view.patches)?
+            .astype(dtype)?;
         let patches = self.patch_embedding.forward(&rows)?.add(&positions)?;
-        let x = self
-            .stack
-            .forward(concatenate(&[&self.class, &patches], 0)?, None, hook)?;
-        let blocks = join_blocks(&x.slice(0, 1, x.dim(0))?, view.patches, self.config.merge)?;
-        Ok(ImageEmbeddings::of(
-            self.projector.forward(&self.norm.forward(&blocks)?)?,
-        ))
+        let x = concatenate(&[&self.class, &patches], 0)?;
+        let x = self.stack.forward(x, None, hook)?;
+        let blocks = join_blocks(&x.slice(0, 1, x.dim(0))?, input.view.patches, self.config.merge)?;
+        let normed = self.norm.forward(&blocks)?;
+        Ok(ImageEmbeddings::of(self.projector.forward(&normed)?))
     }
 }
-
-parameters!(InternVit {
-    config: _,
-    patch_embedding,
-    class,
-    positions,
-    stack,
-    norm,
-    projector,
-});

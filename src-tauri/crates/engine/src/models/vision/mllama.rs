@@ -3,18 +3,18 @@
 //! `multimodal/model.py`) and transformers' `modeling_mllama.py`, which since its fifth version takes the states on the
 //! way one layer too late.
 
-use checkpoint::config::vision::{MllamaVisionConfig, TowerShape};
+use checkpoint::vision::{MllamaVisionConfig, TowerShape};
 use checkpoint::ImagePlan;
 use media::ViewPixels;
 use mlx::ops::{concatenate, stack};
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use super::attention::PatchMask;
-use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::stack::{first_with, BlockNames, Stack};
-use super::{planes_of, ImageEmbeddings, LayerHook};
+use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::{self, Error};
 use crate::layers::{Embedding, LayerNorm, Linear};
 use crate::weights::Weights;
@@ -36,6 +36,7 @@ const GATED: BlockNames = BlockNames {
 };
 
 /// A table with a row for each arrangement of tiles, and the factor of what it holds.
+#[derive(Parameters)]
 struct ArrangementTable {
     table: Embedding,
     /// `[1]`.
@@ -66,10 +67,10 @@ impl ArrangementTable {
     }
 }
 
-parameters!(ArrangementTable { table, gate });
-
 /// A vision encoder with its projector.
+#[derive(Parameters)]
 pub struct Mllama {
+    #[parameters(skip)]
     config: MllamaVisionConfig,
     dtype: Dtype,
     patch_embedding: Linear,
@@ -96,22 +97,12 @@ impl Mllama {
         let at = |name: &str| format!("{path}.{name}");
         let states = config.states_of_tile();
         let dtype = weights.dtype(&at("layernorm_pre.weight"));
-        let patch_embedding = load_patch_linear(
-            weights,
-            &at("patch_embedding"),
-            COLOURS * pixels * pixels,
-            width,
-            PatchOrder::PixelByPixel,
-        )?;
-        let tile_positions = ArrangementTable::load(
-            config,
-            &at("gated_positional_embedding"),
-            "tile_embedding",
-            states * hidden,
-            weights,
-        )?;
+        let (patches, inputs) = (at("patch_embedding"), COLOURS * pixels * pixels);
+        let patch_embedding = load_patch_linear(weights, &patches, inputs, width, PatchOrder::PixelByPixel)?;
+        let gated = at("gated_positional_embedding");
+        let tile_positions = ArrangementTable::load(config, &gated, "tile_embedding", states * hidden, weights)?;
         let rest = Tensor::scalar(1.0, dtype)?.sub(&tile_positions.gate)?;
-        let positions = weights.take(&at("gated_positional_embedding.embedding"), &[states as i32, width])?;
+        let positions = weights.take(&format!("{gated}.embedding"), &[states as i32, width])?;
         let positions = positions.mul(&rest)?;
         let class = weights
             .take(&at("class_embedding"), &[width])?
@@ -198,24 +189,19 @@ impl Mllama {
     /// The input of the first layer, `[most tiles, states of a tile, hidden]`: a missing tile is black.
     fn embed(&self, tiles: &[ViewPixels], plan: &ImagePlan, arrangement: i32) -> error::Result<Tensor> {
         let config = &self.config;
-        let (most, width, pixels) = (
-            config.tiles as i32,
-            config.shape.hidden_size as i32,
-            config.shape.patch_size as i32,
-        );
+        let (most, width) = (config.tiles as i32, config.shape.hidden_size as i32);
+        let side = config.shape.patch_size as i32;
         let states = config.states_of_tile() as i32;
         let mut rows = Vec::with_capacity(config.tiles as usize);
-        for (tile, view) in tiles.iter().zip(&plan.views) {
+        for (pixels, view) in tiles.iter().zip(&plan.views) {
             if view.patches != (config.side, config.side) {
                 return Err(Error::BadRequest(format!(
                     "this model's tower takes tiles of {0} by {0} patches",
                     config.side
                 )));
             }
-            rows.push(
-                self.patch_embedding
-                    .forward(&cut(&planes_of(tile, view, pixels)?, pixels)?.astype(self.dtype)?)?,
-            );
+            let patches = ViewInput { pixels, view }.cut(side)?.astype(self.dtype)?;
+            rows.push(self.patch_embedding.forward(&patches)?);
         }
         let missing = most - tiles.len() as i32;
         rows.push(Tensor::zeros(&[missing * (states - 1), width], self.dtype)?);
@@ -227,19 +213,3 @@ impl Mllama {
         Ok(self.layernorm_pre.forward(&x)?)
     }
 }
-
-parameters!(Mllama {
-    config: _,
-    dtype: _,
-    patch_embedding,
-    class,
-    positions,
-    tile_positions,
-    before,
-    after,
-    layernorm_pre,
-    layernorm_post,
-    local,
-    global,
-    projector,
-});

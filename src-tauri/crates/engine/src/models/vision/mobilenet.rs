@@ -3,21 +3,19 @@
 //! are follows from the weights. References: timm's `mobilenetv5.py` and transformers' `modeling_gemma3n.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::MobileNetConfig;
-use checkpoint::View;
-use media::ViewPixels;
+use checkpoint::vision::MobileNetConfig;
 use mlx::ops::concatenate;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use super::mobilenet_blocks::{
-    Block, Convolution, FeatureMap, KernelLayout, LoadContext, UniversalInvertedResidual, STRIDE,
+    Block, FeatureMap, KernelLayout, LoadContext, NormedConvolution, UniversalInvertedResidual, STRIDE,
 };
 use super::patches::COLOURS;
-use super::{pause, ImageEmbeddings, LayerHook};
+use super::{pause, ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::{self, Error};
-use crate::layers::{Embedding, Linear, Pointwise, RmsNorm};
+use crate::layers::{ones, Embedding, Linear, Pointwise, RmsNorm};
 use crate::weights::Weights;
 
 /// The path of the network.
@@ -32,11 +30,13 @@ const JOINED: usize = 2;
 const MOST_BLOCKS: usize = 256;
 
 /// A vision encoder with what joins it to the language part.
+#[derive(Parameters)]
 pub struct MobileNet {
+    #[parameters(skip)]
     config: MobileNetConfig,
     dtype: Dtype,
     gelu: Pointwise,
-    stem: (Convolution, RmsNorm),
+    stem: NormedConvolution,
     stages: Vec<Vec<Block>>,
     /// Makes one of the results of the last stages.
     fusion: (UniversalInvertedResidual, RmsNorm),
@@ -59,10 +59,7 @@ impl MobileNet {
         let dtype = weights.dtype(&first);
         let hidden = config.hidden_size as i32;
         let mut loading = LoadContext { weights, layout };
-        let stem = (
-            Convolution::load(&format!("{NETWORK}.conv_stem.conv"), STRIDE, &mut loading)?,
-            loading.norm(&format!("{NETWORK}.conv_stem.bn"))?,
-        );
+        let stem = loading.convolution(&format!("{NETWORK}.conv_stem"), ["conv", "bn"], STRIDE)?;
         let mut stages = Vec::new();
         while stages.len() < MOST_BLOCKS {
             let mut blocks = Vec::new();
@@ -91,22 +88,15 @@ impl MobileNet {
         };
         let soft_norm = norm("soft_embedding_norm", 1.0, weights)?;
         let hard_norm = norm("hard_embedding_norm", 1.0, weights)?;
-        let projection = Linear::load(
-            weights,
-            &format!("{EMBEDDER}.embedding_projection"),
-            hidden,
-            outputs as i32,
-        )?;
-        let ones = Tensor::from_f32(&vec![1.0; outputs as usize], &[outputs as i32]).astype(dtype)?;
-        let output_norm = RmsNorm::new(ones, config.eps)?;
-        let closing = match config.closing_mark() {
-            Some(mark) => {
-                let marks = Embedding::load(weights, &format!("{EMBEDDER}.embedding"), config.marks as i32, hidden)?;
-                let mark = marks.forward(&Tensor::from_i32(&[mark as i32], &[1]))?;
-                Some(output_norm.forward(&projection.forward(&hard_norm.forward(&mark)?)?)?)
-            }
-            None => None,
+        let outputs = outputs as i32;
+        let projection = Linear::load(weights, &format!("{EMBEDDER}.embedding_projection"), hidden, outputs)?;
+        let output_norm = RmsNorm::new(ones(outputs, dtype)?, config.eps)?;
+        let closing = |mark: u32, weights: &mut Weights<'_>| {
+            let marks = Embedding::load(weights, &format!("{EMBEDDER}.embedding"), config.marks as i32, hidden)?;
+            let mark = marks.forward(&Tensor::from_i32(&[mark as i32], &[1]))?;
+            Ok::<_, Error>(output_norm.forward(&projection.forward(&hard_norm.forward(&mark)?)?)?)
         };
+        let closing = config.closing_mark().map(|mark| closing(mark, weights)).transpose()?;
         weights.materialize(output_norm.tensors().into_iter().chain(&closing))?;
         Ok(Self {
             config: *config,
@@ -127,29 +117,16 @@ impl MobileNet {
         self.closing.is_some()
     }
 
-    pub(super) fn encode(
-        &self,
-        pixels: &ViewPixels,
-        view: &View,
-        hook: &mut LayerHook<'_>,
-    ) -> error::Result<ImageEmbeddings> {
-        let (height, width) = (view.height as i32, view.width as i32);
-        let shape = [COLOURS as usize, view.height as usize, view.width as usize];
-        if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
-            return Err(Error::BadRequest(format!(
-                "an image was prepared as {:?}, and this model's tower takes {shape:?}",
-                pixels.shape
-            )));
-        }
-        let planes = Tensor::from_f32(&pixels.values, &[COLOURS, height, width]).astype(self.dtype)?;
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> error::Result<ImageEmbeddings> {
+        let (height, width) = (input.view.height as i32, input.view.width as i32);
+        let planes = input.tensor([COLOURS, height, width])?.astype(self.dtype)?;
         let mut x = FeatureMap {
             states: planes.transpose(&[1, 2, 0])?.reshape(&[height * width, COLOURS])?,
             rows: height,
             columns: width,
         };
-        let (stem, norm) = &self.stem;
-        x = stem.forward(&x)?;
-        x.states = self.gelu.forward(&norm.forward(&x.states)?)?;
+        x = self.stem.forward(&x)?;
+        x.states = self.gelu.forward(&x.states)?;
         let mut joined: Vec<FeatureMap> = Vec::new();
         for (stage, blocks) in self.stages.iter().enumerate() {
             for block in blocks {
@@ -210,16 +187,3 @@ fn stretched(grid: &FeatureMap, to: &FeatureMap) -> Result<Tensor> {
         .collect();
     grid.states.take(&Tensor::from_i32(&places, &[places.len() as i32]), 0)
 }
-
-parameters!(MobileNet {
-    config: _,
-    dtype: _,
-    gelu,
-    stem,
-    stages,
-    fusion,
-    soft_norm,
-    projection,
-    output_norm,
-    closing,
-});

@@ -1,12 +1,11 @@
 //! The blocks of MobileNet v5: convolutions over a grid and attention of its places. References: timm's
 //! `_efficientnet_blocks.py` and `attention2d.py`.
 
-use checkpoint::memory::MAX_VISION_SCORES;
-use mlx::ops::{concatenate, Mask};
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
+use super::attention::attend_in_turns;
 use crate::error::{self, Error};
 use crate::layers::{Linear, Pointwise, RmsNorm};
 use crate::weights::Weights;
@@ -76,6 +75,19 @@ impl LoadContext<'_, '_> {
         Ok(norm)
     }
 
+    /// A convolution with the norm after it, at these names below `path`.
+    pub(super) fn convolution(
+        &mut self,
+        path: &str,
+        [convolution, norm]: [&str; 2],
+        stride: i32,
+    ) -> error::Result<NormedConvolution> {
+        Ok(NormedConvolution {
+            convolution: Convolution::load(&format!("{path}.{convolution}"), stride, self)?,
+            norm: self.norm(&format!("{path}.{norm}"))?,
+        })
+    }
+
     fn factors(&mut self, path: &str) -> error::Result<Option<Tensor>> {
         let name = format!("{path}.layer_scale.gamma");
         if !self.weights.has(&name) {
@@ -92,6 +104,7 @@ impl LoadContext<'_, '_> {
 }
 
 /// A convolution over a grid, padded with zeros so that strides alone make it smaller.
+#[derive(Parameters)]
 pub(super) struct Convolution {
     kernel: Tensor,
     bias: Option<Tensor>,
@@ -102,10 +115,7 @@ impl Convolution {
     pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let kernel = loading.kernel(path)?;
         let name = format!("{path}.bias");
-        let bias = match loading.weights.has(&name) {
-            true => Some(loading.weights.take(&name, &[kernel.dim(0)])?),
-            false => None,
-        };
+        let bias = loading.weights.take_if_present(&name, &[kernel.dim(0)])?;
         let convolution = Self { kernel, bias, stride };
         loading.weights.materialize(convolution.tensors())?;
         Ok(convolution)
@@ -131,7 +141,23 @@ impl Convolution {
     }
 }
 
+/// A convolution and the norm after it.
+#[derive(Parameters)]
+pub(super) struct NormedConvolution {
+    convolution: Convolution,
+    norm: RmsNorm,
+}
+
+impl NormedConvolution {
+    pub(super) fn forward(&self, x: &FeatureMap) -> Result<FeatureMap> {
+        let made = self.convolution.forward(x)?;
+        let states = self.norm.forward(&made.states)?;
+        Ok(made.with(states))
+    }
+}
+
 /// Attention of all places to a smaller grid, whose one head all queries share.
+#[derive(Parameters)]
 pub(super) struct Attention {
     norm: RmsNorm,
     query: Linear,
@@ -142,34 +168,26 @@ pub(super) struct Attention {
 }
 
 /// A projection of a grid that may be reduced before.
+#[derive(Parameters)]
 struct DownsampledProjection {
-    down: Option<(Convolution, RmsNorm)>,
+    down: Option<NormedConvolution>,
     projection: Linear,
 }
 
 impl DownsampledProjection {
     fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
-        let down = match loading.has(&format!("{path}.down_conv")) {
-            true => Some((
-                Convolution::load(&format!("{path}.down_conv"), STRIDE, loading)?,
-                loading.norm(&format!("{path}.norm"))?,
-            )),
-            false => None,
-        };
+        let has_down = loading.has(&format!("{path}.down_conv"));
+        let down = || loading.convolution(path, ["down_conv", "norm"], STRIDE);
         Ok(Self {
-            down,
+            down: has_down.then(down).transpose()?,
             projection: loading.pointwise(&format!("{path}.proj"))?,
         })
     }
 
     /// `[1, 1, places, width]`.
     fn forward(&self, x: &FeatureMap) -> Result<Tensor> {
-        let projected = match &self.down {
-            Some((convolution, norm)) => self
-                .projection
-                .forward(&norm.forward(&convolution.forward(x)?.states)?)?,
-            None => self.projection.forward(&x.states)?,
-        };
+        let down = self.down.as_ref().map(|down| down.forward(x)).transpose()?;
+        let projected = self.projection.forward(&down.as_ref().unwrap_or(x).states)?;
         projected.reshape(&[1, 1, projected.dim(0), projected.dim(1)])
     }
 }
@@ -194,15 +212,7 @@ impl Attention {
         let (places, width) = (queries.dim(0), keys.dim(3));
         let heads = queries.dim(1) / width.max(1);
         let queries = queries.reshape(&[1, places, heads, width])?.swapaxes(1, 2)?;
-        // Places look in turns if the scores of all would take too much memory.
-        let of_one = heads as u64 * keys.dim(2) as u64 * 4;
-        let together = (MAX_VISION_SCORES / of_one.max(1)).clamp(1, places as u64) as i32;
-        let mut found = Vec::new();
-        for first in (0..places).step_by(together as usize) {
-            let some = queries.slice(2, first, places.min(first + together))?;
-            found.push(some.fast_attention(&keys, &values, (width as f32).powf(-0.5), &Mask::None, None)?);
-        }
-        let found = concatenate(&found.iter().collect::<Vec<_>>(), 2)?.swapaxes(1, 2)?;
+        let found = attend_in_turns(&queries, &keys, &values, (width as f32).powf(-0.5))?.swapaxes(1, 2)?;
         let found = self.output.forward(&found.reshape(&[places, heads * values.dim(3)])?)?;
         Ok(x.with(x.states.add(&scaled(found, &self.factors)?)?))
     }
@@ -213,18 +223,19 @@ fn scaled(x: Tensor, factors: &Option<Tensor>) -> Result<Tensor> {
 }
 
 /// A convolution over places that widens, then one of each place that narrows.
+#[derive(Parameters)]
 pub(super) struct EdgeResidual {
-    expansion: Convolution,
-    norm: RmsNorm,
+    expansion: NormedConvolution,
     projection: Linear,
     output_norm: RmsNorm,
 }
 
 /// Widened and narrowed place by place, convolutions of each channel by itself before and between.
+#[derive(Parameters)]
 pub(super) struct UniversalInvertedResidual {
-    before: Option<(Convolution, RmsNorm)>,
+    before: Option<NormedConvolution>,
     expansion: (Linear, RmsNorm),
-    between: Option<(Convolution, RmsNorm)>,
+    between: Option<NormedConvolution>,
     projection: (Linear, RmsNorm),
     factors: Option<Tensor>,
 }
@@ -233,8 +244,7 @@ impl EdgeResidual {
     fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Self {
-            expansion: Convolution::load(&at("conv_exp"), stride, loading)?,
-            norm: loading.norm(&at("bn1"))?,
+            expansion: loading.convolution(path, ["conv_exp", "bn1"], stride)?,
             projection: loading.pointwise(&at("conv_pwl"))?,
             output_norm: loading.norm(&at("bn2"))?,
         })
@@ -242,7 +252,7 @@ impl EdgeResidual {
 
     fn forward(&self, x: &FeatureMap, gelu: &Pointwise) -> Result<FeatureMap> {
         let wide = self.expansion.forward(x)?;
-        let states = gelu.forward(&self.norm.forward(&wide.states)?)?;
+        let states = gelu.forward(&wide.states)?;
         let narrow = self.output_norm.forward(&self.projection.forward(&states)?)?;
         Ok(wide.with(narrow))
     }
@@ -252,15 +262,10 @@ impl UniversalInvertedResidual {
     pub(super) fn load(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let at = |name: &str| format!("{path}.{name}");
         let has_between = loading.has(&at("dw_mid.conv"));
-        let mut depthwise = |name: &str, stride: i32| -> error::Result<Option<(Convolution, RmsNorm)>> {
-            let (convolution, norm) = (at(&format!("{name}.conv")), at(&format!("{name}.bn")));
-            match loading.has(&convolution) {
-                true => Ok(Some((
-                    Convolution::load(&convolution, stride, loading)?,
-                    loading.norm(&norm)?,
-                ))),
-                false => Ok(None),
-            }
+        let mut depthwise = |name: &str, stride: i32| {
+            let has_it = loading.has(&at(&format!("{name}.conv")));
+            let convolution = || loading.convolution(&at(name), ["conv", "bn"], stride);
+            has_it.then(convolution).transpose()
         };
         let before = depthwise("dw_start", if has_between { 1 } else { stride })?;
         let between = depthwise("dw_mid", stride)?;
@@ -277,20 +282,13 @@ impl UniversalInvertedResidual {
     }
 
     pub(super) fn forward(&self, x: &FeatureMap, gelu: &Pointwise) -> Result<FeatureMap> {
-        let normed = |(convolution, norm): &(Convolution, RmsNorm), x: &FeatureMap| {
-            let made = convolution.forward(x)?;
-            let states = norm.forward(&made.states)?;
-            Ok::<_, mlx::Error>(made.with(states))
-        };
-        let started = match &self.before {
-            Some(before) => normed(before, x)?,
-            None => x.with(x.states.clone()),
-        };
+        let before = self.before.as_ref().map(|before| before.forward(x)).transpose()?;
+        let started = before.as_ref().unwrap_or(x);
         let (expansion, norm) = &self.expansion;
         let wide = started.with(gelu.forward(&norm.forward(&expansion.forward(&started.states)?)?)?);
         let wide = match &self.between {
             Some(between) => {
-                let made = normed(between, &wide)?;
+                let made = between.forward(&wide)?;
                 let states = gelu.forward(&made.states)?;
                 made.with(states)
             }
@@ -303,6 +301,7 @@ impl UniversalInvertedResidual {
 }
 
 /// One block of a stage.
+#[derive(Parameters)]
 pub(super) enum Block {
     Edge(EdgeResidual),
     Inverted(Box<UniversalInvertedResidual>),
@@ -318,9 +317,8 @@ impl Block {
         } else if has("attn.query.proj") {
             Some(Self::Attention(Box::new(Attention::load(path, loading)?)))
         } else if has("pw_exp.conv") {
-            Some(Self::Inverted(Box::new(UniversalInvertedResidual::load(
-                path, stride, loading,
-            )?)))
+            let inverted = UniversalInvertedResidual::load(path, stride, loading)?;
+            Some(Self::Inverted(Box::new(inverted)))
         } else {
             None
         })
@@ -336,46 +334,6 @@ impl Block {
         match x.states.shape() == made.states.shape() {
             true => Ok(made.with(x.states.add(&made.states)?)),
             false => Ok(made),
-        }
-    }
-}
-
-parameters!(Convolution {
-    kernel,
-    bias,
-    stride: _
-});
-
-parameters!(DownsampledProjection { down, projection });
-
-parameters!(Attention {
-    norm,
-    query,
-    key,
-    value,
-    output,
-    factors,
-});
-parameters!(EdgeResidual {
-    expansion,
-    norm,
-    projection,
-    output_norm,
-});
-parameters!(UniversalInvertedResidual {
-    before,
-    between,
-    expansion,
-    projection,
-    factors,
-});
-
-impl Parameters for Block {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Edge(edge) => edge.visit(visitor),
-            Self::Inverted(inverted) => inverted.visit(visitor),
-            Self::Attention(attention) => attention.visit(visitor),
         }
     }
 }

@@ -26,7 +26,7 @@ use checkpoint::{ImagePlan, View, VisionConfig};
 use media::ViewPixels;
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::{eval, Tensor};
 use mlx::Result;
 
@@ -34,7 +34,7 @@ use crate::error::{self, Error};
 use crate::weights::Weights;
 
 /// The output of a vision encoder for one image.
-#[derive(Clone)]
+#[derive(Clone, Parameters)]
 pub struct ImageEmbeddings {
     /// The rows that stand in the prompt in place of tokens, `[tokens, width of the language model]`.
     pub embeddings: Tensor,
@@ -76,13 +76,12 @@ impl ImageEmbeddings {
     }
 }
 
-parameters!(ImageEmbeddings { embeddings, deep });
-
 /// Called between two layers of a vision encoder with the states that the next one takes; an error from it ends the
 /// encoding.
 pub type LayerHook<'a> = dyn FnMut(&Tensor) -> error::Result<()> + 'a;
 
 /// A vision encoder of any kind.
+#[derive(Parameters)]
 pub enum VisionTower {
     /// Gemma 4's.
     Gemma4(gemma4::Gemma4Tower),
@@ -148,17 +147,18 @@ impl VisionTower {
         }
         let mut features = Vec::with_capacity(views.len());
         for (pixels, view) in views.iter().zip(&plan.views) {
+            let input = ViewInput { pixels, view };
             let encoded = match self {
-                Self::Gemma4(tower) => tower.encode(pixels, view, hook),
-                Self::Qwen(tower) => tower.encode(pixels, view, hook),
-                Self::Siglip(tower) => tower.encode(pixels, view, hook),
-                Self::Pixtral(tower) => tower.encode(pixels, view, hook),
-                Self::InternVit(tower) => tower.encode(pixels, view, hook),
-                Self::Glm(tower) => tower.encode(pixels, view, hook),
-                Self::MobileNet(tower) => tower.encode(pixels, view, hook),
+                Self::Gemma4(tower) => tower.encode(&input, hook),
+                Self::Qwen(tower) => tower.encode(&input, hook),
+                Self::Siglip(tower) => tower.encode(&input, hook),
+                Self::Pixtral(tower) => tower.encode(&input, hook),
+                Self::InternVit(tower) => tower.encode(&input, hook),
+                Self::Glm(tower) => tower.encode(&input, hook),
+                Self::MobileNet(tower) => tower.encode(&input, hook),
                 Self::Mllama(_) => unreachable!("it encodes all views together"),
-                Self::Hunyuan(tower) => tower.encode(pixels, view, hook),
-                Self::Falcon(patches) => patches.encode(pixels, view, hook),
+                Self::Hunyuan(tower) => tower.encode(&input, hook),
+                Self::Falcon(patches) => patches.encode(&input, hook),
             }?;
             let marks = matches!(self, Self::MobileNet(tower) if tower.closes()) as i32;
             if encoded.embeddings.dim(0) - marks != view.features as i32 {
@@ -177,50 +177,46 @@ impl VisionTower {
     }
 }
 
-impl Parameters for VisionTower {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Gemma4(tower) => tower.visit(visitor),
-            Self::Qwen(tower) => tower.visit(visitor),
-            Self::Siglip(tower) => tower.visit(visitor),
-            Self::Pixtral(tower) => tower.visit(visitor),
-            Self::InternVit(tower) => tower.visit(visitor),
-            Self::Glm(tower) => tower.visit(visitor),
-            Self::Mllama(tower) => tower.visit(visitor),
-            Self::MobileNet(tower) => tower.visit(visitor),
-            Self::Hunyuan(tower) => tower.visit(visitor),
-            Self::Falcon(patches) => patches.visit(visitor),
+/// A view of an image, prepared for the vision encoder.
+struct ViewInput<'a> {
+    pixels: &'a ViewPixels,
+    view: &'a View,
+}
+
+impl ViewInput<'_> {
+    /// The numbers of the view, if they have this shape.
+    fn tensor<const N: usize>(&self, shape: [i32; N]) -> error::Result<Tensor> {
+        let wanted = shape.map(|length| length as usize);
+        let found = &self.pixels.shape;
+        if *found != wanted || self.pixels.values.len() != wanted.iter().product::<usize>() {
+            return Err(Error::BadRequest(format!(
+                "an image was prepared as {found:?}, and this model's tower takes {wanted:?}"
+            )));
         }
+        Ok(Tensor::from_f32(&self.pixels.values, &shape))
+    }
+
+    /// Its rows of patches `[patches, numbers]`.
+    fn rows(&self, numbers: i32) -> error::Result<Tensor> {
+        self.tensor([(self.view.patches.0 * self.view.patches.1) as i32, numbers])
+    }
+
+    /// Its complete planes of patches of this side, cut into rows `[patches, numbers]`.
+    fn cut(&self, side: i32) -> error::Result<Tensor> {
+        let (rows, columns) = self.view.patches;
+        let planes = self.tensor([patches::COLOURS, rows as i32 * side, columns as i32 * side])?;
+        patches::cut(&planes, side)
     }
 }
 
-/// The numbers of a view as rows of patches `[patches, numbers]`, if they are what `view` says.
-fn rows_of(pixels: &ViewPixels, view: &View, numbers: i32) -> error::Result<Tensor> {
-    let patches = view.patches.0 as usize * view.patches.1 as usize;
-    if pixels.shape != [patches, numbers as usize] || pixels.values.len() != patches * numbers as usize {
-        return Err(Error::BadRequest(format!(
-            "an image was prepared as {:?}, and this model's tower takes {:?}",
-            pixels.shape,
-            [patches, numbers as usize]
-        )));
+/// Refuses a tower whose features have another width than the language part reads.
+fn check_outputs(outputs: u32, text_width: u32) -> error::Result<()> {
+    if outputs == text_width {
+        return Ok(());
     }
-    Ok(Tensor::from_f32(&pixels.values, &[patches as i32, numbers]))
-}
-
-/// The planes `[3, height, width]` of a view that come complete, if they are what `view` says of patches of this side.
-fn planes_of(pixels: &ViewPixels, view: &View, side: i32) -> error::Result<Tensor> {
-    let shape = [
-        patches::COLOURS as usize,
-        view.patches.0 as usize * side as usize,
-        view.patches.1 as usize * side as usize,
-    ];
-    if pixels.shape != shape || pixels.values.len() != shape.iter().product::<usize>() {
-        return Err(Error::BadRequest(format!(
-            "an image was prepared as {:?}, and this model's tower takes {shape:?}",
-            pixels.shape
-        )));
-    }
-    Ok(Tensor::from_f32(&pixels.values, &shape.map(|length| length as i32)))
+    Err(Error::BadRequest(format!(
+        "config.json says that the tower makes {outputs} numbers and the language part reads {text_width}"
+    )))
 }
 
 /// Between two layers: on a CPU, which is slow, they are computed, so that the caller can be asked whether to go on.

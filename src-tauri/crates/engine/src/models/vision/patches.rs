@@ -61,10 +61,7 @@ pub fn load_patch_linear(
     };
     let rows = kernel.transpose(&wanted)?.reshape(&[outputs, inputs])?;
     let bias = format!("{path}.bias");
-    let bias = match weights.has(&bias) {
-        true => Some(weights.take(&bias, &[outputs])?),
-        false => None,
-    };
+    let bias = weights.take_if_present(&bias, &[outputs])?;
     let linear = Linear::with_bias(&rows, bias.as_ref())?;
     weights.materialize(linear.tensors())?;
     Ok(linear)

@@ -1,18 +1,17 @@
 //! Pixtral's vision encoder, and what joins it to language parts. References: transformers' `modeling_pixtral.py` and
 //! `modeling_mistral3.py`.
 
-use checkpoint::config::vision::PixtralConfig;
+use checkpoint::vision::{PatchMerger, PixtralConfig};
 use checkpoint::View;
-use media::ViewPixels;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Dtype;
 
 use super::block::Mlp;
-use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::rope::PatchRotation;
 use super::stack::{check_blocks, first_with, load_mlp, row_by_row, BlockNames, Stack};
-use super::{planes_of, ImageEmbeddings, LayerHook};
+use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::Result;
 use crate::layers::{Linear, RmsNorm};
 use crate::weights::Weights;
@@ -27,15 +26,15 @@ const BLOCK: BlockNames = BlockNames {
     norms: ["attention_norm", "ffn_norm"],
     qkv: &["attention.q_proj", "attention.k_proj", "attention.v_proj"],
     output: "attention.o_proj",
-    qk_norms: None,
-    scales: None,
-    gates: None,
     gate: Some("feed_forward.gate_proj"),
     network: ["feed_forward.up_proj", "feed_forward.down_proj"],
+    ..BlockNames::CLIP
 };
 
 /// A vision encoder with its projector.
+#[derive(Parameters)]
 pub struct Pixtral {
+    #[parameters(skip)]
     config: PixtralConfig,
     dtype: Dtype,
     patch_conv: Linear,
@@ -45,6 +44,7 @@ pub struct Pixtral {
     projector: Mlp,
 }
 
+#[derive(Parameters)]
 struct Merger {
     merge: u32,
     norm: RmsNorm,
@@ -58,49 +58,30 @@ impl Pixtral {
         let path = first_with(weights, &PLACES, "ln_pre.weight");
         let dtype = weights.dtype(&format!("{path}.ln_pre.weight"));
         let conv = format!("{path}.patch_conv");
-        let merger = match config.merger {
-            Some(merger) => {
-                let block = hidden * (merger.merge * merger.merge) as i32;
-                Some(Merger {
-                    merge: merger.merge,
-                    norm: RmsNorm::load(weights, &format!("{PROJECTOR}.norm"), hidden, merger.eps)?,
-                    merging_layer: Linear::load(
-                        weights,
-                        &format!("{PROJECTOR}.patch_merger.merging_layer"),
-                        block,
-                        hidden,
-                    )?,
-                })
-            }
-            None => None,
-        };
-        let projection = (hidden, outputs, outputs);
+        let merger = config
+            .merger
+            .map(|merger| Merger::load(&merger, hidden, weights))
+            .transpose()?;
+        let (sizes, names) = ((hidden, outputs, outputs), ["linear_1", "linear_2"]);
         Ok(Self {
             dtype,
             patch_conv: load_patch_linear(weights, &conv, COLOURS * side * side, hidden, PatchOrder::PixelByPixel)?,
             ln_pre: RmsNorm::load(weights, &format!("{path}.ln_pre"), hidden, shape.eps)?,
             stack: Stack::load(&format!("{path}.transformer.layers"), &BLOCK, shape, dtype, weights)?,
             merger,
-            projector: load_mlp(
-                PROJECTOR,
-                None,
-                ["linear_1", "linear_2"],
-                projection,
-                (config.activation, dtype),
-                weights,
-            )?,
+            projector: load_mlp(PROJECTOR, None, names, sizes, (config.activation, dtype), weights)?,
             config: *config,
         })
     }
 
-    pub(super) fn encode(&self, pixels: &ViewPixels, view: &View, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> Result<ImageEmbeddings> {
         let side = self.config.shape.patch_size as i32;
-        let rows = cut(&planes_of(pixels, view, side)?, side)?.astype(self.dtype)?;
+        let rows = input.cut(side)?.astype(self.dtype)?;
         let x = self.ln_pre.forward(&self.patch_conv.forward(&rows)?)?;
-        let rotation = self.rotation(view.patches);
+        let rotation = self.rotation(input.view.patches);
         let states = self.stack.forward(x, Some(&rotation), hook)?;
         let states = match &self.merger {
-            Some(merger) => merger.forward(&states, view)?,
+            Some(merger) => merger.forward(&states, input.view)?,
             None => states,
         };
         Ok(ImageEmbeddings::of(self.projector.forward(&states)?))
@@ -121,34 +102,27 @@ impl Pixtral {
 }
 
 impl Merger {
+    fn load(config: &PatchMerger, hidden: i32, weights: &mut Weights<'_>) -> Result<Self> {
+        let (norm, path) = (
+            format!("{PROJECTOR}.norm"),
+            format!("{PROJECTOR}.patch_merger.merging_layer"),
+        );
+        Ok(Self {
+            merge: config.merge,
+            norm: RmsNorm::load(weights, &norm, hidden, config.eps)?,
+            merging_layer: Linear::load(weights, &path, hidden * (config.merge * config.merge) as i32, hidden)?,
+        })
+    }
+
     /// A row for each block of patches, whose numbers lie channel by channel.
     fn forward(&self, states: &Tensor, view: &View) -> Result<Tensor> {
         check_blocks(view, self.merge)?;
         let (merge, hidden) = (self.merge as i32, states.dim(-1));
         let (down, across) = (view.patches.0 as i32 / merge, view.patches.1 as i32 / merge);
-        let blocks = self
-            .norm
-            .forward(states)?
-            .reshape(&[down, merge, across, merge, hidden])?;
-        let blocks = blocks
-            .transpose(&[0, 2, 4, 1, 3])?
-            .reshape(&[down * across, hidden * merge * merge])?;
-        Ok(self.merging_layer.forward(&blocks)?)
+        let normed = self.norm.forward(states)?;
+        let blocks = normed.reshape(&[down, merge, across, merge, hidden])?;
+        let blocks = blocks.transpose(&[0, 2, 4, 1, 3])?;
+        let joined = blocks.reshape(&[down * across, hidden * merge * merge])?;
+        Ok(self.merging_layer.forward(&joined)?)
     }
 }
-
-parameters!(Merger {
-    merge: _,
-    norm,
-    merging_layer,
-});
-
-parameters!(Pixtral {
-    config: _,
-    dtype: _,
-    patch_conv,
-    ln_pre,
-    stack,
-    merger,
-    projector,
-});

@@ -2,24 +2,21 @@
 //! `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::{QwenVisionConfig, Windows};
-use checkpoint::View;
-use media::ViewPixels;
+use checkpoint::vision::{PositionTable, QwenVisionConfig, TowerShape, Windows};
 use mlx::ops::ids_tensor;
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use super::attention::{Attention, Group, HeadNorms, PatchMask, Projections};
-use super::block::{Block, Mlp, Norm};
-use super::linear::ClippedLinear;
+use super::attention::{Group, PatchMask};
+use super::block::{Block, Norm};
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, in_squares, PatchRotation};
-use super::stack::load_table;
-use super::{pause, rows_of, ImageEmbeddings, LayerHook};
-use crate::error::{self, Error};
-use crate::layers::{LayerNorm, Linear, Pointwise, RmsNorm};
+use super::stack::{check_blocks, load_block, load_norm, load_table, BlockNames};
+use super::{check_outputs, pause, ImageEmbeddings, LayerHook, ViewInput};
+use crate::error;
+use crate::layers::{Linear, Pointwise};
 use crate::weights::Weights;
 
 /// Added to the variance in every norm, whatever the config says.
@@ -29,7 +26,9 @@ const EPS: f32 = 1e-6;
 const THETA: f32 = 10_000.0;
 
 /// The vision encoder.
+#[derive(Parameters)]
 pub struct QwenTower {
+    #[parameters(skip)]
     config: QwenVisionConfig,
     dtype: Dtype,
     patch_proj: Linear,
@@ -42,6 +41,7 @@ pub struct QwenTower {
 }
 
 /// The part that makes one token of the patches of a square.
+#[derive(Parameters)]
 struct Merger {
     /// Numbers of all patches of a square.
     width: i32,
@@ -64,7 +64,8 @@ impl Merger {
         let hidden = config.hidden_size as i32;
         let width = hidden * (config.merge * config.merge) as i32;
         let [norm, up, down] = names.map(|name| format!("{path}.{name}"));
-        let norm = load_norm(config, &norm, if norm_together { width } else { hidden }, weights)?;
+        let normed = if norm_together { width } else { hidden };
+        let norm = load_norm(config.gated, &norm, normed, EPS, weights)?;
         let dtype = weights.dtype_of_matrix(&up).unwrap_or(Dtype::Float32);
         Ok(Self {
             width,
@@ -82,19 +83,14 @@ impl Merger {
             true => self.norm.forward(&x.reshape(&[-1, self.width])?)?,
             false => self.norm.forward(x)?.reshape(&[-1, self.width])?,
         };
-        self.down
-            .forward(&self.activation.forward(&self.up.forward(&squares)?)?)
+        let up = self.activation.forward(&self.up.forward(&squares)?)?;
+        self.down.forward(&up)
     }
 }
 
 impl QwenTower {
     pub(super) fn load(config: &QwenVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
-        if config.out_hidden_size != text_width {
-            return Err(Error::BadRequest(format!(
-                "config.json says that the tower makes {} numbers and the language part reads {text_width}",
-                config.out_hidden_size
-            )));
-        }
+        check_outputs(config.out_hidden_size, text_width)?;
         let (hidden, side) = (config.hidden_size as i32, config.patch_size as i32);
         let path = "vision_tower.patch_embed.proj";
         if config.patch_bias {
@@ -103,32 +99,20 @@ impl QwenTower {
         let dtype = weights.dtype(&format!("{path}.weight"));
         let inputs = COLOURS * config.frames as i32 * side * side;
         let patch_proj = load_patch_linear(weights, path, inputs, hidden, PatchOrder::ColourByColour)?;
-        let positions = match config.positions {
-            Some(table) => Some(load_table("vision_tower.pos_embed", table.side, hidden, weights)?),
-            None => None,
-        };
-        let blocks = (0..config.layers).map(|layer| load_block(config, layer, dtype, weights));
-        let blocks = blocks.collect::<error::Result<Vec<_>>>()?;
+        let table = |table: PositionTable| load_table("vision_tower.pos_embed", table.side, hidden, weights);
+        let positions = config.positions.map(table).transpose()?;
+        let blocks = load_blocks(config, dtype, weights)?;
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
         // Qwen3-Omni has the newer vision encoder with the older names.
-        let names = if weights.has("vision_tower.merger.ln_q.weight") {
-            OLDER
-        } else {
-            NAMES
-        };
+        let older = weights.has("vision_tower.merger.ln_q.weight");
+        let names = if older { OLDER } else { NAMES };
         let deep = (0..config.deepstack.len()).map(|set| {
             let lists = ["vision_tower.deepstack_merger_list", "vision_tower.merger_list"];
-            let list = lists
-                .iter()
-                .find(|list| weights.any(|name, _| name.starts_with(&format!("{list}.{set}."))));
-            Merger::load(
-                config,
-                &format!("{}.{set}", list.unwrap_or(&lists[0])),
-                names,
-                true,
-                weights,
-            )
+            let paths = lists.map(|list| format!("{list}.{set}"));
+            let has = |path: &&String| weights.any(|name, _| name.starts_with(&format!("{path}.")));
+            let path = paths.iter().find(has).unwrap_or(&paths[0]);
+            Merger::load(config, path, names, true, weights)
         });
         let deep_mergers = deep.collect::<error::Result<Vec<_>>>()?;
         Ok(Self {
@@ -142,37 +126,24 @@ impl QwenTower {
         })
     }
 
-    pub(super) fn encode(
-        &self,
-        pixels: &ViewPixels,
-        view: &View,
-        hook: &mut LayerHook<'_>,
-    ) -> error::Result<ImageEmbeddings> {
-        let (rows, columns) = view.patches;
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> error::Result<ImageEmbeddings> {
+        let (rows, columns) = input.view.patches;
         let merge = self.config.merge;
-        if !rows.is_multiple_of(merge) || !columns.is_multiple_of(merge) || rows * columns == 0 {
-            return Err(Error::BadRequest(format!(
-                "this model's tower takes no grid of {rows} by {columns} patches"
-            )));
-        }
+        check_blocks(input.view, merge)?;
         let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
-        let mut x = self
-            .patch_proj
-            .forward(&rows_of(pixels, view, inputs)?.astype(self.dtype)?)?;
+        let patches = input.rows(inputs)?.astype(self.dtype)?;
+        let mut x = self.patch_proj.forward(&patches)?;
         let mut places = in_squares(rows, columns, merge);
         if let Some(table) = &self.positions {
             let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
             let positions = Resampling::LinearAligned
-                .apply(table, view.patches)?
+                .apply(table, input.view.patches)?
                 .take(&ids_tensor(&order), 0)?;
             x = x.add(&positions.astype(self.dtype)?)?;
         }
         let whole = vec![(1, (rows * columns) as i32)];
-        let windows = self
-            .config
-            .windows
-            .as_ref()
-            .map(|windows| Windowed::new(windows, rows / merge, columns / merge, merge));
+        let windowed = |windows: &Windows| Windowed::new(windows, rows / merge, columns / merge, merge);
+        let windows = self.config.windows.as_ref().map(windowed);
         if let Some(windows) = &windows {
             x = windows.reorder(&x, merge)?;
             places = windows.places(&places, merge);
@@ -264,72 +235,31 @@ impl Windowed {
     }
 }
 
-fn load_norm(config: &QwenVisionConfig, path: &str, width: i32, weights: &mut Weights<'_>) -> error::Result<Norm> {
-    Ok(match config.gated {
-        true => Norm::Rms(RmsNorm::load(weights, path, width, EPS)?),
-        false => Norm::Layer(LayerNorm::load(weights, path, width, EPS)?),
-    })
-}
-
-fn load_block(config: &QwenVisionConfig, layer: u32, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Block> {
-    let path = |name: &str| format!("vision_tower.blocks.{layer}.{name}");
-    let (hidden, width, head_dim) = (
-        config.hidden_size as i32,
-        config.intermediate_size as i32,
-        config.head_dim(),
-    );
-    let [gate, up, down] = match (config.gated, config.positions.is_some()) {
-        (true, _) => [Some("mlp.gate_proj"), Some("mlp.up_proj"), Some("mlp.down_proj")],
-        (false, true) => [None, Some("mlp.linear_fc1"), Some("mlp.linear_fc2")],
-        (false, false) => [None, Some("mlp.fc1"), Some("mlp.fc2")],
+fn load_blocks(config: &QwenVisionConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Block>> {
+    let network = match (config.gated, config.positions.is_some()) {
+        (true, _) => ["mlp.up_proj", "mlp.down_proj"],
+        (false, true) => ["mlp.linear_fc1", "mlp.linear_fc2"],
+        (false, false) => ["mlp.fc1", "mlp.fc2"],
     };
-    let mut linear = |name: Option<&str>, inputs: i32, outputs: i32| {
-        name.map(|name| ClippedLinear::plain(weights, &path(name), inputs, outputs))
-            .transpose()
+    let names = BlockNames {
+        rms: config.gated,
+        norms: ["norm1", "norm2"],
+        qkv: &["attn.qkv"],
+        output: "attn.proj",
+        gate: config.gated.then_some("mlp.gate_proj"),
+        network,
+        ..BlockNames::CLIP
     };
-    let (gate, up, down) = (
-        linear(gate, hidden, width)?,
-        linear(up, hidden, width)?,
-        linear(down, width, hidden)?,
-    );
-    let missing = || Error::MissingTensor(path("mlp"));
-    Ok(Block {
-        before_attention: load_norm(config, &path("norm1"), hidden, weights)?,
-        attention: Attention {
-            heads: config.heads as i32,
-            width: head_dim as i32,
-            scale: (head_dim as f32).powf(-0.5),
-            projections: Projections::Joined(Linear::load(weights, &path("attn.qkv"), hidden, 3 * hidden)?),
-            norms: HeadNorms::None,
-            output: ClippedLinear::plain(weights, &path("attn.proj"), hidden, hidden)?,
-        },
-        after_attention: None,
-        before_mlp: load_norm(config, &path("norm2"), hidden, weights)?,
-        mlp: Mlp {
-            activation: Pointwise::new(config.activation, dtype)?,
-            gate,
-            up: up.ok_or_else(missing)?,
-            down: down.ok_or_else(missing)?,
-        },
-        after_mlp: None,
-    })
+    let shape = TowerShape {
+        hidden_size: config.hidden_size,
+        layers: config.layers,
+        heads: config.heads,
+        intermediate_size: config.intermediate_size,
+        patch_size: config.patch_size,
+        eps: EPS,
+        activation: config.activation,
+    };
+    let path = |layer: u32| format!("vision_tower.blocks.{layer}");
+    let blocks = (0..config.layers).map(|layer| load_block(&path(layer), &names, &shape, dtype, weights));
+    blocks.collect()
 }
-
-parameters!(Merger {
-    width: _,
-    norm,
-    norm_together: _,
-    activation,
-    up,
-    down,
-});
-
-parameters!(QwenTower {
-    config: _,
-    dtype: _,
-    patch_proj,
-    positions,
-    blocks,
-    merger,
-    deep_mergers,
-});

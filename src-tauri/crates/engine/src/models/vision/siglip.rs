@@ -3,21 +3,20 @@
 //! `modeling_paddleocr_vl.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::{SiglipConfig, SiglipProjector};
+use checkpoint::vision::{SiglipConfig, SiglipProjector};
 use checkpoint::View;
-use media::ViewPixels;
-use mlx::parameters::{parameters, Parameters};
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use super::block::Mlp;
-use super::patches::{cut, load_patch_linear, PatchOrder, COLOURS};
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, PatchRotation};
 use super::stack::{
     check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS,
 };
-use super::{planes_of, rows_of, ImageEmbeddings, LayerHook};
+use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error;
 use crate::layers::{LayerNorm, Linear, RmsNorm};
 use crate::weights::Weights;
@@ -32,7 +31,9 @@ const JOINED: BlockNames = BlockNames {
 };
 
 /// A vision encoder with its projector.
+#[derive(Parameters)]
 pub struct Siglip {
+    #[parameters(skip)]
     config: SiglipConfig,
     dtype: Dtype,
     patch_embedding: Linear,
@@ -43,6 +44,7 @@ pub struct Siglip {
     projector: Projector,
 }
 
+#[derive(Parameters)]
 enum Projector {
     Pooled { norm: RmsNorm, projection: Tensor },
     Joined(Linear),
@@ -67,53 +69,38 @@ impl Siglip {
             false => format!("{path}.encoder.layers"),
         };
         let joined = weights.has(&format!("{layers}.0.self_attn.qkv.weight"));
+        let names = if joined { &JOINED } else { &BlockNames::CLIP };
+        let positions = format!("{path}.embeddings.position_embedding");
         let dtype = weights.dtype(&format!("{layers}.0.layer_norm1.weight"));
         Ok(Self {
             dtype,
             patch_embedding: load_patch_linear(weights, &embedding, COLOURS * side * side, hidden, order)?,
-            positions: load_table(
-                &format!("{path}.embeddings.position_embedding"),
-                config.side,
-                hidden,
-                weights,
-            )?,
-            stack: Stack::load(
-                &layers,
-                if joined { &JOINED } else { &BlockNames::CLIP },
-                shape,
-                dtype,
-                weights,
-            )?,
+            positions: load_table(&positions, config.side, hidden, weights)?,
+            stack: Stack::load(&layers, names, shape, dtype, weights)?,
             post_layernorm: LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps)?,
             projector: Projector::load(config, outputs as i32, dtype, weights)?,
             config: *config,
         })
     }
 
-    pub(super) fn encode(
-        &self,
-        pixels: &ViewPixels,
-        view: &View,
-        hook: &mut LayerHook<'_>,
-    ) -> error::Result<ImageEmbeddings> {
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> error::Result<ImageEmbeddings> {
         let (config, side) = (&self.config, self.config.shape.patch_size as i32);
-        check_blocks(view, block(config, view))?;
+        check_blocks(input.view, block(config, input.view))?;
         let rows = match config.rows {
-            true => rows_of(pixels, view, COLOURS * side * side)?,
-            false => cut(&planes_of(pixels, view, side)?, side)?,
+            true => input.rows(COLOURS * side * side)?,
+            false => input.cut(side)?,
         };
         let resampling = match config.projector {
             SiglipProjector::Network { .. } => Resampling::LinearAntialiased,
             _ => Resampling::Linear,
         };
-        let positions = resampling.apply(&self.positions, view.patches)?.astype(self.dtype)?;
+        let positions = resampling
+            .apply(&self.positions, input.view.patches)?
+            .astype(self.dtype)?;
         let rotation = config.theta.map(|theta| {
-            let places = row_by_row(view.patches);
-            PatchRotation::new(
-                &angles(&places, config.shape.head_dim() / 2, theta, false),
-                places.len(),
-                1,
-            )
+            let places = row_by_row(input.view.patches);
+            let angles = angles(&places, config.shape.head_dim() / 2, theta, false);
+            PatchRotation::new(&angles, places.len(), 1)
         });
         let x = self
             .patch_embedding
@@ -121,11 +108,8 @@ impl Siglip {
             .add(&positions)?;
         let x = self.stack.forward(x, rotation.as_ref(), hook)?;
         let states = self.post_layernorm.forward(&x)?;
-        Ok(ImageEmbeddings::of(self.projector.forward(
-            &states,
-            view.patches,
-            &config.projector,
-        )?))
+        let features = self.projector.forward(&states, input.view.patches, &config.projector)?;
+        Ok(ImageEmbeddings::of(features))
     }
 }
 
@@ -165,15 +149,8 @@ impl Projector {
                 normed,
                 activation,
             } => {
-                let norm = match normed {
-                    true => Some(LayerNorm::load(
-                        weights,
-                        &format!("{PATH}.layer_norm"),
-                        block(merge),
-                        TORCH_EPS,
-                    )?),
-                    false => None,
-                };
+                let norm = || LayerNorm::load(weights, &format!("{PATH}.layer_norm"), block(merge), TORCH_EPS);
+                let norm = normed.then(norm).transpose()?;
                 let shape = (block(merge), width as i32, outputs);
                 let network = load_mlp(PATH, None, NETWORK, shape, (activation, dtype), weights)?;
                 Ok(Self::Network { norm, network })
@@ -205,10 +182,8 @@ impl Projector {
             }
             (Self::Network { norm, network }, SiglipProjector::Network { merge, .. }) => {
                 let blocks = join_blocks(states, grid, merge)?;
-                match norm {
-                    Some(norm) => network.forward(&norm.forward(&blocks)?),
-                    None => network.forward(&blocks),
-                }
+                let normed = norm.as_ref().map(|norm| norm.forward(&blocks)).transpose()?;
+                network.forward(normed.as_ref().unwrap_or(&blocks))
             }
             (Self::NormedNetwork { norm, network }, SiglipProjector::NormedNetwork { merge }) => {
                 network.forward(&join_blocks(&norm.forward(states)?, grid, merge)?)
@@ -217,33 +192,3 @@ impl Projector {
         }
     }
 }
-
-impl Parameters for Projector {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Pooled { norm, projection } => {
-                norm.visit(visitor);
-                visitor(projection);
-            }
-            Self::Joined(projection) => projection.visit(visitor),
-            Self::Network { norm, network } => {
-                norm.visit(visitor);
-                network.visit(visitor);
-            }
-            Self::NormedNetwork { norm, network } => {
-                norm.visit(visitor);
-                network.visit(visitor);
-            }
-        }
-    }
-}
-
-parameters!(Siglip {
-    config: _,
-    dtype: _,
-    patch_embedding,
-    positions,
-    stack,
-    post_layernorm,
-    projector,
-});

@@ -1,7 +1,7 @@
 //! Loading stacks of plain layers: the same parts under each family's names.
 
 use checkpoint::config::encoder::EncoderActivation;
-use checkpoint::config::vision::TowerShape;
+use checkpoint::vision::TowerShape;
 use checkpoint::View;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
@@ -58,6 +58,7 @@ impl BlockNames {
 }
 
 /// Layers, first to last.
+#[derive(Parameters)]
 pub struct Stack(Vec<Block>);
 
 impl Stack {
@@ -104,7 +105,8 @@ impl Stack {
     }
 }
 
-fn load_block(
+/// Loads one layer at `path`.
+pub fn load_block(
     path: &str,
     names: &BlockNames,
     shape: &TowerShape,
@@ -112,11 +114,9 @@ fn load_block(
     weights: &mut Weights<'_>,
 ) -> error::Result<Block> {
     let at = |name: &str| format!("{path}.{name}");
-    let (hidden, width, head_dim) = (
-        shape.hidden_size as i32,
-        shape.intermediate_size as i32,
-        shape.head_dim() as i32,
-    );
+    let (hidden, width) = (shape.hidden_size as i32, shape.intermediate_size as i32);
+    let (head_dim, sizes) = (shape.head_dim() as i32, (hidden, width, hidden));
+    let activation = (shape.activation, dtype);
     let norm = |name: &str, weights: &mut Weights<'_>| load_norm(names.rms, &at(name), hidden, shape.eps, weights);
     let scale = |half: usize, weights: &mut Weights<'_>| match (names.scales, names.gates) {
         (Some(scales), _) => weights
@@ -125,23 +125,20 @@ fn load_block(
         (None, Some(gates)) => Ok(Some(Norm::Scale(weights.take(&at(gates[half]), &[1])?.tanh()?))),
         (None, None) => Ok(None),
     };
-    let parts: Vec<_> = names
-        .qkv
-        .iter()
-        .map(|name| (at(name), 3 * hidden / names.qkv.len() as i32))
-        .collect();
+    let outputs = 3 * hidden / names.qkv.len() as i32;
+    let parts: Vec<_> = names.qkv.iter().map(|name| (at(name), outputs)).collect();
     let qk_norm = |name: &str, whole: bool, weights: &mut Weights<'_>| {
         RmsNorm::load(weights, &at(name), if whole { hidden } else { head_dim }, shape.eps)
     };
     let norms = match names.qk_norms {
         None => HeadNorms::None,
         Some(([queries, keys], whole)) => {
-            let norms = [qk_norm(queries, whole, weights)?, qk_norm(keys, whole, weights)?];
-            if whole {
-                HeadNorms::Whole(norms)
+            let kind = if whole {
+                HeadNorms::Whole
             } else {
-                HeadNorms::QueriesAndKeys(norms)
-            }
+                HeadNorms::QueriesAndKeys
+            };
+            kind([qk_norm(queries, whole, weights)?, qk_norm(keys, whole, weights)?])
         }
     };
     let block = Block {
@@ -156,14 +153,7 @@ fn load_block(
         },
         after_attention: scale(0, weights)?,
         before_mlp: norm(names.norms[1], weights)?,
-        mlp: load_mlp(
-            path,
-            names.gate,
-            names.network,
-            (hidden, width, hidden),
-            (shape.activation, dtype),
-            weights,
-        )?,
+        mlp: load_mlp(path, names.gate, names.network, sizes, activation, weights)?,
         after_mlp: scale(1, weights)?,
     };
     weights.materialize(block.tensors())?;
@@ -258,10 +248,4 @@ pub fn row_by_row((rows, columns): (u32, u32)) -> Vec<(u32, u32)> {
     (0..rows)
         .flat_map(|row| (0..columns).map(move |column| (row, column)))
         .collect()
-}
-
-impl Parameters for Stack {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        self.0.visit(visitor);
-    }
 }

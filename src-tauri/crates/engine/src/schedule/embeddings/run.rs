@@ -4,15 +4,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
-use checkpoint::memory::Workload;
-use mlx::device::device;
-use mlx::memory;
 use mlx::memory::clear_after_chunk;
 use mlx::ops::ids_tensor;
 use mlx::tensor::eval;
 use protocol::{Embeddings, Priority};
 
-use crate::backend::{backend, prefill_chunk};
+use crate::backend::prefill_chunk;
 use crate::error::{Error, Result};
 use crate::loaded::LoadedModel;
 use crate::models::embedding_head::Pooled;
@@ -202,11 +199,7 @@ impl EmbeddingRun {
         };
         let bidirectional = model.is_bidirectional();
         // A pass that stops between layers need not be short.
-        let room = if bidirectional {
-            prefill_chunk()
-        } else {
-            most.min(prefill_chunk())
-        };
+        let room = prefill_chunk().min(if bidirectional { usize::MAX } else { most });
         if !bidirectional && (first > room || !model.packs()) {
             self.check_memory(first)?;
             let ids = self.texts.pop_front().unwrap_or_default();
@@ -227,26 +220,12 @@ impl EmbeddingRun {
         self.check_memory(rows)?;
         let texts: Vec<Vec<u32>> = self.texts.drain(..count).collect();
         let lengths: Vec<usize> = texts.iter().map(Vec::len).collect();
-        Ok(Some(UnderWay::Pass(
-            self.loaded.model.begin_pass(&texts.concat(), &lengths)?,
-        )))
+        let pass = self.loaded.model.begin_pass(&texts.concat(), &lengths)?;
+        Ok(Some(UnderWay::Pass(pass)))
     }
 
     /// Refuses to read `tokens` tokens at once, or one after another, if the memory for them is clearly not there.
     fn check_memory(&self, tokens: usize) -> Result<()> {
-        let Some(guard) = self.job.shared().memory_guard() else {
-            return Ok(());
-        };
-        let workload = Workload {
-            context: tokens as u32,
-            kv_bits: None,
-            backend: backend(),
-            prefix_cached: false,
-        };
-        let more = self.loaded.files.config.additional_memory(0, &workload);
-        let held = memory::figures()?.active;
-        guard
-            .before_chunk(more, device().name(), held)
-            .map_err(Error::MemoryShort)
+        self.loaded.check_memory(self.job.shared(), 0..tokens, None)
     }
 }

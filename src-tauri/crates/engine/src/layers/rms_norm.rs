@@ -7,10 +7,11 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
-use crate::layers::fast::norm::FoldedNorm;
+use crate::layers::fast::rms_norm::FoldedNorm;
 use crate::weights::Weights;
 
 /// `x / sqrt(mean(x²) + eps) · weight` over the last axis.
+#[derive(Parameters)]
 pub enum RmsNorm {
     /// MLX's own operation.
     Plain {
@@ -119,16 +120,4 @@ pub fn norm_weight(weights: &mut Weights<'_>, path: &str, width: i32, config: No
 /// The factors of a norm that has none, `[width]`.
 pub fn ones(width: i32, dtype: Dtype) -> Result<Tensor> {
     Tensor::from_f32(&vec![1.0; width as usize], &[width]).astype(dtype)
-}
-
-impl Parameters for RmsNorm {
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Tensor)) {
-        match self {
-            Self::Plain { weight, heads, eps: _ } => {
-                weight.visit(visitor);
-                heads.visit(visitor);
-            }
-            Self::Folded(folded) => folded.visit(visitor),
-        }
-    }
 }

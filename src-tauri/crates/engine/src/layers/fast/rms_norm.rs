@@ -1,11 +1,12 @@
 //! Root mean square norms on a CPU.
 
-use mlx::parameters::parameters;
+use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 /// A norm for the CPU, which has no kernel for it and would run eight operations: with the mean's divisor moved into
 /// the factor, four or five are enough.
+#[derive(Parameters)]
 pub struct FoldedNorm {
     /// Factors times `sqrt(width)`.
     weight: Tensor,
@@ -34,5 +35,3 @@ impl FoldedNorm {
         x.mul(&squares.rsqrt()?)?.mul(&self.weight)
     }
 }
-
-parameters!(FoldedNorm { weight, floor });

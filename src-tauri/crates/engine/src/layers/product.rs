@@ -1,0 +1,78 @@
+//! Matrices in the form in which rows are multiplied with them.
+
+use mlx::ops::concatenate;
+use mlx::parameters::Parameters;
+use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::error;
+use crate::products::product_check::Layout;
+use crate::weights::{join_quantized, Matrix, Storage, Weights};
+
+/// A matrix, or a stack of such with one for each expert.
+#[derive(Parameters)]
+pub enum Product {
+    /// Plain numbers, turned so that outputs are last.
+    Plain(Tensor),
+    /// Quantized rows, one per output.
+    Quantized(QuantizedTensor),
+    /// Projections of one input in different number formats, which cannot become one matrix.
+    Split(Vec<Product>),
+}
+
+/// How matrices are joined and turned.
+#[derive(Clone, Copy)]
+pub struct Form {
+    /// How they are multiplied.
+    pub layout: Layout,
+    /// The axis of the outputs in the checkpoint.
+    pub outputs: i32,
+    /// Joins plain numbers along the outputs and turns them.
+    pub turn: fn(&[&Tensor]) -> Result<Tensor>,
+}
+
+impl Product {
+    /// Joins matrices of one input along their outputs if their formats agree.
+    pub fn join(matrices: Vec<Matrix>, form: Form) -> Result<Self> {
+        match Storage::of(&matrices) {
+            Storage::Plain(parts) => return Ok(Self::Plain((form.turn)(&parts)?)),
+            Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, form.outputs)?)),
+            Storage::Mixed => {}
+        }
+        let parts = matrices.into_iter().map(|matrix| Self::join(vec![matrix], form));
+        Ok(Self::Split(parts.collect::<Result<_>>()?))
+    }
+
+    /// The same matrices, as numbers if this device multiplies them wrongly as they are.
+    pub fn checked(self, form: Form, weights: &mut Weights<'_>) -> error::Result<Self> {
+        Ok(match self {
+            Self::Plain(numbers) => Self::Plain(numbers),
+            Self::Quantized(matrix) => match weights.replacement(&matrix, form.layout)? {
+                Some(numbers) => Self::Plain((form.turn)(&[&numbers])?),
+                None => Self::Quantized(matrix),
+            },
+            Self::Split(parts) => {
+                let parts = parts.into_iter().map(|part| part.checked(form, weights));
+                Self::Split(parts.collect::<error::Result<_>>()?)
+            }
+        })
+    }
+
+    /// The outputs of all parts side by side.
+    pub fn forward(
+        &self,
+        plain: &dyn Fn(&Tensor) -> Result<Tensor>,
+        quantized: &dyn Fn(&QuantizedTensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        match self {
+            Self::Plain(numbers) => plain(numbers),
+            Self::Quantized(matrix) => quantized(matrix),
+            Self::Split(parts) => {
+                let outputs = parts.iter().map(|part| part.forward(plain, quantized));
+                let outputs = outputs.collect::<Result<Vec<_>>>()?;
+                concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
+            }
+        }
+    }
+}
