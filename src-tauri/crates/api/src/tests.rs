@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use protocol::{limits, ErrorCode};
+use protocol::{limits, ErrorCode, SAMPLING_OPTIONS};
 use serde::Serialize;
 use serde_json::{json, Map};
 use ts_rs::{Config, TS};
@@ -28,10 +28,16 @@ fn export_bindings_of_constants() {
     // The type is the list of its words.
     let codes = ErrorCode::inline(&Config::new());
     let codes: Vec<&str> = codes.split('|').map(|word| word.trim().trim_matches('"')).collect();
-    let sampling: Map<_, _> = protocol::SAMPLING_BOUNDS
+    let sampling: Map<_, _> = SAMPLING_OPTIONS
         .iter()
-        .map(|bound| (bound.field.to_owned(), json!([bound.range.start(), bound.range.end()])))
+        .filter_map(|option| Some((option.field.to_owned(), option.bounds.as_ref()?)))
+        .map(|(field, bounds)| (field, json!([bounds.start(), bounds.end()])))
         .collect();
+    let shown = SAMPLING_OPTIONS.iter().filter(|option| option.shown);
+    let (all, whole): (Vec<_>, Vec<_>) = shown
+        .map(|option| (option.field, option.whole.then_some(option.field)))
+        .unzip();
+    let whole: Vec<_> = whole.into_iter().flatten().collect();
     let bounds = json!({
         "sampling": sampling,
         "least_context": limits::LEAST_CONTEXT,
@@ -58,6 +64,13 @@ fn export_bindings_of_constants() {
             "BOUNDS",
             &bounds,
             " as const",
+        ),
+        constant("The sampling options that windows show.", "SAMPLING", &all, " as const"),
+        constant(
+            "Those of them that are whole numbers.",
+            "WHOLE_SAMPLING: readonly string[]",
+            &whole,
+            "",
         ),
     ];
     let folder = std::env::var_os("TS_RS_EXPORT_DIR").map_or_else(|| PathBuf::from("bindings"), PathBuf::from);

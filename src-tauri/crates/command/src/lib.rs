@@ -7,7 +7,7 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{parse_macro_input, ItemFn, Path, Token};
+use syn::{parse_macro_input, ItemFn, Token, UseTree};
 
 use attribute::Options;
 
@@ -31,18 +31,11 @@ pub fn command(options: TokenStream, function: TokenStream) -> TokenStream {
 /// Expands the paths of all commands to `all`, the handler for Tauri, and in tests to `describe`, their descriptions.
 #[proc_macro]
 pub fn list(paths: TokenStream) -> TokenStream {
-    let paths = match Punctuated::<Path, Token![,]>::parse_terminated.parse(paths) {
-        Ok(paths) => paths,
+    let trees = match Punctuated::<UseTree, Token![,]>::parse_terminated.parse(paths) {
+        Ok(trees) => trees,
         Err(error) => return error.into_compile_error().into(),
     };
-    let descriptions = paths.iter().map(|path| {
-        let mut path = path.clone();
-        if let Some(last) = path.segments.last_mut() {
-            last.ident = describe::name_of(&last.ident);
-        }
-        path
-    });
-    let paths = paths.iter();
+    let (paths, descriptions): (Vec<_>, Vec<_>) = trees.iter().flat_map(functions).unzip();
     quote! {
         /// The handler of every command.
         pub fn all() -> impl Fn(::tauri::ipc::Invoke) -> bool + Send + Sync + 'static {
@@ -56,4 +49,23 @@ pub fn list(paths: TokenStream) -> TokenStream {
         }
     }
     .into()
+}
+
+/// The paths of the functions in a tree such as `chats::{chat, chats}`, and of those that describe them.
+fn functions(tree: &UseTree) -> Vec<(proc_macro2::TokenStream, proc_macro2::TokenStream)> {
+    match tree {
+        UseTree::Path(path) => {
+            let (folder, inner) = (&path.ident, functions(&path.tree).into_iter());
+            let within = |path| quote!(#folder::#path);
+            inner
+                .map(|(path, description)| (within(path), within(description)))
+                .collect()
+        }
+        UseTree::Group(group) => group.items.iter().flat_map(functions).collect(),
+        UseTree::Name(name) => {
+            let (name, description) = (&name.ident, describe::name_of(&name.ident));
+            vec![(quote!(#name), quote!(#description))]
+        }
+        other => vec![(quote!(#other), quote!(#other))],
+    }
 }

@@ -79,9 +79,8 @@ pub fn messages_with_images(
     list: Vec<Value>,
     image: &mut dyn FnMut(&str, &str) -> Result<Content>,
 ) -> Result<Vec<Message>> {
-    let answered = list
-        .iter()
-        .filter_map(|message| message["tool_call_id"].as_str().map(str::to_owned));
+    let id = |message: &Value| message["tool_call_id"].as_str().map(str::to_owned);
+    let answered = list.iter().filter_map(id);
     let mut calls = Calls {
         answered: answered.collect(),
         ..Calls::default()
@@ -163,10 +162,8 @@ impl WireMessage {
             "assistant" => Role::Assistant,
             "tool" => Role::Tool,
             other => {
-                return invalid(
-                    format!("{param}.role"),
-                    format!("{other:?} is none of system, user, assistant, tool"),
-                )
+                let reason = format!("{other:?} is none of system, user, assistant, tool");
+                return invalid(format!("{param}.role"), reason);
             }
         };
         let tool_calls = self.tool_calls.unwrap_or_default().into_iter().enumerate();
@@ -200,23 +197,21 @@ fn content(value: Value, param: &str, image: &mut dyn FnMut(&str, &str) -> Resul
                 None => invalid(param, "there is no image_url.url"),
             }
         }
-        (kind, ..) => invalid(
-            format!("{param}[{index}]"),
-            format!(
-                "a part of type {:?} is not supported; only text and image_url are",
-                kind.unwrap_or("none")
-            ),
-        ),
+        (kind, ..) => {
+            let kind = kind.unwrap_or("none");
+            let reason = format!("a part of type {kind:?} is not supported; only text and image_url are");
+            invalid(format!("{param}[{index}]"), reason)
+        }
     };
     match value {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => Ok(vec![Content::Text { text }]),
         Value::Array(parts) => parts.into_iter().enumerate().map(part).collect(),
         data @ Value::Object(_) => Ok(vec![Content::Data { data }]),
-        other => invalid(
-            param,
-            format!("{other} is neither text, a list of parts, nor a tool's data"),
-        ),
+        other => {
+            let reason = format!("{other} is neither text, a list of parts, nor a tool's data");
+            invalid(param, reason)
+        }
     }
 }
 

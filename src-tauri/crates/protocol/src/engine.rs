@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::{watch, Notify};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, LoadEvent, MemoryFigures,
@@ -14,35 +15,22 @@ use crate::{
 
 /// Cancels a job; checked between prefill chunks and between tokens. Clones cancel the same job.
 #[derive(Debug, Clone, Default)]
-pub struct CancelFlag(Arc<Cancel>);
-
-#[derive(Debug, Default)]
-struct Cancel {
-    asked: AtomicBool,
-    waiting: Notify,
-}
+pub struct CancelFlag(CancellationToken);
 
 impl CancelFlag {
     /// Ends the job soon. Has no effect a second time, or after the end.
     pub fn cancel(&self) {
-        self.0.asked.store(true, Ordering::Release);
-        self.0.waiting.notify_waiters();
+        self.0.cancel();
     }
 
     /// True after a request to cancel.
     pub fn is_cancelled(&self) -> bool {
-        self.0.asked.load(Ordering::Acquire)
+        self.0.is_cancelled()
     }
 
     /// Waits for a request to cancel.
     pub async fn cancelled(&self) {
-        let waiting = self.0.waiting.notified();
-        tokio::pin!(waiting);
-        // Registered before the check, so that no call falls in between.
-        waiting.as_mut().enable();
-        if !self.is_cancelled() {
-            waiting.await;
-        }
+        self.0.cancelled().await;
     }
 }
 

@@ -41,6 +41,8 @@ pub enum ErrorCode {
     Busy,
     /// The history file could not be read or written.
     Storage,
+    /// The history file is damaged; the user chooses what takes its place.
+    HistoryDamaged,
     /// This computer's keychain cannot be used; `reason` says why, and the environment variable in `variable` can take
     /// its place.
     Keychain,

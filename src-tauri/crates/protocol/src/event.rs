@@ -215,43 +215,37 @@ pub enum EngineEvent {
 impl Coalesce for EngineEvent {
     /// Merges two pieces of one text; a newer progress of the same stage, or a newer wait, replaces the older.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
+        let replaces = match (&*self, &next) {
+            (Self::Progress { stage, .. }, Self::Progress { stage: now, .. }) => stage == now,
+            (Self::Waiting { .. }, Self::Waiting { .. }) => true,
+            _ => false,
+        };
         match (self, next) {
+            (last, next) if replaces => {
+                *last = next;
+                None
+            }
             (
-                EngineEvent::Delta {
+                Self::Delta {
                     content,
                     tokens,
                     thinking_tokens,
                 },
-                EngineEvent::Delta {
+                Self::Delta {
                     content: more,
                     tokens: ids,
                     thinking_tokens: thought,
                 },
-            ) => match content.coalesce(more) {
-                None => {
-                    tokens.extend(ids);
-                    *thinking_tokens = thought;
-                    None
+            ) => {
+                if let Some(content) = content.coalesce(more) {
+                    return Some(Self::Delta {
+                        content,
+                        tokens: ids,
+                        thinking_tokens: thought,
+                    });
                 }
-                Some(content) => Some(EngineEvent::Delta {
-                    content,
-                    tokens: ids,
-                    thinking_tokens: thought,
-                }),
-            },
-            (
-                EngineEvent::Progress { stage, done, total },
-                EngineEvent::Progress {
-                    stage: next_stage,
-                    done: now,
-                    total: of,
-                },
-            ) if *stage == next_stage => {
-                (*done, *total) = (now, of);
-                None
-            }
-            (EngineEvent::Waiting { models }, EngineEvent::Waiting { models: now }) => {
-                *models = now;
+                tokens.extend(ids);
+                *thinking_tokens = thought;
                 None
             }
             (_, next) => Some(next),
@@ -289,13 +283,11 @@ pub enum LoadEvent {
 
 impl Coalesce for LoadEvent {
     fn coalesce(&mut self, next: Self) -> Option<Self> {
-        match (self, next) {
-            (LoadEvent::Progress { done, total }, LoadEvent::Progress { done: now, total: of }) => {
-                (*done, *total) = (now, of);
-                None
-            }
-            (_, next) => Some(next),
+        if self.is_last() || next.is_last() {
+            return Some(next);
         }
+        *self = next;
+        None
     }
 
     fn is_last(&self) -> bool {

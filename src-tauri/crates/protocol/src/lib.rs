@@ -41,6 +41,6 @@ pub use model::{
     TokenCount,
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
-pub use options::{KvBits, Sampling, SamplingBound, Thinking, SAMPLING_BOUNDS};
+pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use router::EngineRouter;

@@ -55,7 +55,9 @@ pub enum NoticeCode {
     /// A tool call was started but not completed; it is shown as text, which comes next and includes the marker
     /// `opening`, and `closing` if the model closed the call.
     BrokenToolCall,
-    /// The answer repeated itself and was ended.
+    /// The answer repeats itself, and goes on.
+    Repeats,
+    /// The answer repeated itself without end and was ended.
     Repetition,
     /// `layers` layers keep a full-precision KV cache, because theirs cannot be quantized.
     KvBits,

@@ -26,49 +26,41 @@ pub enum Thinking {
 }
 
 /// The sampling options. A field that is `None` follows the model's `generation_config.json`, and without a value there
-/// the default named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
+/// the default named here ([`Sampling::neutral`]), or that of chats ([`Sampling::chat_defaults`]). Order and meaning
+/// are those of mlx-lm (`sample_utils.py`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
+#[ts(optional_fields)]
 pub struct Sampling {
     /// Softmax temperature; 0 takes the likeliest token. Default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub temperature: Option<f32>,
     /// Keeps the smallest set of tokens with this cumulative probability; 0 and 1 keep all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub top_p: Option<f32>,
     /// Keeps tokens at least this likely relative to the likeliest; 0 keeps all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub min_p: Option<f32>,
     /// Keeps the k likeliest tokens; 0 keeps all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub top_k: Option<u32>,
     /// The probability that XTC removes the likeliest tokens of a step; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub xtc_probability: Option<f32>,
     /// XTC removes all but the least likely of the tokens above this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub xtc_threshold: Option<f32>,
     /// Divides positive and multiplies negative logits of recent tokens; 1 changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub repetition_penalty: Option<f32>,
     /// Subtracted once from the logit of every recent token.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub presence_penalty: Option<f32>,
     /// Subtracted from the logit of a recent token for each of its occurrences.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub frequency_penalty: Option<f32>,
     /// The number of recent tokens that the three penalties consider. Default 20.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub penalty_context: Option<u32>,
     /// Added to the logits of token ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -106,6 +98,27 @@ impl Sampling {
         }
     }
 
+    /// Ponder's defaults in chats: words vary from answer to answer, and small models do not loop.
+    pub fn chat_defaults() -> Self {
+        Self {
+            temperature: Some(0.7),
+            top_p: Some(0.95),
+            repetition_penalty: Some(1.1),
+            penalty_context: Some(64),
+            ..Self::default()
+        }
+    }
+
+    /// The defaults of a model in chats: what its makers set, and if that is no temperature, Ponder's
+    /// [`Sampling::chat_defaults`] for the rest.
+    #[must_use]
+    pub fn or_chat_defaults(&self) -> Self {
+        match self.temperature {
+            Some(_) => self.clone(),
+            None => self.or(&Self::chat_defaults()),
+        }
+    }
+
     /// These values, with those of `other` for the unset ones. Biases and the seed are not taken over.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
@@ -130,55 +143,108 @@ impl Sampling {
     /// # Errors
     /// `BadRequest`, which names the field.
     pub fn check(&self) -> Result<()> {
-        SAMPLING_BOUNDS
-            .into_iter()
-            .try_for_each(|SamplingBound { field, range, value }| match value(self) {
-                Some(value) => within(field, value, range),
-                None => Ok(()),
-            })
+        for SamplingOption {
+            field, bounds, value, ..
+        } in &SAMPLING_OPTIONS
+        {
+            if let (Some(bounds), Some(value)) = (bounds, value(self)) {
+                within(field, value, bounds)?;
+            }
+        }
+        Ok(())
     }
 }
 
-fn within(field: &str, value: f32, range: RangeInclusive<f32>) -> Result<()> {
-    if range.contains(&value) {
+fn within(field: &str, value: f32, bounds: &RangeInclusive<f32>) -> Result<()> {
+    if bounds.contains(&value) {
         return Ok(());
     }
-    let (low, high) = range.into_inner();
+    let (low, high) = (bounds.start(), bounds.end());
     let message = format!("{field} is {value}; it has to be between {low} and {high}");
     Err(refusal(field, message)
         .with("low", low.to_string())
         .with("high", high.to_string()))
 }
 
-/// The bounds of a number of [`Sampling`].
-pub struct SamplingBound {
+/// A field of [`Sampling`], as far as other rooms treat all of them alike.
+pub struct SamplingOption {
     /// The name of the field.
     pub field: &'static str,
-    /// The lowest and the highest value.
-    pub range: RangeInclusive<f32>,
+    /// The lowest and the highest value, of those that have them.
+    pub bounds: Option<RangeInclusive<f32>>,
+    /// True for whole numbers.
+    pub whole: bool,
+    /// True if a model's `generation_config.json` may set it.
+    pub of_makers: bool,
+    /// True if windows show it.
+    pub shown: bool,
     value: fn(&Sampling) -> Option<f32>,
 }
 
-const fn bound(field: &'static str, low: f32, high: f32, value: fn(&Sampling) -> Option<f32>) -> SamplingBound {
-    SamplingBound {
-        field,
-        range: low..=high,
-        value,
+impl SamplingOption {
+    const fn new(field: &'static str) -> Self {
+        Self {
+            field,
+            bounds: None,
+            whole: false,
+            of_makers: false,
+            shown: false,
+            value: |_| None,
+        }
+    }
+
+    const fn number(field: &'static str, low: f32, high: f32, value: fn(&Sampling) -> Option<f32>) -> Self {
+        Self {
+            bounds: Some(low..=high),
+            value,
+            ..Self::new(field)
+        }
+    }
+
+    const fn whole(field: &'static str) -> Self {
+        Self {
+            whole: true,
+            ..Self::new(field)
+        }
+    }
+
+    const fn of_makers(self) -> Self {
+        Self {
+            of_makers: true,
+            ..self
+        }
+    }
+
+    const fn shown(self) -> Self {
+        Self { shown: true, ..self }
     }
 }
 
-/// The bounds of the numbers of [`Sampling`].
-pub const SAMPLING_BOUNDS: [SamplingBound; 8] = [
-    bound("temperature", 0.0, 100.0, |sampling| sampling.temperature),
-    bound("top_p", 0.0, 1.0, |sampling| sampling.top_p),
-    bound("min_p", 0.0, 1.0, |sampling| sampling.min_p),
-    bound("xtc_probability", 0.0, 1.0, |sampling| sampling.xtc_probability),
-    bound("xtc_threshold", 0.0, 0.5, |sampling| sampling.xtc_threshold),
-    bound("repetition_penalty", 0.0, 100.0, |sampling| sampling.repetition_penalty),
-    bound("presence_penalty", -100.0, 100.0, |sampling| sampling.presence_penalty),
-    bound("frequency_penalty", -100.0, 100.0, |sampling| {
+/// Every field of [`Sampling`], in the order of windows.
+pub const SAMPLING_OPTIONS: [SamplingOption; 12] = [
+    SamplingOption::number("temperature", 0.0, 100.0, |sampling| sampling.temperature)
+        .of_makers()
+        .shown(),
+    SamplingOption::number("top_p", 0.0, 1.0, |sampling| sampling.top_p)
+        .of_makers()
+        .shown(),
+    SamplingOption::whole("top_k").of_makers().shown(),
+    SamplingOption::number("min_p", 0.0, 1.0, |sampling| sampling.min_p)
+        .of_makers()
+        .shown(),
+    SamplingOption::number("xtc_probability", 0.0, 1.0, |sampling| sampling.xtc_probability),
+    SamplingOption::number("xtc_threshold", 0.0, 0.5, |sampling| sampling.xtc_threshold),
+    SamplingOption::number("repetition_penalty", 0.0, 100.0, |sampling| sampling.repetition_penalty)
+        .of_makers()
+        .shown(),
+    SamplingOption::number("presence_penalty", -100.0, 100.0, |sampling| sampling.presence_penalty).shown(),
+    SamplingOption::number("frequency_penalty", -100.0, 100.0, |sampling| {
         sampling.frequency_penalty
-    }),
+    })
+    .shown(),
+    SamplingOption::whole("penalty_context"),
+    SamplingOption::new("logit_bias"),
+    SamplingOption::whole("seed").shown(),
 ];
 
 /// Bits of a key or value of full attention in the cache, if fewer than in the model's own type.
@@ -212,5 +278,30 @@ impl From<KvBits> for u8 {
             KvBits::Four => 4,
             KvBits::Eight => 8,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_without_a_temperature_of_its_own_has_ponders_defaults_in_chats() {
+        let makers = Sampling {
+            top_p: Some(0.8),
+            ..Sampling::default()
+        };
+        let defaults = makers.or_chat_defaults();
+        assert_eq!(
+            (defaults.temperature, defaults.top_p, defaults.repetition_penalty),
+            (Some(0.7), Some(0.8), Some(1.1))
+        );
+        let greedy = Sampling::greedy();
+        assert_eq!(
+            greedy.or_chat_defaults(),
+            greedy,
+            "makers who chose greedy sampling keep it"
+        );
+        assert_eq!(Sampling::chat_defaults().check(), Ok(()));
     }
 }

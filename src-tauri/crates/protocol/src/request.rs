@@ -82,6 +82,10 @@ pub struct Request {
     pub thinking: Option<Thinking>,
     /// The sampling options.
     pub sampling: Sampling,
+    /// True in chats: a model whose makers set no temperature has [`Sampling::or_chat_defaults`] instead of answering
+    /// greedily. Endpoints have defaults of their own.
+    #[serde(default)]
+    pub chat_defaults: bool,
     /// The maximum number of tokens, thinking included, an answer prefix not; `None` for the rest of the context.
     pub max_tokens: Option<u32>,
     /// The number of tokens after which the thought is ended, those of an answer prefix included; 0 skips it. `None`
@@ -127,24 +131,15 @@ impl Request {
             }
             let mut content = Vec::with_capacity(message.content.len());
             for part in message.content.drain(..) {
-                let seen = match &part {
-                    Content::Image { attachment, .. } if supports_vision && self.images.contains_key(attachment) => {
-                        true
-                    }
-                    Content::Image { .. } => {
-                        images += 1;
-                        false
-                    }
-                    Content::File { .. } => {
-                        files += 1;
-                        false
-                    }
-                    Content::Text { .. }
-                    | Content::Thinking { .. }
-                    | Content::ToolCall { .. }
-                    | Content::Data { .. } => true,
+                let unseen = match &part {
+                    Content::Image { attachment, .. } => !supports_vision || !self.images.contains_key(attachment),
+                    part => part.is_media(),
                 };
-                let named = if seen { None } else { part.as_text().map(Content::text) };
+                match &part {
+                    Content::Image { .. } => images += u32::from(unseen),
+                    _ => files += u32::from(unseen),
+                }
+                let named = unseen.then(|| part.as_text().map(Content::text)).flatten();
                 Content::push(&mut content, named.unwrap_or(part));
             }
             message.content = content;
@@ -154,9 +149,7 @@ impl Request {
                 (false, 1) => "This model cannot see; it was told the image's name instead.".to_owned(),
                 (false, _) => format!("This model cannot see; it was told the names of {images} images instead."),
                 (true, 1) => "The file of an image is gone; the model was told its name instead.".to_owned(),
-                (true, _) => {
-                    format!("The files of {images} images are gone; the model was told their names instead.")
-                }
+                (true, _) => format!("The files of {images} images are gone; the model was told their names instead."),
             };
             Notice::new(NoticeCode::ImageLeftOut, message).with("images", images)
         });
@@ -172,11 +165,7 @@ impl Request {
         let parts = self.messages.iter().flat_map(|message| &message.content);
         parts.filter_map(|part| match part {
             Content::Image { attachment, .. } => Some((attachment.as_str(), self.images.get(attachment)?)),
-            Content::Text { .. }
-            | Content::Thinking { .. }
-            | Content::ToolCall { .. }
-            | Content::Data { .. }
-            | Content::File { .. } => None,
+            _ => None,
         })
     }
 
@@ -197,6 +186,7 @@ impl Request {
             tools: Vec::new(),
             thinking: None,
             sampling: Sampling::default(),
+            chat_defaults: false,
             max_tokens: None,
             thinking_budget: None,
             context: None,

@@ -21,35 +21,30 @@ impl EngineRouter {
     pub fn new(local: Arc<dyn LocalEngine>, remote: Arc<dyn Engine>) -> Self {
         Self { local, remote }
     }
+
+    fn engine(&self, model: &ModelSource) -> &dyn Engine {
+        match model {
+            ModelSource::Folder(_) => self.local.as_ref(),
+            ModelSource::Remote { .. } => self.remote.as_ref(),
+        }
+    }
 }
 
 impl Engine for EngineRouter {
     fn generate(&self, request: Request) -> JobHandle {
-        match request.model {
-            ModelSource::Folder(_) => self.local.generate(request),
-            ModelSource::Remote { .. } => self.remote.generate(request),
-        }
+        self.engine(&request.model).generate(request)
     }
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
-        match model {
-            ModelSource::Folder(_) => self.local.capabilities(model),
-            ModelSource::Remote { .. } => self.remote.capabilities(model),
-        }
+        self.engine(model).capabilities(model)
     }
 
     fn count(&self, request: Request) -> BoxFuture<'static, Result<TokenCount>> {
-        match request.model {
-            ModelSource::Folder(_) => self.local.count(request),
-            ModelSource::Remote { .. } => self.remote.count(request),
-        }
+        self.engine(&request.model).count(request)
     }
 
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, Result<Embeddings>> {
-        match request.model {
-            ModelSource::Folder(_) => self.local.embed(request),
-            ModelSource::Remote { .. } => self.remote.embed(request),
-        }
+        self.engine(&request.model).embed(request)
     }
 
     fn local(&self) -> Option<&dyn LocalEngine> {

@@ -93,32 +93,12 @@ impl Command {
     /// True if the chat window's page runs it; the host runs the others, in whichever window they are invoked.
     #[must_use]
     pub fn is_of_chat(self) -> bool {
+        use Command::*;
         match self {
-            Self::NewChat
-            | Self::Search
-            | Self::Find
-            | Self::Palette
-            | Self::Composer
-            | Self::Regenerate
-            | Self::Stop
-            | Self::AnswerNow
-            | Self::Thinking
-            | Self::ChatSettings
-            | Self::TwoAnswers
-            | Self::Export
-            | Self::Import => true,
-            Self::Models
-            | Self::Settings
-            | Self::About
-            | Self::QuickEntry
-            | Self::ZoomIn
-            | Self::ZoomOut
-            | Self::ZoomReset
-            | Self::Help
-            | Self::FullScreen
-            | Self::CloseWindow
-            | Self::InstallCommand
-            | Self::Quit => false,
+            NewChat | Search | Find | Palette | Composer | Regenerate | Stop | AnswerNow | Thinking | ChatSettings
+            | TwoAnswers | Export | Import => true,
+            Models | Settings | About | QuickEntry | ZoomIn | ZoomOut | ZoomReset | Help | FullScreen | CloseWindow
+            | InstallCommand | Quit => false,
         }
     }
 

@@ -36,3 +36,37 @@ impl WindowName {
         }
     }
 }
+
+/// A page that a window can be opened at. The name is also the value of `?page=` in its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum WindowPage {
+    /// The search for models.
+    Discover,
+    /// The downloads of models.
+    Downloads,
+    /// The version of Ponder, its parts and their licenses.
+    About,
+}
+
+impl WindowPage {
+    /// The window that it belongs to.
+    #[must_use]
+    pub fn window(self) -> WindowName {
+        match self {
+            Self::Discover | Self::Downloads => WindowName::Models,
+            Self::About => WindowName::Settings,
+        }
+    }
+
+    /// The name as a string.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Discover => "discover",
+            Self::Downloads => "downloads",
+            Self::About => "about",
+        }
+    }
+}

@@ -44,6 +44,9 @@ pub struct ChatSummary {
     /// True if an answer ended in it that no window has shown since.
     #[serde(default)]
     pub unread: bool,
+    /// True if an unsent question is stored in it.
+    #[serde(default)]
+    pub has_draft: bool,
     /// Grows with every change of what a window draws of the chat, in any process; drafts do not count. The end of an
     /// answer is one change.
     #[serde(default)]
@@ -113,28 +116,29 @@ pub enum DeleteScope {
     Turn,
 }
 
-/// A chat in the trash.
+/// Messages that were deleted out of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct DeletedMessages {
+    /// The role of the first of them.
+    pub role: Role,
+    /// The beginning of its text.
+    pub excerpt: String,
+    /// True if it is the only one.
+    pub alone: bool,
+}
+
+/// An entry of the trash: a chat, or messages that were deleted out of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct TrashedChat {
-    /// The chat.
+    /// The chat; for messages one of their own, with the title of theirs.
     pub chat: ChatSummary,
+    /// The messages, if it is no whole chat.
+    pub messages: Option<DeletedMessages>,
     /// The time at which it is deleted permanently.
     #[ts(type = "number")]
     pub deleted_for_good_at: i64,
-}
-
-/// The result of repairing a history that was found damaged at the start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct RepairedHistory {
-    /// The path of the damaged file.
-    pub set_aside: String,
-    /// The number of chats that were recovered.
-    #[ts(type = "number")]
-    pub chats: u64,
-    /// True if some of it came from a backup.
-    pub from_backup: bool,
 }
 
 /// The state in which the history was opened.
@@ -143,8 +147,6 @@ pub struct RepairedHistory {
 pub struct HistoryState {
     /// True if it is a read-only copy.
     pub read_only: bool,
-    /// The result of the repair, if it was damaged.
-    pub repaired: Option<RepairedHistory>,
 }
 
 /// A project: a folder of chats.
@@ -178,6 +180,17 @@ pub struct Part {
     /// The time of its last piece.
     #[ts(type = "number")]
     pub ended_at: i64,
+}
+
+impl Part {
+    /// A part that came at once.
+    pub fn at(content: Content, at: i64) -> Self {
+        Self {
+            content,
+            started_at: at,
+            ended_at: at,
+        }
+    }
 }
 
 /// A message as the windows show it.
@@ -276,17 +289,11 @@ impl StoredMessage {
 
     /// The text of the answer or the question alone, such as a title is made from.
     pub fn text(&self) -> String {
-        self.parts
-            .iter()
-            .filter_map(|part| match &part.content {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Thinking { .. }
-                | Content::ToolCall { .. }
-                | Content::Data { .. }
-                | Content::Image { .. }
-                | Content::File { .. } => None,
-            })
-            .collect()
+        let texts = self.parts.iter().filter_map(|part| match &part.content {
+            Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
     }
 }
 
@@ -308,6 +315,22 @@ pub struct ChatView {
     /// Running answers to the same question as the last answer of the branch.
     #[serde(default)]
     pub beside: Vec<StoredMessage>,
+}
+
+/// The progress of a summary that a model writes of a chat. A long chat is read in pieces, each with a summary of its
+/// own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SummaryProgress {
+    /// Tokens of the chat that were read, about.
+    #[ts(type = "number")]
+    pub read: u64,
+    /// Tokens of the chat that are to be read.
+    #[ts(type = "number")]
+    pub total: u64,
+    /// Tokens of the present summary that were written.
+    #[ts(type = "number")]
+    pub written: u64,
 }
 
 /// The place of a question in the tree of its chat.
@@ -428,31 +451,28 @@ pub struct AnswerEvent {
 impl Coalesce for AnswerEvent {
     /// Merges two deltas of one text; the result has the later number.
     fn coalesce(&mut self, next: Self) -> Option<Self> {
-        match (&mut self.body, next) {
+        let (message, seq) = (next.message, next.seq);
+        let rest = match (&mut self.body, next.body) {
             (
                 AnswerBody::Delta { content, at },
-                AnswerEvent {
-                    message,
-                    seq,
-                    body:
-                        AnswerBody::Delta {
-                            content: more,
-                            at: later,
-                        },
+                AnswerBody::Delta {
+                    content: more,
+                    at: later,
                 },
             ) => {
-                let rest = content.coalesce(more);
-                if rest.is_none() {
+                let Some(content) = content.coalesce(more) else {
                     (*at, self.seq) = (later, seq);
-                }
-                rest.map(|content| AnswerEvent {
-                    message,
-                    seq,
-                    body: AnswerBody::Delta { content, at: later },
-                })
+                    return None;
+                };
+                AnswerBody::Delta { content, at: later }
             }
-            (_, next) => Some(next),
-        }
+            (_, other) => other,
+        };
+        Some(Self {
+            message,
+            seq,
+            body: rest,
+        })
     }
 
     fn is_last(&self) -> bool {

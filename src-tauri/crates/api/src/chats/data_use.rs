@@ -34,4 +34,6 @@ pub struct DataUse {
     pub models: u64,
     /// The backups, the newest first.
     pub backups: Vec<HistoryBackup>,
+    /// Damaged files that a repair replaced, the newest first.
+    pub set_aside: Vec<HistoryBackup>,
 }

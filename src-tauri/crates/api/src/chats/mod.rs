@@ -2,14 +2,16 @@
 
 mod attachment;
 mod conversation;
+mod damage;
 mod data_use;
 mod search;
 
 pub use attachment::{AddedImage, FileText};
 pub use conversation::{
     AnswerBody, AnswerEvent, AnswerState, ChatList, ChatSummary, ChatView, CompactionMark, ContextUse, DeleteScope,
-    HistoryState, Part, Position, Project, RepairedHistory, RunningAnswer, ScrollPlace, StoredMessage, TrashedChat,
-    Turn, TurnWithTwoAnswers,
+    DeletedMessages, HistoryState, Part, Position, Project, RunningAnswer, ScrollPlace, StoredMessage, SummaryProgress,
+    TrashedChat, Turn, TurnWithTwoAnswers,
 };
+pub use damage::{HistoryContents, HistoryDamage, HistoryRemedy, RepairedHistory, UsableBackup};
 pub use data_use::{DataUse, HistoryBackup};
 pub use search::{ExportFormat, HistoryHit, HistoryHits, HistoryQuery, ImportReport};

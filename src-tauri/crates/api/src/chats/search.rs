@@ -93,7 +93,7 @@ impl ExportFormat {
 }
 
 /// The result of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ImportReport {
     /// New chats.

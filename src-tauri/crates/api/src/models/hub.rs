@@ -202,6 +202,14 @@ pub enum DownloadState {
     Failed,
 }
 
+impl DownloadState {
+    /// True if bytes are transferred or verified now.
+    #[must_use]
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Listing | Self::Running | Self::Verifying)
+    }
+}
+
 /// One file of a download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -35,9 +35,12 @@ pub struct LocalModel {
     pub thinking: Option<ThinkingControl>,
     /// Its thought markers; `None` if its template has none.
     pub thought: Option<ThoughtMarkers>,
-    /// The default sampling: its makers' recommendation, or greedy. Empty for models that cannot be used.
+    /// The default sampling in chats. Empty for models that cannot be used.
     #[serde(default)]
     pub sampling: Sampling,
+    /// True if its makers set a temperature; otherwise the default sampling is Ponder's.
+    #[serde(default)]
+    pub sampling_by_makers: bool,
     /// True if it supports vision: the tensors of its vision encoder are there.
     #[serde(default)]
     pub supports_vision: bool,

@@ -9,7 +9,7 @@ use ts_rs::TS;
 #[serde(default)]
 #[ts(export)]
 pub struct ChatSettings {
-    /// The model's reference; `None` follows the default model.
+    /// The model's reference; `None` follows the default model, until the first question of a chat.
     pub model: Option<String>,
     /// The Thinking switch; `None` follows the model's template.
     pub thinking: Option<Thinking>,

@@ -27,6 +27,8 @@ use crate::models::Endpoint;
 pub struct Settings {
     /// The reference of the model for chats that chose none.
     pub default_model: String,
+    /// True if new chats use the model that was used last, as long as it is there; otherwise the default model.
+    pub new_chats_use_last_model: bool,
     /// Folders that are searched for models, in addition to the shared cache. Absolute paths.
     pub model_folders: Vec<String>,
     /// The endpoints. Their keys are in the keychain.
@@ -121,6 +123,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             default_model: "pebble".into(),
+            new_chats_use_last_model: true,
             model_folders: Vec::new(),
             endpoints: Vec::new(),
             thinking: None,
@@ -207,7 +210,7 @@ impl Settings {
             .collect()
     }
 
-    /// The settings of a new chat.
+    /// The settings of a new chat, with the default model.
     #[must_use]
     pub fn new_chat(&self) -> ChatSettings {
         let plain = ChatSettings {
