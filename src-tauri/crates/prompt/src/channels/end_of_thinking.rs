@@ -61,11 +61,9 @@ impl EndOfThinking {
 
     /// The opening of an answer without a thought; empty if answers have none.
     pub(crate) fn answer_opening(&self, format: &ChannelFormat) -> &str {
-        let closes = [MarkerKind::Close, MarkerKind::MessageClose].map(|mark| format.spelled(mark));
-        let end = closes
-            .iter()
-            .filter(|spelled| !spelled.is_empty())
-            .find_map(|spelled| Some(self.text.find(spelled)? + spelled.len()));
+        let closes = [MarkerKind::Close, MarkerKind::MessageClose].map(|mark| format.marker(mark));
+        let mut closes = closes.into_iter().flatten().map(|marker| marker.text);
+        let end = closes.find_map(|spelled| Some(self.text.find(spelled)? + spelled.len()));
         let behind = self.text[end.unwrap_or(self.text.len())..].trim_start();
         // Harmony's prompt has begun the message.
         behind
@@ -79,10 +77,8 @@ impl EndOfThinking {
 fn text(template: &Template, format: &ChannelFormat) -> Option<String> {
     let row = tabled(format)?;
     let wrapped = |text: &str| {
-        format
-            .markers
-            .iter()
-            .any(|marker| marker.kind == MarkerKind::AnswerOpen && text.contains(marker.text))
+        let mut opening = format.markers_of(&[MarkerKind::AnswerOpen]);
+        opening.any(|marker| text.contains(marker.text))
     };
     let whole = |text: &String| closes(format, text) && wrapped(text) == wrapped(&row);
     Some(written(template, format).into_iter().find(whole).unwrap_or(row))
@@ -136,8 +132,7 @@ fn written(template: &Template, format: &ChannelFormat) -> Vec<String> {
         found.extend(behind(&answered).and_then(|text| Some(text.split_once(ANSWER)?.0.to_owned())));
         // Some keep a thought only where a call follows it.
         let calls = |text: &str| {
-            let marks = [MarkerKind::CallOpen, MarkerKind::CallHead, MarkerKind::Section];
-            let opening = format.markers.iter().filter(|marker| marks.contains(&marker.kind));
+            let opening = format.markers_of(&[MarkerKind::CallOpen, MarkerKind::CallHead, MarkerKind::Section]);
             opening.filter_map(|marker| text.find(marker.text)).min()
         };
         found.extend(behind(&calling).and_then(|text| Some(text[..calls(&text)?].to_owned())));
@@ -150,11 +145,9 @@ fn written(template: &Template, format: &ChannelFormat) -> Vec<String> {
 
 fn render(template: &Template, answer: Option<&Value>, thinking: Option<Thinking>) -> Option<String> {
     let request = RenderRequest {
-        messages: &[],
-        tools: &[],
         thinking,
         add_generation_prompt: answer.is_none(),
-        images: &[],
+        ..RenderRequest::default()
     };
     let mut variables = template.variables(&request);
     let question = json!({"role": "user", "content": QUESTION});

@@ -38,27 +38,22 @@ pub struct Event {
 /// Appends an event; text that goes on where the last one ended becomes one with it, but for a paragraph that has no
 /// place.
 pub(super) fn append(events: &mut Vec<Event>, event: Event) {
-    match (events.last_mut(), event) {
-        (
-            _,
-            Event {
-                piece: Piece::Text(text) | Piece::Thinking(text),
-                ..
-            },
-        ) if text.is_empty() => {}
-        (Some(last), event)
-            if last.source.end == event.source.start && !last.source.is_empty() && !event.source.is_empty() =>
-        {
-            match (&mut last.piece, &event.piece) {
-                (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more)) => {
-                    text.push_str(more);
-                    last.source.end = event.source.end;
-                }
-                _ => events.push(event),
-            }
-        }
-        (_, event) => events.push(event),
+    if matches!(&event.piece, Piece::Text(text) | Piece::Thinking(text) if text.is_empty()) {
+        return;
     }
+    if let Some(last) = events.last_mut().filter(|last| last.source.end == event.source.start) {
+        match (&mut last.piece, &event.piece) {
+            (Piece::Text(text), Piece::Text(more)) | (Piece::Thinking(text), Piece::Thinking(more))
+                if !last.source.is_empty() && !event.source.is_empty() =>
+            {
+                text.push_str(more);
+                last.source.end = event.source.end;
+                return;
+            }
+            _ => {}
+        }
+    }
+    events.push(event);
 }
 
 /// A stretch of text and where it begins in the source.
@@ -121,22 +116,15 @@ impl SourceMap {
             let taken = length.min(text.len());
             let (here, rest) = text.split_at(taken);
             // A paragraph of our own has no place of its own.
-            let end = if source.is_empty() {
-                source.end
-            } else {
-                source.start + taken
+            let end = match source.is_empty() {
+                true => source.end,
+                false => source.start + taken,
             };
-            let piece = Piece::Text(here.to_owned());
-            append(
-                events,
-                Event {
-                    piece,
-                    source: source.start..end,
-                },
-            );
             if taken < length {
                 self.stretches.push_front((length - taken, end..source.end));
             }
+            let (piece, source) = (Piece::Text(here.to_owned()), source.start..end);
+            append(events, Event { piece, source });
             text = rest;
         }
     }

@@ -73,14 +73,13 @@ impl ChannelParser {
         if format.headers.is_some() {
             return self.begin_message(tokenizer, prompt);
         }
-        let markers = [
+        let kinds = [
             MarkerKind::Open,
             MarkerKind::Close,
             MarkerKind::MessageClose,
             MarkerKind::AnswerOpen,
-        ]
-        .map(|mark| format.marker(mark).copied());
-        let markers: Vec<Marker> = markers.into_iter().flatten().collect();
+        ];
+        let markers: Vec<Marker> = kinds.iter().filter_map(|kind| format.marker(*kind).copied()).collect();
         let Some((last, rest)) = last_marker(&markers, tokenizer, prompt) else {
             return;
         };
@@ -129,14 +128,8 @@ impl ChannelParser {
             return self.splitter.say(&text);
         }
         let was_inside = self.splitter.machine.in_thought();
-        let marker = self
-            .splitter
-            .format
-            .markers
-            .iter()
-            .find(|marker| marker.id == Some(id))
-            .copied();
-        if let Some(marker) = marker {
+        let mut markers = self.splitter.format.markers.iter();
+        if let Some(marker) = markers.find(|marker| marker.id == Some(id)).copied() {
             let broken = self.detokenizer.finish();
             self.splitter.scan(&broken);
             self.splitter.mark(&marker);
@@ -193,24 +186,17 @@ impl ChannelParser {
     /// The ids that open a thought where the answer may begin, if thoughts show.
     pub fn thought_openers(&self) -> impl Iterator<Item = u32> + '_ {
         let shows = self.splitter.machine.shows_thoughts();
-        let markers = self.splitter.format.markers.iter();
-        markers
-            .filter(move |marker| shows && marker.kind == MarkerKind::Open)
-            .filter_map(|marker| marker.id)
+        let opening = self.splitter.format.markers_of(&[MarkerKind::Open]);
+        opening.filter_map(move |marker| marker.id.filter(|_| shows))
     }
 
     /// The ids that open something else there: a call, if tools were offered, and the answer, if the model wraps it.
     pub fn openers(&self) -> impl Iterator<Item = u32> + '_ {
-        let machine = &self.splitter.machine;
-        let opens = |kind: MarkerKind| match kind {
-            MarkerKind::CallOpen | MarkerKind::Section => machine.tools.any(),
-            MarkerKind::AnswerOpen => true,
-            _ => false,
+        let kinds: &'static [MarkerKind] = match self.splitter.machine.tools.any() {
+            true => &[MarkerKind::CallOpen, MarkerKind::Section, MarkerKind::AnswerOpen],
+            false => &[MarkerKind::AnswerOpen],
         };
-        let markers = self.splitter.format.markers.iter();
-        markers
-            .filter(move |marker| opens(marker.kind))
-            .filter_map(|marker| marker.id)
+        self.splitter.format.markers_of(kinds).filter_map(|marker| marker.id)
     }
 
     /// From here on everything is the answer's text: what is spelled in it opens neither a thought nor a call. Stop
@@ -265,10 +251,9 @@ impl ChannelParser {
             (true, 0) => self.held_ids + 1,
             (true, ids) => ids + 1,
         };
-        self.held_ids = if self.splitter.scanner.holds() {
-            self.held_ids + 1
-        } else {
-            0
+        self.held_ids = match self.splitter.scanner.holds() {
+            true => self.held_ids + 1,
+            false => 0,
         };
     }
 }

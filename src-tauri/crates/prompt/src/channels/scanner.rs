@@ -68,11 +68,8 @@ impl Scanner {
         while let Some(at) = bytes[from..].iter().position(|byte| self.begins[usize::from(*byte)]) {
             let at = from + at;
             let rest = &bytes[at..];
-            if let Some(marker) = self
-                .markers
-                .iter()
-                .find(|marker| rest.starts_with(marker.text.as_bytes()))
-            {
+            let mut markers = self.markers.iter();
+            if let Some(marker) = markers.find(|marker| rest.starts_with(marker.text.as_bytes())) {
                 if given < at {
                     found(Scanned::Text(&text[given..at], self.at + given));
                 }

@@ -101,9 +101,8 @@ impl Splitter {
         if let Some(headers) = self.format.headers {
             self.machine.begin_message(headers.thought());
         } else if let Some(open) = self.format.marker(MarkerKind::Open) {
-            let label = self.format.label.map(|label| format!("{label}\n")).unwrap_or_default();
             self.machine.mark(MarkerKind::Open, open.text, 0);
-            self.machine.text(&label, 0);
+            self.machine.text(&self.format.label_line(), 0);
             self.machine.begin_answer(true);
         }
     }

@@ -48,13 +48,9 @@ impl StopStrings {
             .map(|(at, c)| at + c.len_utf8())
             .filter(|end| *end > known);
         for end in ends {
-            if let Some((index, stop)) = self
-                .texts
-                .iter()
-                .enumerate()
-                .filter(|(_, stop)| text[..end].ends_with(stop.as_str()))
-                .max_by_key(|(_, stop)| stop.len())
-            {
+            let ending = self.texts.iter().enumerate();
+            let ending = ending.filter(|(_, stop)| text[..end].ends_with(stop.as_str()));
+            if let Some((index, stop)) = ending.max_by_key(|(_, stop)| stop.len()) {
                 self.matched = Some(index);
                 text.truncate(end - stop.len());
                 return text;

@@ -27,12 +27,12 @@ impl CallForm {
         let text = trial(&|variables| template.render(variables).ok(), ID, &"Axolotl".into())?;
         // Instructions may show a call too; the one that was made comes last.
         let opens = format
-            .call_openings()
+            .call_tokens(true)
             .filter_map(|(opening, id)| Some((text.rfind(opening)?, opening, id)));
         let (at, opening, id) = opens.max()?;
         let rest = &text[at + opening.len()..];
         let close = format
-            .call_closings()
+            .call_tokens(false)
             .filter_map(|(closing, id)| Some((rest.find(closing)?, id)))
             .min();
         let (end, closing) = match close {

@@ -45,23 +45,16 @@ impl ChatProcessor {
         let Ok(rendered) = self.rendered(request) else {
             return vec![prompt.ids.len().saturating_sub(1)];
         };
-        let next = [
-            request.messages,
-            &[Message::text(Role::Assistant, "Yes."), question(PROBES[0])],
-        ]
-        .concat();
-        let next = self
-            .parting(request, &next, &rendered, &ids)
-            .map(|next| next.min(whole));
+        let turn = [Message::text(Role::Assistant, "Yes."), question(PROBES[0])];
+        let next = [request.messages, &turn].concat();
+        let next = self.parting(request, &next, &rendered, &ids);
+        let next = next.map(|next| next.min(whole));
         let end = next.is_none_or(|next| next + NEAR <= whole).then_some(whole);
         let mut found: Vec<usize> = next.into_iter().chain(end).collect();
         for messages in [self.instructions(request), before_last_question(request.messages)] {
             found.extend(messages.and_then(|messages| self.parting(request, &messages, &rendered, &ids)));
         }
-        in_order(found, whole)
-            .into_iter()
-            .map(|at| widened(&prompt.images, at))
-            .collect()
+        in_order(found, whole, &prompt.images)
     }
 
     /// The beginning of the next prompt, if this conversation is continued by a question.
@@ -89,17 +82,11 @@ impl ChatProcessor {
             found.extend(again.map(|end| end.saturating_sub(1)));
         }
         let widened_end = widened(&prompt.images, end);
+        let images = prompt.images.iter().cloned();
         Ok(NextPrompt {
-            boundaries: in_order(found, end)
-                .into_iter()
-                .map(|at| widened(&prompt.images, at))
-                .collect(),
+            boundaries: in_order(found, end, &prompt.images),
             ids: prompt.ids[..widened_end].to_vec(),
-            images: prompt
-                .images
-                .into_iter()
-                .filter(|span| span.range.end <= widened_end)
-                .collect(),
+            images: images.filter(|span| span.range.end <= widened_end).collect(),
         })
     }
 
@@ -121,25 +108,15 @@ impl ChatProcessor {
         let other = self
             .rendered_with(&RenderRequest { messages, ..*request }, rendered.sentinel)
             .ok()?;
-        let same = rendered
-            .text
-            .bytes()
-            .zip(other.bytes())
-            .take_while(|(a, b)| a == b)
-            .count();
-        let same = floor(&other, same);
+        let bytes = rendered.text.bytes().zip(other.bytes());
+        let same = other.floor_char_boundary(bytes.take_while(|(a, b)| a == b).count());
         let (before, start) = self.tokenizer().last_control(&other[..same]);
+        let mut controls = (0..ids.len()).filter(|at| self.tokenizer().is_control(ids[*at]));
         let index = match start {
             None => 0,
-            Some(_) => {
-                ids.iter()
-                    .enumerate()
-                    .filter(|(_, id)| self.tokenizer().is_control(**id))
-                    .nth(before)?
-                    .0
-            }
+            Some(_) => controls.nth(before)?,
         };
-        let end = floor(&other, (same + MARGIN).min(other.len()));
+        let end = other.floor_char_boundary(same + MARGIN);
         let theirs = self
             .tokenizer()
             .encode_rendered(&other[start.unwrap_or(0)..end], Some(rendered.sentinel))
@@ -177,14 +154,10 @@ fn before_last_question(messages: &[Message]) -> Option<Vec<Message>> {
     Some(messages[..last].iter().cloned().chain([question(probe)]).collect())
 }
 
-fn in_order(mut found: Vec<usize>, most: usize) -> Vec<usize> {
+/// Boundaries in a narrow prompt, up to the last, as places in the one with these images.
+fn in_order(mut found: Vec<usize>, most: usize, images: &[ImageSpan]) -> Vec<usize> {
     found.retain(|boundary| (1..=most).contains(boundary));
     found.sort_unstable();
     found.dedup();
-    found
-}
-
-/// The last place between two characters that is not after `at`.
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    found.into_iter().map(|at| widened(images, at)).collect()
 }

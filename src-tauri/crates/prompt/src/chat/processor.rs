@@ -1,10 +1,11 @@
 //! A model's way of speaking, put together from its files.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use protocol::{Sampling, ThinkingControl, ThoughtMarkers};
+use protocol::{Sampling, ThinkingControl, ThoughtMarkers, SAMPLING_OPTIONS};
 use serde_json::{Map, Value};
 
 use super::call_form::CallForm;
@@ -16,6 +17,9 @@ use crate::json_file::read_json;
 use crate::prompt::Prompt;
 use crate::template::{map_texts, texts, ContentFormat, RenderRequest, Template};
 use crate::tokenizer::Tokenizer;
+
+/// The variables whose texts anyone may have written.
+const SPOKEN: [&str; 2] = ["messages", "tools"];
 
 /// A conversation as text in which typed control tokens are escaped, to be compared with others.
 pub(crate) struct Rendered {
@@ -101,18 +105,23 @@ impl ChatProcessor {
             return Ok((variables, None));
         }
         let images = self.images.as_ref().ok_or(Error::NoImages)?;
-        let mut found = Vec::new();
-        ["messages", "tools"]
-            .iter()
-            .for_each(|name| texts(&variables[*name], &mut found));
-        match images.content_format(request.messages, found.iter().copied()) {
+        match images.content_format(request.messages, spoken(&variables)) {
             ContentFormat::Parts => Ok((variables, Some(ContentFormat::Parts))),
             inline => Ok((self.template.variables_in(request, Some(inline)), Some(inline))),
         }
     }
 
-    /// Renders for encoding: places for images are written as the model's family has them.
-    fn render_written(&self, variables: Map<String, Value>, format: Option<ContentFormat>) -> Result<String> {
+    /// Renders for encoding: with every text of the conversation changed, and places for images written as the model's
+    /// family has them.
+    fn render_changed(
+        &self,
+        mut variables: Map<String, Value>,
+        format: Option<ContentFormat>,
+        change: &impl Fn(&str) -> Cow<'_, str>,
+    ) -> Result<String> {
+        for name in SPOKEN {
+            variables[name] = map_texts(&variables[name], change);
+        }
         let text = self.template.render(variables)?;
         Ok(match (&self.images, format) {
             (Some(images), Some(format)) => images.write(text, format),
@@ -120,93 +129,67 @@ impl ChatProcessor {
         })
     }
 
+    /// The same; a sentinel breaks the control tokens that the texts spell.
+    fn render_escaped(
+        &self,
+        variables: Map<String, Value>,
+        format: Option<ContentFormat>,
+        sentinel: char,
+    ) -> Result<String> {
+        self.render_changed(variables, format, &|text| {
+            self.tokenizer.escape_control_tokens(text, sentinel)
+        })
+    }
+
     /// The prompt with one placeholder for each image.
     fn narrow_prompt(&self, request: &RenderRequest) -> Result<Prompt> {
         let (variables, format) = self.variables(request)?;
-        let spoken = [variables["messages"].clone(), variables["tools"].clone()];
-        let mut found = Vec::new();
-        spoken.iter().for_each(|value| texts(value, &mut found));
-
-        let sentinel = Tokenizer::sentinel_for(found.iter().copied());
-        let prompt = self.prompt_with(&variables, format, sentinel, &|text| {
-            self.tokenizer.escape_control_tokens(text, sentinel)
-        })?;
-        if !found.iter().any(|text| self.tokenizer.has_loose_edge(text)) {
+        let sentinel = Tokenizer::sentinel_for(spoken(&variables));
+        let prompt = self.encode_escaped(&self.render_escaped(variables.clone(), format, sentinel)?, sentinel)?;
+        if !spoken(&variables).any(|text| self.tokenizer.has_loose_edge(text)) {
             return Ok(prompt);
         }
         // A piece of a control token at the end of a message may have been completed by what stands next to it.
-        let fenced = self.prompt_with(&variables, format, sentinel, &|text| {
+        let fenced = self.render_changed(variables, format, &|text| {
             let broken = self.tokenizer.escape_control_tokens(text, sentinel);
             if !self.tokenizer.has_loose_edge(text) {
                 return broken;
             }
-            let words = broken.trim();
-            let start = broken.len() - broken.trim_start().len();
-            format!(
-                "{}{sentinel}{words}{sentinel}{}",
-                &broken[..start],
-                &broken[start + words.len()..]
-            )
-            .into()
+            let (words, start) = (broken.trim(), broken.len() - broken.trim_start().len());
+            let (before, after) = (&broken[..start], &broken[start + words.len()..]);
+            format!("{before}{sentinel}{words}{sentinel}{after}").into()
         })?;
-        let control = |prompt: &Prompt| {
-            prompt
-                .ids
-                .iter()
-                .copied()
-                .filter(|id| self.tokenizer.is_control(*id))
-                .collect::<Vec<_>>()
+        let fenced = self.encode_escaped(&fenced, sentinel)?;
+        let control = |prompt: &Prompt| -> Vec<u32> {
+            let ids = prompt.ids.iter().copied();
+            ids.filter(|id| self.tokenizer.is_control(*id)).collect()
         };
-        Ok(if control(&prompt) == control(&fenced) {
-            prompt
-        } else {
-            fenced
+        Ok(match control(&prompt) == control(&fenced) {
+            true => prompt,
+            false => fenced,
         })
     }
 
-    fn prompt_with(
-        &self,
-        variables: &Map<String, Value>,
-        format: Option<ContentFormat>,
-        sentinel: char,
-        change: &impl Fn(&str) -> std::borrow::Cow<'_, str>,
-    ) -> Result<Prompt> {
-        let mut variables = variables.clone();
-        for name in ["messages", "tools"] {
-            variables[name] = map_texts(&variables[name], change);
-        }
-        let text = self.render_written(variables, format)?;
-        let ids = self.tokenizer.encode_rendered(&text, Some(sentinel))?;
+    fn encode_escaped(&self, text: &str, sentinel: char) -> Result<Prompt> {
         Ok(Prompt {
             text: text.replace(sentinel, ""),
-            ids,
+            ids: self.tokenizer.encode_rendered(text, Some(sentinel))?,
             images: Vec::new(),
         })
     }
 
     /// The text that [`ChatProcessor::prompt`] makes ids of.
     pub(crate) fn rendered(&self, request: &RenderRequest) -> Result<Rendered> {
-        let (variables, _) = self.variables(request)?;
-        let mut found = Vec::new();
-        ["messages", "tools"]
-            .iter()
-            .for_each(|name| texts(&variables[*name], &mut found));
-        let sentinel = Tokenizer::sentinel_for(found.iter().copied());
-        Ok(Rendered {
-            text: self.rendered_with(request, sentinel)?,
-            sentinel,
-        })
+        let (variables, format) = self.variables(request)?;
+        let sentinel = Tokenizer::sentinel_for(spoken(&variables));
+        let text = self.render_escaped(variables, format, sentinel)?;
+        Ok(Rendered { text, sentinel })
     }
 
     /// The same with a given sentinel.
     pub(crate) fn rendered_with(&self, request: &RenderRequest, sentinel: char) -> Result<String> {
-        let (mut variables, format) = self.variables(request)?;
-        for name in ["messages", "tools"] {
-            variables[name] = map_texts(&variables[name], &|text| {
-                self.tokenizer.escape_control_tokens(text, sentinel)
-            });
-        }
-        self.render_written(variables, format)
+        let (variables, format) = self.variables(request)?;
+        self.render_escaped(variables, format, sentinel)
     }
 
     /// The ids of a prompt with one placeholder for each image.
@@ -303,14 +286,8 @@ impl ChatProcessor {
     /// The tokens XTC never removes: the ends and those of a line's end.
     pub fn eos_and_newline_ids(&self) -> Vec<u32> {
         let newline = self.tokenizer.encode("\n").unwrap_or_default();
-        self.stops
-            .ids
-            .keys()
-            .copied()
-            .chain(newline)
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect()
+        let ids: BTreeSet<u32> = self.stops.ids.keys().copied().chain(newline).collect();
+        ids.into_iter().collect()
     }
 
     /// The control over the model's reasoning, derived by rendering a question with and without each switch.
@@ -324,23 +301,33 @@ impl ChatProcessor {
     }
 }
 
+/// The texts of a conversation and its tools.
+fn spoken(variables: &Map<String, Value>) -> impl Iterator<Item = &str> + Clone {
+    let mut found = Vec::new();
+    SPOKEN.iter().for_each(|name| texts(&variables[*name], &mut found));
+    found.into_iter()
+}
+
 /// The sampling of generation_config.json. `do_sample: false` is greedy; `true` without a temperature means 1.
 fn generation_defaults(config: &Value) -> Sampling {
-    let number = |name: &str| config.get(name).and_then(Value::as_f64).map(|value| value as f32);
+    let of_makers = SAMPLING_OPTIONS.iter().filter(|option| option.of_makers);
+    let set = of_makers.filter_map(|option| {
+        let is_usable = |value: &&Value| match option.whole {
+            true => value.as_u64().is_some_and(|whole| u32::try_from(whole).is_ok()),
+            false => value.is_number(),
+        };
+        let value = config.get(option.field).filter(is_usable)?;
+        Some((option.field.to_owned(), value.clone()))
+    });
+    let defaults: Sampling = serde_json::from_value(set.collect()).unwrap_or_default();
     let do_sample = config.get("do_sample").and_then(Value::as_bool);
+    let temperature = match do_sample {
+        Some(false) => Some(0.0),
+        Some(true) => defaults.temperature.or(Some(1.0)),
+        None => defaults.temperature,
+    };
     Sampling {
-        temperature: match do_sample {
-            Some(false) => Some(0.0),
-            Some(true) => number("temperature").or(Some(1.0)),
-            None => number("temperature"),
-        },
-        top_p: number("top_p"),
-        min_p: number("min_p"),
-        top_k: config
-            .get("top_k")
-            .and_then(Value::as_u64)
-            .and_then(|k| u32::try_from(k).ok()),
-        repetition_penalty: number("repetition_penalty"),
-        ..Sampling::default()
+        temperature,
+        ..defaults
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::{Message, Role};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
 
 use crate::template::{token_content, RenderRequest, Template};
@@ -20,21 +20,19 @@ pub struct StopToken {
 
 /// The tokens that end an answer: the union of all places that name some, because each of them alone is incomplete in
 /// real models. Serializes as `{"stops":[{"id","text","sources"}]}`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StopSet {
     /// The tokens by id.
+    #[serde(rename = "stops", serialize_with = "as_list")]
     pub ids: BTreeMap<u32, StopToken>,
 }
 
 impl StopSet {
     /// Collects from the parsed files of a model (`null` if one is missing).
     pub fn collect(tokenizer: &Tokenizer, tokenizer_config: &Value, config: &Value, generation_config: &Value) -> Self {
-        let eos = tokenizer_config
-            .get("eos_token")
-            .and_then(token_content)
-            .and_then(|content| tokenizer.id(content));
         let mut set = Self::default();
-        if let Some(id) = eos {
+        let eos = tokenizer_config.get("eos_token").and_then(token_content);
+        if let Some(id) = eos.and_then(|content| tokenizer.id(content)) {
             set.add(tokenizer, id, "tokenizer_config.json eos_token");
         }
         // Also what is padding or a beginning elsewhere: Qwen's end of text is all three, and no model says anything
@@ -59,21 +57,14 @@ impl StopSet {
         let messages = [Message::text(Role::User, "Hi"), Message::text(Role::Assistant, ANSWER)];
         let request = RenderRequest {
             messages: &messages,
-            tools: &[],
-            thinking: None,
-            add_generation_prompt: false,
-            images: &[],
+            ..RenderRequest::default()
         };
-        let Ok(text) = template.render(template.variables(&request)) else {
-            return;
-        };
+        let text = template.render(template.variables(&request)).unwrap_or_default();
         let Some((_, tail)) = text.rsplit_once(ANSWER) else {
             return;
         };
-        let ends = tokenizer
-            .control_tokens()
-            .iter()
-            .filter(|(_, content)| tail.trim_start().starts_with(content.as_str()));
+        let ends = |content: &str| tail.trim_start().starts_with(content);
+        let ends = tokenizer.control_tokens().iter().filter(|(_, content)| ends(content));
         let Some((id, content)) = ends.max_by_key(|(_, content)| content.len()) else {
             return;
         };
@@ -106,17 +97,9 @@ impl StopSet {
     }
 }
 
-impl Serialize for StopSet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stops: Vec<Value> = self
-            .ids
-            .iter()
-            .map(|(id, token)| json!({"id": id, "text": token.text, "sources": token.sources}))
-            .collect();
-        let mut set = serializer.serialize_struct("StopSet", 1)?;
-        set.serialize_field("stops", &stops)?;
-        set.end()
-    }
+fn as_list<S: Serializer>(ids: &BTreeMap<u32, StopToken>, serializer: S) -> Result<S::Ok, S::Error> {
+    let token = |(id, token): (&u32, &StopToken)| json!({"id": id, "text": token.text, "sources": token.sources});
+    serializer.collect_seq(ids.iter().map(token))
 }
 
 /// An id, a list of ids or nothing.

@@ -60,14 +60,9 @@ impl ImageTokens {
         };
         let feature = named(&["image_token_id", "image_token_index", "img_id"], family.feature);
         let (open, close) = family.marks();
-        let registers = [
-            "image_cls_token_id",
-            "image_reg_1_token_id",
-            "image_reg_2_token_id",
-            "image_reg_3_token_id",
-            "image_reg_4_token_id",
-        ];
-        let registers: String = registers.iter().map(|key| named(&[*key], "")).collect();
+        let registers =
+            ["cls", "reg_1", "reg_2", "reg_3", "reg_4"].map(|register| format!("image_{register}_token_id"));
+        let registers: String = registers.iter().map(|key| named(&[key.as_str()], "")).collect();
         let open = if registers.is_empty() { open } else { registers.as_str() };
         let tokens = Self {
             family,
@@ -138,18 +133,13 @@ impl ImageTokens {
                 placeholders,
             });
         }
-        if self.family.most.is_some_and(|most| plans.len() > most) {
-            return Err(Error::TooManyImages {
-                images: plans.len(),
-                most: self.family.most.unwrap_or_default(),
-            });
+        let images = plans.len();
+        if let Some(most) = self.family.most.filter(|most| images > *most) {
+            return Err(Error::TooManyImages { images, most });
         }
         let features: usize = plans.iter().map(ImagePlan::tokens).sum();
-        let (mut ids, mut images) = (
-            Vec::with_capacity(prompt.ids.len() + features),
-            Vec::with_capacity(plans.len()),
-        );
-        let mut known = HashMap::new();
+        let mut ids = Vec::with_capacity(prompt.ids.len() + features);
+        let (mut images, mut known) = (Vec::with_capacity(plans.len()), HashMap::new());
         for id in prompt.ids {
             if id != self.placeholder {
                 ids.push(id);

@@ -20,7 +20,7 @@ pub(crate) enum ContentFormat {
 }
 
 /// The conversation that a prompt is rendered from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct RenderRequest<'a> {
     /// The conversation, oldest first.
     pub messages: &'a [Message],
@@ -41,14 +41,8 @@ impl RenderRequest<'_> {
         let mut variables = Map::new();
         let messages = self.messages.iter().map(|one| message(one, conventions, format));
         variables.insert("messages".into(), messages.collect());
-        variables.insert(
-            "tools".into(),
-            if self.tools.is_empty() {
-                Value::Null
-            } else {
-                self.tools.into()
-            },
-        );
+        let tools = (!self.tools.is_empty()).then_some(self.tools);
+        variables.insert("tools".into(), tools.into());
         variables.insert("documents".into(), Value::Null);
         variables.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
         let Some(thinking) = self.thinking else {
@@ -69,12 +63,12 @@ impl RenderRequest<'_> {
             Thinking::Low => "low",
             Thinking::Medium => "medium",
             Thinking::High => "high",
+            Thinking::On => return variables,
             Thinking::Off => {
                 // Seed's switch is a budget.
                 variables.insert("thinking_budget".into(), 0.into());
                 return variables;
             }
-            Thinking::On => return variables,
         };
         for name in ["reasoning_effort", "thinking_effort", "reasoning_strength"] {
             variables.insert(name.into(), effort.into());
@@ -90,11 +84,9 @@ fn message(message: &Message, conventions: ToolConventions, format: Option<Conte
     fields.insert("role".into(), message.role.name().into());
     let content = match message.content.as_slice() {
         [Content::Data { data }] if conventions.objects => data.clone(),
-        parts => match format.zip(std::num::NonZeroUsize::new(
-            parts.iter().filter(|part| is_image(part)).count(),
-        )) {
-            Some((format, count)) => with_images(parts, count.get(), format),
-            None => message.text_with_placeholders().into(),
+        parts => match (parts.iter().filter(|part| is_image(part)).count(), format) {
+            (0, _) | (_, None) => message.text_with_placeholders().into(),
+            (count, Some(format)) => with_images(parts, count, format),
         },
     };
     fields.insert("content".into(), content);
@@ -102,10 +94,10 @@ fn message(message: &Message, conventions: ToolConventions, format: Option<Conte
         fields.insert("reasoning_content".into(), reasoning.as_str().into());
     }
     if !message.tool_calls.is_empty() {
-        let calls = message
-            .tool_calls
-            .iter()
-            .map(|call| json!({"type": "function", "id": conventions.call_id(&call.id), "function": {"name": call.name, "arguments": call.arguments}}));
+        let calls = message.tool_calls.iter().map(|call| {
+            let function = json!({"name": call.name, "arguments": call.arguments});
+            json!({"type": "function", "id": conventions.call_id(&call.id), "function": function})
+        });
         fields.insert("tool_calls".into(), calls.collect());
     }
     if let Some(name) = &message.name {

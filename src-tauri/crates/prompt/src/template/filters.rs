@@ -6,39 +6,37 @@ use minijinja::{Environment, Error, State};
 
 use super::budget::{charge, charged};
 use super::python::{escape, format_checked, python_repr, python_str};
-use super::text::{invalid, is_blank, join, replace, split_blanks, text_method};
+use super::text::{invalid, is_blank, join, replace, split_blanks, text_method, title};
+
+/// A filter that makes one text of another.
+type Change = fn(&str) -> String;
 
 /// Adds them.
 pub(super) fn add_filters(environment: &mut Environment<'static>) {
-    let escaped = |state: &mut State, value: &Value| -> Result<Value, Error> {
-        if value.is_safe() {
-            return Ok(value.clone());
-        }
-        let text = escape(&python_str(value));
-        charge(state, text.len())?;
-        Ok(Value::from_safe_string(text))
+    let escaped = |state: &mut State, value: &Value| match value.is_safe() {
+        true => Ok(value.clone()),
+        false => force_escape(state, value),
     };
     environment.add_filter("escape", escaped);
     environment.add_filter("e", escaped);
-    environment.add_filter("forceescape", |state: &mut State, value: &Value| {
-        let text = escape(&python_str(value));
-        charge(state, text.len())?;
-        Ok::<_, Error>(Value::from_safe_string(text))
-    });
+    environment.add_filter("forceescape", force_escape);
+    let texts: [(&str, Change); 5] = [
+        ("upper", str::to_uppercase),
+        ("lower", str::to_lowercase),
+        ("title", |text| title(text, |c| !begins_word(c))),
+        ("striptags", strip_tags),
+        ("urlencode", url_encode),
+    ];
+    for (name, change) in texts {
+        environment.add_filter(name, move |state: &mut State, value: &Value| {
+            charged(state, change(&python_str(value)))
+        });
+    }
     environment.add_filter("string", |state: &mut State, value: &Value| -> Result<Value, Error> {
         if value.as_str().is_some() {
             return Ok(value.clone());
         }
         charged(state, python_str(value))
-    });
-    environment.add_filter("upper", |state: &mut State, value: &Value| {
-        charged(state, python_str(value).to_uppercase())
-    });
-    environment.add_filter("lower", |state: &mut State, value: &Value| {
-        charged(state, python_str(value).to_lowercase())
-    });
-    environment.add_filter("title", |state: &mut State, value: &Value| {
-        charged(state, filter_title(&python_str(value)))
     });
     environment.add_filter("trim", |state: &mut State, value: &Value, chars: Option<&str>| {
         let text = python_str(value);
@@ -66,35 +64,6 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
         text_method(state, &python_str(value), "center", &[width]).map(Option::unwrap_or_default)
     });
     environment.add_filter("truncate", truncate);
-    environment.add_filter("striptags", |state: &mut State, value: &Value| {
-        let text = python_str(value);
-        let bare: String = text
-            .split('<')
-            .enumerate()
-            .map(|(at, part)| {
-                if at == 0 {
-                    part
-                } else {
-                    part.split_once('>').map_or(part, |(_, rest)| rest)
-                }
-            })
-            .collect();
-        charged(state, split_blanks(&bare, None, false).join(" "))
-    });
-    environment.add_filter("urlencode", |state: &mut State, value: &Value| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-        let coded = python_str(value)
-            .bytes()
-            .map(|byte| {
-                if plain(byte) {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            })
-            .collect();
-        charged(state, coded)
-    });
     environment.add_filter(
         "int",
         |value: &Value, default: Option<Value>, base: Option<u32>, kwargs: Kwargs| {
@@ -132,6 +101,10 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
 }
 
+fn cut(number: Option<f64>) -> Option<i64> {
+    number.filter(|number| number.is_finite()).map(|number| number as i64)
+}
+
 fn whole_number(value: &Value, base: u32) -> Option<i64> {
     if let Some(text) = value.as_str() {
         let text = text.trim().replace('_', "");
@@ -141,32 +114,19 @@ fn whole_number(value: &Value, base: u32) -> Option<i64> {
             2 => text.trim_start_matches("0b"),
             _ => text.as_str(),
         };
-        let base = if base == 0 && digits.len() == text.len() {
-            10
-        } else if base == 0 {
-            16
-        } else {
-            base
+        let base = match base {
+            0 if digits.len() == text.len() => 10,
+            0 => 16,
+            base => base,
         };
-        let whole = (2..=36)
-            .contains(&base)
-            .then(|| i64::from_str_radix(digits, base).ok())
-            .flatten();
-        return whole.or_else(|| {
-            text.parse::<f64>()
-                .ok()
-                .filter(|number| number.is_finite())
-                .map(|number| number as i64)
-        });
+        let whole = (2..=36).contains(&base).then(|| i64::from_str_radix(digits, base).ok());
+        return whole.flatten().or_else(|| cut(text.parse().ok()));
     }
     match value.kind() {
         ValueKind::Bool => Some(value.is_true().into()),
-        ValueKind::Number => i64::try_from(value.clone()).ok().or_else(|| {
-            f64::try_from(value.clone())
-                .ok()
-                .filter(|number| number.is_finite())
-                .map(|number| number as i64)
-        }),
+        ValueKind::Number => i64::try_from(value.clone())
+            .ok()
+            .or_else(|| cut(f64::try_from(value.clone()).ok())),
         _ => None,
     }
 }
@@ -211,18 +171,32 @@ fn join_filter(
 }
 
 /// Words begin after blanks and opening brackets.
-fn filter_title(text: &str) -> String {
-    let mut begins = true;
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if begins {
-            out.extend(c.to_uppercase());
-        } else {
-            out.extend(c.to_lowercase());
-        }
-        begins = c.is_whitespace() || matches!(c, '-' | '(' | '{' | '[' | '<');
-    }
-    out
+fn begins_word(before: char) -> bool {
+    before.is_whitespace() || matches!(before, '-' | '(' | '{' | '[' | '<')
+}
+
+fn force_escape(state: &mut State, value: &Value) -> Result<Value, Error> {
+    let text = escape(&python_str(value));
+    charge(state, text.len())?;
+    Ok(Value::from_safe_string(text))
+}
+
+fn strip_tags(text: &str) -> String {
+    let (first, tags) = text.split_once('<').unwrap_or((text, ""));
+    let words = tags
+        .split('<')
+        .map(|tag| tag.split_once('>').map_or(tag, |(_, rest)| rest));
+    let bare: String = std::iter::once(first).chain(words).collect();
+    split_blanks(&bare, usize::MAX, false).join(" ")
+}
+
+fn url_encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let code = |byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(code).collect()
 }
 
 fn truncate(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {

@@ -24,32 +24,19 @@ pub(super) fn tojson(state: &mut State, value: &Value, args: Rest<Value>, kwargs
             .map_or_else(|| kwargs.get::<Option<Value>>(name), |value| Ok(Some(value)));
         Ok(given?.filter(|value| !value.is_none()))
     };
-    let text = dumps(
-        value,
-        named(0, "ensure_ascii")?,
-        named(1, "indent")?,
-        named(2, "separators")?,
-        named(3, "sort_keys")?,
-    )?;
+    let text = dumps(value, named)?;
     kwargs.assert_all_used()?;
     charged(state, text)
 }
 
-fn dumps(
-    value: &Value,
-    ensure_ascii: Option<Value>,
-    indent: Option<Value>,
-    separators: Option<Value>,
-    sort_keys: Option<Value>,
-) -> Result<String, Error> {
-    let indent = match indent {
-        Some(indent) => Some(match indent.as_str() {
-            Some(text) => text.to_owned(),
-            None => " ".repeat(usize::try_from(indent)?.min(64)),
-        }),
+/// `named` gives the arguments, by place or name.
+fn dumps(value: &Value, named: impl Fn(usize, &str) -> Result<Option<Value>, Error>) -> Result<String, Error> {
+    let indent = match named(1, "indent")? {
+        Some(indent) if indent.as_str().is_some() => Some(indent.to_string()),
+        Some(indent) => Some(" ".repeat(usize::try_from(indent)?.min(64))),
         None => None,
     };
-    let separators: Option<Vec<String>> = match separators {
+    let separators: Option<Vec<String>> = match named(2, "separators")? {
         Some(both) => Some(both.try_iter()?.map(|one| one.to_string()).collect()),
         None => None,
     };
@@ -63,12 +50,12 @@ fn dumps(
         item_separator,
         key_separator,
         indent,
-        ensure_ascii: ensure_ascii.is_some_and(|yes| yes.is_true()),
-        sort_keys: sort_keys.is_some_and(|yes| yes.is_true()),
+        ensure_ascii: named(0, "ensure_ascii")?.is_some_and(|yes| yes.is_true()),
+        sort_keys: named(3, "sort_keys")?.is_some_and(|yes| yes.is_true()),
     };
-    let mut out = String::new();
-    write_json(&mut out, value, &layout, 0)?;
-    Ok(out)
+    let mut text = String::new();
+    write_json(&mut text, value, &layout, 0)?;
+    Ok(text)
 }
 
 fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) -> Result<(), Error> {
@@ -94,10 +81,10 @@ fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) ->
                 keys.sort();
             }
             write_items(out, ('{', '}'), keys.iter(), layout, depth, |out, key| {
-                let name = if key.is_none() || key.kind() == ValueKind::Bool {
-                    json_word(key)
-                } else {
-                    key.to_string()
+                let name = match key.kind() {
+                    ValueKind::None => "null".to_owned(),
+                    ValueKind::Bool => key.is_true().to_string(),
+                    _ => key.to_string(),
                 };
                 write_json_string(out, &name, layout.ensure_ascii);
                 out.push_str(&layout.key_separator);
@@ -107,14 +94,6 @@ fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) ->
         _ => write_json_string(out, &value.to_string(), layout.ensure_ascii),
     }
     Ok(())
-}
-
-fn json_word(value: &Value) -> String {
-    if value.is_none() {
-        "null".into()
-    } else {
-        value.is_true().to_string()
-    }
 }
 
 fn write_items<'a>(
@@ -177,20 +156,11 @@ mod tests {
     use serde_json::json;
 
     fn dumps(value: serde_json::Value, kwargs: &[(&str, Value)]) -> String {
-        let named = |name: &str| {
-            kwargs
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.clone())
+        let named = |_: usize, name: &str| {
+            let given = kwargs.iter().find(|(key, _)| *key == name);
+            Ok(given.map(|(_, value)| value.clone()))
         };
-        super::dumps(
-            &Value::from(Serde(&value)),
-            named("ensure_ascii"),
-            named("indent"),
-            named("separators"),
-            named("sort_keys"),
-        )
-        .unwrap()
+        super::dumps(&Value::from(Serde(&value)), named).unwrap()
     }
 
     // The expected texts are what Python 3's json.dumps(…, ensure_ascii=False) prints.

@@ -20,7 +20,7 @@ use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::json_file::read_json;
+use crate::json_file::{read_json, read_text};
 pub use conversation::RenderRequest;
 pub(crate) use conversation::{map_texts, texts, ContentFormat};
 use environment::{environment, set_clock, Refusal};
@@ -45,18 +45,13 @@ impl Template {
     /// Reads the template of the model in `dir`: chat_template.jinja, else chat_template.json, else `chat_template` of
     /// tokenizer_config.json, which is passed as `config`; that may be a list of named ones.
     pub fn open(dir: &Path, config: &Value) -> Result<Self> {
-        let path = dir.join("chat_template.jinja");
-        let sources = match std::fs::read_to_string(&path) {
-            Ok(source) => with_additional(dir, source)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        let sources = match read_text(&dir.join("chat_template.jinja"))? {
+            Some(source) => with_additional(dir, source)?,
+            None => {
                 let processor = read_json(&dir.join("chat_template.json"))?;
-                processor
-                    .get("chat_template")
-                    .or_else(|| config.get("chat_template"))
-                    .cloned()
-                    .unwrap_or_default()
+                let source = processor.get("chat_template").or_else(|| config.get("chat_template"));
+                source.cloned().unwrap_or_default()
             }
-            Err(source) => return Err(Error::File { path, source }),
         };
         Self::new(&sources, special_tokens(config))
     }
@@ -85,13 +80,8 @@ impl Template {
                 .collect(),
             _ => Vec::new(),
         };
-        let source = named
-            .iter()
-            .find(|(name, _)| *name == DEFAULT)
-            .or(named.first())
-            .ok_or(Error::NoTemplate)?
-            .1
-            .to_owned();
+        let default = named.iter().find(|(name, _)| *name == DEFAULT).or(named.first());
+        let source = default.ok_or(Error::NoTemplate)?.1.to_owned();
         let mut environment = environment();
         let mut add = |name: &'static str, source: &str| {
             environment
@@ -176,21 +166,18 @@ impl Template {
 /// The templates of `additional_chat_templates/NAME.jinja` next to the default one, if there are any.
 fn with_additional(dir: &Path, default: String) -> Result<Value> {
     let path = dir.join("additional_chat_templates").join(format!("{TOOL_USE}.jinja"));
-    match std::fs::read_to_string(&path) {
-        Ok(source) => Ok(json!([{"name": DEFAULT, "template": default}, {"name": TOOL_USE, "template": source}])),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(default.into()),
-        Err(source) => Err(Error::File { path, source }),
-    }
+    Ok(match read_text(&path)? {
+        Some(source) => json!([{"name": DEFAULT, "template": default}, {"name": TOOL_USE, "template": source}]),
+        None => default.into(),
+    })
 }
 
 /// Reasoning is passed as `reasoning_content`; `thinking`, which gpt-oss reads, and `reasoning` are older names of it.
 fn name_reasoning(message: &mut Value) {
     let Some(fields) = message.as_object_mut() else { return };
     let names = ["reasoning_content", "thinking", "reasoning"];
-    let given = names
-        .iter()
-        .find_map(|name| fields.get(*name).filter(|value| !value.is_null()));
-    if let Some(reasoning) = given.cloned() {
+    let mut given = names.iter().filter_map(|name| fields.get(*name));
+    if let Some(reasoning) = given.find(|value| !value.is_null()).cloned() {
         fields.entry("thinking").or_insert_with(|| reasoning.clone());
         fields.insert("reasoning_content".into(), reasoning);
     }
@@ -229,10 +216,8 @@ fn failure(error: minijinja::Error) -> Error {
         if let Some(Refusal(message)) = cause.downcast_ref() {
             return Error::TemplateRefused(message.clone());
         }
-        if cause
-            .downcast_ref::<minijinja::Error>()
-            .is_some_and(|error| error.kind() == ErrorKind::OutOfFuel)
-        {
+        let inner = cause.downcast_ref::<minijinja::Error>();
+        if inner.is_some_and(|error| error.kind() == ErrorKind::OutOfFuel) {
             return Error::TemplateEndless;
         }
         source = cause.source();

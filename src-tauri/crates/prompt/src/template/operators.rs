@@ -116,10 +116,9 @@ fn items(state: &mut State, value: &Value, count: usize) -> Result<Vec<Value>, E
 }
 
 fn list(items: Vec<Value>, tuple: bool) -> Value {
-    if tuple {
-        Tuple::from(items).into()
-    } else {
-        items.into()
+    match tuple {
+        true => Tuple::from(items).into(),
+        false => items.into(),
     }
 }
 
@@ -154,34 +153,33 @@ fn times(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error>
     }
     let is_count = |value: &Value| value.is_integer() || value.kind() == ValueKind::Bool;
     let (many, count) = if is_count(right) { (left, right) } else { (right, left) };
-    let count = if count.kind() == ValueKind::Bool {
-        usize::from(count.is_true())
-    } else {
-        // A count below zero is none.
-        count
-            .as_i64()
-            .map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(0))
-    };
-    if let Some(text) = many.as_str().filter(|_| is_count(left) || is_count(right)) {
-        charge(state, text.len().saturating_mul(count))?;
-        return Ok(text.repeat(count).into());
+    if !is_count(count) {
+        return Err(unsupported("*", left, right));
     }
-    if is_list(many) && (is_count(left) || is_count(right)) {
-        let items = items(state, many, count)?;
-        return Ok(list(
-            items.iter().cycle().take(items.len() * count).cloned().collect(),
-            is_tuple(many),
-        ));
+    let times = match count.kind() {
+        ValueKind::Bool => usize::from(count.is_true()),
+        // A count below zero is none.
+        _ => count
+            .as_i64()
+            .map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(0)),
+    };
+    if let Some(text) = many.as_str() {
+        charge(state, text.len().saturating_mul(times))?;
+        return Ok(text.repeat(times).into());
+    }
+    if is_list(many) {
+        let items = items(state, many, times)?;
+        let repeated = items.iter().cycle().take(items.len() * times).cloned().collect();
+        return Ok(list(repeated, is_tuple(many)));
     }
     Err(unsupported("*", left, right))
 }
 
 fn percent(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error> {
     if let Some(format) = left.as_str() {
-        let arguments: Vec<Value> = if is_tuple(right) {
-            right.try_iter()?.collect()
-        } else {
-            vec![right.clone()]
+        let arguments: Vec<Value> = match is_tuple(right) {
+            true => right.try_iter()?.collect(),
+            false => vec![right.clone()],
         };
         return format_checked(state, FormatStyle::Printf, format, &arguments);
     }
@@ -195,19 +193,15 @@ fn percent(state: &mut State, left: &Value, right: &Value) -> Result<Value, Erro
         Some(Numbers::Broken(_, 0.0)) => Err(nothing()),
         Some(Numbers::Broken(a, b)) => {
             let rest = a % b;
-            Ok(if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
-                rest + b
-            } else {
-                rest
-            }
-            .into())
+            let other_sign = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+            Ok((if other_sign { rest + b } else { rest }).into())
         }
         None => Err(unsupported("%", left, right)),
     }
 }
 
 /// `value[start:stop:step]`.
-fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<Value, Error> {
+pub(super) fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<Value, Error> {
     if step == 0 {
         return Err(Error::new(ErrorKind::InvalidOperation, "slice step cannot be zero"));
     }
@@ -232,12 +226,9 @@ fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: i64) -> Res
 fn positions(length: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
     let length = length as i64;
     let (low, high) = if step > 0 { (0, length) } else { (-1, length - 1) };
-    let bound = |at: i64| {
-        if at < 0 {
-            at.saturating_add(length).max(low)
-        } else {
-            at.min(high)
-        }
+    let bound = |at: i64| match at < 0 {
+        true => at.saturating_add(length).max(low),
+        false => at.min(high),
     };
     let start = start.map_or(if step > 0 { low } else { high }, bound);
     let stop = stop.map_or(if step > 0 { high } else { low }, bound);

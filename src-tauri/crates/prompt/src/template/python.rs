@@ -64,11 +64,8 @@ fn write_repr(out: &mut String, value: &Value) {
 }
 
 fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
+    let single = !text.contains('\'') || text.contains('"');
+    let quote = if single { '\'' } else { '"' };
     let mut out = String::from(quote);
     for c in text.chars() {
         match c {
@@ -112,10 +109,9 @@ pub(super) fn number(value: &Value) -> String {
     }
     let magnitude = float.abs();
     if magnitude.is_infinite() || magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {
-        return if magnitude.fract() == 0.0 && magnitude.is_finite() {
-            format!("{float:.1}")
-        } else {
-            float.to_string()
+        return match magnitude.fract() == 0.0 && magnitude.is_finite() {
+            true => format!("{float:.1}"),
+            false => float.to_string(),
         };
     }
     let scientific = format!("{float:e}");
@@ -133,13 +129,13 @@ pub(super) fn format_checked(
     format: &str,
     arguments: &[Value],
 ) -> Result<Value, Error> {
-    let widths = format.split(|c: char| !c.is_ascii_digit());
-    let width = widths.map(|digits| digits.parse().unwrap_or(0usize)).max().unwrap_or(0);
-    if width > LONGEST
-        || format
-            .split(|c: char| !c.is_ascii_digit())
-            .any(|digits| digits.len() > 8)
-    {
+    let mut widths = format.split(|c: char| !c.is_ascii_digit());
+    let width = widths
+        .clone()
+        .map(|digits| digits.parse().unwrap_or(0usize))
+        .max()
+        .unwrap_or(0);
+    if width > LONGEST || widths.any(|digits| digits.len() > 8) {
         return too_long(usize::MAX).map(|()| Value::UNDEFINED);
     }
     let longest =

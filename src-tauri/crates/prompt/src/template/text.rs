@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{from_args, Kwargs, Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
+use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::budget::{charge, size};
+use super::operators::slice;
 use super::python::{format_checked, python_str};
 
 /// The characters that Python's `str.strip` removes.
@@ -25,17 +27,14 @@ pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value
     }
     if name == "index" && matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
         let (wanted,): (&Value,) = from_args(args)?;
-        let found = value.try_iter()?.position(|item| item == *wanted);
-        return found
-            .map(Value::from)
-            .ok_or_else(|| invalid("the value is not in the list"));
+        let found = value.try_iter()?.position(|item| item == *wanted).map(Value::from);
+        return found.ok_or_else(|| invalid("the value is not in the list"));
     }
     if name == "is_integer" && value.kind() == ValueKind::Number {
-        return Ok(f64::try_from(value.clone())
-            .is_ok_and(|number| number.fract() == 0.0)
-            .into());
+        let whole = f64::try_from(value.clone()).is_ok_and(|number| number.fract() == 0.0);
+        return Ok(whole.into());
     }
-    let result = minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)?;
+    let result = unknown_method_callback(state, value, name, args)?;
     charge(state, size(&result))?;
     Ok(result)
 }
@@ -61,13 +60,12 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
             }
             .into()
         }
-        "title" => title(text).into(),
+        "title" => title(text, is_cased).into(),
         "swapcase" => {
             let swap = |c: char| -> String {
-                if c.is_uppercase() {
-                    c.to_lowercase().collect()
-                } else {
-                    c.to_uppercase().collect()
+                match c.is_uppercase() {
+                    true => c.to_lowercase().collect(),
+                    false => c.to_uppercase().collect(),
                 }
             };
             text.chars().map(swap).collect::<String>().into()
@@ -75,33 +73,20 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         "casefold" => text.to_lowercase().replace('ß', "ss").into(),
         "split" | "rsplit" => {
             let (separator, most, kwargs): (Option<Value>, Option<i64>, Kwargs) = from_args(args)?;
-            let separator = separator
-                .or(kwargs.get("sep")?)
-                .filter(|separator| !separator.is_none());
-            let most = most
-                .or(kwargs.get("maxsplit")?)
-                .and_then(|most| usize::try_from(most).ok());
+            let separator = separator.or(kwargs.get("sep")?).filter(|one| !one.is_none());
+            let most = most.or(kwargs.get("maxsplit")?);
+            let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
             kwargs.assert_all_used()?;
-            match separator {
-                None => texts(split_blanks(text, most, name == "rsplit")),
-                Some(separator) => {
-                    let separator = separator
-                        .as_str()
-                        .filter(|separator| !separator.is_empty())
-                        .ok_or_else(|| invalid("empty separator"))?;
-                    match (name, most) {
-                        ("split", Some(most)) => texts(text.splitn(most.saturating_add(1), separator)),
-                        ("split", None) => texts(text.split(separator)),
-                        (_, most) => {
-                            let mut parts: Vec<&str> = text
-                                .rsplitn(most.map_or(usize::MAX, |most| most.saturating_add(1)), separator)
-                                .collect();
-                            parts.reverse();
-                            texts(parts)
-                        }
-                    }
-                }
+            let Some(separator) = separator else {
+                return counted(state, texts(split_blanks(text, most, name == "rsplit")));
+            };
+            let separator = separator.as_str().filter(|separator| !separator.is_empty());
+            let separator = separator.ok_or_else(|| invalid("empty separator"))?;
+            if name == "split" {
+                return counted(state, texts(text.splitn(most.saturating_add(1), separator)));
             }
+            let parts: Vec<&str> = text.rsplitn(most.saturating_add(1), separator).collect();
+            texts(parts.into_iter().rev())
         }
         "splitlines" => {
             let (keep, kwargs): (Option<bool>, Kwargs) = from_args(args)?;
@@ -110,10 +95,9 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         "partition" | "rpartition" => {
             let (separator,): (&str,) = from_args(args)?;
-            let found = if name == "partition" {
-                text.split_once(separator)
-            } else {
-                text.rsplit_once(separator)
+            let found = match name {
+                "partition" => text.split_once(separator),
+                _ => text.rsplit_once(separator),
             };
             let parts = match found {
                 Some((left, right)) => [left, separator, right],
@@ -124,40 +108,24 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         "index" | "rindex" => {
             let (wanted,): (&str,) = from_args(args)?;
-            let found = if name == "index" {
-                text.find(wanted)
-            } else {
-                text.rfind(wanted)
+            let found = match name {
+                "index" => text.find(wanted),
+                _ => text.rfind(wanted),
             };
             let at = found.ok_or_else(|| invalid("substring not found"))?;
             text[..at].chars().count().into()
         }
         "startswith" | "endswith" if args.len() > 1 => {
             let (affix, start, stop): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
-            let letters: Vec<char> = text.chars().collect();
-            let bound = |at: i64| {
-                if at < 0 {
-                    letters.len().saturating_sub(at.unsigned_abs() as usize)
-                } else {
-                    (at as usize).min(letters.len())
-                }
-            };
-            let (start, stop) = (start.map_or(0, bound), stop.map_or(letters.len(), bound));
-            let part: String = letters.get(start..stop).unwrap_or_default().iter().collect();
-            return minijinja_contrib::pycompat::unknown_method_callback(
-                state,
-                &part.into(),
-                name,
-                std::slice::from_ref(affix),
-            )
-            .map(Some);
+            let affix = std::slice::from_ref(affix);
+            let part = slice(&text.into(), start, stop, 1)?;
+            return unknown_method_callback(state, &part, name, affix).map(Some);
         }
         "removeprefix" | "removesuffix" => {
             let (affix,): (&str,) = from_args(args)?;
-            let cut = if name == "removeprefix" {
-                text.strip_prefix(affix)
-            } else {
-                text.strip_suffix(affix)
+            let cut = match name {
+                "removeprefix" => text.strip_prefix(affix),
+                _ => text.strip_suffix(affix),
             };
             cut.unwrap_or(text).into()
         }
@@ -193,13 +161,17 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         "isdecimal" | "isdigit" => all(|c| c.is_numeric() && !is_fraction(c)),
         "isspace" => all(is_blank),
-        "istitle" => (text.chars().any(char::is_alphabetic) && title(text) == text).into(),
+        "istitle" => (text.chars().any(char::is_alphabetic) && title(text, is_cased) == text).into(),
         "isprintable" => text.chars().all(|c| !c.is_control()).into(),
         "isidentifier" => {
             (all(|c| c.is_alphanumeric() || c == '_').is_true() && !text.starts_with(|c: char| c.is_numeric())).into()
         }
         _ => return Ok(None),
     };
+    counted(state, result)
+}
+
+fn counted(state: &mut State, result: Value) -> Result<Option<Value>, Error> {
     charge(state, size(&result))?;
     Ok(Some(result))
 }
@@ -214,31 +186,31 @@ fn fill(state: &mut State, with: &str, count: usize) -> Result<String, Error> {
     Ok(with.repeat(count))
 }
 
-/// Every run of letters begins with a capital one.
-fn title(text: &str) -> String {
-    let mut inside = false;
+fn is_cased(c: char) -> bool {
+    c.is_lowercase() || c.is_uppercase()
+}
+
+/// A capital letter at the beginning and after each that is not inside of a word.
+pub(super) fn title(text: &str, inside: impl Fn(char) -> bool) -> String {
+    let mut begins = true;
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if inside {
-            out.extend(c.to_lowercase());
-        } else {
-            out.extend(c.to_uppercase());
+        match std::mem::replace(&mut begins, !inside(c)) {
+            true => out.extend(c.to_uppercase()),
+            false => out.extend(c.to_lowercase()),
         }
-        inside = c.is_lowercase() || c.is_uppercase();
     }
     out
 }
 
 /// Parts between runs of blanks, at most `most` times split.
-pub(super) fn split_blanks(text: &str, most: Option<usize>, from_right: bool) -> Vec<&str> {
-    let most = most.unwrap_or(usize::MAX);
+pub(super) fn split_blanks(text: &str, most: usize, from_right: bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text.trim_matches(is_blank);
     while !rest.is_empty() {
-        let cut = if from_right {
-            rest.rfind(is_blank)
-        } else {
-            rest.find(is_blank)
+        let cut = match from_right {
+            true => rest.rfind(is_blank),
+            false => rest.find(is_blank),
         };
         let Some(cut) = cut.filter(|_| parts.len() < most) else {
             parts.push(rest);

@@ -44,10 +44,8 @@ impl Spelling {
                     let pattern = step.pointer("/pattern/String").and_then(Value::as_str);
                     let pattern =
                         pattern.ok_or_else(|| Error::UnknownDecoder("Replace with a regular expression".into()))?;
-                    replace.push((
-                        pattern.to_owned(),
-                        step["content"].as_str().unwrap_or_default().to_owned(),
-                    ));
+                    let content = step["content"].as_str().unwrap_or_default();
+                    replace.push((pattern.to_owned(), content.to_owned()));
                 }
                 Some("Metaspace") => replace.push((step["replacement"].as_str().unwrap_or("▁").to_owned(), " ".into())),
                 // Strip takes a blank off the start of a whole text, and a streamed answer is never one.
@@ -67,14 +65,9 @@ impl Spelling {
                 bytes.collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.into_bytes())
             }
             Self::Pieces { replace, byte_fallback } => {
-                let byte = token
-                    .strip_prefix("<0x")
-                    .and_then(|rest| rest.strip_suffix('>'))
-                    .filter(|hex| hex.len() == 2);
-                if let Some(byte) = byte
-                    .filter(|_| *byte_fallback)
-                    .and_then(|hex| u8::from_str_radix(hex, 16).ok())
-                {
+                let hex = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+                let hex = hex.filter(|hex| *byte_fallback && hex.len() == 2);
+                if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
                     return vec![byte];
                 }
                 let mut text = token;

@@ -113,12 +113,8 @@ impl Tokenizer {
         };
         let split = guarded.token_to_id(sentinel.encode_utf8(&mut [0; 4]));
         let encoding = guarded.encode_fast(text, framed).map_err(broken)?;
-        Ok(encoding
-            .get_ids()
-            .iter()
-            .copied()
-            .filter(|id| Some(*id) != split)
-            .collect())
+        let ids = encoding.get_ids().iter().copied();
+        Ok(ids.filter(|id| Some(*id) != split).collect())
     }
 
     /// Encodes plain text; control tokens spelled in it become the text they look like.
@@ -137,15 +133,13 @@ impl Tokenizer {
     /// Encodes text as it is, with what the tokenizer puts before and after every text; control tokens spelled in it
     /// are control tokens.
     pub(crate) fn encode_with_beginning(&self, text: &str) -> Result<Vec<u32>> {
-        Ok(self.inner.encode_fast(text, true).map_err(broken)?.get_ids().to_vec())
+        self.encode_guarded(text, None, true)
     }
 
     /// The bytes a token stands for; empty for unknown ids.
     pub(crate) fn bytes(&self, id: u32) -> Vec<u8> {
-        self.inner
-            .id_to_token(id)
-            .map(|token| self.spelling.bytes(token))
-            .unwrap_or_default()
+        let token = self.inner.id_to_token(id);
+        token.map(|token| self.spelling.bytes(token)).unwrap_or_default()
     }
 
     /// The bytes of every token by id, up to the last one; empty for control tokens and for ids that are none.
@@ -160,26 +154,20 @@ impl Tokenizer {
 
     /// The offset of the first control token that a text spells.
     pub(crate) fn first_control(&self, text: &str) -> Option<usize> {
-        self.control_tokens()
-            .values()
-            .filter_map(|control| text.find(control))
-            .min()
+        let controls = self.control_ids.values();
+        controls.filter_map(|control| text.find(control)).min()
     }
 
     /// A noncharacter that none of the texts contains.
     pub(crate) fn sentinel_for<'a>(texts: impl IntoIterator<Item = &'a str> + Clone) -> char {
-        SENTINELS
-            .into_iter()
-            .find(|candidate| !texts.clone().into_iter().any(|text| text.contains(*candidate)))
-            .unwrap_or(*SENTINELS.start())
+        let unused = |candidate: &char| !texts.clone().into_iter().any(|text| text.contains(*candidate));
+        SENTINELS.into_iter().find(unused).unwrap_or(*SENTINELS.start())
     }
 
     /// Another noncharacter that none of the texts contains, to stand for something in them.
     pub(crate) fn marker_for<'a>(texts: impl IntoIterator<Item = &'a str> + Clone) -> char {
-        SENTINELS
-            .into_iter()
-            .rfind(|candidate| !texts.clone().into_iter().any(|text| text.contains(*candidate)))
-            .unwrap_or(*SENTINELS.end())
+        let unused = |candidate: &char| !texts.clone().into_iter().any(|text| text.contains(*candidate));
+        SENTINELS.into_iter().rfind(unused).unwrap_or(*SENTINELS.end())
     }
 
     /// The text with a sentinel inside of every control token that it spells.
@@ -187,11 +175,8 @@ impl Tokenizer {
         let mut broken = String::new();
         let mut copied = 0;
         for (start, first) in text.char_indices() {
-            let spelled = self
-                .control
-                .get(&first)
-                .is_some_and(|tokens| tokens.iter().any(|token| text[start..].starts_with(token.as_str())));
-            if spelled {
+            let mut tokens = self.control.get(&first).into_iter().flatten();
+            if tokens.any(|token| text[start..].starts_with(token.as_str())) {
                 let end = start + first.len_utf8();
                 broken.push_str(&text[copied..end]);
                 broken.push(sentinel);
@@ -209,12 +194,9 @@ impl Tokenizer {
     pub(crate) fn last_control(&self, text: &str) -> (usize, Option<usize>) {
         let (mut count, mut last, mut at) = (0usize, None, 0);
         while let Some(first) = text[at..].chars().next() {
-            let spelled = self.control.get(&first).into_iter().flatten();
-            match spelled
-                .filter(|token| text[at..].starts_with(token.as_str()))
-                .map(String::len)
-                .max()
-            {
+            let tokens = self.control.get(&first).into_iter().flatten();
+            let spelled = tokens.filter(|token| text[at..].starts_with(token.as_str()));
+            match spelled.map(String::len).max() {
                 Some(length) => {
                     (count, last) = (count + 1, Some(at));
                     at += length;
@@ -243,9 +225,8 @@ fn is_control(token: &AddedToken, template: &str) -> bool {
     let content = token.content.as_str();
     let blank = content.chars().all(|c| c.is_whitespace() || c == '▁');
     let word = content.chars().all(char::is_alphanumeric);
-    let marker = ["think>", "tool_call>", "tool_response>", "THINK]"]
-        .iter()
-        .any(|end| content.ends_with(end));
+    let ends = ["think>", "tool_call>", "tool_response>", "THINK]"];
+    let marker = ends.iter().any(|end| content.ends_with(end));
     let bars = content.starts_with("<|") || content.ends_with("|>");
     !blank && content.chars().count() > 1 && (token.special || bars || marker || (!word && template.contains(content)))
 }

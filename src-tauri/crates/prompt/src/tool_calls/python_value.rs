@@ -49,12 +49,7 @@ impl<'a> Reader<'a> {
                 let close = if text.starts_with('[') { "]" } else { ")" };
                 self.rest = &text[1..];
                 let mut items = Vec::new();
-                while self.take(close).is_none() {
-                    items.push(self.value(depth + 1)?);
-                    if self.take(",").is_none() && !self.rest.trim_start().starts_with(close) {
-                        return None;
-                    }
-                }
+                self.items(close, |reader| reader.value(depth + 1).map(|value| items.push(value)))?;
                 Some(items.into())
             }
             '{' => {
@@ -78,25 +73,34 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A dictionary in braces, or a set, which becomes a list.
-    fn braces(&mut self, depth: usize) -> Option<Value> {
-        let (mut fields, mut items) = (Map::new(), Vec::new());
-        while self.take("}").is_none() {
-            let key = self.value(depth + 1)?;
-            if self.take(":").is_some() {
-                let key = match key {
-                    Value::String(key) => key,
-                    Value::Number(_) | Value::Bool(_) => key.to_string(),
-                    _ => return None,
-                };
-                fields.insert(key, self.value(depth + 1)?);
-            } else {
-                items.push(key);
-            }
-            if self.take(",").is_none() && !self.rest.trim_start().starts_with('}') {
+    /// Items up to a closing bracket, with a comma after each but the last, and perhaps after that.
+    pub(super) fn items(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        while self.take(close).is_none() {
+            item(self)?;
+            if self.take(",").is_none() && !self.rest.trim_start().starts_with(close) {
                 return None;
             }
         }
+        Some(())
+    }
+
+    /// A dictionary in braces, or a set, which becomes a list.
+    fn braces(&mut self, depth: usize) -> Option<Value> {
+        let (mut fields, mut items) = (Map::new(), Vec::new());
+        self.items("}", |reader| {
+            let key = reader.value(depth + 1)?;
+            if reader.take(":").is_none() {
+                items.push(key);
+                return Some(());
+            }
+            let key = match key {
+                Value::String(key) => key,
+                Value::Number(_) | Value::Bool(_) => key.to_string(),
+                _ => return None,
+            };
+            fields.insert(key, reader.value(depth + 1)?);
+            Some(())
+        })?;
         match (items.is_empty(), fields.is_empty()) {
             (true, _) => Some(fields.into()),
             (false, true) => Some(items.into()),
@@ -118,31 +122,30 @@ impl<'a> Reader<'a> {
                 return Some(text);
             }
             let mut characters = rest.chars();
-            let c = match characters.next()? {
+            match characters.next()? {
                 '\\' => escape(&mut characters, &mut text)?,
-                c => Some(c),
-            };
-            text.extend(c);
+                c => text.push(c),
+            }
             rest = characters.as_str();
         }
     }
 }
 
 /// The character of an escape; what Python does not know stays as it is.
-fn escape(characters: &mut std::str::Chars<'_>, text: &mut String) -> Option<Option<char>> {
+fn escape(characters: &mut std::str::Chars<'_>, text: &mut String) -> Option<()> {
     let code = |characters: &mut std::str::Chars<'_>, digits: usize| {
         let hex = characters.as_str().get(..digits)?;
         characters.nth(digits - 1);
         u32::from_str_radix(hex, 16).ok()
     };
-    Some(Some(match characters.next()? {
+    let c = match characters.next()? {
         'n' => '\n',
         't' => '\t',
         'r' => '\r',
         'b' => '\u{8}',
         'f' => '\u{c}',
         '0' => '\0',
-        '\n' => return Some(None),
+        '\n' => return Some(()),
         same @ ('\\' | '\'' | '"' | '/') => same,
         'x' => char::from_u32(code(characters, 2)?)?,
         'u' => {
@@ -160,5 +163,7 @@ fn escape(characters: &mut std::str::Chars<'_>, text: &mut String) -> Option<Opt
             text.push('\\');
             other
         }
-    }))
+    };
+    text.push(c);
+    Some(())
 }

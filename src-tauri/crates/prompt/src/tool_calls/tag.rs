@@ -44,6 +44,25 @@ pub(super) fn first<T: Copy>(tags: impl IntoIterator<Item = (T, Fit)>) -> Result
     }
 }
 
+/// Passes over the next tag that begins with this character and fits; the result is where it begins.
+pub(super) fn pass(text: &str, at: &mut usize, first: char, fit: impl Fn(usize) -> Fit) -> Option<usize> {
+    while let Some(found) = text[*at..].find(first).map(|found| *at + found) {
+        match fit(found) {
+            Fit::Whole(length) => {
+                *at = found + length;
+                return Some(found);
+            }
+            Fit::Begun => {
+                *at = found;
+                return None;
+            }
+            Fit::No => *at = found + first.len_utf8(),
+        }
+    }
+    *at = text.len();
+    None
+}
+
 /// The offset of the next word.
 pub(super) fn skip_blank(text: &str, at: usize) -> usize {
     text.len() - text[at..].trim_start().len()

@@ -55,8 +55,8 @@ impl ChannelFormat {
 
     fn known(template: &str, id: &impl Fn(&str) -> Option<u32>) -> Self {
         let is_token = |text: &str| id(text).is_some();
+        let mut format = Self::default();
         if FUNCTIONARY.needed.iter().all(|text| template.contains(text)) {
-            let mut format = Self::default();
             format.add(&FUNCTIONARY);
             return format;
         }
@@ -65,7 +65,7 @@ impl ChannelFormat {
             format.add(row);
             format.resolve(id);
             // A template may speak of these markers; only a model that has them as tokens writes them.
-            if row.needed.iter().all(|text| is_token(text)) {
+            if row.needed().iter().all(|text| is_token(text)) {
                 // Muse's calls are spelled in several tokens.
                 format
                     .markers
@@ -74,42 +74,33 @@ impl ChannelFormat {
             }
         }
         let known = |text: &&str| is_token(text) || template.contains(*text);
-        let mut format = Self::default();
-        if let Some(row) = THOUGHTS.iter().find(|row| row.needed.iter().any(known)) {
-            format.add(row);
-        }
-        let calls: Vec<_> = CALLS.iter().filter(|row| row.needed.iter().all(known)).collect();
+        let thoughts = THOUGHTS.iter().find(|row| row.needed().iter().any(known));
+        thoughts.into_iter().for_each(|row| format.add(row));
+        let calls: Vec<_> = CALLS.iter().filter(|row| row.needed().iter().all(known)).collect();
         let alone = calls.iter().any(|row| row.alone);
-        calls
-            .iter()
-            .filter(|row| row.alone == alone)
-            .for_each(|row| format.add(row));
+        let calls = calls.iter().filter(|row| row.alone == alone);
+        calls.for_each(|row| format.add(row));
         format.resolve(id);
         format
     }
 
     /// A format by its name, for text without a tokenizer.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let parts = parts().filter_map(|row| {
-            let (_, thoughts) = row.formats.iter().find(|(known, _)| *known == name)?;
-            Some((row, *thoughts))
-        });
         let mut format = None::<Self>;
-        for (row, thoughts) in parts {
-            let format = format.get_or_insert_default();
-            if let Some(thoughts) = thoughts {
+        for row in parts() {
+            if let Some((_, thoughts)) = row.formats.iter().find(|(known, _)| *known == name) {
+                let format = format.get_or_insert_default();
                 format.add(thoughts);
+                format.add(row);
             }
-            format.add(row);
         }
         format
     }
 
     fn add(&mut self, row: &KnownFormat) {
-        for (kind, text) in row.markers {
-            if !self.markers.iter().any(|marker| marker.text == *text) {
-                let (kind, text, id) = (*kind, *text, None);
-                self.markers.push(Marker { kind, text, id });
+        for (kind, text) in row.markers() {
+            if !self.markers.iter().any(|marker| marker.text == text) {
+                self.markers.push(Marker { kind, text, id: None });
             }
         }
         self.terminator = self.terminator.or(row.terminator);
@@ -135,40 +126,32 @@ impl ChannelFormat {
         self.marker(mark).map_or("", |marker| marker.text)
     }
 
-    /// How the markers that close calls are spelled.
-    pub(in crate::channels) fn closings(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let closing = self
-            .markers
-            .iter()
-            .filter(|marker| marker.kind == MarkerKind::CallClose);
-        closing.map(|marker| marker.text)
+    /// The markers of these kinds.
+    pub(in crate::channels) fn markers_of(&self, kinds: &'static [MarkerKind]) -> impl Iterator<Item = &Marker> {
+        self.markers.iter().filter(|marker| kinds.contains(&marker.kind))
     }
 
-    /// The markers that open calls, as far as they are tokens.
-    pub(crate) fn call_openings(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
-        self.tokens(MarkerKind::CallOpen)
-    }
-
-    /// The markers that close calls, as far as they are tokens.
-    pub(crate) fn call_closings(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
-        self.tokens(MarkerKind::CallClose)
-    }
-
-    fn tokens(&self, kind: MarkerKind) -> impl Iterator<Item = (&'static str, u32)> + '_ {
-        let markers = self.markers.iter().filter(move |marker| marker.kind == kind);
+    /// The markers that open or close calls, as far as they are tokens.
+    pub(crate) fn call_tokens(&self, opening: bool) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        let markers = match opening {
+            true => self.markers_of(&[MarkerKind::CallOpen]),
+            false => self.markers_of(&[MarkerKind::CallClose]),
+        };
         markers.filter_map(|marker| Some((marker.text, marker.id?)))
+    }
+
+    /// The label that opens a thought, with the end of its line; empty if there is none.
+    pub(in crate::channels) fn label_line(&self) -> String {
+        self.label.map(|label| format!("{label}\n")).unwrap_or_default()
     }
 
     /// How a prompt opens a thought that nothing was said in, whole.
     pub(crate) fn opened(&self) -> Option<String> {
         match self.headers {
-            Some(Headers::Lines) => return None,
-            Some(headers) => return Some(format!("<|start|>assistant{}<|message|>", headers.thought())),
-            None => {}
+            Some(Headers::Lines) => None,
+            Some(headers) => Some(format!("<|start|>assistant{}<|message|>", headers.thought())),
+            None => Some(format!("{}{}", self.marker(MarkerKind::Open)?.text, self.label_line())),
         }
-        let label = self.label.map(|label| format!("{label}\n")).unwrap_or_default();
-        self.marker(MarkerKind::Open)
-            .map(|marker| format!("{}{label}", marker.text))
     }
 
     /// Tokens that end an answer in this format, whatever the model's files say. `<|end|>` stands between harmony's

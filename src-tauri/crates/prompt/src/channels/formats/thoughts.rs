@@ -1,18 +1,16 @@
 //! The ways of marking thoughts, and the formats that are one piece.
 
 use super::header::Headers;
-use super::marker::MarkerKind::{
-    AnswerClose, AnswerOpen, CallClose, CallOpen, Channel, Close, HeaderClose, HeaderOpen, MessageClose, Open, Section,
-};
+use super::marker::MarkerKind::{Channel, HeaderClose, HeaderOpen, MessageClose};
 use super::row::{KnownFormat, ROW};
 
 /// gpt-oss: `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`, and calls
 /// as `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`.
 pub(super) const HARMONY: KnownFormat = KnownFormat {
-    formats: &[("harmony", None)],
+    formats: &[("harmony", &ROW)],
     needed: &["<|start|>", "<|channel|>", "<|message|>", "<|end|>"],
     terminator: Some("<|end|><|start|>assistant<|channel|>final<|message|>"),
-    markers: &[
+    messages: &[
         (HeaderOpen, "<|start|>"),
         (Channel, "<|channel|>"),
         (HeaderClose, "<|message|>"),
@@ -26,16 +24,15 @@ pub(super) const HARMONY: KnownFormat = KnownFormat {
 
 /// Muse: ` to=self<|message|>…<|eom|><|start|>assistant to=user<|message|>…<|eot|>`, and calls in messages to a tool.
 pub(super) const MUSE: KnownFormat = KnownFormat {
-    formats: &[("muse", None)],
+    formats: &[("muse", &ROW)],
     needed: &["<|start|>", "<|message|>", "<|eom|>"],
     terminator: Some("<|eom|><|start|>assistant to=user<|message|>"),
-    markers: &[
+    calls: &[("<atem:function_calls>", "</atem:function_calls>")],
+    messages: &[
         (HeaderOpen, "<|start|>"),
         (HeaderClose, "<|message|>"),
         (MessageClose, "<|eom|>"),
         (MessageClose, "<|eot|>"),
-        (CallOpen, "<atem:function_calls>"),
-        (CallClose, "</atem:function_calls>"),
     ],
     headers: Some(Headers::Recipients),
     ..ROW
@@ -43,70 +40,54 @@ pub(super) const MUSE: KnownFormat = KnownFormat {
 
 /// Functionary 3.2: `all\n…>>>NAME\n{…}`, whose first header the prompt has begun.
 pub(super) const FUNCTIONARY: KnownFormat = KnownFormat {
-    formats: &[("functionary", None)],
+    formats: &[("functionary", &ROW)],
     needed: &[">>>${recipient}"],
-    markers: &[(HeaderOpen, ">>>")],
+    messages: &[(HeaderOpen, ">>>")],
     headers: Some(Headers::Lines),
     ..ROW
 };
 
 /// Gemma 4: `<|channel>thought\n…<channel|>` and `<|tool_call>call:NAME{…}<tool_call|>`, every marker a token.
 pub(super) const GEMMA4: KnownFormat = KnownFormat {
-    formats: &[("gemma4", None)],
-    needed: &["<|channel>", "<channel|>"],
+    formats: &[("gemma4", &ROW)],
     terminator: Some("\n<channel|>"),
-    markers: &[
-        (Open, "<|channel>"),
-        (Close, "<channel|>"),
-        (CallOpen, "<|tool_call>"),
-        (CallClose, "<tool_call|>"),
-    ],
+    thoughts: &[("<|channel>", "<channel|>")],
+    calls: &[("<|tool_call>", "<tool_call|>")],
     label: Some("thought"),
     ends_thoughts: true,
     ..ROW
 };
 
-macro_rules! pair {
-    ($name:ident, $open:literal, $close:literal) => {
-        pub(super) const $name: KnownFormat = KnownFormat {
-            needed: &[$open, $close],
-            markers: &[(Open, $open), (Close, $close)],
-            ..ROW
-        };
-    };
+/// The row of thoughts between these markers.
+const fn think(thoughts: &'static [(&'static str, &'static str)]) -> KnownFormat {
+    KnownFormat { thoughts, ..ROW }
 }
 
 /// DeepSeek's, and of most that came after.
 pub(super) const THINK: KnownFormat = KnownFormat {
-    needed: &["<think>", "</think>"],
     terminator: Some("\n</think>\n\n"),
-    markers: &[(Open, "<think>"), (Close, "</think>")],
+    thoughts: &[("<think>", "</think>")],
     ..ROW
 };
 
-pair!(MISTRAL_THINK, "[THINK]", "[/THINK]");
-pair!(SEED_THINK, "<seed:think>", "</seed:think>");
-pair!(LONGCAT_THINK, "<longcat_think>", "</longcat_think>");
-pair!(THINKING, "<thinking>", "</thinking>");
+pub(super) const MISTRAL_THINK: KnownFormat = think(&[("[THINK]", "[/THINK]")]);
+pub(super) const SEED_THINK: KnownFormat = think(&[("<seed:think>", "</seed:think>")]);
+pub(super) const LONGCAT_THINK: KnownFormat = think(&[("<longcat_think>", "</longcat_think>")]);
+pub(super) const THINKING: KnownFormat = think(&[("<thinking>", "</thinking>")]);
 /// Kimi VL's, whose models call no tools.
 pub(super) const KIMI_VL_THINK: KnownFormat = KnownFormat {
-    formats: &[("kimi-vl", None)],
-    needed: &["◁think▷", "◁/think▷"],
-    markers: &[(Open, "◁think▷"), (Close, "◁/think▷")],
+    formats: &[("kimi-vl", &ROW)],
+    thoughts: &[("◁think▷", "◁/think▷")],
     ..ROW
 };
-pair!(MINIMAX_THINK, "<mm:think>", "</mm:think>");
-pair!(APERTUS_THINK, "<|inner_prefix|>", "<|inner_suffix|>");
+pub(super) const MINIMAX_THINK: KnownFormat = think(&[("<mm:think>", "</mm:think>")]);
+pub(super) const APERTUS_THINK: KnownFormat = think(&[("<|inner_prefix|>", "<|inner_suffix|>")]);
 
 /// Apriel's words; its 1.5 also writes where the answer ends.
 pub(super) const APRIEL_THINK: KnownFormat = KnownFormat {
-    needed: &["Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"],
     terminator: Some("\n[BEGIN FINAL RESPONSE]\n"),
-    markers: &[
-        (Open, "Here are my reasoning steps:"),
-        (Close, "[BEGIN FINAL RESPONSE]"),
-        (Section, "[END FINAL RESPONSE]"),
-    ],
+    thoughts: &[("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")],
+    sections: &["[END FINAL RESPONSE]"],
     ..ROW
 };
 
@@ -114,11 +95,9 @@ pub(super) const APRIEL_THINK: KnownFormat = KnownFormat {
 pub(super) const GRANITE_WORDS: KnownFormat = KnownFormat {
     needed: &["Here is my thought process:"],
     terminator: Some("\n\nHere is my response:\n\n"),
-    markers: &[
-        (Open, "Here is my thought process:"),
-        (Open, "Here's my thought process:"),
-        (Close, "Here is my response:"),
-        (Close, "Here's my response:"),
+    thoughts: &[
+        ("Here is my thought process:", "Here is my response:"),
+        ("Here's my thought process:", "Here's my response:"),
     ],
     ..ROW
 };
@@ -126,13 +105,10 @@ pub(super) const GRANITE_WORDS: KnownFormat = KnownFormat {
 /// K2 Horizon has a pair for each effort.
 pub(super) const K2_HORIZON_THINK: KnownFormat = KnownFormat {
     needed: &["<ifm|think>"],
-    markers: &[
-        (Open, "<ifm|think>"),
-        (Close, "</ifm|think>"),
-        (Open, "<ifm|think_fast>"),
-        (Close, "</ifm|think_fast>"),
-        (Open, "<ifm|think_faster>"),
-        (Close, "</ifm|think_faster>"),
+    thoughts: &[
+        ("<ifm|think>", "</ifm|think>"),
+        ("<ifm|think_fast>", "</ifm|think_fast>"),
+        ("<ifm|think_faster>", "</ifm|think_faster>"),
     ],
     ..ROW
 };
@@ -142,60 +118,45 @@ pub(super) const RESPONSE_THINK: KnownFormat = KnownFormat {
     // The name alone is what some call a tool's answer.
     needed: &["<response></response>"],
     terminator: Some("</think><response>"),
-    markers: &[
-        (Open, "<think>"),
-        (Close, "</think>"),
-        (AnswerOpen, "<response>"),
-        (AnswerClose, "</response>"),
-    ],
+    thoughts: &[("<think>", "</think>")],
+    answers: &[("<response>", "</response>")],
     ..ROW
 };
 pub(super) const ANSWER_THINK: KnownFormat = KnownFormat {
     needed: &["<answer>\n"],
     terminator: Some("\n</think>\n<answer>\n"),
-    markers: &[
-        (Open, "<think>"),
-        (Close, "</think>"),
-        (AnswerOpen, "<answer>"),
-        (AnswerClose, "</answer>"),
-    ],
+    thoughts: &[("<think>", "</think>")],
+    answers: &[("<answer>", "</answer>")],
     ..ROW
 };
 
 /// Cohere's Command R7B and A: thought, action and response, each in tokens of its own.
 pub(super) const COHERE: KnownFormat = KnownFormat {
-    formats: &[("cohere", None)],
+    formats: &[("cohere", &ROW)],
     needed: &["<|START_THINKING|>", "<|START_RESPONSE|>", "<|START_ACTION|>"],
     terminator: Some("<|END_THINKING|><|START_RESPONSE|>"),
-    markers: &[
-        (Open, "<|START_THINKING|>"),
-        (Close, "<|END_THINKING|>"),
-        (AnswerOpen, "<|START_RESPONSE|>"),
-        (AnswerClose, "<|END_RESPONSE|>"),
-        (AnswerOpen, "<|START_TEXT|>"),
-        (AnswerClose, "<|END_TEXT|>"),
-        (CallOpen, "<|START_ACTION|>"),
-        (CallClose, "<|END_ACTION|>"),
+    thoughts: &[("<|START_THINKING|>", "<|END_THINKING|>")],
+    answers: &[
+        ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+        ("<|START_TEXT|>", "<|END_TEXT|>"),
     ],
+    calls: &[("<|START_ACTION|>", "<|END_ACTION|>")],
     ends_thoughts: true,
     ..ROW
 };
 
 /// Kimi K3's tags, each of three tokens; the last one closes the message around all.
 pub(super) const KIMI_K3: KnownFormat = KnownFormat {
-    formats: &[("kimi-k3", None)],
+    formats: &[("kimi-k3", &ROW)],
     needed: &["<|open|>", "<|sep|>"],
     terminator: Some("<|close|>think<|sep|><|open|>response<|sep|>"),
-    markers: &[
-        (Open, "<|open|>think<|sep|>"),
-        (Close, "<|close|>think<|sep|>"),
-        (AnswerOpen, "<|open|>response<|sep|>"),
-        (AnswerClose, "<|close|>response<|sep|>"),
-        (Section, "<|open|>tools<|sep|>"),
-        (Section, "<|close|>tools<|sep|>"),
-        (Section, "<|close|>message<|sep|>"),
-        (CallOpen, "<|open|>call "),
-        (CallClose, "<|close|>call<|sep|>"),
+    thoughts: &[("<|open|>think<|sep|>", "<|close|>think<|sep|>")],
+    answers: &[("<|open|>response<|sep|>", "<|close|>response<|sep|>")],
+    calls: &[("<|open|>call ", "<|close|>call<|sep|>")],
+    sections: &[
+        "<|open|>tools<|sep|>",
+        "<|close|>tools<|sep|>",
+        "<|close|>message<|sep|>",
     ],
     ends_thoughts: true,
     ..ROW
@@ -203,19 +164,13 @@ pub(super) const KIMI_K3: KnownFormat = KnownFormat {
 
 /// Solar Open: `<|think|>…<|end|><|begin|>assistant<|content|>…<|end|>`.
 pub(super) const SOLAR: KnownFormat = KnownFormat {
-    formats: &[("solar", None)],
+    formats: &[("solar", &ROW)],
     needed: &["<|tool_call:begin|>"],
     terminator: Some("<|end|><|begin|>assistant<|content|>"),
-    markers: &[
-        (Open, "<|think|>"),
-        (MessageClose, "<|end|>"),
-        (Section, "<|begin|>assistant"),
-        (Section, "<|content|>"),
-        (Section, "<|tool_calls|>"),
-        (Section, "<|calls|>"),
-        (CallOpen, "<|tool_call:begin|>"),
-        (CallClose, "<|tool_call:end|>"),
-    ],
+    thoughts: &[("<|think|>", "")],
+    calls: &[("<|tool_call:begin|>", "<|tool_call:end|>")],
+    sections: &["<|begin|>assistant", "<|content|>", "<|tool_calls|>", "<|calls|>"],
+    messages: &[(MessageClose, "<|end|>")],
     ends_thoughts: true,
     ..ROW
 };
@@ -223,7 +178,7 @@ pub(super) const SOLAR: KnownFormat = KnownFormat {
 /// Hunyuan 3 ends the names of all its markers alike.
 pub(super) const HUNYUAN_3_THINK: KnownFormat = KnownFormat {
     needed: &["<think:opensource>"],
-    markers: &[(Open, "<think:opensource>"), (Close, "</think:opensource>")],
+    thoughts: &[("<think:opensource>", "</think:opensource>")],
     ..ROW
 };
 

@@ -12,8 +12,6 @@ pub(super) struct ToolCallBlock {
     pub(super) opening: &'static str,
     pub(super) body: Span,
     pub(super) open: OpenCall,
-    /// True if the opening marker is missing, so that the body begins with the first words of the call.
-    unwrapped: bool,
     /// The number of attempts to read it at a marker that might end it, and its length at the last one.
     readings: u32,
     read_to: usize,
@@ -40,7 +38,6 @@ impl ToolCallBlock {
             opening,
             body: Span::new("", at + opening.len()),
             open: OpenCall::new(),
-            unwrapped: false,
             readings: 0,
             read_to: 0,
         }
@@ -50,7 +47,6 @@ impl ToolCallBlock {
     pub(super) fn unwrapped(head: &str, at: usize) -> Self {
         let mut call = Self {
             open: OpenCall::unwrapped(),
-            unwrapped: true,
             ..Self::marked("", at)
         };
         call.push(head, at);
@@ -67,16 +63,6 @@ impl ToolCallBlock {
         self.open.quoted(&self.body.text)
     }
 
-    /// True if everything that was opened in the call is closed.
-    pub(super) fn is_closed(&self) -> bool {
-        self.open.is_closed()
-    }
-
-    /// True if no call can begin like this.
-    pub(super) fn is_hopeless(&self) -> bool {
-        self.open.is_hopeless()
-    }
-
     /// True if an attempt to read it at a marker is due.
     pub(super) fn is_worth_reading(&mut self) -> bool {
         let worth = self.readings < READINGS || self.body.text.len() >= 2 * self.read_to;
@@ -89,9 +75,10 @@ impl ToolCallBlock {
 
     /// The calls in it if it ends here.
     pub(super) fn read(&self, tools: &Tools, verbatim: bool, closed: bool) -> Option<ParsedCalls> {
+        let unwrapped = self.open.is_unwrapped();
         let around = CallContext {
-            closed: closed && !self.unwrapped,
-            unwrapped: self.unwrapped,
+            closed: closed && !unwrapped,
+            unwrapped,
             verbatim,
         };
         match &self.name {

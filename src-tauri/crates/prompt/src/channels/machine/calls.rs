@@ -63,13 +63,13 @@ impl Machine {
                 self.begin_header(spelled, at);
             }
             // A call that the format never closes ends before the next block.
-            MarkerKind::Open | MarkerKind::Close | MarkerKind::AnswerOpen | MarkerKind::AnswerClose
-                if !named && self.may_end_call() =>
+            MarkerKind::Open
+            | MarkerKind::Close
+            | MarkerKind::AnswerOpen
+            | MarkerKind::AnswerClose
+            | MarkerKind::Channel
+                if (!named || mark == MarkerKind::Channel) && self.may_end_call() =>
             {
-                self.end_call(Some(""));
-                self.read_mark(mark, spelled, at);
-            }
-            MarkerKind::Channel if self.may_end_call() => {
                 self.end_call(Some(""));
                 self.read_mark(mark, spelled, at);
             }
@@ -86,11 +86,8 @@ impl Machine {
         let State::Call(call) = &mut self.state else {
             return false;
         };
-        if !call.is_closed() || !call.is_worth_reading() {
-            return false;
-        }
-        let State::Call(call) = &self.state else { return false };
-        call.read(&self.tools, self.format.verbatim, true).is_some()
+        let read = |call: &ToolCallBlock| call.read(&self.tools, self.format.verbatim, true);
+        call.open.is_closed() && call.is_worth_reading() && read(call).is_some()
     }
 
     /// Ends a call without markers as soon as it is complete, and reads on.
@@ -189,10 +186,8 @@ impl Machine {
             .into_iter()
             .fold(notice, |notice, closing| notice.with("closing", closing));
         let (piece, end) = (Piece::Notice(notice), body.at + body.text.len());
-        self.events.push(Event {
-            piece,
-            source: end..end,
-        });
+        let source = end..end;
+        self.events.push(Event { piece, source });
     }
 
     /// Decides as early as possible whether the answer is a call without markers.
@@ -220,10 +215,8 @@ impl Machine {
         let State::BareCall { body, certain, .. } = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
-        let reading = Some(())
-            .filter(|()| certain)
-            .and_then(|()| tool_calls::read(&body.text, &self.tools, CallContext::default()));
-        match reading {
+        let read = || tool_calls::read(&body.text, &self.tools, CallContext::default());
+        match certain.then(read).flatten() {
             Some(reading) => {
                 self.held.clear();
                 self.call(&body, reading);

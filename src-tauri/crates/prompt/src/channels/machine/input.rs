@@ -150,15 +150,13 @@ impl Machine {
     }
 
     pub(super) fn finish_state(&mut self) {
-        match std::mem::replace(&mut self.state, State::Answer) {
+        match &mut self.state {
             // Whitespace after a block is a boundary's; whitespace alone is an answer of whitespace.
             State::Answer if !self.after_block => self.emit_held(),
             State::Answer => {}
-            state @ State::Label { .. } => {
-                self.state = state;
-                self.cut_label();
-            }
+            State::Label { .. } => self.cut_label(),
             State::Header { read, origin } => {
+                let (read, origin) = (read.take(), *origin);
                 self.cut_header(&read, origin, true);
                 if !self.after_block && !matches!(self.state, State::Thought { .. }) {
                     self.emit_held();
@@ -167,16 +165,18 @@ impl Machine {
                     self.cut_thought(begun);
                 }
             }
-            State::Thought { begun } => self.cut_thought(begun),
-            state @ State::Call(_) => {
-                self.state = state;
-                self.end_call(None);
+            State::Thought { begun } => {
+                let begun = *begun;
+                self.state = State::Answer;
+                self.cut_thought(begun);
             }
-            State::Echo(read) => self.say(&read.text, read.at),
-            state @ State::BareCall { .. } => {
-                self.state = state;
-                self.end_bare();
+            State::Call(_) => self.end_call(None),
+            State::Echo(read) => {
+                let read = read.take();
+                self.state = State::Answer;
+                self.say(&read.text, read.at);
             }
+            State::BareCall { .. } => self.end_bare(),
         }
     }
 }

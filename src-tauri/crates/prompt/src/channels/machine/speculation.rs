@@ -65,7 +65,7 @@ impl Machine {
         let Some(speculation) = &self.speculation else { return };
         let open = match &self.state {
             State::Call(call) if call.is_quoted() => return,
-            State::Call(call) => Some(call.is_closed()),
+            State::Call(call) => Some(call.open.is_closed()),
             _ => None,
         };
         let refuted = match (speculation.ambiguity, mark) {
@@ -88,7 +88,7 @@ impl Machine {
     /// Checks whether the last events refute the speculation.
     pub(super) fn check_speculation(&mut self) {
         let Some(speculation) = &self.speculation else { return };
-        let hopeless = matches!(&self.state, State::Call(call) if call.is_hopeless());
+        let hopeless = matches!(&self.state, State::Call(call) if call.open.is_hopeless());
         let words = self
             .events
             .last()
@@ -156,7 +156,11 @@ impl Machine {
     /// True if text next to the calls closes something that none of them opened.
     fn is_torn(&self, speculation: &Speculation, repeated: bool) -> bool {
         let raw = &speculation.raw;
-        let closings: Vec<&str> = self.format.closings().collect();
+        let closings: Vec<&str> = self
+            .format
+            .markers_of(&[MarkerKind::CallClose])
+            .map(|marker| marker.text)
+            .collect();
         let calls = self
             .events
             .iter()

@@ -27,8 +27,9 @@ pub(super) enum Origin {
     Missing,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) enum State {
+    #[default]
     Answer,
     /// After an opening marker whose label decides what it opens; `marker` is where that one begins.
     Label {
@@ -86,7 +87,7 @@ pub(super) struct Speculation {
 }
 
 /// The state of one answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::channels) struct Machine {
     pub(super) format: Arc<ChannelFormat>,
     pub(super) thinking_on: bool,
@@ -141,30 +142,9 @@ impl Machine {
         let mut machine = Self {
             format: Arc::new(format),
             thinking_on,
-            tools: Arc::default(),
-            state: State::Answer,
-            held: Span::default(),
             may_open: true,
-            after_block: false,
-            spoken: false,
             line_ended: true,
-            dangling: Span::default(),
-            after_section: false,
-            last_thought: false,
-            thought_end: 0,
-            next_message: None,
-            unknown_open: false,
-            after_thought: false,
-            after_call: false,
-            called: Arc::default(),
-            wrapped: false,
-            quoting: false,
-            trim_newline: false,
-            reported: false,
-            ended: false,
-            speculation: None,
-            committed: Vec::new(),
-            events: Vec::new(),
+            ..Self::default()
         };
         machine.state = machine.between();
         machine
@@ -172,11 +152,10 @@ impl Machine {
 
     /// The state between two blocks.
     pub(super) fn between(&self) -> State {
-        if self.format.headers.is_some() {
-            let (read, origin) = (Span::default(), Origin::Boundary);
-            State::Header { read, origin }
-        } else {
-            State::Answer
+        let (read, origin) = (Span::default(), Origin::Boundary);
+        match self.format.headers {
+            Some(_) => State::Header { read, origin },
+            None => State::Answer,
         }
     }
 

@@ -53,10 +53,9 @@ impl Probe<'_> {
         let messages: Vec<Message> = system.into_iter().chain([Message::text(Role::User, user)]).collect();
         let request = RenderRequest {
             messages: &messages,
-            tools: &[],
             thinking,
             add_generation_prompt: true,
-            images: &[],
+            ..RenderRequest::default()
         };
         self.template.render(self.template.variables(&request)).ok()
     }
@@ -66,11 +65,7 @@ impl Probe<'_> {
     }
 
     fn control(&self) -> ThinkingControl {
-        let (unsaid, on, off) = (
-            self.with(None),
-            self.with(Some(Thinking::On)),
-            self.with(Some(Thinking::Off)),
-        );
+        let [unsaid, on, off] = [None, Some(Thinking::On), Some(Thinking::Off)].map(|thinking| self.with(thinking));
         let switched = on.is_some() && off.is_some() && on != off;
         let mut levels: Vec<(Thinking, String)> = Vec::new();
         for level in [Thinking::Low, Thinking::Medium, Thinking::High] {
@@ -86,10 +81,9 @@ impl Probe<'_> {
             let usual = |text: &String| Some(text) == unsaid.as_ref() || (unsaid != off && Some(text) == on.as_ref());
             let default = levels.iter().find(|(_, text)| usual(text)).map(|(level, _)| *level);
             return ThinkingControl::Levels {
-                default: if switched && unsaid == off {
-                    Some(Thinking::Off)
-                } else {
-                    default
+                default: match switched && unsaid == off {
+                    true => Some(Thinking::Off),
+                    false => default,
                 },
                 levels: levels.into_iter().map(|(level, _)| level).collect(),
                 off: switched,
@@ -104,10 +98,10 @@ impl Probe<'_> {
         if let Some(default_on) = self.by_request(unsaid.as_deref()) {
             return ThinkingControl::ByRequest { default_on };
         }
-        if self.markers().is_some() {
-            return ThinkingControl::Always;
+        match self.markers() {
+            Some(_) => ThinkingControl::Always,
+            None => ThinkingControl::Never,
         }
-        ThinkingControl::Never
     }
 
     /// True if the model thinks by default; `None` if no system prompt changes that.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::tool_calls::call::{insert, CallContext, ParsedCalls};
 use crate::tool_calls::nesting::{Nesting, Notation};
-use crate::tool_calls::tag::{first, fit, skip_blank, Fit};
+use crate::tool_calls::tag::{first, fit, pass, skip_blank, Fit};
 use crate::tool_calls::tools::Tools;
 
 /// Prefixes that families put before the names of their elements.
@@ -66,50 +66,30 @@ pub(super) fn begins(text: &str, at_end: bool) -> Result<bool, ()> {
     Name::opened(text, &CALLS, at_end).map(|found| found.is_some())
 }
 
+/// The names of an open argument and of its call.
+#[derive(Debug, Clone, Copy)]
+struct Argument {
+    call: Name,
+    parameter: Name,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// Before a call or after one.
     Outside,
     /// In the opening tag of a call, after its name.
-    Head {
-        call: Name,
-        start: usize,
-    },
+    Head(Name),
     /// In a call, before a parameter or the closing tag.
-    Inside {
-        call: Name,
-    },
+    Inside(Name),
     /// In the opening tag of a parameter.
-    Key {
-        call: Name,
-        parameter: Name,
-        start: usize,
-    },
-    Value {
-        call: Name,
-        parameter: Name,
-        start: usize,
-    },
-    /// After a closing tag that ends the value if the call goes on or ends.
-    Closed {
-        call: Name,
-        parameter: Name,
-        start: usize,
-        end: usize,
-    },
+    Key(Argument),
+    Value(Argument),
+    /// After a closing tag, which begins here and ends the value if the call goes on or ends.
+    Closed(Argument, usize),
     /// After the call's closing tag as well, which counts if nothing but another call follows.
-    Ended {
-        call: Name,
-        parameter: Name,
-        start: usize,
-        end: usize,
-    },
+    Ended(Argument, usize),
     /// All arguments at once.
-    Json {
-        call: Name,
-        start: usize,
-        nesting: Nesting,
-    },
+    Json(Name, Nesting),
     Broken,
 }
 
@@ -128,6 +108,8 @@ enum Found {
 pub(super) struct Elements {
     state: State,
     at: usize,
+    /// The start of the name, key or value that is open.
+    start: usize,
     /// True if words may follow a call, because it has no markers.
     unwrapped: bool,
     /// The end of the last complete call.
@@ -143,6 +125,7 @@ impl Elements {
         Self {
             state: State::Outside,
             at,
+            start: at,
             unwrapped,
             end: None,
             begun: false,
@@ -158,8 +141,8 @@ impl Elements {
     /// True if text that follows would be inside a value.
     pub(super) fn quoted(&self, text: &str) -> bool {
         match self.state {
-            State::Value { .. } | State::Closed { .. } => true,
-            State::Json { nesting, .. } => nesting.quoted(text),
+            State::Value(_) | State::Closed(..) => true,
+            State::Json(_, nesting) => nesting.quoted(text),
             _ => false,
         }
     }
@@ -167,7 +150,7 @@ impl Elements {
     /// True if at least one call is complete and nothing more was begun.
     pub(super) fn is_closed(&self) -> bool {
         match self.state {
-            State::Ended { .. } => true,
+            State::Ended(..) => true,
             State::Outside => self.end.is_some(),
             _ => false,
         }
@@ -192,22 +175,19 @@ impl Elements {
             match self.state {
                 State::Broken => return None,
                 State::Outside => {
-                    self.at = skip_blank(text, self.at);
-                    let Ok(Some((call, length))) = Name::opened(&text[self.at..], &CALLS, at_end) else {
+                    let Ok(Some((call, length))) = Name::opened(self.next(text), &CALLS, at_end) else {
                         return None;
                     };
-                    self.at += length;
-                    self.state = State::Head { call, start: self.at };
+                    self.open(State::Head(call), length);
                 }
-                State::Head { call, start } => {
+                State::Head(call) => {
                     let end = self.tag_end(text)?;
-                    self.state = State::Inside { call };
+                    self.state = State::Inside(call);
                     self.begun = false;
-                    return Some(Found::Head(start..end));
+                    return Some(Found::Head(self.start..end));
                 }
-                State::Inside { call } => {
-                    self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
+                State::Inside(call) => {
+                    let rest = self.next(text);
                     match call.closed_parameter(rest, at_end) {
                         _ if self.begun => {}
                         // Now and then a model closes an argument that it never opened.
@@ -221,122 +201,70 @@ impl Elements {
                     }
                     self.begun = true;
                     if rest.starts_with('{') {
-                        let nesting = Nesting::once(Notation::Json, self.at);
-                        self.state = State::Json {
-                            call,
-                            start: self.at,
-                            nesting,
-                        };
+                        self.open(State::Json(call, Nesting::once(Notation::Json, self.at)), 0);
                         continue;
                     }
                     match (Name::opened(rest, &PARAMETERS, at_end), call.closed(rest, at_end)) {
                         (Ok(Some((parameter, length))), _) => {
-                            self.at += length;
-                            self.state = State::Key {
-                                call,
-                                parameter,
-                                start: self.at,
-                            };
+                            self.open(State::Key(Argument { call, parameter }), length);
                         }
                         (_, Fit::Whole(length)) => return Some(self.end_call(length)),
                         (Err(()), _) | (_, Fit::Begun) => return None,
                         _ => self.state = State::Broken,
                     }
                 }
-                State::Key { call, parameter, start } => {
-                    let end = self.tag_end(text)?;
-                    self.state = State::Value {
-                        call,
-                        parameter,
-                        start: self.at,
-                    };
-                    return Some(Found::Key(start..end, parameter));
+                State::Key(argument) => {
+                    let head = self.start..self.tag_end(text)?;
+                    self.open(State::Value(argument), 0);
+                    return Some(Found::Key(head, argument.parameter));
                 }
-                State::Value { call, parameter, start } => {
-                    let Some(end) = text[self.at..].find('<').map(|found| self.at + found) else {
-                        self.at = text.len();
-                        return None;
+                State::Value(argument) => {
+                    let (start, parameter) = (self.start, argument.parameter);
+                    let closed = |end| match parameter.closed(&text[end..], at_end) {
+                        Fit::Whole(_) if is_in_data(&text[start..end], parameter) => Fit::No,
+                        fits => fits,
                     };
-                    match parameter.closed(&text[end..], at_end) {
-                        Fit::Whole(length) if !is_in_data(&text[start..end], parameter) => {
-                            self.at = end + length;
-                            self.state = State::Closed {
-                                call,
-                                parameter,
-                                start,
-                                end,
-                            };
-                        }
-                        Fit::Begun => {
-                            self.at = end;
-                            return None;
-                        }
-                        _ => self.at = end + 1,
-                    }
+                    let end = pass(text, &mut self.at, '<', closed)?;
+                    self.state = State::Closed(argument, end);
                 }
-                State::Closed {
-                    call,
-                    parameter,
-                    start,
-                    end,
-                } => {
-                    self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
-                    match (Name::opened(rest, &PARAMETERS, at_end), call.closed(rest, at_end)) {
-                        (Ok(Some((next, _))), _) if next == parameter => {
-                            return Some(self.close_value(text, call, parameter, start..end));
+                State::Closed(argument, end) => {
+                    let rest = self.next(text);
+                    let opened = Name::opened(rest, &PARAMETERS, at_end);
+                    match (opened, argument.call.closed(rest, at_end)) {
+                        (Ok(Some((next, _))), _) if next == argument.parameter => {
+                            return Some(self.close_value(text, argument, end));
                         }
-                        (_, Fit::Whole(_)) if self.unwrapped => {
-                            return Some(self.close_value(text, call, parameter, start..end));
-                        }
+                        (_, Fit::Whole(_)) if self.unwrapped => return Some(self.close_value(text, argument, end)),
                         (_, Fit::Whole(length)) => {
                             self.at += length;
-                            self.state = State::Ended {
-                                call,
-                                parameter,
-                                start,
-                                end,
-                            };
+                            self.state = State::Ended(argument, end);
                         }
                         (Err(()), _) | (_, Fit::Begun) => return None,
-                        _ => self.state = State::Value { call, parameter, start },
+                        _ => self.state = State::Value(argument),
                     }
                 }
-                State::Ended {
-                    call,
-                    parameter,
-                    start,
-                    end,
-                } => {
-                    self.at = skip_blank(text, self.at);
-                    match begins(&text[self.at..], at_end) {
-                        Err(()) => return None,
-                        Ok(false) if self.at < text.len() => {
-                            self.state = State::Value { call, parameter, start };
-                        }
-                        _ => {
-                            // The closing tag is read once more, now that it counts.
-                            self.at = end + "</>".len() + parameter.space.len() + parameter.name.len();
-                            return Some(self.close_value(text, call, parameter, start..end));
-                        }
+                State::Ended(argument, end) => match begins(self.next(text), at_end) {
+                    Err(()) => return None,
+                    Ok(false) if self.at < text.len() => self.state = State::Value(argument),
+                    _ => {
+                        // The closing tag is read once more, now that it counts.
+                        let Name { space, name, .. } = argument.parameter;
+                        self.at = end + "</>".len() + space.len() + name.len();
+                        return Some(self.close_value(text, argument, end));
                     }
-                }
-                State::Json {
-                    call,
-                    start,
-                    mut nesting,
-                } => {
+                },
+                State::Json(call, mut nesting) => {
                     nesting.advance(text);
-                    self.state = State::Json { call, start, nesting };
+                    self.state = State::Json(call, nesting);
                     if !nesting.is_closed() {
                         return None;
                     }
                     let end = nesting.at();
-                    self.at = skip_blank(text, self.at.max(end));
-                    match call.closed(&text[self.at..], at_end) {
+                    self.at = self.at.max(end);
+                    match call.closed(self.next(text), at_end) {
                         Fit::Whole(_) => {
-                            self.state = State::Inside { call };
-                            return Some(Found::Json(start..end));
+                            self.state = State::Inside(call);
+                            return Some(Found::Json(self.start..end));
                         }
                         Fit::Begun => return None,
                         Fit::No => self.state = State::Broken,
@@ -344,6 +272,18 @@ impl Elements {
                 }
             }
         }
+    }
+
+    /// The text from the next word on.
+    fn next<'t>(&mut self, text: &'t str) -> &'t str {
+        self.at = skip_blank(text, self.at);
+        &text[self.at..]
+    }
+
+    /// Something begins after this many bytes.
+    fn open(&mut self, state: State, length: usize) {
+        self.at += length;
+        (self.state, self.start) = (state, self.at);
     }
 
     /// Passes over an opening tag to the end of its line at most: now and then a model forgets the `>`.
@@ -356,12 +296,13 @@ impl Elements {
         Some(end)
     }
 
-    /// A value ends; what may have closed a longer one is remembered.
-    fn close_value(&mut self, text: &str, call: Name, parameter: Name, value: Range<usize>) -> Found {
-        let inner = &text[value.clone()];
-        self.stray |= parameter.name == "param" && inner.ends_with(CDATA[1]) && !inner.starts_with(CDATA[0]);
-        self.state = State::Inside { call };
-        Found::Value(value)
+    /// The value ends here; what may have closed a longer one is remembered.
+    fn close_value(&mut self, text: &str, argument: Argument, end: usize) -> Found {
+        let inner = &text[self.start..end];
+        let is_data = argument.parameter.name == "param" && inner.ends_with(CDATA[1]);
+        self.stray |= is_data && !inner.starts_with(CDATA[0]);
+        self.state = State::Inside(argument.call);
+        Found::Value(self.start..end)
     }
 
     fn end_call(&mut self, length: usize) -> Found {
@@ -390,14 +331,8 @@ pub(super) fn read(text: &str, tools: &Tools, around: CallContext) -> Option<Par
                 let ((key, attributes), parameter) = open.take()?;
                 let missing = |key: &str| tools.schema(tool, key).is_some() && !fields.contains_key(key);
                 for (key, value) in arguments(key, &text[value], parameter, missing) {
-                    let value = typed(
-                        plain(value, attributes, parameter, around.verbatim),
-                        tool,
-                        key,
-                        attributes,
-                        tools,
-                    );
-                    insert(&mut fields, key, value)?;
+                    let value = plain(value, attributes, parameter, around.verbatim);
+                    insert(&mut fields, key, typed(value, tool, key, attributes, tools))?;
                 }
             }
             Found::Json(value) => fields = serde_json::from_str(&text[value]).ok()?,

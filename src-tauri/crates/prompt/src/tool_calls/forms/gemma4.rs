@@ -3,6 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::tool_calls::call::{insert, ParsedCall, ParsedCalls, DEPTH};
+use crate::tool_calls::python_value::Reader;
 
 /// One call or several.
 pub(super) fn read(text: &str) -> Option<ParsedCalls> {
@@ -18,11 +19,6 @@ pub(super) fn read(text: &str) -> Option<ParsedCalls> {
 
 /// The quotation marks for texts, of Gemma 4 and of FunctionGemma.
 const QUOTES: [&str; 2] = ["<|\"|>", "<escape>"];
-
-/// Reads Gemma 4's syntax from the left.
-struct Reader<'a> {
-    rest: &'a str,
-}
 
 impl Reader<'_> {
     /// The word before the name is forgotten now and then, or the colon doubled.
@@ -40,11 +36,6 @@ impl Reader<'_> {
             .then_some((name, arguments))
     }
 
-    fn take(&mut self, token: &str) -> Option<()> {
-        self.rest = self.rest.trim_start().strip_prefix(token)?;
-        Some(())
-    }
-
     fn until(&mut self, ends: &[char]) -> Option<&str> {
         let (found, rest) = self.rest.split_at(self.rest.find(ends)?);
         self.rest = rest;
@@ -59,7 +50,7 @@ impl Reader<'_> {
                 None => reader.until(&[':', '{', '}', '[', ']', ','])?.trim().to_owned(),
             };
             reader.take(":")?;
-            let value = reader.value(depth)?;
+            let value = reader.gemma_value(depth)?;
             (!key.is_empty()).then(|| insert(&mut object, &key, value))?
         })?;
         Some(object.into())
@@ -106,7 +97,7 @@ impl Reader<'_> {
         Some(text)
     }
 
-    fn value(&mut self, depth: usize) -> Option<Value> {
+    fn gemma_value(&mut self, depth: usize) -> Option<Value> {
         if let Some(text) = self.quoted() {
             return Some(text.into());
         }
@@ -115,7 +106,7 @@ impl Reader<'_> {
             '[' => {
                 let mut items = Vec::new();
                 self.list(["[", "]"], depth, |reader, depth| {
-                    reader.value(depth).map(|value| items.push(value))
+                    reader.gemma_value(depth).map(|value| items.push(value))
                 })?;
                 Some(items.into())
             }

@@ -95,14 +95,10 @@ fn call(mut call: Value, tools: &Tools) -> Option<ParsedCall> {
         .find_map(|key| fields.get(*key).and_then(Value::as_str).map(str::to_owned));
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         // The name of the tool is the only key.
+        let alone = fields.len() == 1;
         let (name, arguments) = fields.iter_mut().next()?;
-        let meant = tools.has(name) && arguments.is_object();
-        return (meant && fields.len() == 1).then(|| {
-            fields
-                .iter_mut()
-                .next()
-                .map(|(name, value)| (name.clone(), value.take()))
-        })?;
+        let meant = alone && tools.has(name) && arguments.is_object();
+        return meant.then(|| (name.clone(), arguments.take()));
     };
     let arguments = ["arguments", "parameters"]
         .iter()
@@ -117,44 +113,34 @@ fn call(mut call: Value, tools: &Tools) -> Option<ParsedCall> {
 
 /// Checks for `{"name": "f"` at the beginning, after `"type": "function"` or not.
 pub(super) fn bare(text: &str, tools: &Tools) -> BareCall {
-    let mut rest = text;
-    for token in ["{", "\"type\"", ":", "\"function\"", ",", "\"name\"", ":", "\""] {
-        let trimmed = rest.trim_start();
-        if let Some(after) = trimmed.strip_prefix(token) {
-            rest = after;
-            continue;
-        }
-        if token.starts_with(trimmed) {
-            return BareCall::Maybe;
-        }
-        // The type may be missing: its two words have the same beginning as no other key.
-        if token == "\"type\"" {
-            return name(trimmed, tools);
-        }
-        return BareCall::No;
+    match name(text).map(|rest| rest.split_once('"')) {
+        Ok(Some((name, _))) if tools.may_have(name) && !name.is_empty() => BareCall::Yes,
+        Ok(Some(_)) => BareCall::No,
+        Ok(None) => BareCall::Maybe,
+        Err(verdict) => verdict,
     }
-    end_of_name(rest, tools)
 }
 
-fn name(text: &str, tools: &Tools) -> BareCall {
-    let mut rest = text;
-    for token in ["\"name\"", ":", "\""] {
-        let trimmed = rest.trim_start();
-        match trimmed.strip_prefix(token) {
-            Some(after) => rest = after,
-            None if token.starts_with(trimmed) => return BareCall::Maybe,
-            None => return BareCall::No,
-        }
-    }
-    end_of_name(rest, tools)
+/// The text from the name on; the verdict if it has none.
+fn name(text: &str) -> Result<&str, BareCall> {
+    let fields = after(text, &["{"])?;
+    // The type may be missing: its two words have the same beginning as no other key.
+    let fields = match after(fields, &["\"type\""]) {
+        Err(BareCall::No) => fields,
+        kind => after(kind?, &[":", "\"function\"", ","])?,
+    };
+    after(fields, &["\"name\"", ":", "\""])
 }
 
-fn end_of_name(text: &str, tools: &Tools) -> BareCall {
-    match text.split_once('"') {
-        Some((name, _)) if tools.may_have(name) && !name.is_empty() => BareCall::Yes,
-        Some(_) => BareCall::No,
-        None => BareCall::Maybe,
-    }
+/// The text after these tokens; the verdict if they are not there.
+fn after<'t>(text: &'t str, tokens: &[&str]) -> Result<&'t str, BareCall> {
+    tokens.iter().try_fold(text, |rest, token| {
+        let rest = rest.trim_start();
+        match rest.strip_prefix(token) {
+            None if token.starts_with(rest) => Err(BareCall::Maybe),
+            after => after.ok_or(BareCall::No),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -86,12 +86,7 @@ impl OpenCall {
 
     /// Reads on in the body, which has grown.
     pub(crate) fn advance(&mut self, body: &str) {
-        if matches!(self.form, Form::Unknown) {
-            self.begin(body, false);
-        }
-        if let Form::Label(label) = self.form {
-            self.label(label, body);
-        }
+        self.tell(body, false);
         match &mut self.form {
             Form::Unknown | Form::Label(_) => {}
             Form::Nested(nesting) => nesting.advance(body),
@@ -164,34 +159,20 @@ impl OpenCall {
         matches!(self.form, Form::Label(Label { words: true, .. }))
     }
 
-    /// The form of a whole body.
-    fn form_of(text: &str, unwrapped: bool) -> Shape {
-        let mut call = Self {
-            unwrapped,
-            ..Self::new()
-        };
-        call.begin(text, true);
-        if let Form::Label(label) = call.form {
-            call.label(label, text);
+    /// Looks for the form, if it is not known.
+    fn tell(&mut self, body: &str, at_end: bool) {
+        if matches!(self.form, Form::Unknown) {
+            self.begin(body, at_end);
         }
-        match call.form {
-            Form::Nested(nesting) => Shape::Nested(nesting.notation()),
-            Form::Elements(_) => Shape::Elements,
-            Form::Pairs(_) => Shape::Pairs,
-            Form::Tags(_) => Shape::Tags,
-            Form::Namespaced(_) => Shape::Namespaced,
-            Form::Unknown | Form::Label(_) => Shape::Name,
+        if let Form::Label(label) = self.form {
+            self.label(label, body);
         }
     }
 
     fn begin(&mut self, body: &str, at_end: bool) {
         self.at = skip_blank(body, self.at);
-        let head = if self.unwrapped {
-            json::head(&body[self.at..], at_end)
-        } else {
-            Ok(None)
-        };
-        match head {
+        match json::head(&body[self.at..], at_end) {
+            _ if !self.unwrapped => {}
             Err(()) => return,
             Ok(Some(head)) => {
                 let at = skip_blank(body, self.at + head.len());
@@ -213,15 +194,11 @@ impl OpenCall {
             },
             // The word is forgotten now and then.
             Some(':') => nested(Notation::Gemma),
-            Some('<') => match elements::begins(text, at_end) {
-                Err(()) => return,
-                Ok(true) => Form::Elements(Elements::new(self.at, self.unwrapped)),
-                Ok(false) => Form::Label(Label::default()),
-            },
-            Some(']') => match namespaced::begins(text, at_end) {
-                Err(()) => return,
-                Ok(true) => Form::Namespaced(Namespaced::new(self.at)),
-                Ok(false) => Form::Label(Label::default()),
+            Some('<' | ']') => match (elements::begins(text, at_end), namespaced::begins(text, at_end)) {
+                (Err(()), _) | (_, Err(())) => return,
+                (Ok(true), _) => Form::Elements(Elements::new(self.at, self.unwrapped)),
+                (_, Ok(true)) => Form::Namespaced(Namespaced::new(self.at)),
+                (Ok(false), Ok(false)) => Form::Label(Label::default()),
             },
             _ => match (word("call:"), word("tool=")) {
                 (Fit::Whole(_), _) => nested(Notation::Gemma),
@@ -253,33 +230,28 @@ impl OpenCall {
     }
 }
 
-/// In which form a whole body is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Nested(Notation),
-    Elements,
-    Pairs,
-    Tags,
-    Namespaced,
-    /// A name alone, or nothing that is known.
-    Name,
-}
-
 /// The calls in what stands between the markers; `None` if it is not one complete call after the other.
 pub(crate) fn read(body: &str, tools: &Tools, around: CallContext) -> Option<ParsedCalls> {
-    let closed = around.closed;
+    let CallContext { closed, unwrapped, .. } = around;
     let text = body.trim_start();
     let skipped = body.len() - text.len();
-    let reading = match OpenCall::form_of(text, around.unwrapped) {
-        Shape::Nested(Notation::Gemma) => gemma4::read(text),
-        Shape::Nested(Notation::Json) => json::read(text, tools),
-        Shape::Nested(Notation::Python) => python::calls(text),
-        Shape::Nested(Notation::LabelledJson) => labelled::read(text),
-        Shape::Elements => elements::read(text, tools, around),
-        Shape::Namespaced => namespaced::read(text, tools),
-        Shape::Pairs => pairs::read(text, tools).filter(|_| closed),
-        Shape::Tags => tags::read(text, tools).filter(|_| closed),
-        Shape::Name => pairs::name_alone(text, tools).filter(|_| closed),
+    let mut call = OpenCall {
+        unwrapped,
+        ..OpenCall::new()
+    };
+    call.tell(text, true);
+    let reading = match call.form {
+        Form::Nested(nesting) => match nesting.notation() {
+            Notation::Gemma => gemma4::read(text),
+            Notation::Json => json::read(text, tools),
+            Notation::Python => python::calls(text),
+            Notation::LabelledJson => labelled::read(text),
+        },
+        Form::Elements(_) => elements::read(text, tools, around),
+        Form::Namespaced(_) => namespaced::read(text, tools),
+        Form::Pairs(_) => pairs::read(text, tools).filter(|_| closed),
+        Form::Tags(_) => tags::read(text, tools).filter(|_| closed),
+        Form::Unknown | Form::Label(_) => pairs::name_alone(text, tools).filter(|_| closed),
     }?;
     let end = reading.end + skipped;
     (!closed || body[end..].trim().is_empty()).then_some(ParsedCalls { end, ..reading })
@@ -326,22 +298,18 @@ pub(crate) fn may_hold_text(body: &str) -> bool {
 
 /// True if the text next to calls closes something that none of them opened. `closings` are the format's own, of which
 /// one may stand right after a call, or several if they may be `repeated`.
-pub(crate) fn is_torn(beside: &str, closings: &[&str], repeated: bool) -> bool {
-    let after_closing = |text: &str| {
+pub(crate) fn is_torn<'t>(beside: &'t str, closings: &[&str], repeated: bool) -> bool {
+    let after_closing = |text: &'t str| {
         let text = text.trim_start();
-        closings
-            .iter()
-            .find_map(|closing| text.strip_prefix(closing))
-            .map(str::len)
+        closings.iter().find_map(|closing| text.strip_prefix(closing))
     };
-    let mut rest = beside.len();
-    while let Some(after) = after_closing(&beside[beside.len() - rest..]) {
+    let mut rest = beside;
+    while let Some(after) = after_closing(rest) {
         rest = after;
         if !repeated {
             break;
         }
     }
-    let rest = &beside[beside.len() - rest..];
     closings.iter().chain(CLOSINGS).any(|closing| rest.contains(closing))
 }
 

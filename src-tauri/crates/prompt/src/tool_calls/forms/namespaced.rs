@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::tool_calls::call::{ParsedCall, ParsedCalls, DEPTH};
 use crate::tool_calls::schema::{only_type, typed};
-use crate::tool_calls::tag::{fit, skip_blank, Fit};
+use crate::tool_calls::tag::{fit, pass, skip_blank, Fit};
 use crate::tool_calls::tools::Tools;
 
 /// Stands before each tag.
@@ -25,17 +25,24 @@ pub(super) fn begins(text: &str, at_end: bool) -> Result<bool, ()> {
     }
 }
 
+#[derive(Debug, Clone)]
+enum State {
+    /// Before a tag.
+    Between,
+    /// In a tag whose name begins here.
+    Tag(usize),
+    /// After the opening tag of this name, as long as nothing is known of what it holds.
+    Opened(Range<usize>),
+    /// In the text of the element of this name.
+    Text(Range<usize>),
+}
+
 /// Tags that are still being written, read from the left.
 #[derive(Debug, Clone)]
 pub(super) struct Namespaced {
+    state: State,
     at: usize,
     depth: usize,
-    /// The name of the element whose text is being read.
-    text: Option<Range<usize>>,
-    /// The name of the element that was opened last, if nothing is known yet of what it holds.
-    opened: Option<Range<usize>>,
-    /// The start of the open tag, after its bracket.
-    tag: Option<usize>,
     closed: bool,
     broken: bool,
 }
@@ -43,11 +50,9 @@ pub(super) struct Namespaced {
 impl Namespaced {
     pub(super) fn new(at: usize) -> Self {
         Self {
+            state: State::Between,
             at,
             depth: 0,
-            text: None,
-            opened: None,
-            tag: None,
             closed: false,
             broken: false,
         }
@@ -55,7 +60,7 @@ impl Namespaced {
 
     /// True if text that follows would be inside a value.
     pub(super) fn quoted(&self) -> bool {
-        self.text.is_some() || self.opened.is_some()
+        matches!(self.state, State::Text(_) | State::Opened(_))
     }
 
     /// True if everything that was opened is closed.
@@ -65,66 +70,53 @@ impl Namespaced {
 
     /// Reads on; what more text will tell waits.
     pub(super) fn advance(&mut self, text: &str) {
-        while !self.broken && self.step(text).is_some() {}
+        while !self.broken {
+            let Some(next) = self.step(text) else { return };
+            self.state = next;
+        }
     }
 
-    fn step(&mut self, text: &str) -> Option<()> {
-        if let Some(key) = &self.text {
-            let Some(at) = text[self.at..].find(']').map(|found| self.at + found) else {
-                self.at = text.len();
-                return None;
-            };
-            self.at = at;
-            match fit(&text[at..], &[SPACE, "</", &text[key.clone()], ">"], false) {
-                Fit::Begun => return None,
-                Fit::No => self.at += 1,
-                Fit::Whole(length) => {
-                    self.at += length;
-                    self.text = None;
-                    self.depth -= 1;
+    fn step(&mut self, text: &str) -> Option<State> {
+        match &self.state {
+            State::Text(key) => {
+                let closing = [SPACE, "</", &text[key.clone()], ">"];
+                pass(text, &mut self.at, ']', |at| fit(&text[at..], &closing, false))?;
+                self.depth -= 1;
+                Some(State::Between)
+            }
+            State::Opened(key) => {
+                self.at = skip_blank(text, self.at);
+                let inner = &text[self.at..];
+                match (fit(inner, &[SPACE, "</"], false), fit(inner, &[SPACE, "<"], false)) {
+                    (Fit::Begun, _) | (_, Fit::Begun) => None,
+                    (Fit::No, Fit::Whole(_)) => Some(State::Between),
+                    _ => Some(State::Text(key.clone())),
                 }
             }
-            return Some(());
-        }
-        if let Some(key) = self.opened.take() {
-            self.at = skip_blank(text, self.at);
-            let inner = &text[self.at..];
-            let nested = match (fit(inner, &[SPACE, "</"], false), fit(inner, &[SPACE, "<"], false)) {
-                (Fit::Begun, _) | (_, Fit::Begun) => {
-                    self.opened = Some(key);
-                    return None;
+            State::Tag(start) => {
+                let start = *start;
+                let end = pass(text, &mut self.at, '>', |_| Fit::Whole(1))?;
+                self.broken = end - start > LONGEST_NAME;
+                if text[start..end].starts_with('/') {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.closed |= self.depth == 0;
+                    return Some(State::Between);
                 }
-                (fits, opens) => fits == Fit::No && opens != Fit::No,
-            };
-            self.text = (!nested).then_some(key);
-            return Some(());
-        }
-        if let Some(start) = self.tag {
-            let Some(end) = text[self.at..].find('>').map(|found| self.at + found) else {
-                self.at = text.len();
-                return None;
-            };
-            (self.at, self.tag) = (end + 1, None);
-            self.broken = end - start > LONGEST_NAME;
-            if text[start..end].starts_with('/') {
-                self.depth = self.depth.saturating_sub(1);
-                self.closed |= self.depth == 0;
-            } else {
-                self.opened = (self.depth > 0).then_some(start..end);
                 self.depth += 1;
+                Some(match self.depth {
+                    1 => State::Between,
+                    _ => State::Opened(start..end),
+                })
             }
-            return Some(());
-        }
-        self.at = skip_blank(text, self.at);
-        match fit(&text[self.at..], &[SPACE, "<"], false) {
-            Fit::Begun => return None,
-            Fit::No => self.broken = true,
-            Fit::Whole(length) => {
+            State::Between => {
+                self.at = skip_blank(text, self.at);
+                let fits = fit(&text[self.at..], &[SPACE, "<"], false);
+                self.broken = fits == Fit::No;
+                let Fit::Whole(length) = fits else { return None };
                 self.at += length;
-                self.tag = Some(self.at);
+                Some(State::Tag(self.at))
             }
         }
-        Some(())
     }
 }
 
@@ -162,19 +154,18 @@ fn object<'a>(fields: Vec<(&str, Node<'_>)>, schema: impl Fn(&str) -> Option<&'a
     }
     let value = |(key, mut nodes): (&str, Vec<Node<'_>>)| {
         let schema = schema(key);
-        let value = if nodes.len() == 1 {
-            nodes.remove(0).value(schema)?
-        } else {
-            let items = schema.and_then(|schema| schema.get("items"));
-            nodes
-                .into_iter()
-                .map(|node| node.value(items))
-                .collect::<Option<Vec<_>>>()
-                .map(Value::Array)?
+        let value = match nodes.len() {
+            1 => nodes.remove(0).value(schema)?,
+            _ => list(nodes.into_iter(), schema)?,
         };
         Some((key.to_owned(), value))
     };
     lists.into_iter().map(value).collect()
+}
+
+fn list<'a>(nodes: impl Iterator<Item = Node<'a>>, schema: Option<&Value>) -> Option<Value> {
+    let items = schema.and_then(|schema| schema.get("items"));
+    nodes.map(|node| node.value(items)).collect()
 }
 
 /// The content of an element.
@@ -193,12 +184,7 @@ impl Node<'_> {
             Node::Text("") if kind == Some("object") => Some(Map::new().into()),
             Node::Text(text) => Some(typed(schema, text)),
             Node::Fields(fields) if kind != Some("object") && fields.iter().all(|(key, _)| *key == "item") => {
-                let items = schema.and_then(|schema| schema.get("items"));
-                fields
-                    .into_iter()
-                    .map(|(_, node)| node.value(items))
-                    .collect::<Option<Vec<_>>>()
-                    .map(Value::Array)
+                list(fields.into_iter().map(|(_, node)| node), schema)
             }
             Node::Fields(fields) => {
                 let properties = schema.and_then(|schema| schema.get("properties"));

@@ -10,46 +10,27 @@ use serde_json::{json, Map};
 
 use crate::tool_calls::call::{insert, ParsedCalls};
 use crate::tool_calls::schema::typed;
-use crate::tool_calls::tag::{first, fit, skip_blank, Fit};
+use crate::tool_calls::tag::{first, fit, pass, skip_blank, Fit};
 use crate::tool_calls::tools::Tools;
 
 /// How the names of the tags begin and end.
-#[derive(Debug, Clone, Copy)]
-struct PairTags {
-    prefix: &'static str,
-    ending: &'static str,
-}
+type PairTags = (&'static str, &'static str);
 
-const PAIR_TAGS: [PairTags; 4] = [
-    PairTags {
-        prefix: "",
-        ending: ">",
-    },
-    // K2 Horizon's, which may also say the type.
-    PairTags {
-        prefix: "ifm|",
-        ending: ">",
-    },
-    PairTags {
-        prefix: "longcat_",
-        ending: ">",
-    },
-    PairTags {
-        prefix: "",
-        ending: ":opensource>",
-    },
-];
+/// The second are K2 Horizon's, which may also say the type.
+const PAIR_TAGS: [PairTags; 4] = [("", ">"), ("ifm|", ">"), ("longcat_", ">"), ("", ":opensource>")];
 const SEPARATOR: &str = "<tool_sep:opensource>";
 
-impl PairTags {
-    fn tag(self, text: &str, opening: &str, name: &str, at_end: bool) -> Fit {
-        fit(text, &[opening, self.prefix, name, self.ending], at_end)
-    }
+const KEY: &str = "arg_key";
+const TYPE: &str = "arg_type";
+const VALUE: &str = "arg_value";
+
+fn tag((prefix, ending): PairTags, text: &str, opening: &str, name: &str, at_end: bool) -> Fit {
+    fit(text, &[opening, prefix, name, ending], at_end)
 }
 
 /// True if the text begins like the pairs after a name; `Err` while that is undecided.
 pub(super) fn follow(text: &str, at_end: bool) -> Result<bool, ()> {
-    let keys = PAIR_TAGS.map(|tags| ((), tags.tag(text, "<", "arg_key", at_end)));
+    let keys = PAIR_TAGS.map(|tags| ((), tag(tags, text, "<", KEY, at_end)));
     let separator = ((), fit(text, &[SEPARATOR], at_end));
     first(keys.into_iter().chain([separator])).map(|found| found.is_some())
 }
@@ -58,35 +39,19 @@ pub(super) fn follow(text: &str, at_end: bool) -> Result<bool, ()> {
 enum State {
     /// Before a key or the end.
     Between,
-    Key {
-        tags: PairTags,
+    /// In an element of this name.
+    Open {
+        name: &'static str,
         start: usize,
     },
     /// Between a key and its value.
-    Keyed {
-        tags: PairTags,
-    },
-    Type {
-        tags: PairTags,
-        start: usize,
-    },
-    Value {
-        tags: PairTags,
-        start: usize,
-    },
+    Keyed,
     /// After a closing tag that ends the value if nothing but another key follows.
     Closed {
-        tags: PairTags,
         start: usize,
         end: usize,
     },
     Broken,
-}
-
-enum Found {
-    Key(Range<usize>),
-    Type(Range<usize>),
-    Value(Range<usize>),
 }
 
 /// Pairs that are still being written, read from the left.
@@ -94,6 +59,8 @@ enum Found {
 pub(super) struct Pairs {
     state: State,
     at: usize,
+    /// How the tags of the pair are written.
+    tags: PairTags,
 }
 
 impl Pairs {
@@ -103,6 +70,7 @@ impl Pairs {
         Self {
             state: State::Between,
             at: at + if separator { SEPARATOR.len() } else { 0 },
+            tags: PAIR_TAGS[0],
         }
     }
 
@@ -113,7 +81,7 @@ impl Pairs {
 
     /// True if text that follows would be inside a value.
     pub(super) fn quoted(&self) -> bool {
-        matches!(self.state, State::Value { .. })
+        matches!(self.state, State::Open { name: VALUE, .. })
     }
 
     /// True if everything that was opened is closed.
@@ -121,87 +89,52 @@ impl Pairs {
         matches!(self.state, State::Closed { .. } | State::Between)
     }
 
-    fn step(&mut self, text: &str, at_end: bool) -> Option<Found> {
+    /// The next element: its name and its content.
+    fn step(&mut self, text: &str, at_end: bool) -> Option<(&'static str, Range<usize>)> {
         loop {
+            if let State::Open { name, start } = self.state {
+                let tags = self.tags;
+                let end = pass(text, &mut self.at, '<', |at| tag(tags, &text[at..], "</", name, at_end))?;
+                if name != VALUE {
+                    self.state = State::Keyed;
+                    return Some((name, start..end));
+                }
+                self.state = State::Closed { start, end };
+            }
+            self.at = skip_blank(text, self.at);
+            let rest = &text[self.at..];
             match self.state {
-                State::Broken => return None,
-                State::Between => {
-                    self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
-                    match first(PAIR_TAGS.map(|tags| (tags, tags.tag(rest, "<", "arg_key", at_end)))) {
-                        Ok(Some((tags, length))) => {
-                            self.at += length;
-                            self.state = State::Key { tags, start: self.at };
-                        }
-                        Ok(None) if !rest.is_empty() => self.state = State::Broken,
-                        _ => return None,
+                State::Broken | State::Open { .. } => return None,
+                State::Between => match first(PAIR_TAGS.map(|tags| (tags, tag(tags, rest, "<", KEY, at_end)))) {
+                    Ok(Some((tags, length))) => {
+                        self.tags = tags;
+                        self.open(KEY, length);
                     }
-                }
-                State::Key { tags, start } => {
-                    let end = self.closing(text, tags, "arg_key", at_end)?;
-                    self.state = State::Keyed { tags };
-                    return Some(Found::Key(start..end));
-                }
-                State::Keyed { tags } => {
-                    self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
-                    match first(["arg_type", "arg_value"].map(|name| (name, tags.tag(rest, "<", name, at_end)))) {
-                        Ok(Some((name, length))) => {
-                            self.at += length;
-                            let start = self.at;
-                            self.state = match name {
-                                "arg_type" => State::Type { tags, start },
-                                _ => State::Value { tags, start },
-                            };
-                        }
+                    Ok(None) if !rest.is_empty() => self.state = State::Broken,
+                    _ => return None,
+                },
+                State::Keyed => {
+                    match first([TYPE, VALUE].map(|name| (name, tag(self.tags, rest, "<", name, at_end)))) {
+                        Ok(Some((name, length))) => self.open(name, length),
                         Err(()) => return None,
                         Ok(None) => self.state = State::Broken,
                     }
                 }
-                State::Type { tags, start } => {
-                    let end = self.closing(text, tags, "arg_type", at_end)?;
-                    self.state = State::Keyed { tags };
-                    return Some(Found::Type(start..end));
-                }
-                State::Value { tags, start } => {
-                    let end = self.closing(text, tags, "arg_value", at_end)?;
-                    self.state = State::Closed { tags, start, end };
-                }
-                State::Closed { tags, start, end } => {
-                    self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
-                    match tags.tag(rest, "<", "arg_key", at_end) {
-                        Fit::Begun => return None,
-                        Fit::No if !rest.is_empty() => self.state = State::Value { tags, start },
-                        _ => {
-                            self.state = State::Between;
-                            return Some(Found::Value(start..end));
-                        }
+                State::Closed { start, end } => match tag(self.tags, rest, "<", KEY, at_end) {
+                    Fit::Begun => return None,
+                    Fit::No if !rest.is_empty() => self.state = State::Open { name: VALUE, start },
+                    _ => {
+                        self.state = State::Between;
+                        return Some((VALUE, start..end));
                     }
-                }
+                },
             }
         }
     }
 
-    /// Passes over the next closing tag of this name; the result is where it begins.
-    fn closing(&mut self, text: &str, tags: PairTags, name: &str, at_end: bool) -> Option<usize> {
-        loop {
-            let Some(at) = text[self.at..].find('<').map(|found| self.at + found) else {
-                self.at = text.len();
-                return None;
-            };
-            match tags.tag(&text[at..], "</", name, at_end) {
-                Fit::Whole(length) => {
-                    self.at = at + length;
-                    return Some(at);
-                }
-                Fit::Begun => {
-                    self.at = at;
-                    return None;
-                }
-                Fit::No => self.at = at + 1,
-            }
-        }
+    fn open(&mut self, name: &'static str, length: usize) {
+        self.at += length;
+        self.state = State::Open { name, start: self.at };
     }
 }
 
@@ -216,14 +149,11 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     let (mut arguments, mut key, mut kind) = (Map::new(), "", None);
     while let Some(found) = pairs.step(text, true) {
         match found {
-            Found::Key(found) => (key, kind) = (text[found].trim(), None),
-            Found::Type(found) => kind = Some(json!({"type": text[found].trim()})),
-            Found::Value(value) => {
-                let value = match &kind {
-                    Some(_) => typed(kind.as_ref(), &text[value]),
-                    None => tools.value(name, key, &text[value]),
-                };
-                insert(&mut arguments, key, value)?;
+            (KEY, found) => (key, kind) = (text[found].trim(), None),
+            (TYPE, found) => kind = Some(json!({"type": text[found].trim()})),
+            (_, value) => {
+                let schema = kind.as_ref().or_else(|| tools.schema(name, key));
+                insert(&mut arguments, key, typed(schema, &text[value]))?;
             }
         }
     }

@@ -12,16 +12,7 @@ pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
     let mut reader = Reader { rest: text };
     let mut calls = Vec::new();
     if reader.take("[").is_some() {
-        loop {
-            calls.push(call(&mut reader)?);
-            let comma = reader.take(",").is_some();
-            if reader.take("]").is_some() {
-                break;
-            }
-            if !comma {
-                return None;
-            }
-        }
+        reader.items("]", |reader| call(reader).map(|call| calls.push(call)))?;
     } else {
         calls.push(call(&mut reader)?);
         while reader.rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
@@ -31,10 +22,8 @@ pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
             reader = next;
         }
     }
-    Some(ParsedCalls {
-        calls,
-        end: text.len() - reader.rest.len(),
-    })
+    let end = text.len() - reader.rest.len();
+    (!calls.is_empty()).then_some(ParsedCalls { calls, end })
 }
 
 /// Checks for `[f(` at the beginning.
@@ -57,13 +46,11 @@ fn call(reader: &mut Reader<'_>) -> Option<ParsedCall> {
     let name = name.strip_suffix(".call").unwrap_or(name).to_owned();
     reader.take("(")?;
     let mut arguments = Map::new();
-    while reader.take(")").is_none() {
+    reader.items(")", |reader| {
         let key = reader.word()?;
         reader.take("=")?;
         arguments.insert(key.to_owned(), reader.value(0)?);
-        if reader.take(",").is_none() && !reader.rest.trim_start().starts_with(')') {
-            return None;
-        }
-    }
+        Some(())
+    })?;
     Some((name, arguments.into()))
 }

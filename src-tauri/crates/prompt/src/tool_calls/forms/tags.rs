@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use crate::tool_calls::call::{insert, ParsedCalls};
-use crate::tool_calls::tag::{fit, skip_blank, Fit};
+use crate::tool_calls::tag::{fit, pass, skip_blank, Fit};
 use crate::tool_calls::tools::Tools;
 
 const OPEN: &str = "<|open|>";
@@ -16,7 +16,7 @@ const SEPARATOR: &str = "<|sep|>";
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// In a tag, up to its end.
+    /// In the tag of the call or, if it is no head, of an argument, up to its end.
     Tag {
         start: usize,
         head: bool,
@@ -24,12 +24,10 @@ enum State {
     /// Before an argument or the end.
     Between,
     Value {
-        element: &'static str,
         start: usize,
     },
     /// After a closing tag that ends the value if nothing but another argument follows.
     Closed {
-        element: &'static str,
         start: usize,
         end: usize,
     },
@@ -47,12 +45,15 @@ enum Found {
 pub(super) struct Tags {
     state: State,
     at: usize,
+    /// The name of the open argument's tag.
+    element: &'static str,
 }
 
 impl Tags {
     pub(super) fn new(at: usize) -> Self {
         let state = State::Tag { start: at, head: true };
-        Self { state, at }
+        let element = "argument";
+        Self { state, at, element }
     }
 
     /// Reads on; what more text will tell waits.
@@ -75,47 +76,37 @@ impl Tags {
             match self.state {
                 State::Broken => return None,
                 State::Tag { start, head } => {
-                    let end = self.find(text, &[SEPARATOR], at_end)?;
+                    let end = self.pass(text, &[SEPARATOR], at_end)?;
                     if head {
                         self.state = State::Between;
                         return Some(Found::Head(start..end));
                     }
-                    let element = if text[start..end].starts_with("json") {
-                        "json"
-                    } else {
-                        "argument"
-                    };
-                    self.state = State::Value {
-                        element,
-                        start: self.at,
-                    };
+                    let json = text[start..end].starts_with("json");
+                    self.element = if json { "json" } else { "argument" };
+                    self.state = State::Value { start: self.at };
                     return Some(Found::Tag(start..end));
                 }
                 State::Between => {
                     self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
-                    match fit(rest, &[OPEN], at_end) {
+                    match fit(&text[self.at..], &[OPEN], at_end) {
                         Fit::Whole(length) => {
                             self.at += length;
-                            self.state = State::Tag {
-                                start: self.at,
-                                head: false,
-                            };
+                            let (start, head) = (self.at, false);
+                            self.state = State::Tag { start, head };
                         }
-                        Fit::No if !rest.is_empty() => self.state = State::Broken,
+                        Fit::No if self.at < text.len() => self.state = State::Broken,
                         _ => return None,
                     }
                 }
-                State::Value { element, start } => {
-                    let end = self.find(text, &[CLOSE, element, SEPARATOR], at_end)?;
-                    self.state = State::Closed { element, start, end };
+                State::Value { start } => {
+                    let end = self.pass(text, &[CLOSE, self.element, SEPARATOR], at_end)?;
+                    self.state = State::Closed { start, end };
                 }
-                State::Closed { element, start, end } => {
+                State::Closed { start, end } => {
                     self.at = skip_blank(text, self.at);
-                    let rest = &text[self.at..];
-                    match fit(rest, &[OPEN, element], at_end) {
+                    match fit(&text[self.at..], &[OPEN, self.element], at_end) {
                         Fit::Begun => return None,
-                        Fit::No if !rest.is_empty() => self.state = State::Value { element, start },
+                        Fit::No if self.at < text.len() => self.state = State::Value { start },
                         _ => {
                             self.state = State::Between;
                             return Some(Found::Value(start..end));
@@ -127,24 +118,8 @@ impl Tags {
     }
 
     /// Passes over the next tag of these pieces; the result is where it begins.
-    fn find(&mut self, text: &str, pieces: &[&str], at_end: bool) -> Option<usize> {
-        loop {
-            let Some(at) = text[self.at..].find('<').map(|found| self.at + found) else {
-                self.at = text.len();
-                return None;
-            };
-            match fit(&text[at..], pieces, at_end) {
-                Fit::Whole(length) => {
-                    self.at = at + length;
-                    return Some(at);
-                }
-                Fit::Begun => {
-                    self.at = at;
-                    return None;
-                }
-                Fit::No => self.at = at + 1,
-            }
-        }
+    fn pass(&mut self, text: &str, pieces: &[&str], at_end: bool) -> Option<usize> {
+        pass(text, &mut self.at, '<', |at| fit(&text[at..], pieces, at_end))
     }
 }
 
