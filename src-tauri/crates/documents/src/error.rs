@@ -49,18 +49,11 @@ impl Error {
     }
 
     pub(crate) fn no_text(kind: DocumentKind) -> Self {
-        let advice = match kind {
-            DocumentKind::Pdf => "if its pages are scanned, add them as images",
-            DocumentKind::Text
-            | DocumentKind::Markdown
-            | DocumentKind::Csv
-            | DocumentKind::Html
-            | DocumentKind::Docx => "add another one",
+        let (kind, advice) = match kind {
+            DocumentKind::Pdf => (kind.name(), "if its pages are scanned, add them as images"),
+            kind => (kind.name(), "add another one"),
         };
-        Self::NoText {
-            kind: kind.name(),
-            advice,
-        }
+        Self::NoText { kind, advice }
     }
 
     pub(crate) fn too_much_text() -> Self {

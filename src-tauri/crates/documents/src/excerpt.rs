@@ -34,11 +34,8 @@ fn cut(line: &str) -> Vec<&str> {
     let mut rest = line;
     let mut pieces = Vec::new();
     // The line feed belongs to what it ends.
-    while let Some((at, _)) = rest
-        .char_indices()
-        .nth(LONGEST_LINE)
-        .filter(|(at, _)| &rest[*at..] != "\n")
-    {
+    let end = |rest: &str| rest.char_indices().nth(LONGEST_LINE).map(|(at, _)| at);
+    while let Some(at) = end(rest).filter(|at| &rest[*at..] != "\n") {
         let (piece, after) = rest.split_at(at);
         pieces.push(piece);
         rest = after;

@@ -49,10 +49,8 @@ pub fn read(bytes: Vec<u8>, name: &str) -> Result<Document> {
     if text.len() > MAX_TEXT {
         return Err(Error::too_much_text());
     }
-    match text
-        .trim_matches(|letter: char| letter.is_whitespace() || letter == PAGE_BREAK)
-        .is_empty()
-    {
+    let blank = |letter: char| letter.is_whitespace() || letter == PAGE_BREAK;
+    match text.chars().all(blank) {
         true => Err(Error::no_text(kind)),
         false => Ok(Document { kind, text }),
     }

@@ -95,6 +95,17 @@ pub fn sync_folder(folder: &Path) {
     }
 }
 
+/// The outcome of looking for a file; `None` if there is none.
+///
+/// # Errors
+/// Every other reason why the file cannot be used.
+pub fn found<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
 fn folder_of(path: &Path) -> io::Result<&Path> {
     path.parent().ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

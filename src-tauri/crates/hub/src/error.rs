@@ -1,3 +1,4 @@
+use std::io;
 use std::path::{Path, PathBuf};
 
 use protocol::ErrorCode;
@@ -6,11 +7,8 @@ use protocol::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No model of this name is here.
-    #[error("no model called {reference} is on this computer; `ponder models` and the Models window list what is")]
-    NotFound {
-        /// The reference.
-        reference: String,
-    },
+    #[error("no model called {0} is on this computer; `ponder models` and the Models window list what is")]
+    NotFound(String),
     /// The folder lacks files that it needs.
     #[error("the model {reference} cannot be loaded: {fault} (in {}); nothing else is affected, repair it or fetch it again", path.display())]
     Incomplete {
@@ -28,11 +26,8 @@ pub enum Error {
     #[error(transparent)]
     Net(#[from] net::Error),
     /// The hub has no such model, or hides it.
-    #[error("the hub has no model called {id}; check the name, or give Ponder a token if it is a private one")]
-    NotOnHub {
-        /// The id.
-        id: String,
-    },
+    #[error("the hub has no model called {0}; check the name, or give Ponder a token if it is a private one")]
+    NotOnHub(String),
     /// The author gives access only to users who accept the terms.
     #[error("{}", gated(id, host, *with_token))]
     Gated {
@@ -62,18 +57,15 @@ pub enum Error {
         reason: &'static str,
     },
     /// A folder that contains no model, or is not given by its full path.
-    #[error("there is no model in {}; choose a folder with a model's config.json, or one that holds such folders", path.display())]
-    NoModelFolder {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("there is no model in {}; choose a folder with a model's config.json, or one that holds such folders", .0.display())]
+    NoModelFolder(PathBuf),
     /// A folder could not be read.
     #[error("{} could not be read: {source}", path.display())]
     Read {
         /// The folder.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Something could not be written.
     #[error("{} could not be written: {source}; nothing that was there before is lost", path.display())]
@@ -81,7 +73,7 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A name from the hub or a folder is refused.
     #[error("the {what} name \"{name}\" is refused: {reason}; nothing was written")]
@@ -94,23 +86,14 @@ pub enum Error {
         reason: String,
     },
     /// A repository with more files than a model has.
-    #[error("this repository has more than {most} files, which no model needs; nothing was fetched")]
-    TooManyFiles {
-        /// The limit.
-        most: usize,
-    },
+    #[error("this repository has more than {0} files, which no model needs; nothing was fetched")]
+    TooManyFiles(usize),
     /// A link or a file in the place of a folder or file of the cache: writing there would write elsewhere.
-    #[error("{} is not what a model cache has there, but a link or something else, so nothing is written or removed there; move it away first", path.display())]
-    Trap {
-        /// The obstacle.
-        path: PathBuf,
-    },
+    #[error("{} is not what a model cache has there, but a link or something else, so nothing is written or removed there; move it away first", .0.display())]
+    Trap(PathBuf),
     /// A file is missing.
-    #[error("{} is missing; nothing else is affected, fetch the model again", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} is missing; nothing else is affected, fetch the model again", .0.display())]
+    Missing(PathBuf),
     /// The system does not report its memory.
     #[error("this computer does not say how much memory it has ({0}), so it is not known what fits; models can still be loaded")]
     MemoryUnknown(String),
@@ -157,11 +140,8 @@ pub enum Error {
         reason: String,
     },
     /// Another revision of the same model is being fetched.
-    #[error("another version of {id} is being fetched; cancel that download first, or wait for it")]
-    Fetching {
-        /// The model.
-        id: String,
-    },
+    #[error("another version of {0} is being fetched; cancel that download first, or wait for it")]
+    Fetching(String),
     /// A thread of a download panicked.
     #[error("the download broke off because of a fault in Ponder; what has arrived is kept, start it again")]
     Broken,
@@ -177,11 +157,8 @@ pub enum Error {
         reason: String,
     },
     /// Another program holds a lock on the model.
-    #[error("another program is fetching {reference} at the moment; nothing was removed, try again when it has ended")]
-    InUse {
-        /// The model.
-        reference: String,
-    },
+    #[error("another program is fetching {0} at the moment; nothing was removed, try again when it has ended")]
+    InUse(String),
     /// A model that cannot be fetched again.
     #[error("{reference} cannot be repaired: {reason}; nothing was changed, fetch the model from the hub again")]
     NoRepair {
@@ -201,6 +178,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a file or folder that could not be written.
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// The error of a file or folder that could not be read.
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// True if the hub could not be reached, so that a cached response may replace its answer.
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {
@@ -221,73 +214,56 @@ impl From<checkpoint::Error> for Error {
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
-        let error = match error {
-            Error::WillNotRun(reason) => return (*reason).into(),
-            error => error,
-        };
-        let code = match &error {
-            Error::Net(inner) => return inner.clone().into(),
-            Error::NotOnHub { .. } => ErrorCode::NotFound,
-            Error::Gated { .. } => ErrorCode::Gated,
-            Error::Address { .. } | Error::FileTooLarge { .. } => ErrorCode::BadRequest,
-            Error::NotFound { .. } => ErrorCode::ModelNotFound,
-            Error::WillNotRun(_) | Error::Unread(_) => ErrorCode::ModelUnsupported,
-            Error::MemoryUnknown(_) => ErrorCode::Engine,
-            Error::Incomplete { .. } => ErrorCode::ModelBroken,
-            Error::Missing { .. } => ErrorCode::ModelBroken,
-            Error::Name { .. }
-            | Error::TooManyFiles { .. }
-            | Error::Kept { .. }
-            | Error::NoModel { .. }
-            | Error::NoModelFolder { .. }
-            | Error::NoRepair { .. } => ErrorCode::BadRequest,
-            Error::DiskFull { .. } => ErrorCode::DiskFull,
-            Error::Damaged { .. } | Error::Contradicts { .. } => ErrorCode::Corrupt,
-            Error::RetriesExhausted { .. } => ErrorCode::Network,
-            Error::Stopped => ErrorCode::Stopped,
-            Error::Fetching { .. } | Error::InUse { .. } => ErrorCode::Busy,
-            Error::Broken | Error::NoHome | Error::Read { .. } | Error::Write { .. } | Error::Trap { .. } => {
-                ErrorCode::Storage
-            }
-        };
-        let message = protocol::Error::new(code, error.to_string());
+        let message = error.to_string();
+        let coded = |code| Self::new(code, message);
         let shown = |path: PathBuf| path.display().to_string();
         match error {
-            Error::NotFound { reference } | Error::InUse { reference } => message.with("reference", reference),
-            Error::Incomplete { reference, fault, path } => message
+            Error::Net(error) => error.into(),
+            Error::WillNotRun(reason) => (*reason).into(),
+            Error::NotFound(reference) => coded(ErrorCode::ModelNotFound).with("reference", reference),
+            Error::Incomplete { reference, fault, path } => coded(ErrorCode::ModelBroken)
                 .with("reference", reference)
                 .with("reason", fault)
                 .with("path", shown(path)),
-            Error::NotOnHub { id } | Error::Fetching { id } => message.with("id", id),
-            Error::Gated { id, host, .. } => message.with("id", id).with("host", host),
-            Error::FileTooLarge { path, bytes, limit } => {
-                message.with("path", path).with("bytes", bytes).with("limit", limit)
-            }
-            Error::Address { text, reason } => message.with("text", text).with("reason", reason),
-            Error::Read { path, source } | Error::Write { path, source } => {
-                message.with("path", shown(path)).with("reason", source.to_string())
-            }
-            Error::Name { name, reason, .. } => message.with("name", name).with("reason", reason),
-            Error::TooManyFiles { most } => message.with("most", most),
-            Error::Trap { path } | Error::Missing { path } | Error::NoModelFolder { path } => {
-                message.with("path", shown(path))
-            }
-            Error::MemoryUnknown(reason) | Error::Unread(reason) => message.with("reason", reason),
+            Error::Missing(path) => coded(ErrorCode::ModelBroken).with("path", shown(path)),
+            Error::NotOnHub(id) => coded(ErrorCode::NotFound).with("id", id),
+            Error::Gated { id, host, .. } => coded(ErrorCode::Gated).with("id", id).with("host", host),
+            Error::FileTooLarge { path, bytes, limit } => coded(ErrorCode::BadRequest)
+                .with("path", path)
+                .with("bytes", bytes)
+                .with("limit", limit),
+            Error::Address { text, reason } => coded(ErrorCode::BadRequest).with("text", text).with("reason", reason),
+            Error::Name { name, reason, .. } => coded(ErrorCode::BadRequest).with("name", name).with("reason", reason),
+            Error::TooManyFiles(most) => coded(ErrorCode::BadRequest).with("most", most),
+            Error::NoModelFolder(path) => coded(ErrorCode::BadRequest).with("path", shown(path)),
+            Error::NoModel { path, reason } => coded(ErrorCode::BadRequest)
+                .with("path", shown(path))
+                .with("reason", reason),
+            Error::Kept { reference, reason } | Error::NoRepair { reference, reason } => coded(ErrorCode::BadRequest)
+                .with("reference", reference)
+                .with("reason", reason),
+            Error::MemoryUnknown(reason) => coded(ErrorCode::Engine).with("reason", reason),
+            Error::Unread(reason) => coded(ErrorCode::ModelUnsupported).with("reason", reason),
             Error::DiskFull { path, needed } => {
-                let message = message.with("path", shown(path));
+                let error = coded(ErrorCode::DiskFull).with("path", shown(path));
                 match needed {
-                    Some((needed, free)) => message.with("needed", needed).with("free", free),
-                    None => message,
+                    Some((needed, free)) => error.with("needed", needed).with("free", free),
+                    None => error,
                 }
             }
-            Error::Damaged { path, host } => message.with("path", path).with("host", host),
-            Error::RetriesExhausted { path, reason } => message.with("path", path).with("reason", reason),
-            Error::Contradicts { host, reason } => message.with("host", host).with("reason", reason),
-            Error::Kept { reference, reason } | Error::NoRepair { reference, reason } => {
-                message.with("reference", reference).with("reason", reason)
+            Error::Damaged { path, host } => coded(ErrorCode::Corrupt).with("path", path).with("host", host),
+            Error::Contradicts { host, reason } => coded(ErrorCode::Corrupt).with("host", host).with("reason", reason),
+            Error::RetriesExhausted { path, reason } => {
+                coded(ErrorCode::Network).with("path", path).with("reason", reason)
             }
-            Error::NoModel { path, reason } => message.with("path", shown(path)).with("reason", reason),
-            Error::NoHome | Error::Net(_) | Error::WillNotRun(_) | Error::Broken | Error::Stopped => message,
+            Error::Fetching(id) => coded(ErrorCode::Busy).with("id", id),
+            Error::InUse(reference) => coded(ErrorCode::Busy).with("reference", reference),
+            Error::Read { path, source } | Error::Write { path, source } => coded(ErrorCode::Storage)
+                .with("path", shown(path))
+                .with("reason", source.to_string()),
+            Error::Trap(path) => coded(ErrorCode::Storage).with("path", shown(path)),
+            Error::Broken | Error::NoHome => coded(ErrorCode::Storage),
+            Error::Stopped => coded(ErrorCode::Stopped),
         }
     }
 }

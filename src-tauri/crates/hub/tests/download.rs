@@ -249,7 +249,7 @@ async fn pause_keeps_resume_goes_on_and_cancel_leaves_nothing() {
 }
 
 fn protocol_message(id: &str) -> String {
-    hub::Error::NotFound { reference: id.into() }.to_string()
+    hub::Error::NotFound(id.into()).to_string()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

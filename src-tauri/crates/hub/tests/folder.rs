@@ -100,6 +100,29 @@ fn the_built_in_model_is_listed_first_with_all_its_facts() {
 }
 
 #[test]
+fn a_model_whose_makers_set_no_temperature_has_ponders_sampling_in_chats() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |name: &str, files: Vec<(&'static str, PathBuf)>| {
+        let cache = folder.path().join(name);
+        cached(&cache, "org/pebble", COMMIT, &files);
+        let model = ModelFolder::at(None, Some(cache)).list().remove(0);
+        let sampling = model.sampling;
+        (
+            model.sampling_by_makers,
+            sampling.temperature,
+            sampling.top_p,
+            sampling.repetition_penalty,
+        )
+    };
+    let mut files = all_of_pebble();
+    assert_eq!(list("makers", files.clone()), (true, Some(0.2), Some(0.95), Some(1.0)));
+    let path = folder.path().join("generation_config.json");
+    fs::write(&path, r#"{"eos_token_id": [1, 106]}"#).unwrap();
+    files[4].1 = path;
+    assert_eq!(list("none", files), (false, Some(0.7), Some(0.95), Some(1.1)));
+}
+
+#[test]
 fn what_another_client_fetched_is_found_by_its_id() {
     let cache = tempfile::tempdir().unwrap();
     cached(cache.path(), "somebody/Small-Model", COMMIT, &all_of_pebble());
@@ -378,6 +401,18 @@ fn a_folder_of_ones_own_may_be_a_model_or_another_cache() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_linked_model_is_listed_as_it_is_found() {
+    let (data, models) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = models.path().join("linked");
+    std::os::unix::fs::symlink(pebble(), &link).unwrap();
+    let folder = ModelFolder::at(None, None).with_data_dir(data.path().into());
+    folder.add_folder(models.path()).unwrap();
+    let listed = folder.list()[0].reference.clone();
+    assert_eq!(listed, folder.find(link.to_str().unwrap()).unwrap().reference);
+}
+
 #[test]
 fn when_a_model_last_answered_is_kept() {
     let data = tempfile::tempdir().unwrap();
@@ -439,7 +474,7 @@ fn what_is_no_folder_of_models_is_neither_added_nor_read_nor_removed() {
         inside.to_str().unwrap(),
     ] {
         let refused = folder.add_folder(Path::new(path)).unwrap_err();
-        assert!(matches!(refused, Error::NoModelFolder { .. }), "{path}: {refused}");
+        assert!(matches!(refused, Error::NoModelFolder(_)), "{path}: {refused}");
         assert!(
             refused
                 .to_string()
@@ -453,7 +488,7 @@ fn what_is_no_folder_of_models_is_neither_added_nor_read_nor_removed() {
             .verify(path, None, &CancellationToken::new(), &mut |_| {})
             .map(drop)
             .unwrap_err();
-        assert!(matches!(refused, Error::NoModelFolder { .. }), "{path}: {refused}");
+        assert!(matches!(refused, Error::NoModelFolder(_)), "{path}: {refused}");
         for own_files_too in [false, true] {
             assert!(
                 matches!(folder.remove(path, own_files_too), Err(Error::Kept { .. })),

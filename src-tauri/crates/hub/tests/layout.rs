@@ -133,7 +133,7 @@ fn a_listing_is_refused_as_a_whole() {
     assert!(checked_listing_where(["README.md", "readme.md"], false).is_ok());
     let many: Vec<String> = (0..100_000).map(|number| format!("file-{number}")).collect();
     let refused = checked_listing(many.iter().map(String::as_str));
-    assert!(matches!(refused, Err(Error::TooManyFiles { .. })));
+    assert!(matches!(refused, Err(Error::TooManyFiles(_))));
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn what_is_published_is_a_relative_link_and_is_read_back() {
     assert_eq!(fs::read_to_string(snapshot.join("config.json")).unwrap(), "newer");
     assert!(matches!(
         repository.publish(&commit(), &path("x"), &etag('d')),
-        Err(Error::Missing { .. })
+        Err(Error::Missing(_))
     ));
     assert!(matches!(
         repository.publish(&commit(), &path("deep"), &etag('a')),
-        Err(Error::Trap { .. })
+        Err(Error::Trap(_))
     ));
     let left: Vec<_> = fs::read_dir(repository.folder())
         .unwrap()
@@ -261,13 +261,10 @@ fn a_link_on_the_way_is_refused_and_nothing_is_written_behind_it() {
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(outside.path(), &link).unwrap();
         let published = repository.publish(&commit(), &path("sub/file"), &etag('a'));
-        assert!(matches!(published, Err(Error::Trap { .. })), "{trap}: {published:?}");
+        assert!(matches!(published, Err(Error::Trap(_))), "{trap}: {published:?}");
         if ["", "refs"].contains(&trap) {
             assert!(
-                matches!(
-                    repository.set_ref(&Revision::main(), &commit()),
-                    Err(Error::Trap { .. })
-                ),
+                matches!(repository.set_ref(&Revision::main(), &commit()), Err(Error::Trap(_))),
                 "{trap}"
             );
         }
@@ -278,7 +275,7 @@ fn a_link_on_the_way_is_refused_and_nothing_is_written_behind_it() {
     let repository = repository(cache.path());
     fs::create_dir_all(repository.locks()).unwrap();
     std::os::unix::fs::symlink(&target, repository.lock_path(&etag('a'))).unwrap();
-    assert!(matches!(repository.try_lock(&etag('a')), Err(Error::Trap { .. })));
+    assert!(matches!(repository.try_lock(&etag('a')), Err(Error::Trap(_))));
     assert!(!target.exists());
 }
 

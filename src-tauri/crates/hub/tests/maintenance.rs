@@ -231,11 +231,11 @@ async fn what_is_being_fetched_is_not_removed() {
     assert!(here.hub.removals().files(ID).await.unwrap().downloading);
     assert!(matches!(
         here.hub.removals().remove_files(ID, false).await,
-        Err(Error::InUse { .. })
+        Err(Error::InUse(_))
     ));
     // Another Ponder, without this one's list of downloads, is refused by the locks.
     let other = ModelFolder::at(None, Some(here.folder.path().join("cache")));
-    assert!(matches!(other.remove(ID, false), Err(Error::InUse { .. })));
+    assert!(matches!(other.remove(ID, false), Err(Error::InUse(_))));
     assert!(other.list().is_empty());
     here.hub.downloads().pause(ID).await.unwrap();
     let paused = downloads.wait_for(|all| all[0].state == DownloadState::Paused);

@@ -4,6 +4,7 @@
 mod decode;
 mod decoded_image;
 mod error;
+mod gif;
 mod heic;
 mod kind;
 mod metadata;

@@ -5,6 +5,7 @@ use image::metadata::Orientation;
 use crate::decode::{decode, measure};
 use crate::decoded_image::DecodedImage;
 use crate::error::{Error, Result};
+use crate::gif::{blocks, header_length, FRAME};
 use crate::kind::Kind;
 
 /// The same file without the place it was taken at, the camera and other words about it; its pixels are not encoded
@@ -205,40 +206,14 @@ fn webp(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Comments and extensions other than those of frames and of how often they repeat.
 fn gif(bytes: &[u8]) -> Result<Vec<u8>> {
-    let table = |flags: u8| {
-        if flags & 0x80 != 0 {
-            3usize << ((flags & 7) + 1)
-        } else {
-            0
+    let header = header_length(bytes).and_then(|end| bytes.get(..end));
+    let mut kept = header.ok_or_else(|| broken(Kind::Gif))?.to_vec();
+    for (kind, block) in blocks(bytes) {
+        let block = bytes.get(block.start..block.end.min(bytes.len())).unwrap_or_default();
+        let repeats = block.get(2..14).is_some_and(|name| name == b"\x0bNETSCAPE2.0");
+        if kind == FRAME || block.get(1) == Some(&0xf9) || repeats {
+            kept.extend(block);
         }
-    };
-    let start = 13 + table(*bytes.get(10).ok_or_else(|| broken(Kind::Gif))?);
-    let mut kept = bytes.get(..start).ok_or_else(|| broken(Kind::Gif))?.to_vec();
-    let mut at = start;
-    let blocks = |mut at: usize| {
-        while let Some(length) = bytes.get(at).filter(|length| **length > 0) {
-            at += 1 + usize::from(*length);
-        }
-        at + 1
-    };
-    loop {
-        let (end, needed) = match bytes.get(at) {
-            Some(0x21) => {
-                let repeats = bytes
-                    .get(at + 2..at + 14)
-                    .is_some_and(|name| name == b"\x0bNETSCAPE2.0");
-                (blocks(at + 2), bytes.get(at + 1) == Some(&0xf9) || repeats)
-            }
-            Some(0x2c) => (
-                blocks(at + 11 + bytes.get(at + 9).map_or(0, |flags| table(*flags))),
-                true,
-            ),
-            _ => break,
-        };
-        if needed {
-            kept.extend(bytes.get(at..end.min(bytes.len())).unwrap_or_default());
-        }
-        at = end;
     }
     kept.push(0x3b);
     Ok(kept)

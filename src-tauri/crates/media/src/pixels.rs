@@ -30,6 +30,16 @@ fn from_float(bytes: &[u8]) -> u8 {
     (value.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
+/// Colors over white. Each pixel ends before the next one begins, so it can be narrowed where it lies.
+fn flattened(mut bytes: Vec<u8>, pixels: usize, rgba: impl Fn(&[u8], usize) -> [u8; 4]) -> Vec<u8> {
+    for pixel in 0..pixels {
+        let [red, green, blue, alpha] = rgba(&bytes, pixel);
+        let to = pixel * 3;
+        bytes[to..to + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
+    }
+    shortened(bytes, pixels * 3)
+}
+
 impl Rgb {
     /// Of what a decoder wrote; `None` if these colors are not known.
     pub(crate) fn of(mut bytes: Vec<u8>, (width, height): (u32, u32), colours: ColorType) -> Option<Self> {
@@ -49,45 +59,27 @@ impl Rgb {
                 let grey = |pixel: &[u8]| over_white(narrow(pixel[0], pixel[1]), narrow(pixel[2], pixel[3]));
                 bytes.chunks_exact(4).flat_map(|pixel| [grey(pixel); 3]).collect()
             }
-            ColorType::Rgba8 => {
-                // Each pixel ends before the next one begins, so it can be narrowed where it lies.
-                for pixel in 0..pixels {
-                    let [red, green, blue, alpha] = [0, 1, 2, 3].map(|colour| bytes[pixel * 4 + colour]);
-                    let to = pixel * 3;
-                    bytes[to..to + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
-                }
-                shortened(bytes, pixels * 3)
-            }
+            ColorType::Rgba8 => flattened(bytes, pixels, |bytes, pixel| {
+                [0, 1, 2, 3].map(|colour| bytes[pixel * 4 + colour])
+            }),
             ColorType::Rgb16 => {
                 for colour in 0..pixels * 3 {
                     bytes[colour] = narrow(bytes[colour * 2], bytes[colour * 2 + 1]);
                 }
                 shortened(bytes, pixels * 3)
             }
-            ColorType::Rgba16 => {
-                for pixel in 0..pixels {
-                    let [red, green, blue, alpha] = [0, 1, 2, 3]
-                        .map(|colour| narrow(bytes[pixel * 8 + colour * 2], bytes[pixel * 8 + colour * 2 + 1]));
-                    let to = pixel * 3;
-                    bytes[to..to + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
-                }
-                shortened(bytes, pixels * 3)
-            }
+            ColorType::Rgba16 => flattened(bytes, pixels, |bytes, pixel| {
+                [0, 2, 4, 6].map(|at| narrow(bytes[pixel * 8 + at], bytes[pixel * 8 + at + 1]))
+            }),
             ColorType::Rgb32F => {
                 for colour in 0..pixels * 3 {
                     bytes[colour] = from_float(&bytes[colour * 4..colour * 4 + 4]);
                 }
                 shortened(bytes, pixels * 3)
             }
-            ColorType::Rgba32F => {
-                for pixel in 0..pixels {
-                    let [red, green, blue, alpha] =
-                        [0, 4, 8, 12].map(|colour| from_float(&bytes[pixel * 16 + colour..][..4]));
-                    let to = pixel * 3;
-                    bytes[to..to + 3].copy_from_slice(&[red, green, blue].map(|colour| over_white(colour, alpha)));
-                }
-                shortened(bytes, pixels * 3)
-            }
+            ColorType::Rgba32F => flattened(bytes, pixels, |bytes, pixel| {
+                [0, 4, 8, 12].map(|at| from_float(&bytes[pixel * 16 + at..][..4]))
+            }),
             _ => return None,
         };
         Some(Self { width, height, bytes })

@@ -9,6 +9,7 @@ use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
 
 use crate::error::{Error, Result};
+use crate::gif;
 use crate::kind::Kind;
 use crate::pixels::{oriented, turned, Rgb};
 
@@ -146,7 +147,7 @@ fn decoder(kind: Kind, bytes: &[u8]) -> ImageResult<(Box<dyn ImageDecoder + '_>,
             let animated = decoder.has_animation();
             (Box::new(decoder), animated)
         }
-        Kind::Gif => (Box::new(GifDecoder::new(reader)?), gif_frames(bytes) > 1),
+        Kind::Gif => (Box::new(GifDecoder::new(reader)?), is_animated(bytes)),
         Kind::Bmp => (Box::new(BmpDecoder::new(reader)?), false),
         Kind::Tiff => (Box::new(TiffDecoder::new(reader)?), false),
         Kind::Jpeg | Kind::Heic | Kind::Avif | Kind::Svg => (Box::new(JpegDecoder::new(reader)?), false),
@@ -187,26 +188,10 @@ fn is_progressive(bytes: &[u8]) -> bool {
     false
 }
 
-/// Frames of a GIF, counted up to two: its blocks say how long they are.
-fn gif_frames(bytes: &[u8]) -> usize {
-    let table = |flags: u8| if flags & 0x80 != 0 { 3 << ((flags & 7) + 1) } else { 0 };
-    let mut at = 13 + bytes.get(10).map_or(0, |flags| table(*flags));
-    let mut frames = 0;
-    let skip = |mut at: usize| {
-        while let Some(length) = bytes.get(at).filter(|length| **length > 0) {
-            at += 1 + usize::from(*length);
-        }
-        at + 1
-    };
-    while frames < 2 {
-        match bytes.get(at) {
-            Some(0x21) => at = skip(at + 2),
-            Some(0x2c) => {
-                frames += 1;
-                at = skip(at + 11 + bytes.get(at + 9).map_or(0, |flags| table(*flags)));
-            }
-            _ => break,
-        }
-    }
-    frames
+/// True if a GIF has a second frame.
+fn is_animated(bytes: &[u8]) -> bool {
+    gif::blocks(bytes)
+        .filter(|(kind, _)| *kind == gif::FRAME)
+        .nth(1)
+        .is_some()
 }

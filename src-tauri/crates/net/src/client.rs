@@ -63,11 +63,9 @@ impl Net {
     pub fn open(settings: Settings) -> Self {
         // The first one wins, so a second client changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self(Arc::new(Connections::open(
-            settings.folder.as_deref(),
-            settings.environment,
-            settings.keychain,
-        )))
+        let folder = settings.folder.as_deref();
+        let connections = Connections::open(folder, settings.environment, settings.keychain);
+        Self(Arc::new(connections))
     }
 
     /// The hub's address.
@@ -166,7 +164,7 @@ impl Net {
             offline: self.is_offline(),
             forced_by_env: self.0.switch.is_forced(),
             endpoint: self.endpoint().address().to_owned(),
-            token: source.0,
+            token: source,
             keychain_problem: keychain_problem.map(Into::into),
         }
     }

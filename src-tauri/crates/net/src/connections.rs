@@ -40,17 +40,14 @@ impl Connections {
     pub(crate) fn open(folder: Option<&Path>, environment: Environment, keychain: Arc<dyn Keychain>) -> Self {
         let endpoint = Endpoint::parse(environment.get("HF_ENDPOINT").unwrap_or(PUBLIC_HUB));
         let shown_endpoint = endpoint.clone().unwrap_or_else(|_| Endpoint::unusable());
+        let secrets = Secrets::new(keychain);
         let forced = environment.is_on("HF_HUB_OFFLINE") || environment.is_on("TRANSFORMERS_OFFLINE");
         Self {
             switch: Arc::new(OfflineSwitch::open(folder, forced)),
             requests: RequestList::open(folder),
             proxied: environment.names_a_proxy(),
-            tokens: Tokens::new(
-                environment,
-                Secrets::new(Arc::clone(&keychain)),
-                shown_endpoint.origin(),
-            ),
-            secrets: Secrets::new(keychain),
+            tokens: Tokens::new(environment, secrets.clone(), shown_endpoint.origin()),
+            secrets,
             endpoint,
             shown_endpoint,
             outbound: Mutex::new(None),

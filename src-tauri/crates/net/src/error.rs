@@ -31,7 +31,7 @@ pub enum Error {
         host: String,
     },
     /// No connection could be opened.
-    #[error("{host}{} cannot be reached ({reason}); nothing is lost, try again later", or_proxy(*proxied))]
+    #[error("{host}{} cannot be reached ({reason}); nothing is lost, try again later", if *proxied { " (or the proxy before it)" } else { "" })]
     Connect {
         /// The host.
         host: String,
@@ -109,7 +109,7 @@ pub enum Error {
         what: String,
     },
     /// 429.
-    #[error("{host} asks us to wait{}, because it got too many requests in a short time{}", wait(*retry_after), raise_limit(*token_helps))]
+    #[error("{host} asks us to wait{}, because it got too many requests in a short time{}", wait(*retry_after), if *token_helps { "; a token from your account raises the limit" } else { "" })]
     TooManyRequests {
         /// The host.
         host: String,
@@ -275,14 +275,6 @@ fn offline(forced: bool) -> &'static str {
     }
 }
 
-fn or_proxy(proxied: bool) -> &'static str {
-    if proxied {
-        " (or the proxy before it)"
-    } else {
-        ""
-    }
-}
-
 fn unauthorised(with_token: bool) -> &'static str {
     if with_token {
         "did not accept the token: it may have been withdrawn, or may not read this model. Make a new one on the page Settings, Access Tokens of your account"
@@ -296,14 +288,6 @@ fn key_refused(with_key: bool) -> &'static str {
         "did not accept the key for it; ask who runs it for a new one and store that"
     } else {
         "asks for a key; ask who runs it for one and store it with the endpoint"
-    }
-}
-
-fn raise_limit(token_helps: bool) -> &'static str {
-    if token_helps {
-        "; a token from your account raises the limit"
-    } else {
-        ""
     }
 }
 

@@ -75,17 +75,14 @@ impl RequestList {
             wake: Condvar::new(),
             changes: watch::Sender::new(0),
         });
-        let writer = shared.file.is_some().then(|| {
-            let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name("requests".into())
-                .spawn(move || shared.write_until_the_end())
-        });
-        let writer = writer.and_then(|spawned| {
+        let spawn = |shared: Arc<Shared>| {
+            let thread = std::thread::Builder::new().name("requests".into());
+            let spawned = thread.spawn(move || shared.write_until_the_end());
             spawned
                 .map_err(|error| tracing::warn!(%error, "requests stay in memory"))
                 .ok()
-        });
+        };
+        let writer = shared.file.is_some().then(|| spawn(Arc::clone(&shared))).flatten();
         Self(Arc::new(Inner {
             shared,
             writer: Mutex::new(writer),

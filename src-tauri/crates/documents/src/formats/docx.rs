@@ -2,6 +2,7 @@
 
 use std::io::{Cursor, Read};
 
+use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::Reader;
 use zip::result::ZipError;
@@ -30,10 +31,8 @@ const NOTES: [&str; 2] = ["word/footnotes.xml", "word/endnotes.xml"];
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken_archive)?;
     if archive.len() > MAX_FILES {
-        return Err(Error::broken(
-            DocumentKind::Docx,
-            "it holds more files than a document has",
-        ));
+        let reason = "it holds more files than a document has";
+        return Err(Error::broken(DocumentKind::Docx, reason));
     }
     let Some(main) = main_part(&archive) else {
         return Err(other_archive(&archive));
@@ -51,16 +50,12 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
 /// The name of the file with the document's text. Word calls it so; others number it.
 fn main_part(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<String> {
     let is_main = |name: &str| {
-        let number = name
-            .strip_prefix("word/document")
-            .and_then(|rest| rest.strip_suffix(".xml"));
+        let rest = name.strip_prefix("word/document");
+        let number = rest.and_then(|rest| rest.strip_suffix(".xml"));
         number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    archive
-        .file_names()
-        .flatten()
-        .find(|name| is_main(name))
-        .map(|name| name.into_owned())
+    let mut names = archive.file_names().flatten();
+    names.find(|name| is_main(name)).map(|name| name.into_owned())
 }
 
 /// The error for an archive that is no Word document, which names the kind that it is.
@@ -144,20 +139,13 @@ fn read(xml: &[u8], writer: &mut Writer, budget: &Budget) -> Result<()> {
             Event::Text(text) if state.text => writer.verbatim(&text)?,
             Event::CData(text) if state.text => writer.verbatim(&text)?,
             Event::GeneralRef(reference) if state.text => {
+                let mut own = [0; 4];
                 let known = match reference.resolve_char_ref() {
-                    Ok(Some(letter)) => Some(letter),
-                    _ => match reference.as_ref() {
-                        "amp" => Some('&'),
-                        "lt" => Some('<'),
-                        "gt" => Some('>'),
-                        "quot" => Some('"'),
-                        "apos" => Some('\''),
-                        _ => None,
-                    },
+                    Ok(Some(letter)) => Some(&*letter.encode_utf8(&mut own)),
+                    _ => resolve_predefined_entity(reference.as_ref()),
                 };
-                let letter =
-                    known.ok_or_else(|| Error::broken(DocumentKind::Docx, "it names letters that it does not have"))?;
-                writer.verbatim(letter.encode_utf8(&mut [0; 4]))?;
+                let unknown = || Error::broken(DocumentKind::Docx, "it names letters that it does not have");
+                writer.verbatim(known.ok_or_else(unknown)?)?;
             }
             _ => {}
         }
@@ -167,20 +155,17 @@ fn read(xml: &[u8], writer: &mut Writer, budget: &Budget) -> Result<()> {
 
 fn open(start: &BytesStart<'_>, state: &mut State, writer: &mut Writer) {
     match start.local_name().as_ref() {
-        "p" => {
-            (state.heading, state.item) = (None, None);
-        }
+        "p" => (state.heading, state.item) = (None, None),
         "pPr" => state.properties = true,
         "pStyle" if state.properties => {
-            state.heading = value(start).and_then(|style| {
-                let level = style
-                    .strip_prefix("Heading")
-                    .or_else(|| style.strip_prefix("berschrift"))?;
-                level.trim().parse().ok()
-            });
-            if value(start).is_some_and(|style| style == "Title") {
-                state.heading = Some(1);
-            }
+            let style = value(start).unwrap_or_default();
+            let level = style
+                .strip_prefix("Heading")
+                .or_else(|| style.strip_prefix("berschrift"));
+            state.heading = match style.as_str() {
+                "Title" => Some(1),
+                _ => level.and_then(|level| level.trim().parse().ok()),
+            };
         }
         "ilvl" if state.properties => state.item = value(start).and_then(|level| level.parse().ok()),
         "numPr" if state.properties => state.item = Some(0),
@@ -241,10 +226,8 @@ fn value(start: &BytesStart<'_>) -> Option<String> {
 }
 
 fn attribute(start: &BytesStart<'_>, name: &str) -> Option<String> {
-    let found = start
-        .attributes()
-        .with_checks(false)
-        .flatten()
-        .find(|attribute| attribute.key.local_name().as_ref() == name)?;
+    let mut attributes = start.attributes();
+    let mut attributes = attributes.with_checks(false).flatten();
+    let found = attributes.find(|attribute| attribute.key.local_name().as_ref() == name)?;
     Some(found.value.chars().take(80).collect())
 }

@@ -69,9 +69,7 @@ impl TokenSink for Page {
                     true => reader.writer.verbatim(&text),
                     false => reader.writer.words(&text),
                 };
-                if let Err(error) = written {
-                    reader.failed.get_or_insert(error);
-                }
+                reader.failed = reader.failed.take().or(written.err());
             }
             _ => {}
         }
@@ -151,13 +149,10 @@ impl Reader {
                 self.preformatted = opens;
             }
             ("img", true) => {
-                if let Some(alt) = tag.attrs.iter().find(|attribute| &*attribute.name.local == "alt") {
-                    let alt = alt.value.trim();
-                    if !alt.is_empty() {
-                        if let Err(error) = writer.words(&format!("[image: {alt}]")) {
-                            self.failed.get_or_insert(error);
-                        }
-                    }
+                let alt = tag.attrs.iter().find(|attribute| &*attribute.name.local == "alt");
+                if let Some(alt) = alt.map(|alt| alt.value.trim()).filter(|alt| !alt.is_empty()) {
+                    let written = writer.words(&format!("[image: {alt}]"));
+                    self.failed = self.failed.take().or(written.err());
                 }
             }
             ("p" | "div" | "section" | "article" | "header" | "footer" | "main" | "aside" | "nav" | "figure" | "figcaption" | "form"

@@ -31,11 +31,9 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
 pub(crate) fn decode(bytes: &[u8]) -> Result<String> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         let (text, broken) = encoding.decode_without_bom_handling(&bytes[mark..]);
+        let reason = format!("it says that it is {}, and is not", encoding.name());
         return match broken {
-            true => Err(Error::broken(
-                DocumentKind::Text,
-                format!("it says that it is {}, and is not", encoding.name()),
-            )),
+            true => Err(Error::broken(DocumentKind::Text, reason)),
             false => Ok(text.into_owned()),
         };
     }
@@ -54,11 +52,8 @@ pub(crate) fn tidy(text: &str) -> String {
     };
     let mut out = String::with_capacity(text.len());
     for line in text.split('\n') {
-        out.extend(
-            line.trim_end_matches([' ', '\t'])
-                .chars()
-                .filter(|letter| is_kept(*letter)),
-        );
+        let letters = line.trim_end_matches([' ', '\t']).chars();
+        out.extend(letters.filter(|letter| is_kept(*letter)));
         out.push('\n');
     }
     out.pop();

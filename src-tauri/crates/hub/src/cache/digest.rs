@@ -1,9 +1,14 @@
 //! Hashes of blobs: SHA-256 for the large files of a repository, git's blob hash for the small ones.
 
+use std::io::{self, Read};
+
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Etag;
+
+/// Bytes that are read at once.
+const READ: usize = 1 << 20;
 
 /// A hash that is computed front to back.
 #[derive(Debug, Clone)]
@@ -31,6 +36,24 @@ impl Digest {
             Self::Sha256(sha256) => sha256.update(bytes),
             Self::Git(sha1) => sha1.update(bytes),
         }
+    }
+
+    /// The hash of all that a source gives, in hexadecimal; `None` if `go_on` stops it. Before each read `go_on` is told
+    /// the number of bytes of the one before.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub fn of(mut self, mut source: impl Read, mut go_on: impl FnMut(u64) -> bool) -> io::Result<Option<String>> {
+        let mut buffer = vec![0; READ];
+        let mut read = 0;
+        while go_on(read as u64) {
+            read = source.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(Some(self.finish()));
+            }
+            self.update(&buffer[..read]);
+        }
+        Ok(None)
     }
 
     /// The hash of the bytes so far, in hexadecimal.

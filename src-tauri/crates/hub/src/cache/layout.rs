@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use files::{write_shared, Durability, DRAFT_PREFIX};
@@ -66,14 +67,8 @@ impl Cache {
     /// [`Error::Read`] if the folder exists and cannot be read.
     pub fn repositories(&self) -> Result<Vec<Repository>, Error> {
         let entries = match fs::read_dir(&self.root) {
-            Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => {
-                return Err(Error::Read {
-                    path: self.root.clone(),
-                    source,
-                })
-            }
+            entries => entries.map_err(|source| Error::read(&self.root, source))?,
         };
         let mut found: Vec<Repository> = entries
             .flatten()
@@ -135,9 +130,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Write`] if the cache cannot be written, [`Error::Trap`] if a link leads elsewhere.
     pub fn try_lock(&self, etag: &Etag) -> Result<Option<Lock>, Error> {
-        make_folder(&self.cache.root)?;
-        folder_below(&self.cache.root, Path::new(".locks").join(self.id.folder()).as_path())?;
-        Lock::try_take(&self.lock_path(etag))
+        self.try_lock_file(&self.lock_path(etag))
     }
 
     /// Takes the lock of a download of the whole model; `None` if another holds it. The lock is Ponder's own:
@@ -146,9 +139,13 @@ impl Repository {
     /// # Errors
     /// As [`Repository::try_lock`].
     pub fn try_lock_whole(&self) -> Result<Option<Lock>, Error> {
+        self.try_lock_file(&self.locks().join("ponder.lock"))
+    }
+
+    fn try_lock_file(&self, path: &Path) -> Result<Option<Lock>, Error> {
         make_folder(&self.cache.root)?;
-        folder_below(&self.cache.root, Path::new(".locks").join(self.id.folder()).as_path())?;
-        Lock::try_take(&self.locks().join("ponder.lock"))
+        folder_below(&self.cache.root, &Path::new(".locks").join(self.id.folder()))?;
+        Lock::try_take(path)
     }
 
     /// The folder for models that are about to be deleted. No program searches it for models.
@@ -191,7 +188,7 @@ impl Repository {
             return Ok(());
         }
         if !blob.is_file() {
-            return Err(Error::Missing { path: blob });
+            return Err(Error::Missing(blob));
         }
         let relative = Path::new(&self.id.folder()).join("snapshots").join(commit.as_str());
         let relative = path.under(&relative);
@@ -199,24 +196,21 @@ impl Repository {
             folder_below(&self.cache.root, parent)?;
         }
         if fs::symlink_metadata(&name).is_ok_and(|meta| meta.is_dir()) {
-            return Err(Error::Trap { path: name });
+            return Err(Error::Trap(name));
         }
         let draft = self.draft();
         if self.cache.links {
             match symlink(&link, &draft) {
                 Ok(()) => return put(&draft, &name),
                 Err(error) if no_links(&error) => {}
-                Err(source) => return Err(Error::Write { path: name, source }),
+                Err(source) => return Err(Error::write(&name, source)),
             }
         }
-        let size = fs::metadata(&blob).map_err(|source| read_error(&blob, source))?.len();
+        let size = fs::metadata(&blob).map_err(|source| Error::read(&blob, source))?.len();
         if size > COPIED {
             return put(&blob, &name);
         }
-        fs::copy(&blob, &draft).map_err(|source| Error::Write {
-            path: name.clone(),
-            source,
-        })?;
+        fs::copy(&blob, &draft).map_err(|source| Error::write(&name, source))?;
         put(&draft, &name)
     }
 
@@ -236,7 +230,7 @@ impl Repository {
         }
         // In `refs`, a draft would be taken for a ref.
         write_shared(&path, &self.folder(), commit.as_str().as_bytes(), Durability::PowerLoss)
-            .map_err(|source| Error::Write { path, source })
+            .map_err(|source| Error::write(&path, source))
     }
 
     /// The commit of a revision when it was last fetched. A commit is its own.
@@ -260,10 +254,7 @@ impl Repository {
 
     /// The commits that have a snapshot, by name.
     pub fn commits(&self) -> Vec<Commit> {
-        let mut found: Vec<Commit> = fs::read_dir(self.folder().join("snapshots"))
-            .into_iter()
-            .flatten()
-            .flatten()
+        let mut found: Vec<Commit> = entries(&self.folder().join("snapshots"))
             .filter(|entry| entry.path().is_dir())
             .filter_map(|entry| Commit::new(entry.file_name().to_str()?).ok())
             .collect();
@@ -288,12 +279,7 @@ impl Repository {
         let target = fs::read_link(full).ok();
         let etag = target
             .as_ref()
-            .filter(|target| {
-                target
-                    .parent()
-                    .and_then(Path::file_name)
-                    .is_some_and(|folder| folder == "blobs")
-            })
+            .filter(|target| target.parent().is_some_and(|folder| folder.ends_with("blobs")))
             .and_then(|target| Etag::new(target.file_name()?.to_str()?).ok())
             // A link that only looks like one to a blob, and leads elsewhere, does not count.
             .filter(|etag| target == Some(link_to(&path, etag)) || same_place(full, &self.blob(etag)));
@@ -301,10 +287,7 @@ impl Repository {
             path,
             link: target.is_some(),
             etag,
-            bytes: fs::metadata(full)
-                .ok()
-                .filter(|meta| meta.is_file())
-                .map(|meta| meta.len()),
+            bytes: file_size(full),
         }
     }
 
@@ -343,11 +326,24 @@ fn same_place(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
+/// The size of a file in bytes, links followed; `None` for anything else.
+pub(crate) fn file_size(path: &Path) -> Option<u64> {
+    fs::metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .map(|meta| meta.len())
+}
+
+/// The entries of a folder; none if it cannot be read.
+pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
 /// Calls `seen` with the relative and the full path of every file and link below a folder. Links to folders are not
 /// entered.
 pub(crate) fn walk(folder: &Path, deepest: usize, seen: &mut dyn FnMut(&str, &Path)) {
     fn inner(folder: &Path, prefix: &str, left: usize, seen: &mut dyn FnMut(&str, &Path)) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in entries(folder) {
             let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
                 continue;
             };
@@ -363,10 +359,7 @@ pub(crate) fn walk(folder: &Path, deepest: usize, seen: &mut dyn FnMut(&str, &Pa
 }
 
 fn make_folder(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })
+    fs::create_dir_all(path).map_err(|source| Error::write(path, source))
 }
 
 /// Creates `relative` below `root`. Each part must be a real folder: a link would lead the writer to another place.
@@ -376,14 +369,14 @@ fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
         path.push(part);
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Err(Error::Trap { path }),
+            Ok(_) => return Err(Error::Trap(path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::create_dir(&path) {
                 Ok(()) => {}
                 // Another process created it meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-                Err(source) => return Err(Error::Write { path, source }),
+                Err(source) => return Err(Error::write(&path, source)),
             },
-            Err(source) => return Err(Error::Write { path, source }),
+            Err(source) => return Err(Error::write(&path, source)),
         }
     }
     Ok(())
@@ -392,34 +385,12 @@ fn folder_below(root: &Path, relative: &Path) -> Result<(), Error> {
 /// Renames a file; a draft that cannot be renamed is removed.
 fn put(draft: &Path, name: &Path) -> Result<(), Error> {
     fs::rename(draft, name).map_err(|source| {
-        if draft
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(DRAFT_PREFIX))
-        {
+        let name_of_draft = draft.file_name().unwrap_or_default().to_string_lossy();
+        if name_of_draft.starts_with(DRAFT_PREFIX) {
             let _ = fs::remove_file(draft);
         }
-        Error::Write {
-            path: name.to_owned(),
-            source,
-        }
+        Error::write(name, source)
     })
-}
-
-fn read_error(path: &Path, source: io::Error) -> Error {
-    Error::Read {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-#[cfg(unix)]
-fn symlink(target: &Path, link: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(target, link)
-}
-
-#[cfg(not(unix))]
-fn symlink(_: &Path, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// True if the error means that the file system has no symbolic links: exFAT answers "not permitted", others "not

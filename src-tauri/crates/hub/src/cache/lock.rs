@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::open::open_file;
@@ -26,12 +27,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Ok(None),
             // A file system without flock, such as some network ones: huggingface_hub continues without a lock as well.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(source)) => {
-                return Err(Error::Write {
-                    path: path.to_owned(),
-                    source,
-                })
-            }
+            Err(TryLockError::Error(source)) => return Err(Error::write(path, source)),
         }
         // The previous holder may have removed the file, and a lock on a file without a name excludes nobody.
         if !same_file(&file, path) {
@@ -57,16 +53,9 @@ impl Drop for Lock {
     }
 }
 
-#[cfg(unix)]
 fn same_file(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     match (file.metadata(), fs::metadata(path)) {
         (Ok(held), Ok(named)) => (held.dev(), held.ino()) == (named.dev(), named.ino()),
         _ => false,
     }
-}
-
-#[cfg(not(unix))]
-fn same_file(_: &File, path: &Path) -> bool {
-    path.exists()
 }

@@ -8,7 +8,7 @@ mod names;
 mod open;
 mod repo_files;
 
-pub(crate) use layout::walk;
+pub(crate) use layout::{entries, file_size, walk};
 pub use layout::{Cache, Repository, SnapshotFile};
 pub use lock::Lock;
 pub(crate) use names::refused_name;

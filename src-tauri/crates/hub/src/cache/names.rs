@@ -16,7 +16,7 @@ const DEEPEST: usize = 32;
 pub const MOST_FILES: usize = 10_000;
 
 /// True if this system takes `README` and `readme` for the same file.
-const CASE_IS_IGNORED: bool = cfg!(any(target_os = "macos", target_os = "windows"));
+const CASE_IS_IGNORED: bool = cfg!(target_os = "macos");
 
 /// The error for a refused name.
 pub(crate) fn refused_name(what: &'static str, name: &str, reason: &str) -> Error {
@@ -165,10 +165,8 @@ impl RepositoryId {
             if part.is_empty() || part.len() > 96 {
                 return wrong("an id is owner/name, each of at most 96 characters");
             }
-            if !part
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-            {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            if !part.chars().all(allowed) {
                 return wrong("an id holds letters, digits, `-`, `_` and `.` alone");
             }
             if part.starts_with(['-', '.']) || part.ends_with(['-', '.']) || part.contains("..") {
@@ -237,10 +235,9 @@ impl Commit {
     /// # Errors
     /// [`Error::Name`] with the reason.
     pub fn new(commit: &str) -> Result<Self, Error> {
-        if hexadecimal(commit, 40) {
-            Ok(Self(commit.into()))
-        } else {
-            Err(refused_name("commit", commit, "a commit is 40 hexadecimal digits"))
+        match hexadecimal(commit, 40) {
+            true => Ok(Self(commit.into())),
+            false => Err(refused_name("commit", commit, "a commit is 40 hexadecimal digits")),
         }
     }
 }
@@ -252,10 +249,9 @@ impl Etag {
     /// [`Error::Name`] with the reason.
     pub fn new(etag: &str) -> Result<Self, Error> {
         let bare = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
-        if hexadecimal(bare, 64) || hexadecimal(bare, 40) {
-            Ok(Self(bare.into()))
-        } else {
-            Err(refused_name("file hash", etag, "a hash is 40 or 64 hexadecimal digits"))
+        match hexadecimal(bare, 64) || hexadecimal(bare, 40) {
+            true => Ok(Self(bare.into())),
+            false => Err(refused_name("file hash", etag, "a hash is 40 or 64 hexadecimal digits")),
         }
     }
 
@@ -281,19 +277,16 @@ pub fn checked_listing_where<'a>(
     paths: impl IntoIterator<Item = &'a str>,
     case_is_ignored: bool,
 ) -> Result<Vec<FilePath>, Error> {
-    let key = |path: &str| {
-        if case_is_ignored {
-            path.to_lowercase()
-        } else {
-            path.to_owned()
-        }
+    let key = |path: &str| match case_is_ignored {
+        true => path.to_lowercase(),
+        false => path.to_owned(),
     };
     let mut checked: Vec<FilePath> = Vec::new();
     let mut files: HashMap<String, usize> = HashMap::new();
     let mut folders: HashSet<String> = HashSet::new();
     for path in paths {
         if checked.len() == MOST_FILES {
-            return Err(Error::TooManyFiles { most: MOST_FILES });
+            return Err(Error::TooManyFiles(MOST_FILES));
         }
         let path = FilePath::new(path)?;
         if let Some(other) = files.insert(key(path.as_str()), checked.len()) {

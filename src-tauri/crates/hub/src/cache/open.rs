@@ -11,7 +11,7 @@ use crate::error::Error;
 /// [`Error::Trap`].
 pub(crate) fn refuse_link(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        true => Err(Error::Trap { path: path.to_owned() }),
+        true => Err(Error::Trap(path.to_owned())),
         false => Ok(()),
     }
 }
@@ -28,8 +28,5 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
         .create(true)
         .truncate(false)
         .open(path);
-    opened.map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })
+    opened.map_err(|source| Error::write(path, source))
 }

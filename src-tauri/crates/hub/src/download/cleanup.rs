@@ -6,7 +6,7 @@ use std::fs;
 use files::DRAFT_PREFIX;
 
 use super::file::partial::discard;
-use crate::cache::{Etag, Lock, Repository};
+use crate::cache::{entries, Etag, Lock, Repository};
 
 /// Removes the partial files of a repository and the blobs that no snapshot uses, unless another program works on them,
 /// and the folder if that leaves it empty. The caller holds the lock of the whole model, because the blobs of a
@@ -35,7 +35,7 @@ pub fn remove_leftovers(repository: &Repository) {
         }
     }
     // Drafts of a killed process.
-    for entry in fs::read_dir(repository.folder()).into_iter().flatten().flatten() {
+    for entry in entries(&repository.folder()) {
         let draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
         if draft && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
             let _ = fs::remove_file(entry.path());
@@ -47,7 +47,7 @@ pub fn remove_leftovers(repository: &Repository) {
     }
     if fs::remove_dir(repository.folder()).is_ok() {
         locks.into_iter().for_each(Lock::remove);
-        let others = fs::read_dir(repository.locks()).into_iter().flatten().flatten();
+        let others = entries(&repository.locks());
         for lock in others.filter_map(|entry| Lock::try_take(&entry.path()).ok().flatten()) {
             lock.remove();
         }
@@ -57,10 +57,7 @@ pub fn remove_leftovers(repository: &Repository) {
 
 /// Every blob in the folder, complete or partial.
 fn blobs(repository: &Repository) -> BTreeSet<Etag> {
-    fs::read_dir(repository.folder().join("blobs"))
-        .into_iter()
-        .flatten()
-        .flatten()
+    entries(&repository.folder().join("blobs"))
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             Etag::new(name.split('.').next()?)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use api::DownloadState;
 use futures::stream::{self, StreamExt};
@@ -16,7 +15,7 @@ use super::file::fetch::{fetch, locked_by_another_program};
 use super::file::file_source::{classify, RequestFailure};
 use super::file::partial::PartialFile;
 use super::file::progress::DownloadItem;
-use super::file::stop::Stop;
+use super::file::stop::{sleep, Stop};
 use super::file::verified_blobs::VerifiedBlobs;
 use super::limits::{Backoff, DownloadLimits};
 use super::queue::job::DownloadJob;
@@ -75,9 +74,8 @@ impl DownloadTask {
                     self.publish(&context, &job.revision, &items)?;
                     let repository = self.repository.clone();
                     // Blobs of an earlier commit of the same download have no user.
-                    return Ok(tokio::task::spawn_blocking(move || remove_leftovers(&repository))
-                        .await
-                        .map_err(|_| Error::Broken)?);
+                    let removed = tokio::task::spawn_blocking(move || remove_leftovers(&repository)).await;
+                    return Ok(removed.map_err(|_| Error::Broken)?);
                 }
                 Err(Stop::Changed(reason)) => {
                     lists += 1;
@@ -109,7 +107,6 @@ impl DownloadTask {
     /// Requests the file list until it arrives or cannot be had.
     async fn list(&self, job: &DownloadJob, stop: &CancellationToken) -> Result<RepoFiles, Stop> {
         let mut backoff = Backoff::default();
-        let mut unreachable: Option<(Instant, u32)> = None;
         loop {
             let listed = tokio::select! {
                 () = stop.cancelled() => return Err(Stop::Canceled),
@@ -123,19 +120,7 @@ impl DownloadTask {
             let (reason, wait) = match classify(error.clone()) {
                 RequestFailure::Stop(stop) => return Err(stop),
                 RequestFailure::Retry(reason, asked) => (reason, backoff.failed(&self.limits, 0, asked)),
-                RequestFailure::Unreachable(error) => {
-                    let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
-                    *times += 1;
-                    let goes_on = since.elapsed() < self.limits.without_network;
-                    (
-                        error.into(),
-                        goes_on.then(|| {
-                            self.limits
-                                .delay(*times)
-                                .min(super::file::connections::LOOK_FOR_NETWORK)
-                        }),
-                    )
-                }
+                RequestFailure::Unreachable(error) => (error.into(), backoff.unreachable(&self.limits)),
             };
             let Some(wait) = wait else {
                 return Err(Error::Net(error).into());
@@ -183,18 +168,11 @@ impl DownloadTask {
             }
         });
         let outcomes: Vec<Result<(), Stop>> = fetched.buffer_unordered(self.limits.files.max(1)).collect().await;
-        let mut stopped = false;
-        for outcome in outcomes {
-            match outcome {
-                Ok(()) => {}
-                Err(Stop::Canceled) => stopped = true,
-                Err(stop) => return Err(stop),
-            }
-        }
-        if stopped {
-            return Err(Stop::Canceled);
-        }
-        Ok(())
+        let (canceled, others): (Vec<_>, Vec<_>) = outcomes
+            .into_iter()
+            .filter_map(Result::err)
+            .partition(|stop| matches!(stop, Stop::Canceled));
+        others.into_iter().chain(canceled).next().map_or(Ok(()), Err)
     }
 
     /// Gives all files their names, then the revision its commit, so the model is there as a whole or not at all.
@@ -208,13 +186,6 @@ impl DownloadTask {
     }
 }
 
-async fn sleep(stop: &CancellationToken, wait: std::time::Duration) -> Result<(), Stop> {
-    tokio::select! {
-        () = stop.cancelled() => Err(Stop::Canceled),
-        () = tokio::time::sleep(wait) => Ok(()),
-    }
-}
-
 /// The blobs of the files that a model needs, each once, weights last.
 fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Stop> {
     let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
@@ -225,10 +196,9 @@ fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Stop> {
         }
         let (size, paths) = blobs.entry(&file.etag).or_insert((file.bytes, Vec::new()));
         if *size != file.bytes {
-            return Err(Stop::Changed(format!(
-                "the list gives {} another size than a file of the same hash",
-                file.path
-            )));
+            let path = &file.path;
+            let reason = format!("the list gives {path} another size than a file of the same hash");
+            return Err(Stop::Changed(reason));
         }
         paths.push(file.path.clone());
     }
@@ -238,10 +208,8 @@ fn items(listing: &RepoFiles) -> Result<Vec<Arc<DownloadItem>>, Stop> {
         .collect();
     // Small files first: they show a model that cannot run before much was fetched.
     items.sort_by_cached_key(|item| {
-        (
-            item.paths.iter().any(|path| path.as_str().ends_with(".safetensors")),
-            item.paths.clone(),
-        )
+        let is_large = item.paths.iter().any(|path| path.as_str().ends_with(".safetensors"));
+        (is_large, item.paths.clone())
     });
     Ok(items)
 }

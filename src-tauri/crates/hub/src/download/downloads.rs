@@ -69,7 +69,7 @@ impl Downloads {
                 let mut status = job.status();
                 let over = !status.busy && status.state != DownloadState::Queued;
                 if !over && job.revision != revision {
-                    return Err(Error::Fetching { id: id.to_string() });
+                    return Err(Error::Fetching(id.to_string()));
                 }
                 if !over {
                     // A download that was about to stop continues after that.
@@ -158,9 +158,8 @@ impl Downloads {
         }
         if !done {
             let repository = self.0.local.cache()?.repository(&job.id);
-            tokio::task::spawn_blocking(move || remove_leftovers(&repository))
-                .await
-                .map_err(|_| Error::Broken)?;
+            let removed = tokio::task::spawn_blocking(move || remove_leftovers(&repository)).await;
+            removed.map_err(|_| Error::Broken)?;
         }
         self.begin_next();
         Ok(())
@@ -220,11 +219,8 @@ impl Downloads {
             let queue = self.0.queue();
             for job in &queue.jobs {
                 let mut status = job.status();
-                let offline = status
-                    .error
-                    .as_ref()
-                    .is_some_and(|error| error.code == ErrorCode::Offline);
-                if offline && !status.busy && status.state == DownloadState::Paused {
+                let code = status.error.as_ref().map(|error| error.code);
+                if code == Some(ErrorCode::Offline) && !status.busy && status.state == DownloadState::Paused {
                     status.intent = Intent::Continue;
                     status.state = DownloadState::Queued;
                     status.error = None;
@@ -246,10 +242,8 @@ impl Downloads {
                 return outcome;
             }
             if downloads.changed().await.is_err() {
-                return Err(protocol::Error::new(
-                    ErrorCode::Stopped,
-                    "Ponder is closing; what has arrived is kept",
-                ));
+                let message = "Ponder is closing; what has arrived is kept";
+                return Err(protocol::Error::new(ErrorCode::Stopped, message));
             }
         }
     }
@@ -261,12 +255,8 @@ impl Downloads {
 
     /// The outcome of the download of this model; `None` before it ends.
     fn outcome(&self, id: &str) -> Option<protocol::Result<()>> {
-        let stopped = || {
-            protocol::Error::new(
-                ErrorCode::Stopped,
-                "the download was stopped; what was here before is unchanged",
-            )
-        };
+        let message = "the download was stopped; what was here before is unchanged";
+        let stopped = || protocol::Error::new(ErrorCode::Stopped, message);
         let Ok(job) = self.job(id) else {
             return Some(Err(stopped()));
         };
@@ -285,9 +275,7 @@ impl Downloads {
     }
 
     fn job(&self, id: &str) -> Result<Arc<DownloadJob>, Error> {
-        let missing = || Error::NotFound {
-            reference: id.to_owned(),
-        };
+        let missing = || Error::NotFound(id.to_owned());
         let id = RepositoryId::new(id).map_err(|_| missing())?;
         self.0.queue().job(&id).ok_or_else(missing)
     }
@@ -331,7 +319,7 @@ impl Downloads {
             let mut status = job.status();
             status.busy = false;
             status.retry_at = None;
-            let (state, error) = match (ended, status.intent) {
+            (status.state, status.error) = match (ended, status.intent) {
                 (Ok(()), _) => (DownloadState::Done, None),
                 (Err(Stop::Canceled), Intent::Pause) => (DownloadState::Paused, None),
                 (Err(Stop::Canceled), Intent::Continue | Intent::Suspend | Intent::Cancel) => {
@@ -339,8 +327,6 @@ impl Downloads {
                 }
                 (Err(stop), _) => failed(&stop.into()),
             };
-            status.state = state;
-            status.error = error;
         }
         self.save();
         self.0.task_ended.notify_waiters();

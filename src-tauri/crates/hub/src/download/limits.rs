@@ -1,7 +1,10 @@
 //! Limits of downloads: parallel work, waits, retries.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Limit of the wait between two attempts to reach the network.
+const LOOK_FOR_NETWORK: Duration = Duration::from_secs(15);
 
 /// Limits of downloads. The defaults suit users; tests shorten the waits.
 #[derive(Debug, Clone)]
@@ -78,6 +81,8 @@ fn chance() -> f64 {
 pub struct Backoff {
     failures: u32,
     done: u64,
+    /// The first failure to reach the network, and the number of failures since.
+    unreachable: Option<(Instant, u32)>,
 }
 
 impl Backoff {
@@ -91,6 +96,18 @@ impl Backoff {
         self.failures += 1;
         let asked = asked.unwrap_or_default().min(limits.longest_asked_delay);
         (self.failures < limits.attempts).then(|| limits.delay(self.failures).max(asked))
+    }
+
+    /// The wait after a failure to reach the network; `None` to give up.
+    pub fn unreachable(&mut self, limits: &DownloadLimits) -> Option<Duration> {
+        let (since, times) = self.unreachable.get_or_insert((Instant::now(), 0));
+        *times += 1;
+        (since.elapsed() < limits.without_network).then(|| limits.delay(*times).min(LOOK_FOR_NETWORK))
+    }
+
+    /// Records that the network was reached.
+    pub fn reached(&mut self) {
+        self.unreachable = None;
     }
 }
 

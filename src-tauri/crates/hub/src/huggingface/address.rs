@@ -25,6 +25,9 @@ const PAGES: [&str; 14] = [
     "tasks",
 ];
 
+/// Pages of a model that name a revision.
+const OF_REVISION: [&str; 7] = ["tree", "blob", "resolve", "raw", "commit", "commits", "revision"];
+
 /// The target of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelAddress {
@@ -95,12 +98,10 @@ impl ModelAddress {
             [owner] => RepositoryId::new(&format!("{owner}/x")).map(|_| Some(Self::Owner((*owner).to_owned()))),
             [owner, name, rest @ ..] => {
                 let revision = match rest {
-                    ["tree" | "blob" | "resolve" | "raw" | "commit" | "commits" | "revision", "refs", kind, number, ..] => {
+                    [page, "refs", kind, number, ..] if OF_REVISION.contains(page) => {
                         Revision::new(&format!("refs/{kind}/{number}"))?
                     }
-                    ["tree" | "blob" | "resolve" | "raw" | "commit" | "commits" | "revision", revision, ..] => {
-                        Revision::new(revision)?
-                    }
+                    [page, revision, ..] if OF_REVISION.contains(page) => Revision::new(revision)?,
                     _ => Revision::main(),
                 };
                 Ok(Some(Self::Model {
@@ -132,24 +133,19 @@ fn below_hub<'a>(rest: &'a str, endpoint: &Endpoint) -> Option<&'a str> {
     let (host, path) = rest.split_at(end);
     if host.eq_ignore_ascii_case(&endpoint.host()) {
         // The page may have been opened on the mirror, or its address written without the prefix.
-        let inside = path
-            .strip_prefix(endpoint.prefix())
-            .filter(|path| path.is_empty() || path.starts_with('/'));
+        let inside = path.strip_prefix(endpoint.prefix());
+        let inside = inside.filter(|path| path.is_empty() || path.starts_with('/'));
         return Some(inside.unwrap_or(path));
     }
-    HOSTS
-        .iter()
-        .any(|known| host.eq_ignore_ascii_case(known))
-        .then_some(path)
+    let is_public = HOSTS.iter().any(|known| host.eq_ignore_ascii_case(known));
+    is_public.then_some(path)
 }
 
 fn decoded(part: &str) -> String {
     // A form's decoder takes a plus for a blank; in a path it is a plus.
     let form = format!("x={}", part.replace('+', "%2B").replace('&', "%26"));
-    url::form_urlencoded::parse(form.as_bytes())
-        .next()
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
+    let value = url::form_urlencoded::parse(form.as_bytes()).next();
+    value.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) async fn fetch_card(api: &HubApi, summary: &HubSummary) -> Result<Str
     let path = FilePath::new("README.md")?;
     match api.text(&summary.id, commit, &path, LARGEST_CARD, Purpose::Card).await {
         Ok(text) => Ok(body(&text).to_owned()),
-        Err(Error::Net(net::Error::NotFound { .. }) | Error::NotOnHub { .. }) => Ok(String::new()),
+        Err(Error::Net(net::Error::NotFound { .. }) | Error::NotOnHub(_)) => Ok(String::new()),
         Err(error) => Err(error),
     }
 }

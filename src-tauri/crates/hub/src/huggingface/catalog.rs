@@ -67,22 +67,16 @@ impl Catalog {
 
     /// [`Catalog::describe`] at a revision.
     pub(crate) async fn describe_at(&self, id: &RepositoryId, revision: &Revision) -> Result<HubModel, Error> {
-        let key = if *revision == Revision::main() {
-            id.to_string()
-        } else {
-            format!("{id}@{revision}")
+        let other = (*revision != Revision::main()).then(|| revision.to_string());
+        let key = match &other {
+            None => id.to_string(),
+            Some(revision) => format!("{id}@{revision}"),
         };
-        let (snapshot, cached_at) = match self.snapshot(id, revision, &key).await {
-            Ok(snapshot) => (snapshot, None),
-            Err(error) if error.is_unreachable() => match self.responses.get::<RepoSnapshot>(CacheKind::Model, &key) {
-                Some((snapshot, at)) => (snapshot, Some(at)),
-                None => return Err(error),
-            },
-            Err(error) => return Err(error),
-        };
+        let fetched = self.snapshot(id, revision, &key).await;
+        let (snapshot, cached_at) = self.responses.or_cached(fetched, CacheKind::Model, &key)?;
         let mut model = self.assessed(snapshot).await;
         model.cached_at = cached_at;
-        model.revision = (*revision != Revision::main()).then(|| revision.to_string());
+        model.revision = other;
         Ok(model)
     }
 
@@ -108,17 +102,11 @@ impl Catalog {
             Ok(summary) => fetch_card(&self.api, &summary).await,
             Err(error) => Err(error),
         };
-        match fetched {
-            Ok(card) => {
-                self.responses.put(CacheKind::Card, id.as_str(), &card);
-                Ok(card)
-            }
-            Err(error) if error.is_unreachable() => match self.responses.get::<String>(CacheKind::Card, id.as_str()) {
-                Some((card, _)) => Ok(card),
-                None => Err(error),
-            },
-            Err(error) => Err(error),
+        if let Ok(card) = &fetched {
+            self.responses.put(CacheKind::Card, id.as_str(), card);
         }
+        let (card, _) = self.responses.or_cached(fetched, CacheKind::Card, id.as_str())?;
+        Ok(card)
     }
 
     /// Good first models for a computer with this memory, the largest that suits it first. Sends no request: describing

@@ -24,6 +24,9 @@ const LARGEST_FILE: u64 = 1 << 50;
 /// The hub sends 1,000 files a page; this ends a list whose pages have fewer than a hundred.
 const MOST_PAGES: usize = MOST_FILES / 100;
 
+/// All files, without their last commits.
+const TREE_QUERY: &str = "recursive=true&expand=false";
+
 /// A client of the hub's interface. Clones share the time limit.
 #[derive(Debug, Clone)]
 pub struct HubApi {
@@ -65,12 +68,13 @@ impl HubApi {
         revision: &Revision,
         purpose: Purpose,
     ) -> Result<Value, Error> {
-        let mut parts = vec!["api", "models"];
-        parts.extend(id.as_str().split('/'));
-        if *revision != Revision::main() {
-            parts.extend(["revision", revision.as_str()]);
-        }
-        let answer = self.get(&self.net.endpoint().at(&parts), id, purpose).await?;
+        let at_revision = ["revision", revision.as_str()];
+        let below: &[&str] = if *revision == Revision::main() {
+            &[]
+        } else {
+            &at_revision
+        };
+        let answer = self.get(&self.address(id, below), id, purpose).await?;
         Ok(answer.json_capped(LARGEST_ANSWER).await?)
     }
 
@@ -102,13 +106,10 @@ impl HubApi {
         purpose: Purpose,
     ) -> Result<RepoFiles, Error> {
         let commit = self.commit_of(id, revision, purpose).await?;
-        let mut parts = vec!["api", "models"];
-        parts.extend(id.as_str().split('/'));
-        parts.extend(["tree", commit.as_str()]);
-        let address = self.net.endpoint().at(&parts);
+        let address = self.address(id, &["tree", commit.as_str()]);
         let mut found: Vec<(String, u64, Etag)> = Vec::new();
         let mut cursors = HashSet::new();
-        let mut query = "recursive=true&expand=false".to_owned();
+        let mut query = TREE_QUERY.to_owned();
         for _ in 0..MOST_PAGES {
             let answer = self.get(&format!("{address}?{query}"), id, purpose).await?;
             let next = next_cursor(&answer);
@@ -117,21 +118,19 @@ impl HubApi {
                 found.push(listed(entry)?);
             }
             if found.len() > MOST_FILES {
-                return Err(Error::TooManyFiles { most: MOST_FILES });
+                return Err(Error::TooManyFiles(MOST_FILES));
             }
             let Some(cursor) = next.filter(|cursor| cursors.insert(cursor.clone())) else {
                 let paths = checked_listing(found.iter().map(|(path, ..)| path.as_str()))?;
-                let files = paths.into_iter().zip(found);
-                let files = files
-                    .map(|(path, (_, bytes, etag))| RemoteFile { path, bytes, etag })
-                    .collect();
+                let file = |(path, (_, bytes, etag))| RemoteFile { path, bytes, etag };
+                let files = paths.into_iter().zip(found).map(file).collect();
                 return Ok(RepoFiles { commit, files });
             };
-            query = url::form_urlencoded::Serializer::new("recursive=true&expand=false".to_owned())
+            query = url::form_urlencoded::Serializer::new(TREE_QUERY.to_owned())
                 .append_pair("cursor", &cursor)
                 .finish();
         }
-        Err(Error::TooManyFiles { most: MOST_FILES })
+        Err(Error::TooManyFiles(MOST_FILES))
     }
 
     /// The address of a file at a commit.
@@ -158,6 +157,14 @@ impl HubApi {
         Ok(answer.text_capped(limit).await?)
     }
 
+    /// The address of a model in the hub's interface, and of what is below it.
+    fn address(&self, id: &RepositoryId, below: &[&str]) -> String {
+        let mut parts = vec!["api", "models"];
+        parts.extend(id.as_str().split('/'));
+        parts.extend(below);
+        self.net.endpoint().at(&parts)
+    }
+
     async fn get(&self, address: &str, id: &RepositoryId, purpose: Purpose) -> Result<Response, Error> {
         let timeout = Duration::from_millis(self.answer_timeout.load(Ordering::Relaxed));
         let request = self.net.get(address, purpose).head_timeout(timeout);
@@ -174,10 +181,8 @@ pub(crate) fn checked(answer: Response, id: &RepositoryId) -> Result<Response, E
             host: endpoint_host,
             with_token,
         },
-        net::Error::Unauthorised { with_token: false, .. } => Error::NotOnHub { id: id.to_string() },
-        net::Error::NotFound { what, .. } if what.is_empty() || what == "such model" => {
-            Error::NotOnHub { id: id.to_string() }
-        }
+        net::Error::Unauthorised { with_token: false, .. } => Error::NotOnHub(id.to_string()),
+        net::Error::NotFound { what, .. } if what.is_empty() || what == "such model" => Error::NotOnHub(id.to_string()),
         other => other.into(),
     })
 }
@@ -201,14 +206,10 @@ fn listed(entry: &Value) -> Result<(String, u64, Etag), Error> {
         return Err(refused("it is neither a file nor a folder"));
     }
     let large = &entry["lfs"];
-    let (size, hash) = if large.is_object() {
-        (&large["size"], &large["oid"])
-    } else {
-        (&entry["size"], &entry["oid"])
-    };
-    let size = size
-        .as_u64()
-        .ok_or_else(|| refused("the hub does not say how large it is"))?;
+    let described = if large.is_object() { large } else { entry };
+    let (size, hash) = (&described["size"], &described["oid"]);
+    let unknown = || refused("the hub does not say how large it is");
+    let size = size.as_u64().ok_or_else(unknown)?;
     if size > LARGEST_FILE {
         return Err(refused("it is larger than any file"));
     }

@@ -64,7 +64,7 @@ impl RepoSnapshot {
         let revision = Revision::new(commit.as_str())?;
         let listing = match api.repo_files(&summary.id, &revision, Purpose::FileList).await {
             Ok(listing) => listing,
-            Err(error @ (Error::Name { .. } | Error::TooManyFiles { .. })) => {
+            Err(error @ (Error::Name { .. } | Error::TooManyFiles(_))) => {
                 snapshot.refused = Some(error.to_string());
                 return Ok(snapshot);
             }
@@ -98,7 +98,7 @@ impl RepoSnapshot {
             }
             Err(error @ Error::FileTooLarge { .. }) => snapshot.refused = Some(error.to_string()),
             // Its list and size can be shown; the rest waits until the terms are accepted.
-            Err(Error::Gated { .. } | Error::NotOnHub { .. }) => snapshot.summary.gated = true,
+            Err(Error::Gated { .. } | Error::NotOnHub(_)) => snapshot.summary.gated = true,
             Err(error) => return Err(error),
         }
         if snapshot.config.as_deref().is_some_and(is_multimodal) {
@@ -142,9 +142,8 @@ async fn small_file(
         });
     }
     let path = FilePath::new(name)?;
-    api.text(&summary.id, &listing.commit, &path, limit, Purpose::ModelInfo)
-        .await
-        .map(Some)
+    let text = api.text(&summary.id, &listing.commit, &path, limit, Purpose::ModelInfo);
+    text.await.map(Some)
 }
 
 /// The model as windows show it, and its config if the model can run here.
@@ -156,11 +155,8 @@ pub(crate) fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) 
         files: &snapshot.names,
         card: snapshot.summary.kind,
     });
-    let parsed = verdict
-        .as_ref()
-        .ok()
-        .cloned()
-        .or_else(|| ModelConfig::parse(config).ok());
+    let parsed = verdict.as_ref().ok().cloned();
+    let parsed = parsed.or_else(|| ModelConfig::parse(config).ok());
     let unread = snapshot.summary.gated && snapshot.config.is_none();
     let problem = match (snapshot.refused, verdict) {
         (Some(refused), _) => Some(refused),
@@ -172,24 +168,19 @@ pub(crate) fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) 
         (None, Err(unfit)) => Some(unfit.to_string()),
         (None, Ok(_)) => None,
     };
-    let thinking = if problem.is_none() {
-        template(snapshot.template, snapshot.tokenizer_config.as_deref()).map(|template| template.thinking_control())
-    } else {
-        None
-    };
     let runs = problem.is_none();
+    let read_template = || template(snapshot.template, snapshot.tokenizer_config.as_deref());
+    let template = runs.then(read_template).flatten();
+    let model_type = parsed.as_ref().map(|config| config.model_type.clone());
     let model = HubModel {
-        bytes: (snapshot.bytes > 0)
-            .then_some(snapshot.bytes)
+        bytes: Some(snapshot.bytes)
+            .filter(|bytes| *bytes > 0)
             .or(snapshot.summary.bytes),
         quantization: parsed.as_ref().map(bits).or(snapshot.summary.quantization),
         context: parsed.as_ref().map(|config| config.context),
         kind: parsed.as_ref().map_or(snapshot.summary.kind, |config| config.kind),
-        family: parsed
-            .as_ref()
-            .map(|config| config.model_type.clone())
-            .or(snapshot.summary.family),
-        thinking,
+        family: model_type.or(snapshot.summary.family),
+        thinking: template.map(|template| template.thinking_control()),
         problem,
         described: true,
         commit: Some(snapshot.commit),
@@ -200,35 +191,24 @@ pub(crate) fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) 
 
 /// The template that a chat would use; `None` if there is none or it cannot be parsed.
 fn template(own: Option<String>, tokenizer_config: Option<&str>) -> Option<Template> {
-    let config: Value = tokenizer_config
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let config: Option<Value> = tokenizer_config.and_then(|text| serde_json::from_str(text).ok());
+    let config = config.unwrap_or_default();
     let source = own
         .map(Value::String)
         .or_else(|| config.get("chat_template").cloned())?;
-    let tokens: Map<String, Value> = config
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(name, value)| name.ends_with("_token") && value.is_string())
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let mut tokens: Map<String, Value> = config.as_object().cloned().unwrap_or_default();
+    tokens.retain(|name, value| name.ends_with("_token") && value.is_string());
     Template::new(&source, tokens).ok()
 }
 
 /// True if the files hold parts that the text model does not read, so that only their headers tell what it reads.
 fn is_multimodal(config: &str) -> bool {
-    ["vision_config", "audio_config"]
-        .iter()
-        .any(|part| config.contains(part))
+    config.contains("vision_config") || config.contains("audio_config")
 }
 
 fn size_of(listing: &RepoFiles, name: &str) -> Option<u64> {
-    listing
-        .files
-        .iter()
-        .find(|file| file.path.as_str() == name)
-        .map(|file| file.bytes)
+    let mut files = listing.files.iter();
+    files.find(|file| file.path.as_str() == name).map(|file| file.bytes)
 }
 
 fn template_in(json: &str) -> Option<String> {

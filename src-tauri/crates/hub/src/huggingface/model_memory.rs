@@ -41,7 +41,7 @@ impl ModelMemory {
                 let fit = tokio::task::spawn_blocking(move || fit_of_folder(&path, &question, &memory, measured));
                 fit.await.map_err(|error| Error::MemoryUnknown(error.to_string()))?
             }
-            Err(Error::NotFound { .. }) => {
+            Err(Error::NotFound(_)) => {
                 let (config, stored) = self.catalog.config(&RepositoryId::new(reference)?).await?;
                 Ok(memory_fit(&config, stored, question, &memory, None))
             }

@@ -10,6 +10,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::cache::entries;
+use crate::error::Error;
+
 /// Limit of the entries of one kind.
 const MOST: usize = 400;
 /// Entries between two removals of old ones.
@@ -57,10 +60,26 @@ impl ResponseCache {
             .map(|entry| (entry.value, entry.at))
     }
 
+    /// The fetched value, or, if the hub cannot be reached, the entry under this key with its time.
+    pub(crate) fn or_cached<T: DeserializeOwned>(
+        &self,
+        fetched: Result<T, Error>,
+        kind: CacheKind,
+        key: &str,
+    ) -> Result<(T, Option<i64>), Error> {
+        match fetched {
+            Ok(value) => Ok((value, None)),
+            Err(error) if error.is_unreachable() => match self.get(kind, key) {
+                Some((value, at)) => Ok((value, Some(at))),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
     /// All entries of a kind.
     pub(crate) fn all<T: DeserializeOwned>(&self, kind: CacheKind) -> Vec<(T, i64)> {
-        let entries = fs::read_dir(self.of(kind)).into_iter().flatten().flatten();
-        entries
+        entries(&self.of(kind))
             .filter_map(|entry| read::<T>(&entry.path()))
             .map(|entry| (entry.value, entry.at))
             .collect()
@@ -111,8 +130,7 @@ fn write<T: Serialize>(path: &Path, entry: &Entry<&T>) -> std::io::Result<()> {
 
 /// Removes the oldest entries above the limit.
 fn tidy(folder: &Path) {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries
+    let mut found: Vec<_> = entries(folder)
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     found.sort_by(|a, b| b.cmp(a));

@@ -68,7 +68,7 @@ impl Search {
         match ModelAddress::parse(&query.text, self.api.net().endpoint())? {
             Some(ModelAddress::Model { id, revision }) => match self.catalog.describe_at(&id, &revision).await {
                 // It may have been words with a slash between them.
-                Err(Error::NotOnHub { .. }) if !query.text.contains(':') => {}
+                Err(Error::NotOnHub(_)) if !query.text.contains(':') => {}
                 Err(error) if error.is_unreachable() => return self.cached_page(&query, error).await,
                 found => {
                     return Ok(SearchPage {
@@ -101,11 +101,8 @@ impl Search {
         for _ in 0..MOST_PAGES {
             let (summaries, next) = self.hub_page(query, page.cursor.as_deref()).await?;
             let found = summaries.len();
-            let models = summaries
-                .into_iter()
-                .filter(|summary| summary.writes)
-                .map(|summary| self.row(summary))
-                .collect();
+            let writers = summaries.into_iter().filter(|summary| summary.writes);
+            let models = writers.map(|summary| self.row(summary)).collect();
             let kept = self.filtered(query, models).await?;
             page.left_out += u32::try_from(found.saturating_sub(kept.len())).unwrap_or(u32::MAX);
             page.models.extend(kept);
@@ -126,19 +123,13 @@ impl Search {
         cursor: Option<&str>,
     ) -> Result<(Vec<HubSummary>, Option<String>), Error> {
         let net = self.api.net();
-        let address = format!(
-            "{}?{}",
-            net.endpoint().at(&["api", "models"]),
-            address_query(query, cursor)
-        );
+        let models = net.endpoint().at(&["api", "models"]);
+        let address = format!("{models}?{}", address_query(query, cursor));
         let answer = net.get(&address, Purpose::Search).send().await?.error_for_status()?;
         let next = next_cursor(&answer).filter(|next| Some(next.as_str()) != cursor);
         let page: Vec<Value> = answer.json_capped(LARGEST_PAGE).await?;
-        let summaries: Vec<HubSummary> = page
-            .iter()
-            .take(PAGE)
-            .filter_map(|entry| HubSummary::read(entry).ok())
-            .collect();
+        let summaries = page.iter().take(PAGE).filter_map(|entry| HubSummary::read(entry).ok());
+        let summaries: Vec<HubSummary> = summaries.collect();
         summaries.iter().for_each(|summary| self.catalog.keep_summary(summary));
         Ok((summaries, next))
     }
@@ -172,11 +163,8 @@ impl Search {
     }
 
     async fn cached_page(&self, query: &SearchQuery, because: Error) -> Result<SearchPage, Error> {
-        let cached = self
-            .catalog
-            .responses()
-            .get::<SearchPage>(CacheKind::Search, &key(query));
-        if let Some((mut page, at)) = cached {
+        let responses = self.catalog.responses();
+        if let Some((mut page, at)) = responses.get::<SearchPage>(CacheKind::Search, &key(query)) {
             for model in &mut page.models {
                 model.here = self.local.has(&model.id);
             }
@@ -189,11 +177,9 @@ impl Search {
         let mut models = self.catalog.described().await;
         models.retain(|model| {
             let id = model.id.to_lowercase();
+            let by_author = |author: &String| model.author.eq_ignore_ascii_case(author);
             words.iter().all(|word| id.contains(word))
-                && query
-                    .author
-                    .as_ref()
-                    .is_none_or(|author| model.author.eq_ignore_ascii_case(author))
+                && query.author.as_ref().is_none_or(by_author)
                 && passes(query, model)
         });
         if models.is_empty() || query.cursor.is_some() {
@@ -220,40 +206,27 @@ fn address_query(query: &SearchQuery, cursor: Option<&str>) -> String {
     if !query.text.is_empty() {
         address.append_pair("search", &query.text);
     }
-    if let Some(author) = query
-        .author
-        .as_deref()
-        .map(str::trim)
-        .filter(|author| !author.is_empty())
-    {
+    let author = query.author.as_deref().unwrap_or_default().trim();
+    if !author.is_empty() {
         address.append_pair("author", author);
     }
-    address
-        .append_pair("filter", "mlx")
-        .append_pair("sort", sort)
-        .append_pair("direction", "-1");
-    address.append_pair("limit", &PAGE.to_string());
-    for field in FIELDS {
-        address.append_pair("expand", field);
-    }
-    if let Some(cursor) = cursor {
-        address.append_pair("cursor", cursor);
-    }
+    let limit = PAGE.to_string();
+    address.extend_pairs([
+        ("filter", "mlx"),
+        ("sort", sort),
+        ("direction", "-1"),
+        ("limit", &limit),
+    ]);
+    address.extend_pairs(FIELDS.map(|field| ("expand", field)));
+    address.extend_pairs(cursor.map(|cursor| ("cursor", cursor)));
     address.finish()
 }
 
 fn passes(query: &SearchQuery, model: &HubModel) -> bool {
     let fits = model.problem.is_none() && model.fit.is_some_and(|fit| fit.word != FitVerdict::WillNotFit);
-    let thinks = model
-        .thinking
-        .as_ref()
-        .is_some_and(|control| *control != ThinkingControl::Never);
-    let quantized = |wanted: &str| {
-        model
-            .quantization
-            .as_deref()
-            .is_some_and(|own| own.eq_ignore_ascii_case(wanted.trim()))
-    };
+    let thinks = !matches!(model.thinking, None | Some(ThinkingControl::Never));
+    let own = model.quantization.as_deref();
+    let quantized = |wanted: &str| own.is_some_and(|own| own.eq_ignore_ascii_case(wanted.trim()));
     (!query.fits_only || fits) && (!query.thinks_only || thinks) && query.quantization.as_deref().is_none_or(quantized)
 }
 

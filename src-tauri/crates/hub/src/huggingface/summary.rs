@@ -35,25 +35,16 @@ impl HubSummary {
     /// # Errors
     /// [`Error::Name`] for an invalid id.
     pub(crate) fn read(summary: &Value) -> Result<Self, Error> {
-        let id = RepositoryId::new(
-            summary["id"]
-                .as_str()
-                .or_else(|| summary["modelId"].as_str())
-                .unwrap_or_default(),
-        )?;
-        let tags: Vec<&str> = summary["tags"]
-            .as_array()
-            .map(|tags| tags.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default();
+        let id = summary["id"].as_str().or_else(|| summary["modelId"].as_str());
+        let id = RepositoryId::new(id.unwrap_or_default())?;
+        let tags = summary["tags"].as_array().into_iter().flatten();
+        let tags: Vec<&str> = tags.filter_map(Value::as_str).collect();
         let number = |name: &str| summary[name].as_u64().unwrap_or_default();
-        let (author, _) = id.as_str().split_once('/').unwrap_or_default();
         let use_of = summary["pipeline_tag"].as_str();
         Ok(Self {
             commit: summary["sha"].as_str().and_then(|sha| Commit::new(sha).ok()),
             writes: use_of.is_none_or(|tag| WRITERS.contains(&tag)),
             model: HubModel {
-                name: name_of(id.as_str()),
-                author: author.to_owned(),
                 kind: ModelCard::new(tags.iter().copied().chain(use_of), [id.as_str()]).kind(),
                 downloads: number("downloads"),
                 likes: number("likes"),
@@ -79,10 +70,7 @@ pub(crate) fn blank(id: &str) -> HubModel {
     HubModel {
         id: id.to_owned(),
         name: name_of(id),
-        author: id
-            .split_once('/')
-            .map(|(owner, _)| owner.to_owned())
-            .unwrap_or_default(),
+        author: id.split_once('/').map_or("", |(owner, _)| owner).to_owned(),
         kind: ModelKind::Chat,
         downloads: 0,
         likes: 0,
@@ -132,14 +120,13 @@ pub(crate) fn quantization(tags: &[&str], id: &str) -> Option<String> {
     if let Some(format) = words().find(|word| formats.contains(word)) {
         return Some(format.to_owned());
     }
-    let named = words().find_map(|word| {
-        bits(word).or_else(|| {
-            word.strip_prefix('q')?
-                .parse()
-                .ok()
-                .filter(|bits| (2..=8).contains(bits))
-        })
-    });
+    let short = |word: &str| {
+        word.strip_prefix('q')?
+            .parse()
+            .ok()
+            .filter(|bits| (2..=8).contains(bits))
+    };
+    let named = words().find_map(|word| bits(word).or_else(|| short(word)));
     if let Some(bits) = named.or_else(|| tags.iter().find_map(|tag| bits(tag))) {
         return Some(format!("{bits} bit"));
     }
@@ -155,12 +142,13 @@ fn licence(card: &Value, tags: &[&str]) -> Option<String> {
         _ => card["license_name"].as_str(),
     };
     let found = of_card.or_else(|| tags.iter().find_map(|tag| tag.strip_prefix("license:")));
-    found.map(|name| {
+    let shown = |name: &str| {
         name.chars()
             .filter(|character| !character.is_control())
             .take(60)
             .collect()
-    })
+    };
+    found.map(shown)
 }
 
 #[cfg(test)]

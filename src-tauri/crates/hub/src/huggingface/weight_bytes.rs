@@ -32,15 +32,12 @@ async fn text_bytes(api: &HubApi, id: &RepositoryId, commit: &Commit, path: &Fil
         return Ok(None);
     };
     let end = 8 + length;
-    let whole = if end <= start.len() as u64 {
-        start
-    } else {
-        beginning(api, id, commit, path, end).await?
+    let whole = match end <= start.len() as u64 {
+        true => start,
+        false => beginning(api, id, commit, path, end).await?,
     };
-    Ok(whole
-        .get(8..end as usize)
-        .and_then(Header::parse)
-        .map(|header| header.text_bytes()))
+    let header = whole.get(8..end as usize).and_then(Header::parse);
+    Ok(header.map(|header| header.text_bytes()))
 }
 
 /// At most the first `most` bytes of a file. The connection of a server that sends more is dropped.

@@ -48,10 +48,8 @@ pub fn built_in_model() -> Option<PathBuf> {
     let beside = beside_program("pebble", "config.json");
     #[cfg(debug_assertions)]
     let beside = beside.or_else(|| {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../pebble/model")
-            .canonicalize()
-            .ok()
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+        source.join("../../pebble/model").canonicalize().ok()
     });
     beside
 }

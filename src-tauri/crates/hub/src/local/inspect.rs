@@ -16,6 +16,7 @@ use prompt::{ChatProcessor, TextEncoder};
 use protocol::{FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarkers};
 use serde::{Deserialize, Serialize};
 
+use crate::cache::file_size;
 use crate::error::Error;
 use crate::local::hf_tree;
 use crate::local::home::BUILT_IN;
@@ -82,28 +83,25 @@ impl Inspections {
         let fault = first_fault(folder).or_else(|| hf_tree::first_missing(folder));
         let mut known = self.known();
         known.changed = true;
-        known.folders.insert(
-            folder.to_owned(),
-            Inspection {
-                print,
-                fault: fault.clone(),
-                model: None,
-            },
-        );
+        let inspection = Inspection {
+            print,
+            fault: fault.clone(),
+            model: None,
+        };
+        known.folders.insert(folder.to_owned(), inspection);
         fault
     }
 
     /// The list's entry for a model, except for the kind of folder it is in and the time of its last use.
     pub fn model(&self, source: &FolderSource) -> LocalModel {
         let fault = self.fault(&source.path);
+        let is_same = |known: &LocalModel| known.reference == source.reference && known.revision == source.revision;
         let known = self
             .known()
             .folders
             .get(&source.path)
             .and_then(|known| known.model.clone());
-        if let Some(known) =
-            known.filter(|known| known.reference == source.reference && known.revision == source.revision)
-        {
+        if let Some(known) = known.filter(is_same) {
             return known;
         }
         let model = inspect(source, fault.as_ref());
@@ -129,13 +127,8 @@ impl Inspections {
             .filter_map(|folder| Some((folder.clone(), known.folders.get(folder)?.clone())))
             .collect();
         drop(known);
-        json_file::write(
-            file,
-            &InspectionFile {
-                program: program(),
-                folders,
-            },
-        )
+        let program = program();
+        json_file::write(file, &InspectionFile { program, folders })
     }
 }
 
@@ -151,10 +144,8 @@ fn program() -> u64 {
 }
 
 fn modified(meta: &fs::Metadata) -> u128 {
-    let since = meta
-        .modified()
-        .ok()
-        .and_then(|when| when.duration_since(UNIX_EPOCH).ok());
+    let modified = meta.modified().ok();
+    let since = modified.and_then(|when| when.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |since| since.as_nanos())
 }
 
@@ -177,23 +168,16 @@ fn print(folder: &Path) -> u64 {
 
 /// Bytes of all files. Links are followed, because the cache's snapshots are links to its blobs.
 pub(crate) fn bytes(folder: &Path) -> u64 {
-    files(folder)
-        .filter_map(|name| fs::metadata(folder.join(name)).ok())
-        .filter(|meta| meta.is_file())
-        .map(|meta| meta.len())
-        .sum()
+    files(folder).filter_map(|name| file_size(&folder.join(name))).sum()
 }
 
 fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let readable =
         |name: &str| fs::metadata(model.path.join(name)).is_ok_and(|meta| oversize(name, meta.len()).is_none());
-    let config = readable("config.json")
-        .then(|| ModelConfig::read(&model.path).ok())
-        .flatten();
-    let embeds = model.path.join(MODULES).exists()
-        || config
-            .as_ref()
-            .is_some_and(|config| config.kind == ModelKind::Embedding);
+    let read_config = || ModelConfig::read(&model.path).ok();
+    let config = readable("config.json").then(read_config).flatten();
+    let kind = config.as_ref().map(|config| config.kind);
+    let embeds = model.path.join(MODULES).exists() || kind == Some(ModelKind::Embedding);
     let missing = fault.map(Fault::sentence);
     let talk = match missing {
         // The tokenizer of a folder with a fault may be the fault, so it is not read.
@@ -238,6 +222,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         thinking: talk.thinking,
         thought: talk.thought,
         sampling: talk.sampling,
+        sampling_by_makers: talk.sampling_by_makers,
         supports_vision,
         vision_problem,
         problem,
@@ -254,33 +239,34 @@ struct Talk {
     thinking: Option<ThinkingControl>,
     thought: Option<ThoughtMarkers>,
     sampling: Sampling,
+    sampling_by_makers: bool,
 }
 
 /// Reads the tokenizer and the template.
 fn read_talk(path: &Path) -> Result<Talk, String> {
-    let path = path.to_owned();
-    // A tokenizer file that makes its library panic is a broken model, not the end of the list.
-    catch_unwind(move || {
-        ChatProcessor::open(&path)
-            .map(|processor| Talk {
-                thinking: Some(processor.thinking_control()),
-                thought: processor.thought_markers(),
-                sampling: processor.generation_defaults().or(&Sampling::neutral()),
-            })
-            .map_err(|error| error.to_string())
+    read_guarded(path, |path| {
+        ChatProcessor::open(path).map(|processor| Talk {
+            thinking: Some(processor.thinking_control()),
+            thought: processor.thought_markers(),
+            sampling: processor
+                .generation_defaults()
+                .or_chat_defaults()
+                .or(&Sampling::neutral()),
+            sampling_by_makers: processor.generation_defaults().temperature.is_some(),
+        })
     })
-    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
 }
 
 /// Checks the tokenizer of an embedding model.
 fn read_tokenizer(path: &Path) -> Result<(), String> {
+    read_guarded(path, |path| TextEncoder::open(path, false).map(drop))
+}
+
+/// Reads a tokenizer. A file that makes its library panic is a broken model, not the end of the list.
+fn read_guarded<T, E: ToString>(path: &Path, read: fn(&Path) -> Result<T, E>) -> Result<T, String> {
     let path = path.to_owned();
-    catch_unwind(move || {
-        TextEncoder::open(&path, false)
-            .map(drop)
-            .map_err(|error| error.to_string())
-    })
-    .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
+    catch_unwind(move || read(&path).map_err(|error| error.to_string()))
+        .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
 }
 
 /// The quantization without its group size, which only matters to those who convert models.
@@ -294,10 +280,6 @@ pub(crate) fn name_of(reference: &str) -> String {
     if reference == BUILT_IN {
         return "Pebble".into();
     }
-    reference
-        .trim_end_matches('/')
-        .rsplit('/')
-        .next()
-        .unwrap_or(reference)
-        .replace(['-', '_'], " ")
+    let last = reference.trim_end_matches('/').rsplit('/').next();
+    last.unwrap_or(reference).replace(['-', '_'], " ")
 }

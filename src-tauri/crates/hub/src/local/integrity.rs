@@ -11,6 +11,8 @@ use checkpoint::{weight_files, weight_map, Error, Header, MAX_INDEX_BYTES, WEIGH
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::cache::entries;
+
 const MIB: u64 = 1 << 20;
 
 /// A file of a model that is missing or wrong.
@@ -32,10 +34,8 @@ impl Fault {
 
     /// The sentence for the list of models.
     pub fn sentence(&self) -> String {
-        format!(
-            "{} {}; repair the model or fetch it again, what is right is kept",
-            self.path, self.reason
-        )
+        let Self { path, reason } = self;
+        format!("{path} {reason}; repair the model or fetch it again, what is right is kept")
     }
 }
 
@@ -52,13 +52,8 @@ pub fn oversize(path: &str, bytes: u64) -> Option<String> {
     } else {
         8 * MIB
     };
-    (bytes > most).then(|| {
-        format!(
-            "is {} MB, and no model's is larger than {} MB",
-            bytes / 1_000_000,
-            most / 1_000_000
-        )
-    })
+    let (size, limit) = (bytes / 1_000_000, most / 1_000_000);
+    (bytes > most).then(|| format!("is {size} MB, and no model's is larger than {limit} MB"))
 }
 
 /// The first fault that keeps the folder from being loaded: a missing or cut file among its config, tokenizer and
@@ -181,9 +176,5 @@ fn fault(name: &str, error: Error) -> Fault {
 
 /// The names directly in a folder.
 pub(crate) fn files(folder: &Path) -> impl Iterator<Item = String> {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
+    entries(folder).filter_map(|entry| entry.file_name().into_string().ok())
 }

@@ -25,8 +25,5 @@ pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
     let written = serde_json::to_vec(value)
         .map_err(std::io::Error::from)
         .and_then(|text| write_private(path, &text, Durability::PowerLoss));
-    written.map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })
+    written.map_err(|source| Error::write(path, source))
 }

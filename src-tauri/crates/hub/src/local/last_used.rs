@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
 
 use crate::local::json_file;
 
@@ -35,11 +36,9 @@ impl LastUsed {
     pub fn record(&self, reference: &str) {
         let Some(file) = &self.file else { return };
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut times, now) = (self.times(), now());
-        if times
-            .get(reference)
-            .is_some_and(|last| (0..APART).contains(&(now - last)))
-        {
+        let (mut times, now) = (self.times(), Timestamp::now().as_millisecond());
+        let is_recent = |last: &i64| (0..APART).contains(&(now - last));
+        if times.get(reference).is_some_and(is_recent) {
             return;
         }
         times.insert(reference.into(), now);
@@ -47,10 +46,4 @@ impl LastUsed {
             tracing::warn!("the list will not say that {reference} was used: {error}");
         }
     }
-}
-
-fn now() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -34,17 +34,10 @@ pub struct ModelFolder {
 impl ModelFolder {
     /// The folders of this computer.
     pub fn open() -> Self {
-        let folder = Self {
-            cache: home::hub_cache().map(|root| {
-                let cache = Cache::at(root);
-                if home::links_are_off() {
-                    cache.without_links()
-                } else {
-                    cache
-                }
-            }),
-            ..Self::at(home::built_in_model(), None)
-        };
+        let mut folder = Self::at(home::built_in_model(), home::hub_cache());
+        if home::links_are_off() {
+            folder.cache = folder.cache.map(Cache::without_links);
+        }
         match home::data_dir() {
             Ok(data) => folder.with_data_dir(data),
             Err(_) => folder,
@@ -198,16 +191,13 @@ impl ModelFolder {
     /// [`Error::Read`] if it is no folder that can be read, [`Error::NoModelFolder`] if it holds no model, as `/` and
     /// `/etc` hold none.
     pub fn add_folder(&self, path: &Path) -> Result<PathBuf, Error> {
-        let unreadable = |source| Error::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let unreadable = |source| Error::read(path, source);
         // The meaning of a relative path depends on the folder in which the app was started.
         let whole = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
         let folder = path.canonicalize().map_err(unreadable)?;
         match folder_kind(&folder).map_err(unreadable)? {
-            FolderKind::Models(models) if models.is_empty() => return Err(Error::NoModelFolder { path: folder }),
-            _ if !whole => return Err(Error::NoModelFolder { path: path.to_owned() }),
+            FolderKind::Models(models) if models.is_empty() => return Err(Error::NoModelFolder(folder)),
+            _ if !whole => return Err(Error::NoModelFolder(path.to_owned())),
             FolderKind::Models(_) | FolderKind::Cache(_) => {}
         }
         let mut own = self.own();
@@ -254,20 +244,17 @@ impl ModelFolder {
         let own = self
             .own_folders()
             .into_iter()
-            .find_map(|folder| match folder_kind(&folder) {
-                Ok(FolderKind::Cache(cache)) => {
-                    Some(cache.repository(id)).filter(|repository| repository.folder().is_dir())
-                }
+            .filter_map(|folder| match folder_kind(&folder) {
+                Ok(FolderKind::Cache(cache)) => Some(cache.repository(id)),
                 _ => None,
             });
+        let own = own.into_iter().find(|repository| repository.folder().is_dir());
         Ok(own.unwrap_or(main))
     }
 
     /// A model by its reference, whole or not.
     pub(crate) fn locate(&self, reference: &str) -> Result<FoundModel, Error> {
-        let not_found = || Error::NotFound {
-            reference: reference.into(),
-        };
+        let not_found = || Error::NotFound(reference.into());
         if reference == BUILT_IN {
             return self.built_in().ok_or_else(not_found);
         }
@@ -321,15 +308,15 @@ impl ModelFolder {
     fn found(&self) -> Vec<FoundModel> {
         let mut found: Vec<FoundModel> = self.built_in().into_iter().collect();
         found.extend(self.cache.iter().flat_map(|cache| self.in_cache(cache)));
+        let imported = self.imports().into_iter().map(|folder| (folder, ModelPlace::Imported));
+        let own = self
+            .own_folders()
+            .into_iter()
+            .map(|folder| (folder, ModelPlace::OwnFolder));
         found.extend(
-            self.imports()
-                .iter()
-                .flat_map(|folder| self.in_folder(folder, ModelPlace::Imported).0),
-        );
-        found.extend(
-            self.own_folders()
-                .iter()
-                .flat_map(|folder| self.in_folder(folder, ModelPlace::OwnFolder).0),
+            imported
+                .chain(own)
+                .flat_map(|(folder, place)| self.in_folder(&folder, place).0),
         );
         found
     }
@@ -340,10 +327,10 @@ impl ModelFolder {
             Vec::new()
         });
         let whole = |path: &Path| self.inspections.fault(path).is_none();
-        repositories
+        let models = repositories
             .iter()
-            .filter_map(|repository| model_of(repository, &whole))
-            .collect()
+            .filter_map(|repository| model_of(repository, &whole));
+        models.collect()
     }
 
     /// The models in a folder, and the reason if it cannot be read.
@@ -353,10 +340,10 @@ impl ModelFolder {
             Ok(FolderKind::Models(models)) => {
                 (models.into_iter().map(|path| folder_model(path, place)).collect(), None)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
-                Vec::new(),
-                Some("this folder is not there; connect its disk, or take it off the list".into()),
-            ),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let reason = "this folder is not there; connect its disk, or take it off the list";
+                (Vec::new(), Some(reason.into()))
+            }
             Err(error) => (Vec::new(), Some(format!("this folder cannot be read: {error}"))),
         }
     }
@@ -374,10 +361,8 @@ impl ModelFolder {
                 revisions: found.revisions.clone(),
                 ..self.inspections.model(&found.source)
             };
-            models
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((number, model));
+            let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+            models.push((number, model));
         };
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(READERS));
         std::thread::scope(|scope| {
@@ -407,17 +392,16 @@ impl ModelShelf for ModelFolder {
 
     fn image_tokens(&self, model: &ModelSource, sizes: &[(u32, u32)], detail: ImageDetail) -> Option<Vec<u32>> {
         let processor = checkpoint::vision_support(&model.folder()?.path).ok()??;
-        let tokens = |(width, height): &(u32, u32)| {
-            processor
-                .plan(*width, *height, detail)
-                .ok()
-                .map(|plan| plan.tokens() as u32)
-        };
-        sizes.iter().map(tokens).collect()
+        let plans = sizes
+            .iter()
+            .map(|(width, height)| processor.plan(*width, *height, detail));
+        plans.map(|plan| Some(plan.ok()?.tokens() as u32)).collect()
     }
 }
 
+/// A link is called what it leads to, so that one model has one reference.
 fn folder_model(path: PathBuf, place: ModelPlace) -> FoundModel {
+    let path = path.canonicalize().unwrap_or(path);
     FoundModel {
         source: FolderSource {
             reference: path.to_string_lossy().into_owned(),

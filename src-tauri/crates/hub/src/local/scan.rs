@@ -34,15 +34,11 @@ pub(crate) fn snapshots(repository: &Repository) -> Vec<Snapshot> {
         .into_iter()
         .map(|commit| {
             let path = repository.snapshot(&commit);
+            let named = refs.iter().filter(|(_, named)| *named == commit);
+            let changed = fs::metadata(&path).and_then(|meta| meta.modified());
             Snapshot {
-                refs: refs
-                    .iter()
-                    .filter(|(_, named)| *named == commit)
-                    .map(|(revision, _)| revision.to_string())
-                    .collect(),
-                changed: fs::metadata(&path)
-                    .and_then(|meta| meta.modified())
-                    .unwrap_or(SystemTime::UNIX_EPOCH),
+                refs: named.map(|(revision, _)| revision.to_string()).collect(),
+                changed: changed.unwrap_or(SystemTime::UNIX_EPOCH),
                 commit,
                 path,
             }

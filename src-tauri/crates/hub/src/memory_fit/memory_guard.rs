@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use checkpoint::memory::Backend;
 use protocol::{ErrorCode, FolderSource, MemoryGuard};
 
-use super::{check_before_load, check_beside_others, size, Measured, Memory, LOAD_ANYWAY};
+use super::{check_before_load, check_beside_others, is_load_forced, size, Measured, Memory};
 
 /// Reads the system's memory at each call, and stores measured peaks in the app's data folder.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ fn known(device: &str, freed: u64) -> Option<(Backend, Memory)> {
 /// waits for results to be freed when memory runs out.
 fn check_before_chunk(bytes: u64, memory: &Memory, held: u64) -> protocol::Result<()> {
     let most = memory.most_to_be_had().min(memory.total.saturating_sub(held));
-    if bytes / 2 <= most || std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
+    if bytes / 2 <= most || is_load_forced() {
         return Ok(());
     }
     Err(protocol::Error::new(

@@ -126,7 +126,7 @@ pub fn check_before_load(
     backend: Backend,
     memory: &Memory,
 ) -> protocol::Result<()> {
-    if std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0") {
+    if is_load_forced() {
         return Ok(());
     }
     let question = Question {
@@ -179,24 +179,21 @@ pub fn check_beside_others(folder: &Path, backend: Backend, memory: &Memory, kep
     if fit.needed <= most {
         return Ok(());
     }
-    Err(protocol::Error::new(
-        ErrorCode::MemoryShort,
-        format!(
-            "this model needs {} of memory, and beside the loaded ones there is room for {}",
-            size(fit.needed),
-            size(most)
-        ),
-    )
-    .with("needed", fit.needed)
-    .with("free", most))
+    let (needed, room) = (size(fit.needed), size(most));
+    let message = format!("this model needs {needed} of memory, and beside the loaded ones there is room for {room}");
+    let error = protocol::Error::new(ErrorCode::MemoryShort, message);
+    Err(error.with("needed", fit.needed).with("free", most))
+}
+
+/// True if [`LOAD_ANYWAY`] is set.
+fn is_load_forced() -> bool {
+    std::env::var_os(LOAD_ANYWAY).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 fn workload(config: &ModelConfig, question: &Question) -> Workload {
+    let context = question.context.unwrap_or(DEFAULT_CONTEXT);
     Workload {
-        context: question
-            .context
-            .unwrap_or(DEFAULT_CONTEXT)
-            .clamp(1, config.context.max(1)),
+        context: context.clamp(1, config.context.max(1)),
         kv_bits: question.kv_bits,
         backend: question.backend,
         prefix_cached: true,

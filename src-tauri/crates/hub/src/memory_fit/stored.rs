@@ -14,15 +14,10 @@ use crate::local::integrity::shards;
 /// [`Error::Read`] if a file is missing, [`Error::Missing`] if the index names none.
 pub fn stored_bytes(folder: &Path) -> Result<u64, Error> {
     let mut sum = 0u64;
-    let names = shards(folder).map_err(|fault| Error::Missing {
-        path: folder.join(fault.path),
-    })?;
+    let names = shards(folder).map_err(|fault| Error::Missing(folder.join(fault.path)))?;
     for name in names {
         let path = folder.join(name);
-        let meta = fs::metadata(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let meta = fs::metadata(&path).map_err(|source| Error::read(&path, source))?;
         let bytes = Header::read(&path).map_or(meta.len(), |(header, _)| header.text_bytes());
         sum = sum.saturating_add(bytes.min(meta.len()));
     }

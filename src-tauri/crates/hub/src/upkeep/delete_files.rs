@@ -1,14 +1,16 @@
 //! Deleting the files of a model. Nothing outside of the model's own folder is touched, whatever links lie in it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use api::{ModelPlace, Removal};
 
 use super::trash_folder::{free_left_behind, TrashFolder};
-use crate::cache::{Commit, Etag, Lock, Repository};
+use crate::cache::{entries, file_size, walk, Commit, Etag, Lock, Repository, RepositoryId};
 use crate::error::Error;
 use crate::local::model_folder::ModelFolder;
 use crate::upkeep::verify::repository_of;
@@ -39,7 +41,7 @@ impl ModelFolder {
             ..Removal::default()
         };
         match self.target(reference, false) {
-            Err(error @ Error::NotFound { .. }) => return Err(error),
+            Err(error @ Error::NotFound(_)) => return Err(error),
             Err(error) => removal.refused = Some(error.to_string()),
             Ok(target) => {
                 (removal.bytes_freed, removal.shared_bytes) = target.weight();
@@ -70,12 +72,12 @@ impl ModelFolder {
             Target::One(repository, commit) => remove_commit(repository, commit)?,
             Target::Folder(folder) => {
                 // Names that begin with a dot are skipped by the list.
-                let beside = folder.parent().ok_or_else(|| Error::Trap { path: folder.clone() })?;
+                let beside = folder.parent().ok_or_else(|| Error::Trap(folder.clone()))?;
                 discard(folder, beside)?;
             }
             Target::OwnFiles(folder) => {
                 for path in own_files(folder) {
-                    fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+                    fs::remove_file(&path).map_err(|source| Error::write(&path, source))?;
                 }
                 if self.own_folders().contains(folder) {
                     self.remove_folder(folder);
@@ -124,9 +126,8 @@ impl ModelFolder {
                 } else if own.contains(&folder) {
                     Ok(Target::Entry(folder))
                 } else {
-                    Err(kept(
-                        "it is in a folder of yours; delete it there, or take the folder off the list",
-                    ))
+                    let reason = "it is in a folder of yours; delete it there, or take the folder off the list";
+                    Err(kept(reason))
                 }
             }
         }
@@ -134,7 +135,7 @@ impl ModelFolder {
 
     /// The repository's folder without a model in it.
     fn remains(&self, reference: &str) -> Option<Repository> {
-        let id = crate::cache::RepositoryId::new(reference).ok()?;
+        let id = RepositoryId::new(reference).ok()?;
         let repository = self.repository(&id).ok()?;
         (repository.folder().is_dir() && real(&repository).is_ok()).then_some(repository)
     }
@@ -143,16 +144,12 @@ impl ModelFolder {
 /// Refuses repositories whose folders are links to other places.
 fn real(repository: &Repository) -> Result<(), Error> {
     let folder = repository.folder();
-    for path in [
-        folder.join("blobs"),
-        folder.join("refs"),
-        folder.join("snapshots"),
-        folder.clone(),
-    ] {
+    let inner = ["blobs", "refs", "snapshots"].map(|name| folder.join(name));
+    for path in inner.into_iter().chain([folder.clone()]) {
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_dir() => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && path != folder => {}
-            _ => return Err(Error::Trap { path }),
+            _ => return Err(Error::Trap(path)),
         }
     }
     Ok(())
@@ -165,15 +162,11 @@ impl Target {
             Self::All(repository) => weigh(&repository.folder()),
             Self::Folder(folder) => weigh(folder),
             Self::Entry(_) => (0, 0),
-            Self::OwnFiles(folder) => (own_files(folder).iter().filter_map(|path| size(path)).sum(), 0),
+            Self::OwnFiles(folder) => (own_files(folder).iter().filter_map(|path| file_size(path)).sum(), 0),
             Self::One(repository, commit) => {
                 let (only, shared) = blobs_of(repository, commit);
-                let blobs = |etags: &BTreeSet<Etag>| {
-                    etags
-                        .iter()
-                        .filter_map(|etag| size(&repository.blob(etag)))
-                        .sum::<u64>()
-                };
+                let size = |etag: &Etag| file_size(&repository.blob(etag));
+                let blobs = |etags: &BTreeSet<Etag>| etags.iter().filter_map(size).sum::<u64>();
                 let (own, _) = weigh(&repository.snapshot(commit));
                 (own + blobs(&only), blobs(&shared))
             }
@@ -187,19 +180,15 @@ impl Target {
             Self::One(repository, commit) => (repository, Some(blobs_of(repository, commit).0)),
             Self::Folder(_) | Self::OwnFiles(_) | Self::Entry(_) => return Ok(Vec::new()),
         };
-        let in_use = || Error::InUse {
-            reference: repository.id().to_string(),
-        };
+        let in_use = || Error::InUse(repository.id().to_string());
         let mut locks = Vec::new();
-        for entry in fs::read_dir(repository.locks()).into_iter().flatten().flatten() {
+        for entry in entries(&repository.locks()) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(etag) = name.strip_suffix(".lock") else {
                 continue;
             };
-            let wanted = etags
-                .as_ref()
-                .is_none_or(|etags| etags.iter().any(|wanted| wanted.as_str() == etag));
-            if wanted {
+            let is_wanted = |etags: &BTreeSet<Etag>| etags.iter().any(|wanted| wanted.as_str() == etag);
+            if etags.as_ref().is_none_or(is_wanted) {
                 locks.push(Lock::try_take(&entry.path())?.ok_or_else(in_use)?);
             }
         }
@@ -209,34 +198,21 @@ impl Target {
 
 /// The blobs that only this commit uses, and those that others use as well.
 fn blobs_of(repository: &Repository, commit: &Commit) -> (BTreeSet<Etag>, BTreeSet<Etag>) {
-    let of = |commit: &Commit| {
-        repository
-            .files(commit)
-            .into_iter()
-            .filter_map(|file| file.etag)
-            .collect::<BTreeSet<_>>()
-    };
-    let others: BTreeSet<Etag> = repository
-        .commits()
-        .iter()
-        .filter(|other| *other != commit)
-        .flat_map(of)
-        .collect();
-    of(commit).into_iter().partition(|etag| !others.contains(etag))
+    let of = |commit: &Commit| repository.files(commit).into_iter().filter_map(|file| file.etag);
+    let commits = repository.commits();
+    let others = commits.iter().filter(|other| *other != commit).flat_map(of);
+    let others: BTreeSet<Etag> = others.collect();
+    of(commit).partition(|etag| !others.contains(etag))
 }
 
 /// The files of a model directly in a folder.
 fn own_files(folder: &Path) -> Vec<PathBuf> {
     const ENDINGS: [&str; 6] = ["safetensors", "json", "jinja", "txt", "model", "md"];
-    let ending = |path: &Path| {
-        path.extension()
-            .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
-    };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
+    let is_known = |ending: &OsStr| ENDINGS.iter().any(|known| ending == *known);
+    entries(folder)
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
         .map(|entry| entry.path())
-        .filter(|path| ending(path))
+        .filter(|path| path.extension().is_some_and(is_known))
         .collect()
 }
 
@@ -246,10 +222,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
     for (revision, _) in repository.refs().into_iter().filter(|(_, named)| named == commit) {
         let refs = repository.folder().join("refs");
         let path = refs.join(revision.as_str());
-        fs::remove_file(&path).map_err(|source| Error::Write {
-            path: path.clone(),
-            source,
-        })?;
+        fs::remove_file(&path).map_err(|source| Error::write(&path, source))?;
         // Folders of nested names are removed with their last name.
         for parent in path.ancestors().skip(1).take_while(|parent| *parent != refs) {
             if fs::remove_dir(parent).is_err() {
@@ -264,7 +237,7 @@ fn remove_commit(repository: &Repository, commit: &Commit) -> Result<(), Error> 
         match fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(Error::Write { path, source }),
+            Err(source) => return Err(Error::write(&path, source)),
         }
     }
     let absent = repository.folder().join(".no_exist").join(commit.as_str());
@@ -281,31 +254,19 @@ fn discard(folder: &Path, beside: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn size(path: &Path) -> Option<u64> {
-    fs::metadata(path)
-        .ok()
-        .filter(fs::Metadata::is_file)
-        .map(|meta| meta.len())
-}
-
 /// Bytes that deleting a folder frees, and bytes that stay because they have another name or lie in a shared store.
 fn weigh(folder: &Path) -> (u64, u64) {
     let inside = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut files: HashMap<(u64, u64), (u64, u64, u64)> = HashMap::new();
     let mut stays: HashMap<PathBuf, u64> = HashMap::new();
-    crate::cache::walk(folder, 64, &mut |_, path| {
+    walk(folder, 64, &mut |_, path| {
         let Ok(meta) = fs::symlink_metadata(path) else { return };
         if meta.is_file() {
-            let (file, names, bytes) = identity(path, &meta);
+            let (file, names, bytes) = identity(&meta);
             files.entry(file).or_insert((bytes, names, 0)).2 += 1;
-        } else if let Some((target, bytes)) = path
-            .canonicalize()
-            .ok()
-            .and_then(|target| Some((target.clone(), size(&target)?)))
-        {
-            if !target.starts_with(&inside) {
-                stays.insert(target, bytes);
-            }
+        } else if let Ok(target) = path.canonicalize() {
+            let bytes = file_size(&target).filter(|_| !target.starts_with(&inside));
+            stays.extend(bytes.map(|bytes| (target, bytes)));
         }
     });
     let (mut freed, mut shared) = (0, stays.values().sum());
@@ -316,19 +277,9 @@ fn weigh(folder: &Path) -> (u64, u64) {
 }
 
 /// The identity of a file, the number of its names, and the bytes it takes.
-#[cfg(unix)]
-fn identity(_: &Path, meta: &fs::Metadata) -> ((u64, u64), u64, u64) {
-    use std::os::unix::fs::MetadataExt;
+fn identity(meta: &fs::Metadata) -> ((u64, u64), u64, u64) {
     // A partial file has its final length, and takes only the blocks that were written.
     let unfinished = meta.blocks() > 0 && meta.blocks() * 512 < meta.len();
     let bytes = if unfinished { meta.blocks() * 512 } else { meta.len() };
     ((meta.dev(), meta.ino()), meta.nlink(), bytes)
-}
-
-#[cfg(not(unix))]
-fn identity(path: &Path, meta: &fs::Metadata) -> ((u64, u64), u64, u64) {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    path.hash(&mut hasher);
-    ((0, hasher.finish()), 1, meta.len())
 }

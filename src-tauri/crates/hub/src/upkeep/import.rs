@@ -18,6 +18,9 @@ use crate::local::model_folder::ModelFolder;
 const COPY: usize = 1 << 20;
 /// Limit of files that are always copied, in bytes, because people edit small files in place.
 const LINKED: u64 = 16 << 20;
+/// The fault of a copy whose original had none.
+const CHANGED: &str = "after it was copied; the folder changed meanwhile";
+
 /// Endings of files that no model is loaded from: other formats of weights, programs, archives.
 const LEFT_OUT: [&str; 12] = [
     "bin", "pth", "pt", "gguf", "onnx", "h5", "msgpack", "py", "ckpt", "zip", "tar", "gz",
@@ -50,12 +53,8 @@ impl ModelFolder {
         check_folder(&from).map_err(|reason| no_model(reason.to_string()))?;
 
         let models = self.import_folder()?;
-        let failed = |path: &Path, source| Error::Write {
-            path: path.to_owned(),
-            source,
-        };
-        fs::create_dir_all(&models).map_err(|source| failed(&models, source))?;
-        let models = models.canonicalize().map_err(|source| failed(&models, source))?;
+        fs::create_dir_all(&models).map_err(|source| Error::write(&models, source))?;
+        let models = models.canonicalize().map_err(|source| Error::write(&models, source))?;
         if from.starts_with(&models) || models.starts_with(&from) {
             return Err(no_model("it is where imported models are already".into()));
         }
@@ -88,10 +87,8 @@ fn wanted(folder: &Path) -> Result<Vec<Wanted>, String> {
     let mut files = Vec::new();
     let mut wrong = None;
     walk(folder, 4, &mut |path, full| {
-        let ending = path
-            .rsplit_once('.')
-            .map_or("", |(_, ending)| ending)
-            .to_ascii_lowercase();
+        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let ending = ending.to_ascii_lowercase();
         if path.split('/').any(|part| part.starts_with('.')) || LEFT_OUT.contains(&ending.as_str()) {
             return;
         }
@@ -127,10 +124,7 @@ fn copy_all(
     };
     for file in files {
         let to = file.path.under(draft);
-        let failed = |source: io::Error| Error::Write {
-            path: to.clone(),
-            source,
-        };
+        let failed = |source: io::Error| Error::write(&to, source);
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }
@@ -175,40 +169,26 @@ fn settle(draft: &Path, models: &Path, name: &str) -> Result<PathBuf, Error> {
     if let Some(fault) = faults(draft).first() {
         return Err(Error::NoModel {
             path: draft.to_owned(),
-            reason: format!(
-                "{} {} after it was copied; the folder changed meanwhile",
-                fault.path, fault.reason
-            ),
+            reason: format!("{} {} {CHANGED}", fault.path, fault.reason),
         });
     }
-    let free = (1..)
-        .map(|number| {
-            if number == 1 {
-                name.to_owned()
-            } else {
-                format!("{name} {number}")
-            }
-        })
-        .map(|name| models.join(name))
-        .find(|path| fs::symlink_metadata(path).is_err());
-    let path = free.unwrap_or_else(|| models.join(name));
-    fs::rename(draft, &path).map_err(|source| Error::Write {
-        path: path.clone(),
-        source,
-    })?;
+    let mut path = models.join(name);
+    for number in 2.. {
+        if fs::symlink_metadata(&path).is_err() {
+            break;
+        }
+        path = models.join(format!("{name} {number}"));
+    }
+    fs::rename(draft, &path).map_err(|source| Error::write(&path, source))?;
     Ok(path)
 }
 
 /// The name of the copy: the folder's name, or the repository's for a snapshot of the cache.
 fn name_of(folder: &Path) -> String {
     let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let repository = folder
-        .parent()
-        .filter(|parent| named(parent).as_deref() == Some("snapshots"))
-        .and_then(Path::parent);
-    let repository = repository
-        .and_then(named)
-        .and_then(|name| Some(name.strip_prefix("models--")?.replace("--", "-")));
+    let snapshots = folder.parent().filter(|parent| parent.ends_with("snapshots"));
+    let repository = snapshots.and_then(Path::parent).and_then(named);
+    let repository = repository.and_then(|name| Some(name.strip_prefix("models--")?.replace("--", "-")));
     let name = repository.or_else(|| named(folder)).unwrap_or_default();
     let name = name.trim_start_matches('.');
     match FilePath::new(name) {

@@ -188,37 +188,25 @@ impl Upkeep {
 
 fn only_needed(listing: &RepoFiles) -> Vec<RemoteFile> {
     let wanted = model_files(listing.files.iter().map(|file| file.path.as_str()));
-    let files = listing.files.iter();
-    files
-        .filter(|file| wanted.contains(file.path.as_str()))
-        .cloned()
-        .collect()
+    let files = listing.files.iter().filter(|file| wanted.contains(file.path.as_str()));
+    files.cloned().collect()
 }
 
 /// The branch of a commit: `main`, unless another ref alone names it.
 fn followed(repository: &Repository, commit: &Commit) -> Revision {
-    let names: Vec<Revision> = repository
-        .refs()
-        .into_iter()
-        .filter(|(_, named)| named == commit)
-        .map(|(name, _)| name)
-        .collect();
-    if names.contains(&Revision::main()) {
-        return Revision::main();
+    let refs = repository.refs().into_iter().filter(|(_, named)| named == commit);
+    let mut names: Vec<Revision> = refs.map(|(name, _)| name).collect();
+    match names.contains(&Revision::main()) || names.is_empty() {
+        true => Revision::main(),
+        false => names.swap_remove(0),
     }
-    names.into_iter().next().unwrap_or_else(Revision::main)
 }
 
 fn difference(reference: String, repository: &Repository, current: &Commit, newest: &RepoFiles) -> Update {
-    let here: BTreeMap<String, Option<Etag>> = repository
-        .files(current)
-        .into_iter()
-        .map(|file| (file.path.to_string(), file.etag))
-        .collect();
-    let other: Vec<RemoteFile> = only_needed(newest)
-        .into_iter()
-        .filter(|file| here.get(file.path.as_str()) != Some(&Some(file.etag.clone())))
-        .collect();
+    let here = repository.files(current).into_iter();
+    let here: BTreeMap<String, Option<Etag>> = here.map(|file| (file.path.to_string(), file.etag)).collect();
+    let mut other = only_needed(newest);
+    other.retain(|file| here.get(file.path.as_str()) != Some(&Some(file.etag.clone())));
     let mut blobs: BTreeMap<&Etag, u64> = other.iter().map(|file| (&file.etag, file.bytes)).collect();
     // Content of an older commit or under another name is there already.
     blobs.retain(|etag, bytes| std::fs::metadata(repository.blob(etag)).map_or(true, |meta| meta.len() != *bytes));

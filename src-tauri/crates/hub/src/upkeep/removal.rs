@@ -64,7 +64,7 @@ impl Removals {
         }
         let removed = match self.remove_files(reference, own_files_too).await {
             // If there was nothing but the download, canceling it removed everything.
-            Err(Error::NotFound { .. }) if plan.downloading => plan,
+            Err(Error::NotFound(_)) if plan.downloading => plan,
             removed => removed?,
         };
         users.removed(reference, BUILT_IN).await?;
@@ -108,9 +108,7 @@ impl Removals {
     /// [`Error::NotFound`] if it was freed meanwhile, [`Error::Kept`] if it was fetched again, and errors of `users`.
     pub async fn restore(&self, reference: &str, users: &dyn ModelUsers) -> protocol::Result<()> {
         let removed = self.removed().remove(reference);
-        let (removed, usage) = removed.ok_or_else(|| Error::NotFound {
-            reference: reference.into(),
-        })?;
+        let (removed, usage) = removed.ok_or_else(|| Error::NotFound(reference.into()))?;
         let asked = reference.to_owned();
         self.local.run(move |folder| folder.restore(&asked, removed)).await?;
         users.put_back(reference, &usage).await
@@ -161,9 +159,7 @@ impl Removals {
     /// As [`ModelFolder::remove`]; [`Error::InUse`] while this process fetches it.
     pub async fn remove_files(&self, reference: &str, own_files_too: bool) -> Result<Removal, Error> {
         if self.downloads.is_pending(reference) {
-            return Err(Error::InUse {
-                reference: reference.into(),
-            });
+            return Err(Error::InUse(reference.into()));
         }
         let removal = self.files(reference).await?;
         // Canceling the download deletes what it fetched; if that was all there is, nothing is left to remove.
@@ -171,7 +167,7 @@ impl Removals {
         let asked = reference.to_owned();
         let removed = self.local.run(move |folder| folder.remove(&asked, own_files_too)).await;
         match removed {
-            Err(Error::NotFound { .. }) if canceled => Ok(removal),
+            Err(Error::NotFound(_)) if canceled => Ok(removal),
             removed => removed,
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cache::Lock;
+use crate::cache::{entries, Lock};
 use crate::error::Error;
 
 /// The prefix of a folder's name before it is deleted. The next removal deletes those that a crash left.
@@ -22,14 +22,9 @@ impl TrashFolder {
     /// # Errors
     /// [`Error::Trap`] if it is no folder, [`Error::Write`] if it cannot be moved; then it is still in its place.
     pub fn move_in(folder: &Path, beside: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Write {
-            path: folder.to_owned(),
-            source,
-        };
+        let failed = |source| Error::write(folder, source);
         if !fs::symlink_metadata(folder).map_err(failed)?.is_dir() {
-            return Err(Error::Trap {
-                path: folder.to_owned(),
-            });
+            return Err(Error::Trap(folder.to_owned()));
         }
         let name = format!("{TRASH_PREFIX}{}", uuid::Uuid::now_v7().simple());
         let lock = Lock::try_take(&beside.join(format!("{name}.lock")))?.ok_or(Error::Broken)?;
@@ -43,10 +38,7 @@ impl TrashFolder {
 
     /// Moves the folder back to its place.
     pub(super) fn restore(self, was: &Path) -> Result<(), Error> {
-        fs::rename(&self.folder, was).map_err(|source| Error::Write {
-            path: was.to_owned(),
-            source,
-        })?;
+        fs::rename(&self.folder, was).map_err(|source| Error::write(was, source))?;
         self.lock.remove();
         Ok(())
     }
@@ -61,10 +53,7 @@ impl TrashFolder {
             if self.folder.join("config.json").exists() || self.folder.join("snapshots").exists() {
                 let _ = self.restore(was);
             }
-            return Err(Error::Write {
-                path: was.to_owned(),
-                source,
-            });
+            return Err(Error::write(was, source));
         }
         self.lock.remove();
         Ok(())
@@ -73,7 +62,7 @@ impl TrashFolder {
 
 /// Deletes the folders that earlier removals left in a folder, unless they may still be restored.
 pub fn free_left_behind(beside: &Path) {
-    for entry in fs::read_dir(beside).into_iter().flatten().flatten() {
+    for entry in entries(beside) {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with(TRASH_PREFIX) {
             continue;

@@ -42,7 +42,7 @@ impl ModelFolder {
                 Files::Moved { was, trash }
             }
             Target::Folder(was) => {
-                let beside = was.parent().ok_or_else(|| Error::Trap { path: was.clone() })?;
+                let beside = was.parent().ok_or_else(|| Error::Trap(was.clone()))?;
                 let trash = TrashFolder::move_in(&was, beside)?;
                 Files::Moved { was, trash }
             }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use api::{ModelPlace, Verification, VerifyProgress, WrongFile};
 use tokio_util::sync::CancellationToken;
@@ -18,8 +18,6 @@ use crate::local::integrity::{self, Fault};
 use crate::local::model_folder::ModelFolder;
 use crate::local::scan::{is_model, FoundModel};
 
-/// Bytes that are read at once.
-const READ: usize = 1 << 20;
 /// Bytes between two reports of progress.
 const REPORT_EVERY: u64 = 8 << 20;
 /// The folder in which `hf download --local-dir` stores the hashes of its files.
@@ -62,7 +60,7 @@ impl ModelFolder {
         let folder = found.source.path.clone();
         // Without this every file below the folder would be read.
         if found.place == ModelPlace::OwnFolder && !is_model(&folder) {
-            return Err(Error::NoModelFolder { path: folder });
+            return Err(Error::NoModelFolder(folder));
         }
         let mut wrong: BTreeMap<String, String> = BTreeMap::new();
         let files = match &repository {
@@ -72,13 +70,9 @@ impl ModelFolder {
         let kept = listed.is_none().then(|| hf_tree::listed(&folder)).flatten();
         let files = against(listed.or(kept.as_deref()).unwrap_or_default(), files, &mut wrong);
 
-        let total = files
-            .iter()
-            .filter(|file| file.etag.is_some())
-            .map(|file| file.bytes)
-            .sum();
+        let hashed = files.iter().filter(|file| file.etag.is_some());
         let mut told = VerifyProgress {
-            total,
+            total: hashed.map(|file| file.bytes).sum(),
             ..VerifyProgress::default()
         };
         let mut unknown = Vec::new();
@@ -104,16 +98,14 @@ impl ModelFolder {
             }
         }
         unknown.retain(|path| !wrong.contains_key(path));
+        let wrong = wrong.into_iter();
         Ok(Verified {
             verification: Verification {
                 reference: reference.into(),
                 commit: found.source.revision.clone(),
                 files: u32::try_from(files.len() - unknown.len()).unwrap_or(u32::MAX),
                 bytes: told.done,
-                wrong: wrong
-                    .into_iter()
-                    .map(|(path, reason)| WrongFile { path, reason })
-                    .collect(),
+                wrong: wrong.map(|(path, reason)| WrongFile { path, reason }).collect(),
                 unknown,
             },
             repository,
@@ -172,14 +164,11 @@ fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
     let text = fs::read_to_string(folder.join(NOTES).join(format!("{path}.metadata"))).ok()?;
     let mut lines = text.lines();
     let (etag, at) = (lines.nth(1)?, lines.next()?.parse::<f64>().ok()?);
-    let changed = file
-        .modified()
-        .ok()?
-        .duration_since(std::time::UNIX_EPOCH)
-        .ok()?
-        .as_secs_f64();
+    let changed = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     // huggingface_hub allows the same second.
-    (changed - 1.0 <= at).then(|| Etag::new(etag).ok()).flatten()
+    (changed.as_secs_f64() - 1.0 <= at)
+        .then(|| Etag::new(etag).ok())
+        .flatten()
 }
 
 /// Applies the hub's hashes, and records which of its files are missing or of another size.
@@ -195,10 +184,8 @@ fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<Str
         .filter_map(|mut file| {
             if let Some(remote) = by_path.get(file.path.as_str()) {
                 if remote.bytes != file.bytes {
-                    wrong.insert(
-                        file.path,
-                        format!("it has {} bytes instead of {}", file.bytes, remote.bytes),
-                    );
+                    let reason = format!("it has {} bytes instead of {}", file.bytes, remote.bytes);
+                    wrong.insert(file.path, reason);
                     return None;
                 }
                 file.etag = Some(remote.etag.clone());
@@ -217,33 +204,19 @@ fn hash(
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<std::io::Result<String>, Error> {
     let end = told.done + file.bytes;
-    let mut digest = Digest::new(etag, file.bytes);
-    let mut buffer = vec![0; READ];
     let mut word = told.done + REPORT_EVERY;
-    let mut source = match File::open(&file.full) {
+    let source = match File::open(&file.full) {
         Ok(source) => source,
         Err(error) => return Ok(Err(error)),
     };
-    loop {
-        if stop.is_cancelled() {
-            return Err(Error::Stopped);
+    let hashed = Digest::new(etag, file.bytes).of(source, |read| {
+        told.done = (told.done + read).min(end);
+        if told.done >= word {
+            word = told.done + REPORT_EVERY;
+            progress(told.clone());
         }
-        match source.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => {
-                digest.update(&buffer[..read]);
-                told.done = (told.done + read as u64).min(end);
-                if told.done >= word {
-                    word = told.done + REPORT_EVERY;
-                    progress(told.clone());
-                }
-            }
-            Err(error) => {
-                told.done = end;
-                return Ok(Err(error));
-            }
-        }
-    }
+        !stop.is_cancelled()
+    });
     told.done = end;
-    Ok(Ok(digest.finish()))
+    hashed.transpose().ok_or(Error::Stopped)
 }

@@ -161,33 +161,25 @@ impl RequestBuilder {
         let mut passed: Vec<HeaderMap> = Vec::new();
         for hops in 0.. {
             let (answer, entry, sent) = self.hop(&address).await?;
-            let next = if answer.status().is_redirection() {
-                answer.headers().get(LOCATION)
-            } else {
-                None
-            };
-            let Some(next) = next else {
-                return Ok(Response::new(
-                    Arc::clone(&self.net),
-                    answer,
-                    entry,
-                    address,
-                    passed,
-                    sent,
-                ));
-            };
-            let next = target(&address, next)?;
-            self.may_be_repeated(answer.status(), &address, &next)?;
-            if self.stays && !of_the_hub(&next) {
-                return Ok(Response::new(
-                    Arc::clone(&self.net),
-                    answer,
-                    entry,
-                    address,
-                    passed,
-                    sent,
-                ));
+            let location = answer
+                .headers()
+                .get(LOCATION)
+                .filter(|_| answer.status().is_redirection());
+            let next = location.map(|location| target(&address, location)).transpose()?;
+            if let Some(next) = &next {
+                self.may_be_repeated(answer.status(), &address, next)?;
             }
+            let Some(next) = next.filter(|next| !self.stays || of_the_hub(next)) else {
+                return Ok(Response {
+                    net: Arc::clone(&self.net),
+                    answer,
+                    entry,
+                    address,
+                    passed,
+                    sent,
+                    begun: false,
+                });
+            };
             if hops == MOST_REDIRECTS {
                 break;
             }
@@ -213,9 +205,8 @@ impl RequestBuilder {
         };
         if (self.key.is_some() || self.body.is_some()) && from.origin() != to.origin() {
             let (scheme, host) = (to.scheme(), host_of(to));
-            return refused(format!(
-                "to {scheme}://{host}, which was not meant to get what was sent"
-            ));
+            let reason = format!("to {scheme}://{host}, which was not meant to get what was sent");
+            return refused(reason);
         }
         if self.body.is_some() && !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
             return refused(format!("with status {status}, which leaves out what was sent"));

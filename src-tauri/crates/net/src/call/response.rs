@@ -22,13 +22,15 @@ const STALL: Duration = Duration::from_secs(30);
 
 /// The head of a response, and its body to read. Dropping it before the body has ended closes the connection.
 pub struct Response {
-    net: Arc<Connections>,
-    answer: reqwest::Response,
-    entry: RequestEntry,
-    address: Url,
-    passed: Vec<HeaderMap>,
-    sent: Sent,
-    begun: bool,
+    pub(super) net: Arc<Connections>,
+    pub(super) answer: reqwest::Response,
+    pub(super) entry: RequestEntry,
+    pub(super) address: Url,
+    /// The headers of the hub's redirects.
+    pub(super) passed: Vec<HeaderMap>,
+    pub(super) sent: Sent,
+    /// True once a piece of the body arrived.
+    pub(super) begun: bool,
 }
 
 /// The request that this is the response to.
@@ -51,25 +53,6 @@ impl std::fmt::Debug for Response {
 }
 
 impl Response {
-    pub(crate) fn new(
-        net: Arc<Connections>,
-        answer: reqwest::Response,
-        entry: RequestEntry,
-        address: Url,
-        passed: Vec<HeaderMap>,
-        sent: Sent,
-    ) -> Self {
-        Self {
-            net,
-            answer,
-            entry,
-            address,
-            passed,
-            sent,
-            begun: false,
-        }
-    }
-
     /// The status.
     pub fn status(&self) -> u16 {
         self.answer.status().as_u16()
@@ -88,15 +71,17 @@ impl Response {
     /// A header as the hub itself sent it: of this response if it comes from the hub, else of the redirect that led
     /// away from the hub. So `X-Linked-Etag` and `X-Repo-Commit` never come from a CDN.
     pub fn hub_header(&self, name: &str) -> Option<&str> {
-        let own = self
-            .net
-            .endpoint
-            .as_ref()
-            .is_ok_and(|endpoint| endpoint.owns(&self.address))
-            .then(|| self.answer.headers());
+        let own = self.is_of_hub().then(|| self.answer.headers());
         own.into_iter()
             .chain(self.passed.iter().rev())
             .find_map(|headers| headers.get(name)?.to_str().ok())
+    }
+
+    fn is_of_hub(&self) -> bool {
+        self.net
+            .endpoint
+            .as_ref()
+            .is_ok_and(|endpoint| endpoint.owns(&self.address))
     }
 
     /// Bytes of the body, if the head says so.
@@ -137,11 +122,7 @@ impl Response {
             return None;
         }
         let host = self.host();
-        let elsewhere = !self
-            .net
-            .endpoint
-            .as_ref()
-            .is_ok_and(|endpoint| endpoint.owns(&self.address));
+        let elsewhere = !self.is_of_hub();
         let with_token = self.sent.with_secret;
         let inference = self.sent.purpose == Purpose::Inference;
         // huggingface_hub reads the same header in `hf_raise_for_status`.

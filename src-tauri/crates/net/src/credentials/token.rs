@@ -9,21 +9,11 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 
 /// The token that was found. It has no `Debug`, because it holds the secret.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Token {
     pub(crate) secret: Option<String>,
-    pub(crate) source: Source,
+    pub(crate) source: TokenSource,
     pub(crate) keychain_problem: Option<Error>,
-}
-
-/// [`TokenSource`] with a default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Source(pub(crate) TokenSource);
-
-impl Default for Source {
-    fn default() -> Self {
-        Self(TokenSource::None)
-    }
 }
 
 /// Finds the token and remembers it.
@@ -54,7 +44,7 @@ impl Tokens {
         let _one_at_a_time = self.looking.lock().await;
         if let Some(found) = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             // A file is read again, because another program may sign in or out while this one runs.
-            return match found.source.0 {
+            return match found.source {
                 TokenSource::None | TokenSource::File => self.with_file(found.keychain_problem),
                 TokenSource::Environment | TokenSource::Keychain => found,
             };
@@ -67,7 +57,7 @@ impl Tokens {
     async fn look(&self) -> Token {
         let of = |secret: String, source| Token {
             secret: Some(secret),
-            source: Source(source),
+            source,
             keychain_problem: None,
         };
         let named = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]
@@ -96,11 +86,7 @@ impl Tokens {
         let file = self.environment.token_file();
         let secret = file.and_then(|(path, _)| one_word(&std::fs::read_to_string(path).ok()?));
         Token {
-            source: Source(if secret.is_some() {
-                TokenSource::File
-            } else {
-                TokenSource::None
-            }),
+            source: secret.as_ref().map_or(TokenSource::None, |_| TokenSource::File),
             secret,
             keychain_problem,
         }

@@ -111,9 +111,6 @@ fn read(file: &Path) -> bool {
 }
 
 fn store(file: &Path, offline: bool) -> std::io::Result<()> {
-    write_private(
-        file,
-        &serde_json::to_vec(&SwitchFile { offline })?,
-        Durability::PowerLoss,
-    )
+    let text = serde_json::to_vec(&SwitchFile { offline })?;
+    write_private(file, &text, Durability::PowerLoss)
 }

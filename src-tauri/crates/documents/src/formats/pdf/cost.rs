@@ -2,6 +2,7 @@
 //! Streams are never nested in a file, so searching for their keyword finds all of them.
 
 use flate2::{Decompress, FlushDecompress, Status};
+use memchr::memmem::find;
 use weezl::{decode::Decoder, BitOrder, LzwStatus};
 
 use crate::budget::Budget;
@@ -71,12 +72,10 @@ fn unfolded(description: &[u8], data: &[u8], budget: &Budget) -> Result<u64> {
     if refers(description) {
         return Err(Error::broken(DocumentKind::Pdf, "it is packed in an unusual way"));
     }
-    let plain = if has(b"ASCII85Decode") || has(b"/A85") {
-        ascii85(data)
-    } else if has(b"ASCIIHexDecode") || has(b"/AHx") {
-        ascii_hex(data)
-    } else {
-        Vec::new()
+    let plain = match () {
+        () if has(b"ASCII85Decode") || has(b"/A85") => ascii85(data),
+        () if has(b"ASCIIHexDecode") || has(b"/AHx") => ascii_hex(data),
+        () => Vec::new(),
     };
     let data = if plain.is_empty() { data } else { &plain };
     match () {
@@ -147,6 +146,8 @@ fn unlzw(data: &[u8], budget: &Budget) -> Result<u64> {
 fn ascii85(data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut group = Vec::with_capacity(5);
+    let add = |value: u32, digit: &u8| value.wrapping_mul(85).wrapping_add(u32::from(*digit));
+    let value = |group: &[u8]| group.iter().fold(0, add).to_be_bytes();
     for byte in data.iter().take_while(|byte| **byte != b'~') {
         match byte {
             b'z' if group.is_empty() => out.extend([0; 4]),
@@ -154,33 +155,25 @@ fn ascii85(data: &[u8]) -> Vec<u8> {
             _ => {}
         }
         if group.len() == 5 {
-            let value = group.drain(..).fold(0_u32, |value, digit| {
-                value.wrapping_mul(85).wrapping_add(u32::from(digit))
-            });
-            out.extend(value.to_be_bytes());
+            out.extend(value(&group));
+            group.clear();
         }
     }
     if group.len() > 1 {
         let kept = group.len() - 1;
         group.resize(5, 84);
-        let value = group.iter().fold(0_u32, |value, digit| {
-            value.wrapping_mul(85).wrapping_add(u32::from(*digit))
-        });
-        out.extend(&value.to_be_bytes()[..kept]);
+        out.extend(&value(&group)[..kept]);
     }
     out
 }
 
 fn ascii_hex(data: &[u8]) -> Vec<u8> {
+    let data = data.iter().take_while(|byte| **byte != b'>');
     let digits: Vec<u8> = data
-        .iter()
-        .take_while(|byte| **byte != b'>')
         .filter_map(|byte| char::from(*byte).to_digit(16).map(|digit| digit as u8))
         .collect();
-    digits
-        .chunks(2)
-        .map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0))
-        .collect()
+    let byte = |pair: &[u8]| pair[0] << 4 | pair.get(1).copied().unwrap_or(0);
+    digits.chunks(2).map(byte).collect()
 }
 
 /// True if a name in the file is `/Encrypt`, with or without escapes.
@@ -217,19 +210,6 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// The offset of the first occurrence of these bytes.
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == wanted[0]) {
-        let at = from + at;
-        if bytes[at..].starts_with(wanted) {
-            return Some(at);
-        }
-        from = at + 1;
-    }
-    None
 }
 
 #[cfg(test)]

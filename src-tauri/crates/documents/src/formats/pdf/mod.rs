@@ -41,9 +41,8 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
         0 => return Err(Error::broken(DocumentKind::Pdf, "it has no pages")),
         1..=MAX_PAGES => {}
         more => {
-            return Err(Error::TooLarge(format!(
-                "it has {more} pages, and at most {MAX_PAGES} are read"
-            )))
+            let reason = format!("it has {more} pages, and at most {MAX_PAGES} are read");
+            return Err(Error::TooLarge(reason));
         }
     }
     let settings = InterpreterSettings {
@@ -144,10 +143,9 @@ impl<'b> Letters<'b> {
             Some(BfString::String(letters)) => letters.as_str(),
             None => "\u{fffd}",
         };
-        if said.chars().all(|letter| letter == '\u{fffd}') {
-            self.unknown += 1;
-        } else {
-            self.known += 1;
+        match said.chars().all(|letter| letter == '\u{fffd}') {
+            true => self.unknown += 1,
+            false => self.known += 1,
         }
         if let Some(last) = self.last {
             self.gap(last, placed);

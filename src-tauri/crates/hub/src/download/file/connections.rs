@@ -6,20 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::DownloadState;
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::stream::{FuturesUnordered, TryStreamExt};
 use tokio::sync::{mpsc, watch};
 
 use super::super::limits::Backoff;
 use super::context::DownloadContext;
-use super::file_source::{classify, network, FileSource, OpenedRange, RequestFailure};
+use super::file_source::{classify, FileSource, OpenedRange, RequestFailure};
 use super::progress::{after, DownloadItem};
 use super::range_allocator::RangeAllocator;
 use super::range_response::RangeRequest;
 use super::stop::{retries_exhausted, Stop};
 use super::writer::Piece;
-
-/// Limit of the wait between two attempts to reach the network.
-pub const LOOK_FOR_NETWORK: Duration = Duration::from_secs(15);
 
 /// The connections of one file. Dropping the future of [`Connections::run`] closes them all.
 pub struct Connections<'a> {
@@ -64,7 +61,7 @@ impl<'a> Connections<'a> {
         let connections: FuturesUnordered<_> = (0..count).map(|number| self.connection(number)).collect();
         tokio::select! {
             () = self.context.stop.cancelled() => Err(Stop::Canceled),
-            ended = first_error(connections) => ended,
+            ended = connections.try_collect::<()>() => ended,
         }
     }
 
@@ -75,7 +72,6 @@ impl<'a> Connections<'a> {
             let _ = self.answered.subscribe().wait_for(|answered| *answered).await;
         }
         let mut backoff = Backoff::default();
-        let mut unreachable: Option<(Instant, u32)> = None;
         loop {
             self.context.held_off().await;
             // The permit comes before the range: a connection that waits for a permit must not hold one.
@@ -93,7 +89,7 @@ impl<'a> Connections<'a> {
             };
             self.parts.give_back(at..end);
             if at > part.start {
-                unreachable = None;
+                backoff.reached();
             }
             let Err((trouble, _)) = outcome else { continue };
             match trouble {
@@ -110,12 +106,9 @@ impl<'a> Connections<'a> {
                     self.pause_for(error, wait).await;
                 }
                 RequestFailure::Unreachable(error) => {
-                    let (since, times) = unreachable.get_or_insert((Instant::now(), 0));
-                    *times += 1;
-                    if since.elapsed() >= self.context.limits.without_network {
+                    let Some(wait) = backoff.unreachable(&self.context.limits) else {
                         return Err(Stop::Failed(error));
-                    }
-                    let wait = self.context.limits.delay(*times).min(LOOK_FOR_NETWORK);
+                    };
                     self.pause_for(error.into(), wait).await;
                 }
             }
@@ -180,12 +173,11 @@ impl<'a> Connections<'a> {
         while *at < range.end {
             let next = match tokio::time::timeout(limits.stall, response.chunk()).await {
                 Ok(next) => next.map_err(classify)?,
-                Err(_) => return Err(RequestFailure::Retry(network("nothing came for too long"), None)),
+                Err(_) => return Err(RequestFailure::network("nothing came for too long")),
             };
             let Some(mut bytes) = next else {
-                return Err(RequestFailure::Retry(
-                    network("the connection ended before all bytes had come"),
-                    None,
+                return Err(RequestFailure::network(
+                    "the connection ended before all bytes had come",
                 ));
             };
             let room = range.end - *at;
@@ -195,10 +187,7 @@ impl<'a> Connections<'a> {
             brought += bytes.len() as u64;
             if since.elapsed() >= limits.stall {
                 if brought < limits.trickle {
-                    return Err(RequestFailure::Retry(
-                        network("next to nothing came for too long"),
-                        None,
-                    ));
+                    return Err(RequestFailure::network("next to nothing came for too long"));
                 }
                 (since, brought) = (Instant::now(), 0);
             }
@@ -223,14 +212,4 @@ impl<'a> Connections<'a> {
     fn validator(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.validator.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Runs all futures to the end, or to the first error.
-async fn first_error(
-    mut running: FuturesUnordered<impl std::future::Future<Output = Result<(), Stop>>>,
-) -> Result<(), Stop> {
-    while let Some(ended) = running.next().await {
-        ended?;
-    }
-    Ok(())
 }

@@ -7,7 +7,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::super::limits::DownloadLimits;
-use super::stop::Stop;
 use super::verified_blobs::VerifiedBlobs;
 use crate::cache::{Commit, Repository};
 
@@ -61,17 +60,6 @@ impl DownloadContext {
         let until = *self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(until) = until {
             tokio::time::sleep_until(until.into()).await;
-        }
-    }
-
-    /// Sleeps, unless the download is canceled.
-    ///
-    /// # Errors
-    /// [`Stop::Canceled`].
-    pub async fn sleep(&self, wait: Duration) -> Result<(), Stop> {
-        tokio::select! {
-            () = self.stop.cancelled() => Err(Stop::Canceled),
-            () = tokio::time::sleep(wait) => Ok(()),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::file_source::FileSource;
 use super::partial::{discard, PartialFile};
 use super::progress::{after, DownloadItem};
 use super::range_allocator::RangeAllocator;
-use super::stop::{retries_exhausted, Stop};
+use super::stop::{retries_exhausted, sleep, Stop};
 use super::writer::{FileWriter, WriteOutcome, WAITING};
 use crate::cache::Lock;
 use crate::error::Error;
@@ -36,10 +36,7 @@ pub async fn fetch(context: &Arc<DownloadContext>, api: &HubApi, item: &Arc<Down
     }
     item.set_state(DownloadState::Running);
     let place = context.repository.partial(&item.etag);
-    let path = item
-        .paths
-        .first()
-        .ok_or_else(|| Error::Missing { path: name.clone() })?;
+    let path = item.paths.first().ok_or_else(|| Error::Missing(name.clone()))?;
     let address = FileSource::new(
         api,
         context.repository.id(),
@@ -111,7 +108,7 @@ async fn lock(context: &DownloadContext, item: &DownloadItem) -> Result<Lock, St
             return Ok(lock);
         }
         item.wait(locked_by_another_program(), after(context.limits.lock));
-        context.sleep(context.limits.lock).await?;
+        sleep(&context.stop, context.limits.lock).await?;
     }
 }
 

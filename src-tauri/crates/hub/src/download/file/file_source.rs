@@ -34,6 +34,13 @@ pub enum RequestFailure {
     Unreachable(Error),
 }
 
+impl RequestFailure {
+    /// A fault of the network that a retry may solve.
+    pub fn network(reason: impl Into<String>) -> Self {
+        Self::Retry(protocol::Error::new(protocol::ErrorCode::Network, reason), None)
+    }
+}
+
 /// A response with the bytes of a range.
 #[derive(Debug)]
 pub struct OpenedRange {
@@ -65,28 +72,22 @@ impl FileSource {
     /// [`RequestFailure`].
     pub async fn open(&self, asked: &RangeRequest, head_timeout: Duration) -> Result<OpenedRange, RequestFailure> {
         let known = self.cdn().clone();
-        let response = match &known {
+        let mut response = match &known {
             Some(address) => self.ask(self.get(address), asked, head_timeout).await?,
             None => {
-                let response = self
-                    .ask(self.get(&self.first).stay_on_hub(), asked, head_timeout)
-                    .await?;
+                let request = self.get(&self.first).stay_on_hub();
+                let response = self.ask(request, asked, head_timeout).await?;
                 self.is_the_same(&response)?;
-                match response
-                    .header("location")
-                    .filter(|_| (300..400).contains(&response.status()))
-                {
-                    None => response,
-                    Some(location) => {
-                        let location = location.to_owned();
-                        drop(response);
-                        let response = self.ask(self.get(&location), asked, head_timeout).await?;
-                        *self.cdn() = Some(location);
-                        response
-                    }
-                }
+                response
             }
         };
+        let redirected = known.is_none() && (300..400).contains(&response.status());
+        let location = response.header("location").filter(|_| redirected).map(str::to_owned);
+        if let Some(location) = location {
+            drop(response);
+            response = self.ask(self.get(&location), asked, head_timeout).await?;
+            *self.cdn() = Some(location);
+        }
         let answer = ResponseHead {
             status: response.status(),
             content_range: response.header("content-range").map(Into::into),
@@ -102,7 +103,7 @@ impl FileSource {
             }),
             RangeVerdict::Changed(reason) => Err(RequestFailure::Stop(Stop::Changed(reason))),
             RangeVerdict::Restart(reason) => Err(RequestFailure::Stop(Stop::Restart(reason))),
-            RangeVerdict::Retry(reason) => Err(RequestFailure::Retry(network(reason), None)),
+            RangeVerdict::Retry(reason) => Err(RequestFailure::network(reason)),
             RangeVerdict::Refused => Err(self.refused(response)),
         }
     }
@@ -183,11 +184,6 @@ impl FileSource {
     fn cdn(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.cdn.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A network error with this reason.
-pub fn network(reason: impl Into<String>) -> protocol::Error {
-    protocol::Error::new(protocol::ErrorCode::Network, reason)
 }
 
 /// The meaning of a network error for a download.

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,16 @@ struct Record {
     synced: ByteRanges,
 }
 
+impl Record {
+    fn empty(size: u64) -> Self {
+        Self {
+            size,
+            boot: boot(),
+            ..Self::default()
+        }
+    }
+}
+
 /// The partial file of a blob. Only the holder of the blob's lock has one.
 #[derive(Debug)]
 pub struct PartialFile {
@@ -48,11 +59,7 @@ impl PartialFile {
         refuse_link(&record_of(path))?;
         let file = open_file(path)?;
         let length = file.metadata().map_err(|source| write_error(path, source))?.len();
-        let record = read_record(path, size, length).unwrap_or(Record {
-            size,
-            boot: boot(),
-            ..Record::default()
-        });
+        let record = read_record(path, size, length).unwrap_or_else(|| Record::empty(size));
         let fresh = record.written == ByteRanges::default();
         let mut partial = Self {
             path: path.to_owned(),
@@ -104,7 +111,9 @@ impl PartialFile {
     /// # Errors
     /// [`Error::DiskFull`], else [`Error::Write`].
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        write_at(&self.file, bytes, offset).map_err(|source| write_error(&self.path, source))?;
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|source| write_error(&self.path, source))?;
         self.record.written.insert(offset..offset + bytes.len() as u64);
         self.dirty = true;
         Ok(())
@@ -153,11 +162,7 @@ impl PartialFile {
         // wrong.
         remove(&record_of(&self.path))?;
         self.file.set_len(0).map_err(|source| write_error(&self.path, source))?;
-        self.record = Record {
-            size: self.record.size,
-            boot: boot(),
-            ..Record::default()
-        };
+        self.record = Record::empty(self.record.size);
         self.dirty = false;
         Ok(())
     }
@@ -213,10 +218,7 @@ pub(in crate::download) fn write_error(path: &Path, source: io::Error) -> Error 
             path: path.parent().unwrap_or(path).to_owned(),
             needed: None,
         },
-        _ => Error::Write {
-            path: path.to_owned(),
-            source,
-        },
+        _ => Error::write(path, source),
     }
 }
 
@@ -228,22 +230,6 @@ fn boot() -> String {
         .or_else(|| Some(sysinfo::System::boot_time().ok()?.to_string()))
         // Without an answer of the system every call is a boot of its own, so only synced ranges count.
         .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    while !bytes.is_empty() {
-        let written = file.seek_write(bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -303,7 +289,7 @@ mod tests {
         let (path, elsewhere) = (folder.path().join("blob.ponder"), folder.path().join("elsewhere"));
         fs::write(&elsewhere, b"mine").unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-        assert!(matches!(PartialFile::open(&path, 10), Err(Error::Trap { .. })));
+        assert!(matches!(PartialFile::open(&path, 10), Err(Error::Trap(_))));
         assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
     }
 }

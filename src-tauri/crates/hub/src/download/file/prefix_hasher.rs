@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-#[cfg(unix)]
 use std::os::unix::fs::FileExt;
 
 use crate::cache::digest::Digest;
@@ -55,7 +54,7 @@ impl PrefixHasher {
         while self.at < to {
             let length = READ.min(usize::try_from(to - self.at).unwrap_or(READ));
             let part = &mut self.buffer[..length];
-            read_at(file, part, self.at)?;
+            file.read_exact_at(part, self.at)?;
             self.digest.update(part);
             self.at += length as u64;
         }
@@ -66,25 +65,6 @@ impl PrefixHasher {
     pub fn finish(self) -> String {
         self.digest.finish()
     }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, part: &mut [u8], at: u64) -> io::Result<()> {
-    file.read_exact_at(part, at)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut part: &mut [u8], mut at: u64) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    while !part.is_empty() {
-        let read = file.seek_read(part, at)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        part = &mut part[read..];
-        at += read as u64;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The progress of a download.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::{DownloadFile, DownloadState};
@@ -23,20 +23,9 @@ pub struct DownloadItem {
     /// The files of the repository with this content.
     pub paths: Vec<FilePath>,
     done: AtomicU64,
-    state: AtomicU8,
-    waits: Mutex<Option<(protocol::Error, i64)>>,
+    /// The state, and the reason and the end of a wait.
+    state: Mutex<(DownloadState, Option<(protocol::Error, i64)>)>,
 }
-
-const STATES: [DownloadState; 8] = [
-    DownloadState::Queued,
-    DownloadState::Listing,
-    DownloadState::Running,
-    DownloadState::Verifying,
-    DownloadState::Paused,
-    DownloadState::Waiting,
-    DownloadState::Done,
-    DownloadState::Failed,
-];
 
 impl DownloadItem {
     /// A blob of which nothing is known to be there.
@@ -46,8 +35,7 @@ impl DownloadItem {
             size,
             paths,
             done: AtomicU64::new(0),
-            state: AtomicU8::new(0),
-            waits: Mutex::default(),
+            state: Mutex::new((DownloadState::Queued, None)),
         }
     }
 
@@ -63,27 +51,26 @@ impl DownloadItem {
 
     /// Records that it waits, for a reason that passes, until a time in milliseconds since 1970.
     pub fn wait(&self, error: protocol::Error, until: i64) {
-        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, until));
-        self.set_state(DownloadState::Waiting);
+        *self.locked() = (DownloadState::Waiting, Some((error, until)));
     }
 
     /// The reason and the end of its wait.
     pub fn waits_for(&self) -> Option<(protocol::Error, i64)> {
-        (self.state() == DownloadState::Waiting)
-            .then(|| self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            .flatten()
+        self.locked().1.clone()
     }
 
     /// The state.
     pub fn state(&self) -> DownloadState {
-        let state = usize::from(self.state.load(Ordering::Relaxed));
-        STATES.get(state).copied().unwrap_or(DownloadState::Queued)
+        self.locked().0
     }
 
     /// Sets the state.
     pub fn set_state(&self, state: DownloadState) {
-        let place = STATES.iter().position(|known| *known == state).unwrap_or(0);
-        self.state.store(place as u8, Ordering::Relaxed);
+        *self.locked() = (state, None);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, (DownloadState, Option<(protocol::Error, i64)>)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its files as windows see them.
@@ -179,7 +166,12 @@ mod tests {
     #[test]
     fn every_state_is_told() {
         let item = DownloadItem::new(Etag::new(&"a".repeat(40)).unwrap(), 1, Vec::new());
-        for state in STATES {
+        for state in [
+            DownloadState::Queued,
+            DownloadState::Running,
+            DownloadState::Verifying,
+            DownloadState::Done,
+        ] {
             item.set_state(state);
             assert_eq!(item.state(), state);
         }

@@ -78,12 +78,8 @@ fn retry(reason: &str) -> RangeVerdict {
 }
 
 fn part(asked: &RangeRequest, answer: &ResponseHead) -> RangeVerdict {
-    let Some((first, last)) = answer
-        .content_range
-        .as_deref()
-        .and_then(bounds)
-        .filter(|_| asked.ranged)
-    else {
+    let named = answer.content_range.as_deref().and_then(bounds);
+    let Some((first, last)) = named.filter(|_| asked.ranged) else {
         return retry("the server sent a part without saying which");
     };
     if let Some(size) = total(answer).filter(|size| *size != asked.size) {
@@ -98,10 +94,8 @@ fn part(asked: &RangeRequest, answer: &ResponseHead) -> RangeVerdict {
     if sent.start != asked.range.start || sent.end > asked.range.end || sent.is_empty() {
         return retry("the server sent another part than the one that was asked for");
     }
-    if answer
-        .content_length
-        .is_some_and(|length| length != sent.end - sent.start)
-    {
+    let length = sent.end - sent.start;
+    if answer.content_length.is_some_and(|announced| announced != length) {
         return retry("the server announced another length than that of the part");
     }
     RangeVerdict::Bytes(sent)

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
@@ -13,9 +13,6 @@ use super::progress::DownloadItem;
 use super::stop::Stop;
 use crate::cache::digest::Digest;
 use crate::error::Error;
-
-/// Bytes that are read at once.
-const READ: usize = 1 << 20;
 
 /// Blobs with the right hash, with their size and time then, so that a download that was paused does not hash all of
 /// them again.
@@ -26,16 +23,13 @@ impl VerifiedBlobs {
     /// Records that this blob has the right hash.
     pub fn insert(&self, path: &Path) {
         if let Some(mark) = fs::metadata(path).ok().as_ref().and_then(mark) {
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(path.to_owned(), mark);
+            self.marks().insert(path.to_owned(), mark);
         }
     }
 
     /// Records that this blob must be hashed again.
     pub fn remove(&self, path: &Path) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+        self.marks().remove(path);
     }
 
     /// True if the file at `path` has the right hash. Reads all of it unless that was done before; blocks.
@@ -43,18 +37,14 @@ impl VerifiedBlobs {
     /// # Errors
     /// [`Stop::Canceled`]. A file that cannot be read is wrong, and no error.
     pub fn check(&self, path: &Path, item: &DownloadItem, stop: &CancellationToken) -> Result<bool, Stop> {
-        let Some(mark) = fs::metadata(path)
-            .ok()
-            .filter(Metadata::is_file)
-            .as_ref()
-            .and_then(mark)
-        else {
+        let meta = fs::metadata(path).ok().filter(Metadata::is_file);
+        let Some(mark) = meta.as_ref().and_then(mark) else {
             return Ok(false);
         };
         if mark.0 != item.size {
             return Ok(false);
         }
-        if self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) == Some(&mark) {
+        if self.marks().get(path) == Some(&mark) {
             return Ok(true);
         }
         match hash(path, item, stop) {
@@ -68,14 +58,15 @@ impl VerifiedBlobs {
             }
             Ok(None) => Err(Stop::Canceled),
             Err(source) => {
-                let error = Error::Read {
-                    path: path.to_owned(),
-                    source,
-                };
+                let error = Error::read(path, source);
                 tracing::info!("{error}; it is fetched again");
                 Ok(false)
             }
         }
+    }
+
+    fn marks(&self) -> MutexGuard<'_, HashMap<PathBuf, (u64, SystemTime)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -85,21 +76,10 @@ fn mark(meta: &Metadata) -> Option<(u64, SystemTime)> {
 
 /// The file's hash in hexadecimal; `None` if canceled.
 fn hash(path: &Path, item: &DownloadItem, stop: &CancellationToken) -> io::Result<Option<String>> {
-    let mut file = File::open(path)?;
-    let mut digest = Digest::new(&item.etag, item.size);
-    let mut buffer = vec![0; READ.min(usize::try_from(item.size).unwrap_or(READ)).max(1)];
     let mut done = 0;
-    loop {
-        if stop.is_cancelled() {
-            return Ok(None);
-        }
-        match file.read(&mut buffer)? {
-            0 => return Ok(Some(digest.finish())),
-            read => {
-                digest.update(&buffer[..read]);
-                done += read as u64;
-                item.set_done(done.min(item.size));
-            }
-        }
-    }
+    Digest::new(&item.etag, item.size).of(File::open(path)?, |read| {
+        done += read;
+        item.set_done(done.min(item.size));
+        !stop.is_cancelled()
+    })
 }

@@ -1,6 +1,5 @@
 //! The thread that writes the pieces of one file to the disk and hashes its prefix.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -151,10 +150,7 @@ impl FileWriter {
     fn catch_up(&self, hasher: &mut PrefixHasher, most: u64) -> Result<(), Error> {
         hasher
             .catch_up(self.partial.file(), self.partial.ranges().prefix_end(), most)
-            .map_err(|source| Error::Read {
-                path: self.name.clone(),
-                source,
-            })
+            .map_err(|source| Error::read(&self.name, source))
     }
 
     fn keep_up(&mut self, sync: &mut BackgroundSync) -> Result<(), Error> {
@@ -195,7 +191,7 @@ impl BackgroundSync {
             let (tell, outcome) = oneshot::channel();
             // If the handle cannot be cloned, the end syncs the file anyway.
             if let Ok(file) = partial.file().try_clone() {
-                tokio::task::spawn_blocking(move || tell.send(force(&file)));
+                tokio::task::spawn_blocking(move || tell.send(file.sync_data()));
                 self.running = Some((partial.ranges().clone(), outcome));
             }
             self.written = 0;
@@ -217,8 +213,4 @@ impl BackgroundSync {
         }
         Ok(())
     }
-}
-
-fn force(file: &File) -> io::Result<()> {
-    file.sync_data()
 }

@@ -90,10 +90,7 @@ impl Queue {
         if self.file.is_some() {
             return Ok(false);
         }
-        files::make_private_folder(folder).map_err(|source| Error::Write {
-            path: folder.to_owned(),
-            source,
-        })?;
+        files::make_private_folder(folder).map_err(|source| Error::write(folder, source))?;
         let Some(lock) = Lock::try_take(&folder.join("downloads.lock"))? else {
             return Ok(false);
         };
