@@ -6,6 +6,7 @@ use std::path::Path;
 
 use api::Slowdown;
 use rustix::event::{poll, PollFd, PollFlags};
+use sysinfo::System;
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver};
 
 use crate::pressure::MemoryPressure;
@@ -21,6 +22,10 @@ const TRIGGERS: [(MemoryPressure, &str); 2] = [
     (MemoryPressure::Critical, "full 200000 2000000"),
 ];
 
+/// One part of so many of all memory. While more of it is available, programs stall for files that the kernel reads
+/// again, and nothing that the app gives back would help them.
+const PLENTY: u64 = 5;
+
 /// The firmware's power profile, on computers that have one.
 const PROFILE: &str = "/sys/firmware/acpi/platform_profile";
 
@@ -33,7 +38,13 @@ pub fn memory_pressure() -> io::Result<UnboundedReceiver<MemoryPressure>> {
     std::thread::Builder::new()
         .name("memory-pressure".into())
         .spawn(move || {
-            let heard = listen(&triggers, |pressure| tell.send(pressure).is_ok());
+            let heard = listen(&triggers, |pressure| {
+                let plentiful = System::new().is_ok_and(|mut system| {
+                    system.refresh_memory();
+                    is_plentiful(system.available_memory(), system.total_memory())
+                });
+                plentiful || tell.send(pressure).is_ok()
+            });
             if let Err(error) = heard {
                 tracing::warn!(%error, "the system no longer tells when memory gets short");
             }
@@ -74,6 +85,11 @@ fn listen(triggers: &[(MemoryPressure, File)], tell: impl Fn(MemoryPressure) -> 
     }
 }
 
+/// True if so much memory is available that none is short.
+fn is_plentiful(available: u64, total: u64) -> bool {
+    available > total / PLENTY
+}
+
 /// The kernel counts how often cores were too hot since the start, and not whether one is now; so heat is never told
 /// here.
 pub fn slowdown() -> Option<Slowdown> {
@@ -105,6 +121,14 @@ mod tests {
             "a window of a microsecond is none"
         );
         assert!(crate::memory_pressure().is_some());
+    }
+
+    #[test]
+    fn a_stall_beside_much_available_memory_is_no_shortage() {
+        const GIB: u64 = 1 << 30;
+        assert!(is_plentiful(22 * GIB, 24 * GIB));
+        assert!(!is_plentiful(3 * GIB, 24 * GIB));
+        assert!(!is_plentiful(0, 0), "a kernel that says nothing");
     }
 
     #[test]
