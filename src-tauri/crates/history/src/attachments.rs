@@ -4,11 +4,12 @@
 //! A file is written before its row and removed before it, both under the write lock, so that two processes never
 //! cross; whatever a process that is killed leaves behind, an image that a message names has its file.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use files::Durability;
 use protocol::{Content, ImageBytes};
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 use tokio::task::spawn_blocking;
 
 use crate::{now, Error, History, Result};
@@ -54,23 +55,19 @@ impl History {
         blocking(move || {
             // A file of the right length was written in one step, so it is whole.
             let whole = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
-            match whole {
-                true => Ok(()),
-                false => files::write_private(&path, &bytes, Durability::PowerLoss),
+            if whole {
+                return Ok(());
             }
+            files::write_private(&path, &bytes, Durability::PowerLoss)
         })
         .await?;
-        sqlx::query(
+        let kept = &attachment;
+        run!(
+            &mut transaction,
             "INSERT INTO attachments (sha256, media_type, bytes, width, height, made_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (sha256) DO UPDATE SET made_at = excluded.made_at",
+             ON CONFLICT (sha256) DO UPDATE SET made_at = excluded.made_at";
+            &kept.sha256, &kept.media_type, kept.bytes, width, height, now()
         )
-        .bind(&attachment.sha256)
-        .bind(&attachment.media_type)
-        .bind(attachment.bytes)
-        .bind(attachment.width)
-        .bind(attachment.height)
-        .bind(now())
-        .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
         Ok(attachment)
@@ -90,21 +87,18 @@ impl History {
     /// # Errors
     /// [`Error::NotFound`] if it is not kept, or its file is gone or is another one.
     pub async fn text(&self, sha256: &str) -> Result<String> {
-        let missing = |_| Error::NotFound("file");
+        let missing = || Error::NotFound("file");
         let bytes = self.attachment_bytes(sha256).await.map_err(|error| match error {
-            Error::NotFound(_) => Error::NotFound("file"),
+            Error::NotFound(_) => missing(),
             other => other,
         })?;
-        String::from_utf8(bytes.to_vec()).map_err(missing)
+        String::from_utf8(bytes.to_vec()).map_err(|_| missing())
     }
 
     /// The row of an attachment.
     pub async fn attachment(&self, sha256: &str) -> Result<Attachment> {
-        let row = sqlx::query_as("SELECT sha256, media_type, bytes, width, height FROM attachments WHERE sha256 = ?")
-            .bind(sha256)
-            .fetch_optional(&self.readers)
-            .await?;
-        row.ok_or(Error::NotFound("image"))
+        let sql = "SELECT sha256, media_type, bytes, width, height FROM attachments WHERE sha256 = ?";
+        row!(&self.readers, sql; sha256).await?.ok_or(Error::NotFound("image"))
     }
 
     /// The bytes of an image.
@@ -114,31 +108,27 @@ impl History {
     pub async fn attachment_bytes(&self, sha256: &str) -> Result<ImageBytes> {
         let path = self.attachment_file(sha256)?;
         let sha256 = sha256.to_owned();
-        blocking(move || match std::fs::read(&path) {
-            Ok(bytes) => Ok(Some(ImageBytes::from(bytes)).filter(|bytes| bytes.id() == sha256)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        })
-        .await?
-        .ok_or(Error::NotFound("image"))
+        let bytes = blocking(move || {
+            let bytes = files::found(std::fs::read(&path))?.map(ImageBytes::from);
+            Ok(bytes.filter(|bytes| bytes.id() == sha256))
+        });
+        bytes.await?.ok_or(Error::NotFound("image"))
     }
 
     /// The images that the messages and the draft of a chat name.
     pub async fn attachments_of(&self, chat: &str) -> Result<Vec<Attachment>> {
-        Ok(sqlx::query_as(
+        rows!(
+            &self.readers,
             "SELECT sha256, media_type, bytes, width, height FROM attachments
-              WHERE sha256 IN (SELECT l.sha256 FROM attachment_links l WHERE l.chat_id = ?) ORDER BY sha256",
+              WHERE sha256 IN (SELECT l.sha256 FROM attachment_links l WHERE l.chat_id = ?) ORDER BY sha256";
+            chat
         )
-        .bind(chat)
-        .fetch_all(&self.readers)
-        .await?)
+        .await
     }
 
     /// How many bytes all images take on the disk.
     pub async fn attachments_size(&self) -> Result<u64> {
-        let bytes: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM attachments")
-            .fetch_one(&self.readers)
-            .await?;
+        let bytes: i64 = the_value!(&self.readers, "SELECT coalesce(sum(bytes), 0) FROM attachments").await?;
         Ok(bytes.unsigned_abs())
     }
 
@@ -147,21 +137,27 @@ impl History {
     pub async fn remove_unlinked_attachments(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;
         // The draft of a new chat, which has no row yet, may name some, too.
-        let removed: Vec<String> = sqlx::query_scalar(
+        let removed: Vec<String> = values!(
+            &mut *transaction,
             "DELETE FROM attachments WHERE made_at < ?
-                AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.kind IN ('image', 'file') AND json_extract(p.content, '$.attachment') = attachments.sha256)
+                AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.kind IN ('image', 'file')
+                      AND json_extract(p.content, '$.attachment') = attachments.sha256)
                 AND sha256 NOT IN (SELECT sha256 FROM attachment_links WHERE message_id IS NULL)
                 AND NOT EXISTS (SELECT 1 FROM settings s WHERE instr(s.value, attachments.sha256) > 0)
-             RETURNING sha256",
+             RETURNING sha256";
+            before
         )
-        .bind(before)
-        .fetch_all(&mut *transaction)
         .await?;
-        let known: Vec<String> = sqlx::query_scalar("SELECT sha256 FROM attachments")
-            .fetch_all(&mut *transaction)
-            .await?;
-        let (folder, removed) = (self.attachments.clone(), removed);
-        let known: std::collections::HashSet<String> = known.into_iter().collect();
+        // Those without a row that a message or a draft still names: the row was on a page that is destroyed.
+        let known: Vec<String> = values!(
+            &mut *transaction,
+            "SELECT sha256 FROM attachments
+             UNION SELECT sha256 FROM attachment_links WHERE sha256 IS NOT NULL
+             UNION SELECT named.atom FROM settings s, json_tree(CASE WHEN json_valid(s.value) THEN s.value END) named
+              WHERE named.key = 'attachment' AND named.type = 'text'"
+        )
+        .await?;
+        let (folder, known) = (self.attachments.clone(), HashSet::from_iter(known));
         let count = blocking(move || remove_files(&folder, &removed, &known, before)).await?;
         transaction.commit().await?;
         Ok(count)
@@ -177,57 +173,32 @@ impl History {
 }
 
 /// Fails unless all images and texts that these parts name are kept, so that no message names one that is gone.
-pub(crate) async fn check_attachments(
-    transaction: &mut Transaction<'static, Sqlite>,
-    content: &[Content],
-) -> Result<()> {
+pub(crate) async fn check_attachments(db: &mut SqliteConnection, content: &[Content]) -> Result<()> {
     for part in content {
         let (Content::Image { attachment, .. } | Content::File { attachment, .. }) = part else {
             continue;
         };
-        let known: Option<i64> = sqlx::query_scalar("SELECT 1 FROM attachments WHERE sha256 = ?")
-            .bind(attachment)
-            .fetch_optional(&mut **transaction)
-            .await?;
+        let sql = "SELECT 1 FROM attachments WHERE sha256 = ?";
+        let known: Option<i64> = value!(&mut *db, sql; attachment).await?;
         known.ok_or(Error::NotFound("image"))?;
     }
     Ok(())
 }
 
 /// Removes the files of these names, and those that nobody knows and that are older than `before`; returns how many.
-fn remove_files(
-    folder: &Path,
-    names: &[String],
-    known: &std::collections::HashSet<String>,
-    before: i64,
-) -> std::io::Result<u64> {
+fn remove_files(folder: &Path, names: &[String], known: &HashSet<String>, before: i64) -> std::io::Result<u64> {
     let mut removed = 0;
     for name in names {
-        match std::fs::remove_file(folder.join(name)) {
-            Ok(()) => removed += 1,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+        removed += u64::from(files::found(std::fs::remove_file(folder.join(name)))?.is_some());
     }
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(removed),
-        Err(error) => return Err(error),
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
+    for entry in files::found(std::fs::read_dir(folder))?.into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
         // Nothing but what this program puts there: images, and drafts of theirs that a kill left.
         let ours = ImageBytes::is_id(&name) || name.starts_with(files::DRAFT_PREFIX);
-        if !ours || known.contains(name.as_ref()) {
-            continue;
-        }
-        let written = entry.metadata().and_then(|file| file.modified());
-        let since = written
-            .ok()
-            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        if since.is_some_and(|since| (since.as_millis() as i64) < before) && std::fs::remove_file(entry.path()).is_ok()
-        {
+        let written = entry.metadata().and_then(|file| file.modified()).ok();
+        let since = written.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        let old = since.is_some_and(|since| (since.as_millis() as i64) < before);
+        if ours && old && !known.contains(&name) && std::fs::remove_file(entry.path()).is_ok() {
             removed += 1;
         }
     }

@@ -31,7 +31,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// The file is not a database, or a part of it is destroyed.
-    #[error("it is damaged; nothing was changed in it. Put back a copy, or move it away (and keep it) to begin with an empty history")]
+    #[error("it is damaged; nothing was changed in it. Ponder's window shows what can be read and asks what to do, and so does `ponder history repair`")]
     Damaged,
     /// The file's tables are of a later version.
     #[error(
@@ -80,6 +80,9 @@ pub enum Error {
     Database(sqlx::Error),
 }
 
+/// The messages of SQLite's general error for a file of another format.
+const WRONG_FILE: [&str; 2] = ["SQL logic error", "unsupported file format"];
+
 /// A result of the history file.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -90,6 +93,18 @@ impl Error {
             Self::Damaged => true,
             Self::Open { source, .. } => source.is_damage(),
             _ => false,
+        }
+    }
+
+    /// The error of a file that is opened, in which a statement can fail by itself only if the tables are not those of
+    /// the version that the file says.
+    pub(crate) fn at_opening(self) -> Self {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) if error.code().as_deref() == Some("1") => {
+                tracing::warn!(%error, "the history is not of its format");
+                Self::Damaged
+            }
+            error => error,
         }
     }
 
@@ -105,6 +120,8 @@ impl Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let code = match &error {
+            // A statement that is wrong has a message of its own; without one the file is.
+            sqlx::Error::Database(error) if WRONG_FILE.contains(&error.message()) => Some(11),
             sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
             _ => None,
         };
@@ -127,6 +144,7 @@ impl From<Error> for protocol::Error {
             Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::ProjectFile(_) | Error::Import(_) => {
                 ErrorCode::BadRequest
             }
+            error if error.is_damage() => ErrorCode::HistoryDamaged,
             _ => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())

@@ -5,7 +5,7 @@
 //! the trash counts as not existing for everything but [`History::restore_chat`].
 
 #[macro_use]
-mod from_row;
+mod sql;
 mod attachments;
 mod chats;
 mod error;
@@ -15,6 +15,7 @@ mod import;
 mod json;
 mod messages;
 mod projects;
+mod recovery;
 mod search;
 mod settings;
 mod stamp;
@@ -23,14 +24,17 @@ pub use attachments::Attachment;
 pub use error::{Error, Result};
 pub use export::html::page;
 pub use export::text::{exported_together, with_projects, ExportedImages};
-pub use file::backup::{backups, remove_backups, Backup};
+pub use file::backup::{backups, remove_backups, Backup, Checked};
 pub use file::database::History;
-pub use file::repair::{readable_copy, repair, repair_if_suspect, set_aside, suspect, Repaired};
 pub use file::writes::Writes;
-pub use import::{check_import_beginning, read_import, ImportFormat, ImportOutcome, ImportedChats, LONGEST_IMPORT};
+pub use import::{check_import_beginning, read_import, ImportFormat, ImportedChats, LONGEST_IMPORT};
 pub use messages::answers::StreamingAnswer;
 pub use messages::parts::{AnswerDelta, ControlRequests, PartDelta};
 pub use messages::tool_results::NOT_RUN;
 pub use messages::turns::NewAnswer;
+pub use recovery::repair::{
+    examine, files_set_aside, is_damaged, readable_copy, remove_copies, remove_examined, remove_set_aside, repair,
+    set_aside, Contents, Damage, Remedy, Repaired,
+};
 pub use settings::stored_settings;
 pub use stamp::now;

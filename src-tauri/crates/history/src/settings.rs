@@ -7,9 +7,9 @@ use api::{ChatWindowState, Settings};
 use protocol::Content;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection, Executor, Sqlite};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, SqliteExecutor};
 
+use crate::file::database::options_of;
 use crate::json::{from_json, to_json};
 use crate::{History, Result};
 
@@ -37,10 +37,8 @@ impl History {
 
     /// The stored state of the chat window.
     pub async fn chat_window(&self) -> Result<ChatWindowState> {
-        let json: Option<String> = sqlx::query_scalar("SELECT value FROM settings WHERE key = ?")
-            .bind(CHAT_WINDOW)
-            .fetch_optional(&self.readers)
-            .await?;
+        let sql = "SELECT value FROM settings WHERE key = ?";
+        let json: Option<String> = value!(&self.readers, sql; CHAT_WINDOW).await?;
         let Some(json) = json else {
             return Ok(ChatWindowState::default());
         };
@@ -94,35 +92,22 @@ async fn read_file(path: &Path) -> Result<Map<String, Value>> {
     if !path.exists() {
         return Ok(Map::new());
     }
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(true)
-        .disable_statement_logging();
-    let mut connection = options.connect().await?;
+    let mut connection = options_of(path).read_only(true).connect().await?;
     let stored = read_all(&mut connection).await?;
     connection.close().await?;
     Ok(stored)
 }
 
 /// All values by their keys; one that is no JSON is left out.
-async fn read_all<'c>(connection: impl Executor<'c, Database = Sqlite>) -> Result<Map<String, Value>> {
-    let rows: Vec<(String, String)> = sqlx::query_as("SELECT key, value FROM settings")
-        .fetch_all(connection)
-        .await?;
-    let values = rows
-        .into_iter()
-        .filter_map(|(key, json)| Some((key, serde_json::from_str(&json).ok()?)));
-    Ok(values.collect())
+async fn read_all(db: impl SqliteExecutor<'_>) -> Result<Map<String, Value>> {
+    let rows: Vec<(String, String)> = rows!(db, "SELECT key, value FROM settings").await?;
+    let value = |(key, json): (String, String)| Some((key, serde_json::from_str(&json).ok()?));
+    Ok(rows.into_iter().filter_map(value).collect())
 }
 
-async fn store(transaction: &mut sqlx::Transaction<'static, Sqlite>, key: &str, json: &str) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-    )
-    .bind(key)
-    .bind(json)
-    .execute(&mut **transaction)
-    .await?;
+async fn store(db: &mut SqliteConnection, key: &str, json: &str) -> Result<()> {
+    let sql = "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    run!(db, sql; key, json).await?;
     Ok(())
 }
 

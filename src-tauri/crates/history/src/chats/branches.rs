@@ -1,9 +1,9 @@
 //! The tree of a chat as a person works on it: looking at another branch, an answer that is written over, a copy of a
 //! branch, and where the model's memory begins.
 
-use api::{AnswerState, ChatSummary, CompactionMark, StoredMessage};
+use api::{AnswerState, ChatSummary, CompactionMark, Part, StoredMessage};
 use protocol::{Content, Role};
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
 use crate::json::to_json;
 use crate::messages::parts::insert_parts;
@@ -29,35 +29,26 @@ impl History {
         // Read and copied under one lock, so that another process changes nothing in between.
         let mut transaction = self.write().await?;
         let before = read_message(&mut *transaction, message).await?;
-        let calls = before
-            .parts
-            .iter()
-            .any(|part| matches!(part.content, Content::ToolCall { .. }));
-        if before.role != Role::Assistant || before.state == AnswerState::Streaming || calls {
+        let is_call = |part: &Part| matches!(part.content, Content::ToolCall { .. });
+        if before.role != Role::Assistant || before.state == AnswerState::Streaming || before.parts.iter().any(is_call)
+        {
             return Err(Error::NoEdit);
         }
         let (id, now) = (new_id(), now());
         let mut parts = before.parts;
         parts.retain(|part| !matches!(part.content, Content::Text { .. }));
-        parts.push(api::Part {
-            content: Content::text(text),
-            started_at: now,
-            ended_at: now,
-        });
+        parts.push(Part::at(Content::text(text), now));
         check_idle(&mut transaction, &before.chat).await?;
-        let copied = sqlx::query(
-            "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, settings, finish_reason, edited)
+        change!(
+            &mut transaction,
+            "message",
+            "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, settings,
+                    finish_reason, edited)
              SELECT ?2, m.chat_id, m.parent_id, m.role, 'complete', ?3, ?3, m.model, m.settings, 'stop', 1
-               FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ?1 AND c.deleted_at IS NULL",
+               FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ?1 AND c.deleted_at IS NULL";
+            message, &id, now
         )
-        .bind(message)
-        .bind(&id)
-        .bind(now)
-        .execute(&mut *transaction)
         .await?;
-        if copied.rows_affected() == 0 {
-            return Err(Error::NotFound("message"));
-        }
         insert_parts(&mut transaction, &id, &parts).await?;
         set_head(&mut transaction, &before.chat, Some(&id)).await?;
         transaction.commit().await?;
@@ -74,45 +65,34 @@ impl History {
         }
         let (chat, now) = (new_id(), now());
         let origin = branch.last().map(|message| message.chat.clone()).unwrap_or_default();
-        let made = sqlx::query(
+        change!(
+            &mut transaction,
+            "chat",
             "INSERT INTO chats (id, title, created_at, updated_at, settings, project_id)
-             SELECT ?2, ?3, ?4, ?4, settings, project_id FROM chats WHERE id = ?1 AND deleted_at IS NULL",
+             SELECT ?2, ?3, ?4, ?4, settings, project_id FROM chats WHERE id = ?1 AND deleted_at IS NULL";
+            &origin, &chat, title, now
         )
-        .bind(&origin)
-        .bind(&chat)
-        .bind(title)
-        .bind(now)
-        .execute(&mut *transaction)
         .await?;
-        if made.rows_affected() == 0 {
-            return Err(Error::NotFound("chat"));
-        }
         let mut parent: Option<String> = None;
         for message in &branch {
             let id = new_id();
-            sqlx::query(
-                "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash, tokens,
-                                       finish_reason, notices, usage, timing, settings, thinking_tokens,
-                                       thinking_ended, ended_by, error,
-                                       tool_call_id, compaction_mark, edited)
+            run!(
+                &mut transaction,
+                "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model,
+                        model_revision, template_hash, tokens, finish_reason, notices, usage, timing, settings,
+                        thinking_tokens, thinking_ended, ended_by, error, tool_call_id, compaction_mark, edited)
                  SELECT ?2, ?3, ?4, role, state, created_at, finished_at, model, model_revision, template_hash, tokens,
                         finish_reason, notices, usage, timing, settings, thinking_tokens, thinking_ended, ended_by,
-                        error,
-                        tool_call_id, compaction_mark, edited FROM messages WHERE id = ?1",
+                        error, tool_call_id, compaction_mark, edited FROM messages WHERE id = ?1";
+                &message.id, &id, &chat, &parent
             )
-            .bind(&message.id)
-            .bind(&id)
-            .bind(&chat)
-            .bind(&parent)
-            .execute(&mut *transaction)
             .await?;
-            sqlx::query(
+            run!(
+                &mut transaction,
                 "INSERT INTO parts (message_id, position, kind, content, started_at, ended_at)
-                 SELECT ?2, position, kind, content, started_at, ended_at FROM parts WHERE message_id = ?1",
+                 SELECT ?2, position, kind, content, started_at, ended_at FROM parts WHERE message_id = ?1";
+                &message.id, &id
             )
-            .bind(&message.id)
-            .bind(&id)
-            .execute(&mut *transaction)
             .await?;
             parent = Some(id);
         }
@@ -124,15 +104,10 @@ impl History {
     /// Marks a message: the model sees nothing up to and including it; `None` removes the mark. Returns the chat.
     pub async fn set_compaction_mark(&self, message: &str, mark: Option<&CompactionMark>) -> Result<String> {
         let mut transaction = self.write().await?;
-        let chat: Option<String> =
-            sqlx::query_scalar("UPDATE messages SET compaction_mark = ?2 WHERE id = ?1 RETURNING chat_id")
-                .bind(message)
-                .bind(mark.map(to_json))
-                .fetch_optional(&mut *transaction)
-                .await?;
-        let chat = chat.ok_or(Error::NotFound("message"))?;
+        let sql = "UPDATE messages SET compaction_mark = ?2 WHERE id = ?1 RETURNING chat_id";
+        let chat = value!(&mut *transaction, sql; message, mark.map(to_json)).await?;
         transaction.commit().await?;
-        Ok(chat)
+        chat.ok_or(Error::NotFound("message"))
     }
 
     /// Takes back a turn of which the model could read nothing: question and empty answer go, and the question becomes
@@ -140,33 +115,27 @@ impl History {
     /// whether it was there and still the end of its branch.
     pub async fn retract_turn(&self, question: &StoredMessage, answer: &str, title: &str) -> Result<bool> {
         let mut transaction = self.write().await?;
-        let deleted = sqlx::query(
+        let deleted = run!(
+            &mut transaction,
             "DELETE FROM messages WHERE id = ?1 AND parent_id = ?2 AND state = 'streaming'
                 AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.message_id = ?1)
-                AND NOT EXISTS (SELECT 1 FROM messages other WHERE other.parent_id = ?1 OR other.parent_id = ?2 AND other.id <> ?1)",
-        )
-        .bind(answer)
-        .bind(&question.id)
-        .execute(&mut *transaction)
-        .await?;
-        if deleted.rows_affected() == 0 {
+                AND NOT EXISTS (SELECT 1 FROM messages other
+                                 WHERE other.parent_id = ?1 OR other.parent_id = ?2 AND other.id <> ?1)";
+            answer, &question.id
+        );
+        if deleted.await? == 0 {
             return Ok(false);
         }
-        sqlx::query("DELETE FROM messages WHERE id = ?")
-            .bind(&question.id)
-            .execute(&mut *transaction)
-            .await?;
+        run!(&mut transaction, "DELETE FROM messages WHERE id = ?"; &question.id).await?;
         let content: Vec<&Content> = question.parts.iter().map(|part| &part.content).collect();
-        sqlx::query(
+        run!(
+            &mut transaction,
             "UPDATE chats SET head = coalesce(head, ?2), draft = CASE draft WHEN '[]' THEN ?3 ELSE draft END,
-                    title = CASE WHEN title <> ?4 OR EXISTS (SELECT 1 FROM messages m WHERE m.chat_id = ?1) THEN title ELSE '' END
-              WHERE id = ?1",
+                    title = CASE WHEN title <> ?4 OR EXISTS (SELECT 1 FROM messages m WHERE m.chat_id = ?1)
+                                 THEN title ELSE '' END
+              WHERE id = ?1";
+            &question.chat, &question.parent, to_json(&content), title
         )
-        .bind(&question.chat)
-        .bind(&question.parent)
-        .bind(to_json(&content))
-        .bind(title)
-        .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
         Ok(true)
@@ -174,35 +143,23 @@ impl History {
 }
 
 /// The chat of a message, and the newest end of the branches that go through it.
-pub(crate) async fn newest_leaf(
-    transaction: &mut Transaction<'static, Sqlite>,
-    message: &str,
-) -> Result<(String, String)> {
-    let leaf: Option<(String, String)> = sqlx::query_as(
+pub(crate) async fn newest_leaf(db: &mut SqliteConnection, message: &str) -> Result<(String, String)> {
+    let leaf = row!(
+        db,
         "WITH RECURSIVE below (id) AS (
              SELECT id FROM messages WHERE id = ?
              UNION ALL
              SELECT child.id FROM below JOIN messages child ON child.parent_id = below.id)
          SELECT m.chat_id, m.id FROM below JOIN messages m ON m.id = below.id
           WHERE NOT EXISTS (SELECT 1 FROM messages child WHERE child.parent_id = m.id)
-          ORDER BY m.created_at DESC, m.id DESC LIMIT 1",
-    )
-    .bind(message)
-    .fetch_optional(&mut **transaction)
-    .await?;
-    leaf.ok_or(Error::NotFound("message"))
+          ORDER BY m.created_at DESC, m.id DESC LIMIT 1";
+        message
+    );
+    leaf.await?.ok_or(Error::NotFound("message"))
 }
 
 /// Looks at the branch that ends with this message, or at none.
-pub(crate) async fn set_head(
-    transaction: &mut Transaction<'static, Sqlite>,
-    chat: &str,
-    head: Option<&str>,
-) -> Result<()> {
-    sqlx::query("UPDATE chats SET head = ?2 WHERE id = ?1")
-        .bind(chat)
-        .bind(head)
-        .execute(&mut **transaction)
-        .await?;
+pub(crate) async fn set_head(db: &mut SqliteConnection, chat: &str, head: Option<&str>) -> Result<()> {
+    run!(db, "UPDATE chats SET head = ?2 WHERE id = ?1"; chat, head).await?;
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use api::{ChatSettings, ChatSummary, ChatView, ScrollPlace};
 use protocol::Content;
+use sqlx::sqlite::SqliteRow;
+use sqlx::Row;
 
 use crate::chats::cuts::put_back;
 use crate::json::{from_json, lossy, readable, to_json};
@@ -12,7 +14,8 @@ use crate::{now, Error, History, Result};
 macro_rules! select_chats {
     ($rest:literal) => {
         concat!(
-            "SELECT c.id, c.title, c.created_at, c.updated_at, c.pinned, c.revision, c.unread, c.archived_at IS NOT NULL AS archived,
+            "SELECT c.id, c.title, c.created_at, c.updated_at, c.pinned, c.revision, c.unread,
+                    c.archived_at IS NOT NULL AS archived, c.draft <> '[]' AS has_draft,
                     (SELECT f.id FROM projects f WHERE f.id = c.project_id AND f.deleted_at IS NULL) AS project,
                     EXISTS (SELECT 1 FROM messages r WHERE r.chat_id = c.id AND r.state = 'streaming') AS running ",
             $rest
@@ -20,117 +23,87 @@ macro_rules! select_chats {
     };
 }
 
-struct SummaryRow {
-    id: String,
-    title: Vec<u8>,
-    created_at: i64,
-    updated_at: i64,
-    pinned: bool,
-    revision: i64,
-    unread: bool,
-    archived: bool,
-    project: Option<String>,
-    running: bool,
+/// The chat of a row of [`select_chats`].
+fn summary(row: &SqliteRow) -> sqlx::Result<ChatSummary> {
+    Ok(ChatSummary {
+        id: row.try_get("id")?,
+        title: lossy(row.try_get("title")?),
+        created_at: row.try_get("created_at")?,
+        updated_at: row.try_get("updated_at")?,
+        pinned: row.try_get("pinned")?,
+        revision: row.try_get("revision")?,
+        unread: row.try_get("unread")?,
+        has_draft: row.try_get("has_draft")?,
+        running: row.try_get("running")?,
+        archived: row.try_get("archived")?,
+        project: row.try_get("project")?,
+    })
 }
-
-from_row!(SummaryRow: id, title, created_at, updated_at, pinned, revision, unread, archived, project, running);
-
-impl From<SummaryRow> for ChatSummary {
-    fn from(row: SummaryRow) -> Self {
-        let SummaryRow {
-            id,
-            title,
-            created_at,
-            updated_at,
-            pinned,
-            revision,
-            unread,
-            archived,
-            project,
-            running,
-        } = row;
-        ChatSummary {
-            id,
-            title: lossy(title),
-            created_at,
-            updated_at,
-            pinned,
-            revision,
-            unread,
-            running,
-            archived,
-            project,
-        }
-    }
-}
-
-struct TrashedRow {
-    summary: SummaryRow,
-    deleted_at: i64,
-}
-
-from_row!(TrashedRow: deleted_at; summary);
-
-struct ChatRow {
-    summary: SummaryRow,
-    head: Option<String>,
-    draft: Vec<u8>,
-    settings: Vec<u8>,
-    scroll_place: Option<String>,
-}
-
-from_row!(ChatRow: head, draft, settings, scroll_place; summary);
 
 impl History {
     /// All chats that are not in the trash, archived ones among them: pinned first, then by when something was last
     /// said, newest first.
     pub async fn chats(&self) -> Result<Vec<ChatSummary>> {
-        let rows: Vec<SummaryRow> = sqlx::query_as(select_chats!(
+        let sql = select_chats!(
             "FROM chats c WHERE c.deleted_at IS NULL ORDER BY c.pinned DESC, c.updated_at DESC, c.id DESC"
-        ))
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(rows.into_iter().map(ChatSummary::from).collect())
+        );
+        let rows = raw_rows!(&self.readers, sql).await?;
+        Ok(rows.iter().map(summary).collect::<sqlx::Result<_>>()?)
     }
 
     /// The titles of the chats, without those in the trash, that a model was the last to answer, the newest first.
     pub async fn chats_answered_by(&self, model: &str) -> Result<Vec<String>> {
-        let titles: Vec<Vec<u8>> = sqlx::query_scalar(
+        let titles: Vec<Vec<u8>> = values!(
+            &self.readers,
             "SELECT c.title FROM chats c WHERE c.deleted_at IS NULL AND ?1 =
                  (SELECT m.model FROM messages m WHERE m.chat_id = c.id AND m.role = 'assistant'
                   ORDER BY m.created_at DESC, m.id DESC LIMIT 1)
-             ORDER BY c.updated_at DESC, c.id DESC",
+             ORDER BY c.updated_at DESC, c.id DESC";
+            model
         )
-        .bind(model)
-        .fetch_all(&self.readers)
         .await?;
         Ok(titles.into_iter().map(lossy).collect())
     }
 
-    /// A chat without its messages: they are left empty.
+    /// The model of the chat in which something was said last. A model that failed is not used on.
+    pub async fn last_model(&self) -> Result<Option<String>> {
+        let sql = "SELECT c.id FROM chats c JOIN messages m ON m.id = c.head
+                    WHERE c.deleted_at IS NULL AND m.state <> 'failed'
+                    ORDER BY c.updated_at DESC, c.id DESC LIMIT 1";
+        let last: Option<String> = value!(&self.readers, sql).await?;
+        match last {
+            Some(chat) => Ok(self.chat_head(&chat).await?.0.settings.model),
+            None => Ok(None),
+        }
+    }
+
+    /// A chat without its messages: they are left empty. One whose settings name no model keeps the model of its first
+    /// answer, whatever the default model becomes; answers of other programs were not asked with settings.
     pub async fn chat_head(&self, chat: &str) -> Result<(ChatView, Option<String>)> {
-        let row: Option<ChatRow> = sqlx::query_as(select_chats!(
-            ", c.head, c.draft, c.settings, c.scroll_place FROM chats c WHERE c.id = ? AND c.deleted_at IS NULL"
-        ))
-        .bind(chat)
-        .fetch_optional(&self.readers)
-        .await?;
+        let sql = select_chats!(
+            ", c.head, c.draft, c.settings, c.scroll_place,
+               (SELECT m.model FROM messages m WHERE m.chat_id = c.id AND m.settings IS NOT NULL
+                 ORDER BY m.created_at, m.id LIMIT 1) AS first_model
+             FROM chats c WHERE c.id = ? AND c.deleted_at IS NULL"
+        );
+        let row = raw_rows!(&self.readers, sql; chat).await?.pop();
         let row = row.ok_or(Error::NotFound("chat"))?;
-        Ok((
-            ChatView {
-                summary: row.summary.into(),
-                settings: readable("setting", row.settings).unwrap_or_default(),
-                draft: readable("draft", row.draft).unwrap_or_default(),
-                // A broken scroll position must not keep the chat from being opened.
-                scroll_place: row
-                    .scroll_place
-                    .as_deref()
-                    .and_then(|json| from_json("place", json).ok()),
-                messages: Vec::new(),
-                beside: Vec::new(),
+        let scroll_place: Option<String> = row.try_get("scroll_place")?;
+        let settings: ChatSettings = readable("setting", row.try_get("settings")?).unwrap_or_default();
+        let first_model: Option<String> = row.try_get("first_model")?;
+        let view = ChatView {
+            summary: summary(&row)?,
+            settings: ChatSettings {
+                model: settings.model.or(first_model),
+                ..settings
             },
-            row.head,
-        ))
+            draft: readable("draft", row.try_get("draft")?).unwrap_or_default(),
+            // A broken scroll position must not keep the chat from being opened.
+            scroll_place: scroll_place.and_then(|json| from_json("place", &json).ok()),
+            messages: Vec::new(),
+            beside: Vec::new(),
+        };
+        Ok((view, row.try_get("head")?))
     }
 
     /// A chat with the branch that is looked at.
@@ -162,113 +135,79 @@ impl History {
     pub async fn create_chat(&self, settings: &ChatSettings) -> Result<ChatView> {
         let (id, now) = (new_id(), now());
         let mut transaction = self.write().await?;
-        sqlx::query("INSERT INTO chats (id, created_at, updated_at, settings) VALUES (?1, ?2, ?2, ?3)")
-            .bind(&id)
-            .bind(now)
-            .bind(to_json(settings))
-            .execute(&mut *transaction)
-            .await?;
+        let sql = "INSERT INTO chats (id, created_at, updated_at, settings) VALUES (?1, ?2, ?2, ?3)";
+        run!(&mut transaction, sql; &id, now, to_json(settings)).await?;
         transaction.commit().await?;
         self.chat(&id).await
     }
 
     /// Gives a chat another title.
     pub async fn rename_chat(&self, chat: &str, title: &str) -> Result<()> {
-        let update = sqlx::query("UPDATE chats SET title = ?2 WHERE id = ?1 AND deleted_at IS NULL")
-            .bind(chat)
-            .bind(title);
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET title = ?2 WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "chat", sql; chat, title).await
     }
 
     /// Gives a chat this title if it still has that one. Returns whether it had.
     pub async fn replace_title(&self, chat: &str, before: &str, title: &str) -> Result<bool> {
-        let update = sqlx::query("UPDATE chats SET title = ?3 WHERE id = ?1 AND title = ?2 AND deleted_at IS NULL")
-            .bind(chat)
-            .bind(before)
-            .bind(title);
-        match self.change_chat(update).await {
-            Err(Error::NotFound(_)) => Ok(false),
-            changed => changed.map(|()| true),
-        }
+        let sql = "UPDATE chats SET title = ?3 WHERE id = ?1 AND title = ?2 AND deleted_at IS NULL";
+        was_there(update!(self, "chat", sql; chat, before, title).await)
     }
 
     /// Notes that a window shows the chat, with all that was answered. Returns whether something was unread.
     pub async fn mark_read(&self, chat: &str) -> Result<bool> {
-        let update = sqlx::query("UPDATE chats SET unread = 0 WHERE id = ?1 AND unread").bind(chat);
-        match self.change_chat(update).await {
-            Err(Error::NotFound(_)) => Ok(false),
-            changed => changed.map(|()| true),
-        }
+        was_there(update!(self, "chat", "UPDATE chats SET unread = 0 WHERE id = ?1 AND unread"; chat).await)
     }
 
     /// Remembers where the chat was scrolled to; `None`: its end.
     pub async fn set_scroll_place(&self, chat: &str, place: Option<&ScrollPlace>) -> Result<()> {
-        let update = sqlx::query("UPDATE chats SET scroll_place = ?2 WHERE id = ?1 AND deleted_at IS NULL")
-            .bind(chat)
-            .bind(place.map(to_json));
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET scroll_place = ?2 WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "chat", sql; chat, place.map(to_json)).await
     }
 
     /// Keeps a chat at the top, or not.
     pub async fn pin_chat(&self, chat: &str, pinned: bool) -> Result<()> {
-        let update = sqlx::query("UPDATE chats SET pinned = ?2 WHERE id = ?1 AND deleted_at IS NULL")
-            .bind(chat)
-            .bind(pinned);
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET pinned = ?2 WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "chat", sql; chat, pinned).await
     }
 
     /// Puts a chat away or takes it back; doing it twice changes nothing.
     pub async fn archive_chat(&self, chat: &str, archived: bool) -> Result<()> {
-        let update = sqlx::query(
-            "UPDATE chats SET archived_at = CASE WHEN ?2 THEN coalesce(archived_at, ?3) END WHERE id = ?1 AND deleted_at IS NULL",
-        )
-        .bind(chat)
-        .bind(archived)
-        .bind(now());
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET archived_at = CASE WHEN ?2 THEN coalesce(archived_at, ?3) END
+                    WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "chat", sql; chat, archived, now()).await
     }
 
     /// The chats in the trash with the times at which they were put there, the latest first.
     pub async fn trashed_chats(&self) -> Result<Vec<(ChatSummary, i64)>> {
-        let rows: Vec<TrashedRow> = sqlx::query_as(select_chats!(
+        let sql = select_chats!(
             ", c.deleted_at FROM chats c WHERE c.deleted_at IS NOT NULL ORDER BY c.deleted_at DESC, c.id DESC"
-        ))
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| (row.summary.into(), row.deleted_at))
-            .collect())
+        );
+        let rows = raw_rows!(&self.readers, sql).await?;
+        let trashed = |row: &SqliteRow| Ok((summary(row)?, row.try_get("deleted_at")?));
+        Ok(rows.iter().map(trashed).collect::<sqlx::Result<_>>()?)
     }
 
     /// Deletes a chat for good that lies in the trash.
     pub async fn purge_chat(&self, chat: &str) -> Result<()> {
-        self.change_chat(sqlx::query("DELETE FROM chats WHERE id = ? AND deleted_at IS NOT NULL").bind(chat))
-            .await
+        update!(self, "chat", "DELETE FROM chats WHERE id = ? AND deleted_at IS NOT NULL"; chat).await
     }
 
     /// Stores the settings of a chat, which hold from its next turn on.
     pub async fn set_chat_settings(&self, chat: &str, settings: &ChatSettings) -> Result<()> {
-        let update = sqlx::query("UPDATE chats SET settings = ?2 WHERE id = ?1 AND deleted_at IS NULL")
-            .bind(chat)
-            .bind(to_json(settings));
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET settings = ?2 WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "chat", sql; chat, to_json(settings)).await
     }
 
     /// Stores the unsent question.
     pub async fn set_draft(&self, chat: &str, draft: &[Content]) -> Result<()> {
-        let update = sqlx::query("UPDATE chats SET draft = ?2 WHERE id = ?1 AND deleted_at IS NULL")
-            .bind(chat)
-            .bind(to_json(&draft));
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET draft = ?2 WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "chat", sql; chat, to_json(&draft)).await
     }
 
     /// Puts a chat into the trash; doing it twice changes nothing.
     pub async fn trash_chat(&self, chat: &str) -> Result<()> {
-        let update = sqlx::query("UPDATE chats SET deleted_at = coalesce(deleted_at, ?2) WHERE id = ?1")
-            .bind(chat)
-            .bind(now());
-        self.change_chat(update).await
+        let sql = "UPDATE chats SET deleted_at = coalesce(deleted_at, ?2) WHERE id = ?1";
+        update!(self, "chat", sql; chat, now()).await
     }
 
     /// Takes a chat out of the trash; doing it twice changes nothing. Messages that were deleted out of a chat go back
@@ -278,13 +217,8 @@ impl History {
         let restored = match put_back(&mut transaction, chat).await? {
             Some(origin) => origin,
             None => {
-                let restored = sqlx::query("UPDATE chats SET deleted_at = NULL, cut_from = NULL WHERE id = ?1")
-                    .bind(chat)
-                    .execute(&mut *transaction)
-                    .await?;
-                if restored.rows_affected() == 0 {
-                    return Err(Error::NotFound("chat"));
-                }
+                let sql = "UPDATE chats SET deleted_at = NULL, cut_from = NULL WHERE id = ?1";
+                change!(&mut transaction, "chat", sql; chat).await?;
                 chat.to_owned()
             }
         };
@@ -296,25 +230,16 @@ impl History {
     /// many chats.
     pub async fn purge_trash(&self, before: i64) -> Result<u64> {
         let mut transaction = self.write().await?;
-        for delete in [
-            "DELETE FROM projects WHERE deleted_at < ?",
-            "DELETE FROM project_files WHERE removed_at < ?",
-        ] {
-            sqlx::query(delete).bind(before).execute(&mut *transaction).await?;
-        }
-        let purged = sqlx::query("DELETE FROM chats WHERE deleted_at < ?")
-            .bind(before)
-            .execute(&mut *transaction)
-            .await?;
+        run!(&mut transaction, "DELETE FROM projects WHERE deleted_at < ?"; before).await?;
+        run!(&mut transaction, "DELETE FROM project_files WHERE removed_at < ?"; before).await?;
+        let purged = run!(&mut transaction, "DELETE FROM chats WHERE deleted_at < ?"; before).await?;
         transaction.commit().await?;
-        Ok(purged.rows_affected())
+        Ok(purged)
     }
 
     /// How many chats there are, those in the archive and in the trash among them.
     pub async fn count_chats(&self) -> Result<u32> {
-        Ok(sqlx::query_scalar("SELECT COUNT(*) FROM chats")
-            .fetch_one(&self.readers)
-            .await?)
+        the_value!(&self.readers, "SELECT COUNT(*) FROM chats").await
     }
 
     /// Deletes every chat for good, those in the archive and in the trash among them, and writes the file anew, so that
@@ -322,26 +247,21 @@ impl History {
     /// [`Error::Busy`] while an answer is being written.
     pub async fn delete_all_chats(&self) -> Result<u64> {
         let mut transaction = self.write().await?;
-        let running: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM messages WHERE state = 'streaming')")
-            .fetch_one(&mut *transaction)
-            .await?;
-        if running {
+        let running = "SELECT EXISTS (SELECT 1 FROM messages WHERE state = 'streaming')";
+        if the_value!(&mut *transaction, running).await? {
             return Err(Error::Busy);
         }
-        let deleted = sqlx::query("DELETE FROM chats").execute(&mut *transaction).await?;
+        let deleted = run!(&mut transaction, "DELETE FROM chats").await?;
         transaction.commit().await?;
         self.rewrite().await?;
-        Ok(deleted.rows_affected())
+        Ok(deleted)
     }
+}
 
-    pub(crate) async fn change_chat(
-        &self,
-        update: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
-    ) -> Result<()> {
-        let mut transaction = self.write().await?;
-        if update.execute(&mut *transaction).await?.rows_affected() == 0 {
-            return Err(Error::NotFound("chat"));
-        }
-        Ok(transaction.commit().await?)
+/// True if a change found its row.
+fn was_there(changed: Result<()>) -> Result<bool> {
+    match changed {
+        Err(Error::NotFound(_)) => Ok(false),
+        changed => changed.map(|()| true),
     }
 }

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use api::ChatView;
 use protocol::{Content, Role};
 
-use crate::export::text::ExportedImages;
-use crate::export::text::{speaker, title};
+use crate::export::text::{speaker, title, ExportedImages};
 use crate::{History, Result};
 
 /// The head of every page. Its policy refuses every script and every address, so that no text can become more than a
@@ -58,11 +57,8 @@ pub fn page(articles: &[(String, String)]) -> String {
 fn article(view: &ChatView, images: &ExportedImages) -> String {
     let mut out = format!("<h1 dir=\"auto\">{}</h1>\n", escaped(title(view)));
     if !view.settings.system_prompt.is_empty() {
-        let _ = writeln!(
-            out,
-            "<section><h3>Instructions</h3>{}</section>",
-            text(&view.settings.system_prompt)
-        );
+        let instructions = text(&view.settings.system_prompt);
+        let _ = writeln!(out, "<section><h3>Instructions</h3>{instructions}</section>");
     }
     for message in &view.messages {
         let class = if message.role == Role::User {
@@ -70,11 +66,8 @@ fn article(view: &ChatView, images: &ExportedImages) -> String {
         } else {
             "answer"
         };
-        let _ = writeln!(
-            out,
-            "<section class=\"{class}\"><h3 dir=\"auto\">{}</h3>",
-            escaped(speaker(message))
-        );
+        let speaker = escaped(speaker(message));
+        let _ = writeln!(out, "<section class=\"{class}\"><h3 dir=\"auto\">{speaker}</h3>");
         for part in &message.parts {
             let _ = match &part.content {
                 Content::Text { text: words } => writeln!(out, "{}", text(words)),
@@ -82,30 +75,18 @@ fn article(view: &ChatView, images: &ExportedImages) -> String {
                     writeln!(out, "<details><summary>Thought</summary>{}</details>", text(words))
                 }
                 Content::ToolCall { call } => {
-                    let arguments = format!("{:#}", call.arguments);
-                    writeln!(
-                        out,
-                        "<p>Called <code>{}</code></p><pre>{}</pre>",
-                        escaped(&call.name),
-                        escaped(&arguments)
-                    )
+                    let (name, arguments) = (escaped(&call.name), escaped(&format!("{:#}", call.arguments)));
+                    writeln!(out, "<p>Called <code>{name}</code></p><pre>{arguments}</pre>")
                 }
                 Content::Data { data } => writeln!(out, "<pre>{}</pre>", escaped(&format!("{data:#}"))),
                 Content::Image { attachment, alt, .. } if images.contains_key(attachment) => {
                     let (media_type, bytes) = &images[attachment];
-                    writeln!(
-                        out,
-                        "<img src=\"{}\" alt=\"{}\">",
-                        escaped(&bytes.to_data_url(media_type)),
-                        escaped(alt)
-                    )
+                    let (address, alt) = (escaped(&bytes.to_data_url(media_type)), escaped(alt));
+                    writeln!(out, "<img src=\"{address}\" alt=\"{alt}\">")
                 }
                 Content::Image { .. } | Content::File { .. } => {
-                    writeln!(
-                        out,
-                        "<p><em>{}</em></p>",
-                        escaped(&part.content.as_text().unwrap_or_default())
-                    )
+                    let name = escaped(&part.content.as_text().unwrap_or_default());
+                    writeln!(out, "<p><em>{name}</em></p>")
                 }
             };
         }
@@ -125,11 +106,8 @@ fn text(words: &str) -> String {
         if code {
             let _ = write!(out, "<pre><code>{}</code></pre>", escaped(run));
         } else if !run.trim().is_empty() {
-            let _ = write!(
-                out,
-                "<div class=\"text\" dir=\"auto\">{}</div>",
-                escaped(run.trim_matches('\n'))
-            );
+            let words = escaped(run.trim_matches('\n'));
+            let _ = write!(out, "<div class=\"text\" dir=\"auto\">{words}</div>");
         }
         run.clear();
     };

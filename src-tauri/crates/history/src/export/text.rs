@@ -92,16 +92,11 @@ fn markdown(view: &ChatView, images: &ExportedImages) -> String {
         let _ = write!(out, "\n## Instructions\n\n{}\n", view.settings.system_prompt);
     }
     if !view.settings.carried_summary.is_empty() {
-        let _ = write!(
-            out,
-            "\n## Summary of an earlier chat\n\n{}\n",
-            view.settings.carried_summary
-        );
+        let summary = &view.settings.carried_summary;
+        let _ = write!(out, "\n## Summary of an earlier chat\n\n{summary}\n");
     }
-    let compacted_at = view
-        .messages
-        .iter()
-        .rposition(|message| message.compaction_mark.is_some());
+    let is_marked = |message: &StoredMessage| message.compaction_mark.is_some();
+    let compacted_at = view.messages.iter().rposition(is_marked);
     for (index, message) in view.messages.iter().enumerate() {
         let _ = write!(out, "\n## {}\n", speaker(message));
         for part in &message.parts {
@@ -109,8 +104,7 @@ fn markdown(view: &ChatView, images: &ExportedImages) -> String {
                 Content::Text { text } => write!(out, "\n{}\n", text.trim_end()),
                 Content::Thinking { text } => {
                     let seconds = (part.ended_at - part.started_at) as f64 / 1000.0;
-                    let quoted: String = text.trim().lines().map(|line| format!("> {line}\n")).collect();
-                    write!(out, "\n> **Thought for {seconds:.0} s**\n>\n{quoted}")
+                    write!(out, "\n> **Thought for {seconds:.0} s**\n>\n{}", in_quotes(text))
                 }
                 Content::ToolCall { call } => {
                     write!(out, "\nCalled `{}`:\n\n```json\n{:#}\n```\n", call.name, call.arguments)
@@ -134,36 +128,32 @@ fn markdown(view: &ChatView, images: &ExportedImages) -> String {
         if let Some(cut) = message.compaction_mark.as_ref().filter(|_| compacted_at == Some(index)) {
             let _ = write!(out, "\n---\n\n*The model's memory begins here.*\n");
             if let Some(summary) = &cut.summary {
-                let quoted: String = summary.trim().lines().map(|line| format!("> {line}\n")).collect();
-                let _ = write!(out, "\n> **Summary of what was said before**\n>\n{quoted}");
+                let _ = write!(
+                    out,
+                    "\n> **Summary of what was said before**\n>\n{}",
+                    in_quotes(summary)
+                );
             }
         }
     }
     out
 }
 
+fn in_quotes(text: &str) -> String {
+    text.trim().lines().map(|line| format!("> {line}\n")).collect()
+}
+
 /// The text of a file between fences that nothing in it closes.
 fn quoted(name: &str, text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    format!(
-        "\n**{}**\n\n{fence}\n{}\n{fence}\n",
-        label(name),
-        text.trim_end_matches('\n').replace('\u{c}', "\n\n")
-    )
+    let text = text.trim_end_matches('\n').replace('\u{c}', "\n\n");
+    format!("\n**{}**\n\n{fence}\n{text}\n{fence}\n", label(name))
 }
 
 /// An image's name between brackets, in which brackets and line ends would end it.
 fn label(alt: &str) -> String {
-    alt.chars()
-        .map(|c| {
-            if matches!(c, '[' | ']' | '\\') || c.is_control() {
-                ' '
-            } else {
-                c
-            }
-        })
-        .collect()
+    alt.replace(|c: char| matches!(c, '[' | ']' | '\\') || c.is_control(), " ")
 }
 
 pub(crate) fn title(view: &ChatView) -> &str {

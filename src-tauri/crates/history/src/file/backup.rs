@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tokio::task::spawn_blocking;
 
+use crate::file::database::options_of;
 use crate::file::privacy;
 use crate::{now, Error, History, Result};
 
@@ -42,11 +42,7 @@ impl History {
         let draft = folder.join(DRAFT);
         remove(&draft);
         privacy::make_file(&draft);
-        let made = self.copy_to(&draft).await;
-        if made.is_err() {
-            remove(&draft);
-        }
-        made?;
+        self.copy_to(&draft).await.inspect_err(|_| remove(&draft))?;
         let copy = folder.join(format!("history-{}.sqlite", now()));
         std::fs::rename(&draft, &copy).map_err(Error::from_file)?;
         remove_oldest(&self.path);
@@ -54,15 +50,8 @@ impl History {
     }
 
     async fn copy_to(&self, draft: &Path) -> Result<()> {
-        let mut file = SqliteConnectOptions::new()
-            .filename(&self.path)
-            .disable_statement_logging()
-            .connect()
-            .await?;
-        let copied = sqlx::query("VACUUM INTO ?")
-            .bind(draft.to_string_lossy())
-            .execute(&mut file)
-            .await;
+        let mut file = options_of(&self.path).connect().await?;
+        let copied = run!(&mut file, "VACUUM INTO ?"; draft.to_string_lossy()).await;
         file.close().await?;
         copied?;
         check(draft).await
@@ -85,16 +74,21 @@ async fn turn(lock: PathBuf) -> Result<File> {
         .map_err(Error::from_file)
 }
 
+/// The outcome of a check of a file that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    /// Nothing is damaged.
+    Sound,
+    /// The search index was, and was made anew.
+    Mended,
+    /// More than the search index is.
+    Damaged,
+}
+
 /// Fails unless SQLite finds the whole file sound.
 pub(crate) async fn check(path: &Path) -> Result<()> {
-    let mut file = SqliteConnectOptions::new()
-        .filename(path)
-        .disable_statement_logging()
-        .connect()
-        .await?;
-    let found = sqlx::query_scalar("PRAGMA integrity_check(1)")
-        .fetch_one(&mut file)
-        .await;
+    let mut file = options_of(path).connect().await?;
+    let found = the_value!(&mut file, "PRAGMA integrity_check(1)").await;
     file.close().await?;
     let found: String = found?;
     match found.as_str() {
@@ -119,26 +113,26 @@ pub struct Backup {
 
 /// The copies of a history file, the newest first.
 pub fn backups(history: &Path) -> Vec<Backup> {
-    let Ok(entries) = std::fs::read_dir(history.with_file_name(FOLDER)) else {
+    dated_files(&history.with_file_name(FOLDER), ("history-", ".sqlite"))
+}
+
+/// The files of a folder that have a time between these in their names, the newest first.
+pub(crate) fn dated_files(folder: &Path, (before, after): (&str, &str)) -> Vec<Backup> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
-    let backup = |entry: std::fs::DirEntry| {
+    let dated = |entry: std::fs::DirEntry| {
         let name = entry.file_name();
-        let made_at = name
-            .to_str()?
-            .strip_prefix("history-")?
-            .strip_suffix(".sqlite")?
-            .parse()
-            .ok()?;
+        let made_at = name.to_str()?.strip_prefix(before)?.strip_suffix(after)?;
         Some(Backup {
             path: entry.path(),
-            made_at,
+            made_at: made_at.parse().ok()?,
             bytes: entry.metadata().ok()?.len(),
         })
     };
-    let mut backups: Vec<Backup> = entries.flatten().filter_map(backup).collect();
-    backups.sort_by_key(|backup| std::cmp::Reverse(backup.made_at));
-    backups
+    let mut dated: Vec<Backup> = entries.flatten().filter_map(dated).collect();
+    dated.sort_by_key(|file| std::cmp::Reverse(file.made_at));
+    dated
 }
 
 /// Removes all copies of a history file.
@@ -161,11 +155,8 @@ fn remove_oldest(history: &Path) {
 /// Removes a database that nobody has open, with what SQLite puts beside it.
 pub(crate) fn remove(path: &Path) {
     for file in privacy::with_companions(path) {
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(%error, "{} could not be removed", file.display());
-            }
-            _ => {}
+        if let Err(error) = files::found(std::fs::remove_file(&file)) {
+            tracing::warn!(%error, "{} could not be removed", file.display());
         }
     }
 }

@@ -1,18 +1,23 @@
 //! Opening the file: folders, connections, migrations.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
 use tokio::time::sleep;
 
-use crate::file::privacy;
-use crate::{Error, Result};
+use crate::file::pages::{LogOwner, Pages};
+use crate::file::{lock, privacy};
+use crate::sql::{change, Statement};
+use crate::{stamp, Error, Result};
 
 /// Every step from an empty file to the present tables by its number, to which it sets `user_version` at its end. A
 /// released step never changes.
-const MIGRATIONS: &[(i64, &str)] = &[
+pub(crate) const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("../../migrations/0001_first.sql")),
     (2, include_str!("../../migrations/0002_thinking.sql")),
     (3, include_str!("../../migrations/0003_parts_and_settings.sql")),
@@ -26,6 +31,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (11, include_str!("../../migrations/0011_image_codes.sql")),
     (12, include_str!("../../migrations/0012_projects_and_compaction.sql")),
 ];
+
+/// Numbers beyond it are no version of this file, now or later.
+const LAST_VERSION: i64 = 100_000;
+
+/// The number of the last migration.
+pub(crate) fn newest_version() -> i64 {
+    MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or_default()
+}
 
 /// Without these nothing can be read or written.
 const TABLES: [&str; 8] = [
@@ -46,10 +59,10 @@ const SEARCH_WORDS: &str = "CREATE VIRTUAL TABLE temp.search_words USING fts5voc
 const ATTACHMENTS: &str = "attachments";
 
 /// A repaired file is called so until it takes the place of the damaged one.
-pub(super) const REPAIR_DRAFT: &str = "history.repaired.sqlite";
+pub(crate) const REPAIR_DRAFT: &str = "history.repaired.sqlite";
 
 /// How long a statement waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The open history file. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -62,19 +75,24 @@ pub struct History {
     /// The folder of the attachments.
     pub(crate) attachments: PathBuf,
     read_only: bool,
+    /// Keeps a repair from moving the file; nobody if it is closed.
+    lock: Arc<Mutex<Option<File>>>,
+    /// True once more than the search index was found damaged.
+    pub(crate) is_damaged: Arc<AtomicBool>,
 }
 
 impl History {
     /// Opens the file, creates it and its folders if they are missing, and brings its tables up to date.
     pub async fn open(path: &Path) -> Result<Self> {
-        finish_repair(path);
         let begun = Instant::now();
         loop {
-            match Self::open_file(path).await {
-                // SQLite does not wait while another process turns a new file into one with a write-ahead log.
+            match Self::open_locked(path).await {
+                // A repair moves the file, which takes a moment. And SQLite does not wait while another process turns a
+                // new file into one with a write-ahead log.
                 Err(Error::Locked) if begun.elapsed() < BUSY_TIMEOUT => sleep(Duration::from_millis(20)).await,
-                opened => {
-                    return opened.map_err(|source| Error::Open {
+                Ok(history) => return Ok(history),
+                Err(source) => {
+                    return Err(Error::Open {
                         path: path.to_owned(),
                         source: Box::new(source),
                     })
@@ -94,21 +112,35 @@ impl History {
         Ok(history)
     }
 
+    async fn open_locked(path: &Path) -> Result<Self> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        privacy::make_folder(folder).map_err(Error::Folder)?;
+        let lock = lock::shared(path)?;
+        finish_repair(path);
+        let history = Self::open_file(path).await?;
+        *history.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+        history.adopt_folders_file(folder).await?;
+        Ok(history)
+    }
+
+    /// Opens the file without the lock that keeps a repair from moving it.
     pub(crate) async fn open_file(path: &Path) -> Result<Self> {
-        if let Some(folder) = path.parent() {
-            privacy::make_folder(folder).map_err(Error::Folder)?;
+        // SQLite would put the pages of the log into the file.
+        let [_, log, _] = privacy::with_companions(path);
+        let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
+        if has_log && path.exists() && Pages::open(path)?.log_owner == LogOwner::Another {
+            tracing::warn!("the log beside the history belongs to another file");
+            return Err(Error::Damaged);
         }
         privacy::make_file(path);
-        let options = SqliteConnectOptions::new()
-            .filename(path)
+        let options = options_of(path)
             .create_if_missing(true)
             .foreign_keys(true)
             .journal_mode(SqliteJournalMode::Wal)
             // Stored data survives a power cut, too; an answer is stored a few times a second, so the wait for the disk
             // is never noticed.
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_TIMEOUT)
-            .disable_statement_logging();
+            .busy_timeout(BUSY_TIMEOUT);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
@@ -138,27 +170,34 @@ impl History {
             path: path.to_owned(),
             attachments: path.with_file_name(ATTACHMENTS),
             read_only: false,
+            lock: Arc::default(),
+            is_damaged: Arc::default(),
         };
-        history.migrate().await?;
-        history.check_tables().await?;
-        if let Some(folder) = path.parent() {
-            history.adopt_folders_file(folder).await?;
-        }
+        history.migrate().await.map_err(Error::at_opening)?;
+        history.check_tables().await.map_err(Error::at_opening)?;
         Ok(history)
     }
 
     async fn migrate(&self) -> Result<()> {
-        let known = MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or_default();
+        let known = newest_version();
         // The version is read under the write lock, so that of two processes only one makes the tables.
         let mut transaction = self.write().await?;
-        let found: i64 = sqlx::query_scalar("PRAGMA user_version")
-            .fetch_one(&mut *transaction)
-            .await?;
+        let found: i64 = the_value!(&mut *transaction, "PRAGMA user_version").await?;
+        if !(0..LAST_VERSION).contains(&found) {
+            tracing::warn!(found, "the version of the history is none");
+            return Err(Error::Damaged);
+        }
         if found > known {
             return Err(Error::Newer { found, known });
         }
         for (_, step) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
             sqlx::raw_sql(*step).execute(&mut *transaction).await?;
+        }
+        let id: i64 = the_value!(&mut *transaction, "PRAGMA application_id").await?;
+        if id == 0 {
+            // By which a log is known that belongs to another file.
+            let sql = format!("PRAGMA application_id = {}", stamp::new_file_id());
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
         }
         Ok(transaction.commit().await?)
     }
@@ -175,9 +214,8 @@ impl History {
 
     /// Fails with [`Error::Damaged`] if a table is gone that the migrations made.
     async fn check_tables(&self) -> Result<()> {
-        let here: Vec<String> = sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            .fetch_all(&self.readers)
-            .await?;
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+        let here: Vec<String> = values!(&self.readers, sql).await?;
         match TABLES.iter().find(|table| !here.iter().any(|name| name == *table)) {
             Some(table) => {
                 tracing::warn!(table, "a table of the history is missing");
@@ -192,38 +230,43 @@ impl History {
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
     }
 
+    /// Changes `what` in a transaction of its own; fails with [`Error::NotFound`] if there is no such row.
+    pub(crate) async fn update(&self, what: &'static str, statement: Statement<'_>) -> Result<()> {
+        let mut transaction = self.write().await?;
+        change(&mut transaction, what, statement).await?;
+        Ok(transaction.commit().await?)
+    }
+
     /// A number that changes whenever another process has written.
     pub async fn foreign_changes(&self) -> Result<i64> {
         // All writing of this process goes through the writer, and SQLite does not count a connection's own changes.
-        Ok(sqlx::query_scalar("PRAGMA data_version")
-            .fetch_one(&self.writer)
-            .await?)
+        the_value!(&self.writer, "PRAGMA data_version").await
     }
 
     /// Writes the file anew without what was deleted, and empties the log beside it.
     pub(crate) async fn rewrite(&self) -> Result<()> {
         let mut writer = self.writer.acquire().await?;
-        sqlx::raw_sql("VACUUM").execute(&mut *writer).await?;
-        sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            .execute(&mut *writer)
-            .await?;
-        Ok(())
+        let sql = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
+        Ok(sqlx::raw_sql(sql).execute(&mut *writer).await.map(drop)?)
     }
 
     /// The bytes of the file and of the log beside it.
     pub fn bytes(&self) -> u64 {
-        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        privacy::with_companions(&self.path)
-            .iter()
-            .map(|path| bytes(path))
-            .sum()
+        let bytes = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
+        privacy::with_companions(&self.path).iter().map(bytes).sum()
     }
 
     /// Closes all connections; the file is whole without this, too.
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+}
+
+/// How every connection to a file is opened: nothing of a chat is logged.
+pub(crate) fn options_of(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).disable_statement_logging()
 }
 
 /// Takes up a repair that was cut off after the damaged file was set aside.

@@ -1,7 +1,8 @@
-//! The database file: connections, migrations, backups, repair.
+//! The database file: connections, migrations, backups.
 
 pub(crate) mod backup;
 pub(crate) mod database;
+pub(crate) mod lock;
+pub(crate) mod pages;
 pub(crate) mod privacy;
-pub(crate) mod repair;
 pub(crate) mod writes;

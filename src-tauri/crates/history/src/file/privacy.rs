@@ -7,11 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Makes the folder if it is missing and takes from others the right to look into it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
+    files::make_private_folder(folder)?;
     restrict(folder, 0o700);
     Ok(())
 }

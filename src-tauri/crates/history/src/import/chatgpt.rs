@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use protocol::{Content, Role};
 use serde_json::Value;
 
-use super::{said, text, time, ImportedChat};
+use super::{list, said, text, time, ImportedChat};
 use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
@@ -25,9 +25,7 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
         below.sort_by_key(age);
     }
     let mut chat = ImportedChat {
-        id: text(value, "conversation_id")
-            .or_else(|| text(value, "id"))
-            .map(str::to_owned),
+        id: text(value, "conversation_id").or(text(value, "id")).map(str::to_owned),
         title: text(value, "title").unwrap_or_default().to_owned(),
         created_at,
         updated_at: time(value.get("update_time")).unwrap_or(created_at),
@@ -37,13 +35,8 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
     };
     // Of each node the row that stands for it: its own, or the nearest above.
     let mut rows: HashMap<&str, Option<String>> = HashMap::new();
-    let mut open: Vec<(Option<String>, &str)> = children
-        .get(&None)
-        .into_iter()
-        .flatten()
-        .rev()
-        .map(|id| (None, *id))
-        .collect();
+    let below = |parent| children.get(&parent).into_iter().flatten().rev().copied();
+    let mut open: Vec<(Option<String>, &str)> = below(None).map(|id| (None, id)).collect();
     while let Some((above, id)) = open.pop() {
         let message = &nodes[id]["message"];
         let row = match content(message) {
@@ -51,27 +44,18 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
                 let own = new_id();
                 let at = time(message.get("create_time")).unwrap_or(created_at);
                 let mut stored = said(own.clone(), above, role, parts, at);
-                stored.model = (role == Role::Assistant)
-                    .then(|| text(&message["metadata"], "model_slug").map(str::to_owned))
-                    .flatten();
+                let model = text(&message["metadata"], "model_slug").filter(|_| role == Role::Assistant);
+                stored.model = model.map(str::to_owned);
                 chat.messages.push(stored);
                 Some(own)
             }
             None => above,
         };
         rows.insert(id, row.clone());
-        open.extend(
-            children
-                .get(&Some(id))
-                .into_iter()
-                .flatten()
-                .rev()
-                .map(|child| (row.clone(), *child)),
-        );
+        open.extend(below(Some(id)).map(|child| (row.clone(), child)));
     }
-    chat.head = value["current_node"]
-        .as_str()
-        .and_then(|id| rows.get(id).cloned().flatten());
+    let head = value["current_node"].as_str().and_then(|id| rows.remove(id));
+    chat.head = head.flatten();
     (!chat.messages.is_empty()).then_some(chat)
 }
 
@@ -90,30 +74,24 @@ fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
     match content["content_type"].as_str()? {
         "thoughts" => {
             for thought in content["thoughts"].as_array()? {
-                Content::push(
-                    &mut parts,
-                    Content::thinking(format!("{}\n\n", text(thought, "content")?)),
-                );
+                let words = format!("{}\n\n", text(thought, "content")?);
+                Content::push(&mut parts, Content::thinking(words));
             }
         }
-        "code" | "execution_output" => Content::push(
-            &mut parts,
-            Content::text(format!("```\n{}\n```", text(content, "text")?)),
-        ),
+        "code" | "execution_output" => {
+            parts.push(Content::text(format!("```\n{}\n```", text(content, "text")?)));
+        }
         _ => {
-            for part in content.get("parts").and_then(Value::as_array).into_iter().flatten() {
-                match part {
-                    Value::String(words) => Content::push(&mut parts, Content::text(words.as_str())),
+            for part in list(content, "parts") {
+                let words = match part {
+                    Value::String(words) => Some(words.as_str()),
                     // Its bytes lie in another file of the export.
-                    part if text(part, "content_type") == Some("image_asset_pointer") => {
-                        Content::push(&mut parts, Content::text("[image]\n\n"));
-                    }
-                    part => {
-                        if let Some(words) = text(part, "text") {
-                            Content::push(&mut parts, Content::text(words));
-                        }
-                    }
-                }
+                    part if part["content_type"] == "image_asset_pointer" => Some("[image]\n\n"),
+                    part => text(part, "text"),
+                };
+                words
+                    .into_iter()
+                    .for_each(|words| Content::push(&mut parts, Content::text(words)));
             }
         }
     }

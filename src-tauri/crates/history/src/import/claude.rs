@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use protocol::{Content, Role};
 use serde_json::Value;
 
-use super::{said, text, time, ImportedChat};
+use super::{list, said, text, time, ImportedChat};
 use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
@@ -24,7 +24,7 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
     let mut last: Option<String> = None;
     for message in value.get("chat_messages")?.as_array()? {
         let above = match text(message, "parent_message_uuid") {
-            Some(parent) => rows.get(parent).cloned().unwrap_or(None),
+            Some(parent) => rows.get(parent).cloned().flatten(),
             None => last.clone(),
         };
         let row = match content(message) {
@@ -52,27 +52,20 @@ fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
         _ => return None,
     };
     let mut parts = Vec::new();
-    for attached in message
-        .get("attachments")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for attached in list(message, "attachments") {
         let name = text(attached, "file_name").unwrap_or("file");
         if let Some(words) = text(attached, "extracted_content") {
-            Content::push(
-                &mut parts,
-                Content::text(format!("[file: {name}]\n\n```\n{words}\n```\n\n")),
-            );
+            let quoted = format!("[file: {name}]\n\n```\n{words}\n```\n\n");
+            Content::push(&mut parts, Content::text(quoted));
         }
     }
-    for file in message.get("files").and_then(Value::as_array).into_iter().flatten() {
+    for file in list(message, "files") {
         if let Some(name) = text(file, "file_name") {
             Content::push(&mut parts, Content::text(format!("[file: {name}]\n\n")));
         }
     }
     let mut said = false;
-    for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
+    for block in list(message, "content") {
         let part = match block["type"].as_str() {
             Some("text") => text(block, "text").map(Content::text),
             Some("thinking") => text(block, "thinking").map(Content::thinking),
@@ -82,9 +75,8 @@ fn content(message: &Value) -> Option<(Role, Vec<Content>)> {
         part.into_iter().for_each(|part| Content::push(&mut parts, part));
     }
     if !said {
-        text(message, "text")
-            .into_iter()
-            .for_each(|words| Content::push(&mut parts, Content::text(words)));
+        let words = text(message, "text").map(Content::text);
+        words.into_iter().for_each(|words| Content::push(&mut parts, words));
     }
     (!parts.is_empty()).then_some((role, parts))
 }

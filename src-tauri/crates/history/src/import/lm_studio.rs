@@ -5,7 +5,7 @@
 use protocol::{Content, Role};
 use serde_json::Value;
 
-use super::{said, text, time, ImportedChat};
+use super::{list, said, text, time, ImportedChat};
 use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
@@ -22,30 +22,20 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
         pinned: value["pinned"] == true,
         ..ImportedChat::default()
     };
-    text(value, "systemPrompt")
-        .into_iter()
-        .for_each(|prompt| chat.settings.system_prompt = prompt.to_owned());
-    let model = value
-        .get("lastUsedModel")
-        .and_then(|model| text(model, "identifier").or_else(|| text(model, "indexedModelIdentifier")));
+    chat.settings.system_prompt = text(value, "systemPrompt").unwrap_or_default().to_owned();
+    let model = &value["lastUsedModel"];
+    let model = text(model, "identifier").or(text(model, "indexedModelIdentifier"));
     let mut above: Option<String> = None;
     for (place, message) in value.get("messages")?.as_array()?.iter().enumerate() {
-        let versions = message
-            .get("versions")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
         let selected = message["currentlySelected"].as_u64().unwrap_or_default() as usize;
         let mut next = above.clone();
-        for (version, value) in versions.iter().enumerate() {
+        for (version, value) in list(message, "versions").enumerate() {
             let Some((role, parts)) = content(value) else { continue };
             let own = new_id();
             // Nobody says when; the order is kept.
             let mut stored = said(own.clone(), above.clone(), role, parts, created_at + place as i64);
-            let by = value.get("senderInfo").and_then(|sender| text(sender, "senderName"));
-            stored.model = (role == Role::Assistant)
-                .then(|| by.or(model).map(str::to_owned))
-                .flatten();
+            let by = text(&value["senderInfo"], "senderName").or(model);
+            stored.model = by.filter(|_| role == Role::Assistant).map(str::to_owned);
             chat.messages.push(stored);
             if version == selected || next == above {
                 next = Some(own);
@@ -64,10 +54,9 @@ fn content(version: &Value) -> Option<(Role, Vec<Content>)> {
         _ => return None,
     };
     let mut parts = Vec::new();
-    let steps = version.get("steps").and_then(Value::as_array).into_iter().flatten();
-    for block in std::iter::once(version).chain(steps) {
+    for block in std::iter::once(version).chain(list(version, "steps")) {
         let thinks = block["style"]["type"] == "thinking";
-        for piece in block.get("content").and_then(Value::as_array).into_iter().flatten() {
+        for piece in list(block, "content") {
             let part = match (piece["type"].as_str(), thinks) {
                 (Some("text"), true) => text(piece, "text").map(Content::thinking),
                 (Some("text"), false) => text(piece, "text").map(Content::text),

@@ -13,10 +13,10 @@ mod projects;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use api::{AnswerState, ChatSettings, Part, StoredMessage};
+use api::{AnswerState, ChatSettings, ImportReport, Part, StoredMessage};
 use protocol::{Content, FinishReason, ImageBytes, Role};
 use serde_json::Value;
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
 use self::limits::{believed, one_line};
 use self::projects::ImportedProject;
@@ -36,6 +36,9 @@ const MOST_CHATS: usize = 100_000;
 const MOST_MESSAGES: usize = 100_000;
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 300;
+/// Chats that are stored in one transaction. Each transaction waits for the disk, and other writers wait for it.
+const BATCH: usize = 25;
+
 /// Which program wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportFormat {
@@ -89,17 +92,6 @@ pub struct ImportedChat {
     pub images: BTreeMap<String, (String, ImageBytes)>,
 }
 
-/// The outcome of an import.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ImportOutcome {
-    /// Chats that are new.
-    pub chats: usize,
-    /// Their messages.
-    pub messages: usize,
-    /// Chats that were here already, which stay as they are.
-    pub already_here: usize,
-}
-
 /// Refuses what holds no chats by how it begins, so that a long file, or one that never ends, need not be read for
 /// that. `beginning` is a kilobyte of the file or more, or all of it.
 ///
@@ -133,36 +125,27 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         false => parsed(file).map_err(|error| Error::Import(format!("it is no JSON ({error})")))?,
     };
     let entries = match &value {
-        Value::Array(entries) => entries.iter().collect(),
-        one => vec![one],
+        Value::Array(entries) => entries.as_slice(),
+        one => std::slice::from_ref(one),
     };
     if entries.len() > MOST_CHATS {
         return refuse("it holds more than 100,000 chats");
     }
     let has = |key: &str| entries.iter().any(|entry| entry.get(key).is_some());
+    let of_entries = |chat: fn(&Value) -> Option<ImportedChat>| entries.iter().filter_map(chat).collect();
     let mut projects = Vec::new();
-    let (format, chats) = if has("format") {
+    let (format, chats): (_, Vec<ImportedChat>) = if has("format") {
         projects = ours::projects(&value)?;
         (ImportFormat::Ponder, ours::chats(&value)?)
     } else if has("mapping") {
-        (
-            ImportFormat::ChatGpt,
-            entries.iter().filter_map(|entry| chatgpt::chat(entry)).collect(),
-        )
+        (ImportFormat::ChatGpt, of_entries(chatgpt::chat))
     } else if has("chat_messages") {
-        (
-            ImportFormat::Claude,
-            entries.iter().filter_map(|entry| claude::chat(entry)).collect(),
-        )
+        (ImportFormat::Claude, of_entries(claude::chat))
     } else if has("messages") {
-        (
-            ImportFormat::LmStudio,
-            entries.iter().filter_map(|entry| lm_studio::chat(entry)).collect(),
-        )
+        (ImportFormat::LmStudio, of_entries(lm_studio::chat))
     } else {
         return refuse("it is no export of Ponder, ChatGPT, Claude or LM Studio");
     };
-    let chats: Vec<ImportedChat> = chats;
     if chats.is_empty() {
         return refuse("there is no chat in it");
     }
@@ -195,20 +178,11 @@ impl ImportedChat {
                 return false;
             }
             // Whatever the file says: a parent comes before its children, so there is no cycle.
-            if message
-                .parent
-                .as_ref()
-                .is_some_and(|parent| !known.contains(parent) || *parent == message.id)
-            {
+            let lost = |parent: &String| !known.contains(parent) || *parent == message.id;
+            if message.parent.as_ref().is_some_and(lost) {
                 message.parent = previous.clone();
             }
-            if message
-                .tool_call_id
-                .as_ref()
-                .is_some_and(|call| !calls.insert(call.clone()))
-            {
-                message.tool_call_id = None;
-            }
+            message.tool_call_id = message.tool_call_id.take().filter(|call| calls.insert(call.clone()));
             if message.state == AnswerState::Streaming {
                 message.state = AnswerState::Interrupted;
             }
@@ -229,72 +203,49 @@ impl ImportedChat {
 impl History {
     /// Stores the chats of a file, and their projects. Chats that exist already by their id, in the trash too, are left
     /// as they are.
-    pub async fn import(&self, file: ImportedChats) -> Result<ImportOutcome> {
-        let mut outcome = ImportOutcome::default();
+    pub async fn import(&self, file: ImportedChats) -> Result<ImportReport> {
+        let mut outcome = ImportReport::default();
         for project in file.projects {
             self.import_project(project).await?;
         }
-        for chat in file.chats {
-            let count = chat.messages.len();
-            match self.import_chat(chat).await? {
-                true => {
-                    outcome.chats += 1;
-                    outcome.messages += count;
+        let mut chats = file.chats;
+        for batch in chats.chunks_mut(BATCH) {
+            for chat in &mut *batch {
+                // The transaction decides if it is new; a chat that is known to be here already stores no images before.
+                if !self.has_chat(chat).await? {
+                    self.import_images(chat).await?;
                 }
-                false => outcome.already_here += 1,
             }
+            let mut transaction = self.write().await?;
+            for chat in batch {
+                let count = chat.messages.len();
+                match import_chat(&mut transaction, chat).await? {
+                    true => {
+                        outcome.chats += 1;
+                        outcome.messages += count;
+                    }
+                    false => outcome.already_here += 1,
+                }
+            }
+            transaction.commit().await?;
         }
         Ok(outcome)
     }
 
-    /// Stores a chat with its messages; returns whether it is new.
-    async fn import_chat(&self, mut chat: ImportedChat) -> Result<bool> {
-        if let Some(id) = &chat.id {
-            // The transaction decides if it is new; a chat that is known to be here already stores no images before.
-            let here: Option<i64> = sqlx::query_scalar("SELECT 1 FROM chats WHERE id = ?")
-                .bind(id)
-                .fetch_optional(&self.readers)
-                .await?;
-            if here.is_some() {
-                return Ok(false);
-            }
-        }
-        self.import_images(&mut chat).await?;
-        let id = chat.id.take().unwrap_or_else(new_id);
-        let mut transaction = self.write().await?;
-        if !insert_chat(&mut transaction, &id, &chat).await? {
-            return Ok(false);
-        }
-        let ids: Vec<&str> = chat.messages.iter().map(|message| message.id.as_str()).collect();
-        let taken: i64 =
-            sqlx::query_scalar("SELECT count(*) FROM messages WHERE id IN (SELECT value FROM json_each(?))")
-                .bind(to_json(&ids))
-                .fetch_one(&mut *transaction)
-                .await?;
-        if taken > 0 {
-            rename_messages(&mut chat);
-        }
-        for message in &chat.messages {
-            insert_message(&mut transaction, &id, message).await?;
-        }
-        set_head(&mut transaction, &id, chat.head.as_deref()).await?;
-        transaction.commit().await?;
-        Ok(true)
+    /// True if a chat is here already by its id.
+    async fn has_chat(&self, chat: &ImportedChat) -> Result<bool> {
+        let Some(id) = &chat.id else { return Ok(false) };
+        let here: Option<i64> = value!(&self.readers, "SELECT 1 FROM chats WHERE id = ?"; id).await?;
+        Ok(here.is_some())
     }
 
     /// Keeps the images and the texts of files of a chat and lets its messages name them as they are kept; one
     /// without a file becomes its name.
     async fn import_images(&self, chat: &mut ImportedChat) -> Result<()> {
         let mut kept: HashMap<String, String> = HashMap::new();
-        let contents = |chat: &mut ImportedChat| -> Vec<Content> {
-            let said = chat
-                .messages
-                .iter()
-                .flat_map(|message| message.parts.iter().map(|part| part.content.clone()));
-            said.chain(chat.draft.iter().cloned()).collect()
-        };
-        for content in contents(chat) {
-            let (Content::Image { attachment, .. } | Content::File { attachment, .. }) = &content else {
+        let parts = chat.messages.iter().flat_map(|message| &message.parts);
+        for content in parts.map(|part| &part.content).chain(&chat.draft) {
+            let (Content::Image { attachment, .. } | Content::File { attachment, .. }) = content else {
                 continue;
             };
             let Some((media_type, bytes)) = chat.images.get(attachment) else {
@@ -302,7 +253,7 @@ impl History {
             };
             let name = match content {
                 Content::Image { width, height, .. } => {
-                    self.add_attachment(bytes, media_type, (width, height)).await?.sha256
+                    self.add_attachment(bytes, media_type, (*width, *height)).await?.sha256
                 }
                 _ => self.add_text(String::from_utf8_lossy(bytes).into_owned()).await?,
             };
@@ -324,74 +275,60 @@ impl History {
     }
 }
 
+/// Stores a chat with its messages; returns whether it is new.
+async fn import_chat(db: &mut SqliteConnection, chat: &mut ImportedChat) -> Result<bool> {
+    let id = chat.id.take().unwrap_or_else(new_id);
+    if !insert_chat(db, &id, chat).await? {
+        return Ok(false);
+    }
+    let ids: Vec<&str> = chat.messages.iter().map(|message| message.id.as_str()).collect();
+    let taken = "SELECT EXISTS (SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)))";
+    if the_value!(&mut *db, taken; to_json(&ids)).await? {
+        rename_messages(chat);
+    }
+    for message in &chat.messages {
+        insert_message(db, &id, message).await?;
+    }
+    set_head(db, &id, chat.head.as_deref()).await?;
+    Ok(true)
+}
+
 /// Stores a chat without its messages, unless one of this id is here, in the trash too; returns whether it is new.
-async fn insert_chat(transaction: &mut Transaction<'static, Sqlite>, id: &str, chat: &ImportedChat) -> Result<bool> {
-    let inserted = sqlx::query(
+async fn insert_chat(db: &mut SqliteConnection, id: &str, chat: &ImportedChat) -> Result<bool> {
+    let inserted = run!(
+        db,
         "INSERT INTO chats (id, title, created_at, updated_at, pinned, archived_at, settings, draft, project_id)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM projects WHERE id = ?))
-         ON CONFLICT (id) DO NOTHING",
-    )
-    .bind(id)
-    .bind(&chat.title)
-    .bind(chat.created_at)
-    .bind(chat.updated_at)
-    .bind(chat.pinned)
-    .bind(chat.archived.then(now))
-    .bind(to_json(&chat.settings))
-    .bind(to_json(&chat.draft))
-    .bind(&chat.project)
-    .execute(&mut **transaction)
-    .await?;
-    Ok(inserted.rows_affected() > 0)
+         ON CONFLICT (id) DO NOTHING";
+        id, &chat.title, chat.created_at, chat.updated_at, chat.pinned, chat.archived.then(now),
+        to_json(&chat.settings), to_json(&chat.draft), &chat.project
+    );
+    Ok(inserted.await? > 0)
 }
 
 /// Stores a message of a chat that is there, and its parts.
-async fn insert_message(
-    transaction: &mut Transaction<'static, Sqlite>,
-    chat: &str,
-    message: &StoredMessage,
-) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision, template_hash,
-                settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error, notices,
-                usage, timing,
-                compaction_mark, edited)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+async fn insert_message(db: &mut SqliteConnection, chat: &str, message: &StoredMessage) -> Result<()> {
+    run!(
+        db,
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, finished_at, model, model_revision,
+                template_hash, settings, tool_call_id, thinking_ended, thinking_tokens, finish_reason, ended_by, error,
+                notices, usage, timing, compaction_mark, edited)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        &message.id, chat, &message.parent, to_word(&message.role), to_word(&message.state), message.created_at,
+        message.finished_at, &message.model, &message.model_revision, &message.template_hash,
+        message.settings.as_ref().map(to_json), &message.tool_call_id, message.thinking_ended,
+        message.thinking_tokens, message.finish_reason.as_ref().map(to_word), message.ended_by.as_ref().map(to_json),
+        message.error.as_ref().map(to_json), to_json(&message.notices), message.usage.as_ref().map(to_json),
+        message.timing.as_ref().map(to_json), message.compaction_mark.as_ref().map(to_json), message.edited
     )
-    .bind(&message.id)
-    .bind(chat)
-    .bind(&message.parent)
-    .bind(to_word(&message.role))
-    .bind(to_word(&message.state))
-    .bind(message.created_at)
-    .bind(message.finished_at)
-    .bind(&message.model)
-    .bind(&message.model_revision)
-    .bind(&message.template_hash)
-    .bind(message.settings.as_ref().map(to_json))
-    .bind(&message.tool_call_id)
-    .bind(message.thinking_ended)
-    .bind(message.thinking_tokens)
-    .bind(message.finish_reason.as_ref().map(to_word))
-    .bind(message.ended_by.as_ref().map(to_json))
-    .bind(message.error.as_ref().map(to_json))
-    .bind(to_json(&message.notices))
-    .bind(message.usage.as_ref().map(to_json))
-    .bind(message.timing.as_ref().map(to_json))
-    .bind(message.compaction_mark.as_ref().map(to_json))
-    .bind(message.edited)
-    .execute(&mut **transaction)
     .await?;
-    insert_parts(transaction, &message.id, &message.parts).await
+    insert_parts(db, &message.id, &message.parts).await
 }
 
 /// Gives every message another id, because some of them are taken.
 fn rename_messages(chat: &mut ImportedChat) {
-    let names: HashMap<String, String> = chat
-        .messages
-        .iter()
-        .map(|message| (message.id.clone(), new_id()))
-        .collect();
+    let names = chat.messages.iter().map(|message| (message.id.clone(), new_id()));
+    let names: HashMap<String, String> = names.collect();
     let renamed = |id: &Option<String>| id.as_ref().and_then(|id| names.get(id).cloned());
     chat.head = renamed(&chat.head);
     for message in &mut chat.messages {
@@ -402,20 +339,20 @@ fn rename_messages(chat: &mut ImportedChat) {
 
 /// A message of another program.
 fn said(id: String, parent: Option<String>, role: Role, parts: Vec<Content>, at: i64) -> StoredMessage {
-    let part = |content| Part {
-        content,
-        started_at: at,
-        ended_at: at,
-    };
     StoredMessage {
         id,
         parent,
-        parts: parts.into_iter().map(part).collect(),
+        parts: parts.into_iter().map(|content| Part::at(content, at)).collect(),
         created_at: at,
         finished_at: Some(at),
         finish_reason: (role == Role::Assistant).then_some(FinishReason::Stop),
         ..StoredMessage::new(role)
     }
+}
+
+/// The entries of a list of an object; none if it has no such list.
+fn list<'a>(value: &'a Value, key: &str) -> impl DoubleEndedIterator<Item = &'a Value> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// A text of an object, if it has one.
@@ -427,10 +364,7 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
 fn time(value: Option<&Value>) -> Option<i64> {
     let value = value?;
     if let Some(written) = value.as_str() {
-        return written
-            .parse::<jiff::Timestamp>()
-            .ok()
-            .map(jiff::Timestamp::as_millisecond);
+        return Some(written.parse::<jiff::Timestamp>().ok()?.as_millisecond());
     }
     let number = value.as_f64().filter(|number| number.is_finite())?;
     // Seconds of our age have ten digits, milliseconds thirteen.

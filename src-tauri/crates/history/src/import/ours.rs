@@ -2,12 +2,12 @@
 //! "ponder-chats", "chats": […]}`, with the projects that they lie in (`projects`).
 
 use api::{ChatSettings, ChatSummary, StoredMessage};
-use protocol::{Content, ImageBytes};
+use protocol::Content;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::projects::ImportedProject;
-use super::ImportedChat;
+use super::projects::{ImportedAttachment, ImportedProject};
+use super::{list, ImportedChat};
 use crate::{Error, Result};
 
 /// The latest version of the shape that is known.
@@ -24,61 +24,30 @@ struct Exported {
     head: Option<String>,
     messages: Vec<StoredMessage>,
     #[serde(default)]
-    attachments: std::collections::BTreeMap<String, Image>,
-}
-
-#[derive(Deserialize)]
-struct Image {
-    media_type: String,
-    base64: ImageBytes,
-}
-
-#[derive(Deserialize)]
-struct ExportedProject {
-    id: String,
-    name: String,
-    #[serde(default)]
-    system_prompt: String,
-    created_at: i64,
-    #[serde(default)]
-    files: Vec<Content>,
-    #[serde(default)]
-    attachments: std::collections::BTreeMap<String, Image>,
+    attachments: std::collections::BTreeMap<String, ImportedAttachment>,
 }
 
 /// The projects of an export of ours.
 pub(super) fn projects(value: &Value) -> Result<Vec<ImportedProject>> {
     // Earlier exports call them folders.
-    let projects = value.get("projects").unwrap_or(&value["folders"]);
-    let projects = projects.as_array().map(Vec::as_slice).unwrap_or_default();
-    projects.iter().map(project).collect()
+    let key = if value.get("projects").is_some() {
+        "projects"
+    } else {
+        "folders"
+    };
+    list(value, key).map(project).collect()
 }
 
 fn project(value: &Value) -> Result<ImportedProject> {
-    let exported = ExportedProject::deserialize(value)
-        .map_err(|error| Error::Import(format!("a folder in it is not as Ponder writes it ({error})")))?;
-    Ok(ImportedProject {
-        id: exported.id,
-        name: exported.name,
-        system_prompt: exported.system_prompt,
-        created_at: exported.created_at,
-        files: exported.files,
-        texts: exported
-            .attachments
-            .into_iter()
-            .map(|(name, text)| (name, text.base64))
-            .collect(),
-    })
+    ImportedProject::deserialize(value)
+        .map_err(|error| Error::Import(format!("a folder in it is not as Ponder writes it ({error})")))
 }
 
 /// The chats of an export of ours.
 pub(super) fn chats(value: &Value) -> Result<Vec<ImportedChat>> {
     match value["format"].as_str() {
         Some("ponder-chat") => Ok(vec![chat(value)?]),
-        Some("ponder-chats") => {
-            let chats = value["chats"].as_array().map(Vec::as_slice).unwrap_or_default();
-            chats.iter().map(chat).collect()
-        }
+        Some("ponder-chats") => list(value, "chats").map(chat).collect(),
         _ => Err(Error::Import("it is of a format that is not known here".into())),
     }
 }
@@ -95,8 +64,12 @@ fn with_present_names(mut value: Value) -> Value {
     if let Some(chat) = value.get_mut("chat") {
         rename(chat, "folder", "project");
     }
-    let messages = value.get_mut("messages").and_then(Value::as_array_mut);
-    for message in messages.into_iter().flatten() {
+    for message in value
+        .get_mut("messages")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         rename(message, "memory_cut", "compaction_mark");
     }
     value
@@ -106,9 +79,8 @@ fn chat(value: &Value) -> Result<ImportedChat> {
     let exported = Exported::deserialize(with_present_names(value.clone()))
         .map_err(|error| Error::Import(format!("a chat in it is not as Ponder writes it ({error})")))?;
     if exported.version > VERSION {
-        return Err(Error::Import(
-            "it was written by a newer version of Ponder. Please update".into(),
-        ));
+        let newer = "it was written by a newer version of Ponder. Please update";
+        return Err(Error::Import(newer.into()));
     }
     let images = exported.attachments.into_iter();
     Ok(ImportedChat {

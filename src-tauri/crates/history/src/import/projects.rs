@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::{Content, ImageBytes};
+use serde::Deserialize;
 
 use super::limits::{believed, one_line};
 use crate::projects::files::put;
@@ -14,21 +15,31 @@ const LONGEST_NAME: usize = 100;
 /// The name of a project without one.
 const UNNAMED: &str = "Untitled folder";
 
-/// A project of a file.
-#[derive(Debug)]
+/// A project of a file, as [`History::export_project`] writes it.
+#[derive(Debug, Deserialize)]
 pub struct ImportedProject {
     /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
     /// Its instructions.
+    #[serde(default)]
     pub system_prompt: String,
     /// Unix milliseconds.
     pub created_at: i64,
     /// Its files, in order.
+    #[serde(default)]
     pub files: Vec<Content>,
     /// Their texts by the names that they have for them.
-    pub texts: BTreeMap<String, ImageBytes>,
+    #[serde(default)]
+    pub attachments: BTreeMap<String, ImportedAttachment>,
+}
+
+/// An image, or the text of a file.
+#[derive(Debug, Deserialize)]
+pub struct ImportedAttachment {
+    pub(super) media_type: String,
+    pub(super) base64: ImageBytes,
 }
 
 impl History {
@@ -39,10 +50,12 @@ impl History {
             let Content::File { attachment, .. } = &mut file else {
                 continue;
             };
-            let Some(text) = project.texts.get(attachment.as_str()) else {
+            let Some(text) = project.attachments.get(attachment.as_str()) else {
                 continue;
             };
-            *attachment = self.add_text(String::from_utf8_lossy(text).into_owned()).await?;
+            *attachment = self
+                .add_text(String::from_utf8_lossy(&text.base64).into_owned())
+                .await?;
             files.push(file);
         }
         let name = match one_line(&project.name, LONGEST_NAME) {
@@ -50,15 +63,9 @@ impl History {
             name => name,
         };
         let mut transaction = self.write().await?;
-        let made =
-            sqlx::query("INSERT OR IGNORE INTO projects (id, name, system_prompt, created_at) VALUES (?, ?, ?, ?)")
-                .bind(&project.id)
-                .bind(name)
-                .bind(&project.system_prompt)
-                .bind(believed(project.created_at))
-                .execute(&mut *transaction)
-                .await?;
-        if made.rows_affected() == 0 {
+        let sql = "INSERT OR IGNORE INTO projects (id, name, system_prompt, created_at) VALUES (?, ?, ?, ?)";
+        let created_at = believed(project.created_at);
+        if run!(&mut transaction, sql; &project.id, name, &project.system_prompt, created_at).await? == 0 {
             return Ok(());
         }
         for file in &files {

@@ -4,7 +4,7 @@ use api::{AnswerState, StoredMessage};
 
 use crate::json::{to_json, to_word};
 use crate::messages::parts::{delete_parts, insert_parts, token_bytes};
-use crate::{now, Error, History, Result};
+use crate::{now, History, Result};
 
 /// An answer that some process is writing, as the file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,89 +27,56 @@ impl History {
     /// if the answer has ended otherwise, or another process continues it.
     pub async fn finish(&self, answer: &StoredMessage, owner: &str, tokens: &[u32]) -> Result<StoredMessage> {
         let mut transaction = self.write().await?;
-        let updated = sqlx::query(
-            "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6, finish_reason = ?7,
-                    error = ?8, notices = ?9, usage = ?10, timing = ?11, ended_by = ?12, thinking_tokens = ?13,
-                    thinking_ended = ?14,
-                    owner = NULL, heartbeat = NULL
-              WHERE id = ?1 AND (owner = ?15 AND state = 'streaming' OR owner IS NULL AND state = 'interrupted')",
+        change!(
+            &mut transaction,
+            "running answer",
+            "UPDATE messages SET state = ?2, finished_at = ?3, model_revision = ?4, template_hash = ?5, tokens = ?6,
+                    finish_reason = ?7, error = ?8, notices = ?9, usage = ?10, timing = ?11, ended_by = ?12,
+                    thinking_tokens = ?13, thinking_ended = ?14, owner = NULL, heartbeat = NULL
+              WHERE id = ?1 AND (owner = ?15 AND state = 'streaming' OR owner IS NULL AND state = 'interrupted')";
+            &answer.id, to_word(&answer.state), answer.finished_at, &answer.model_revision, &answer.template_hash,
+            token_bytes(tokens), answer.finish_reason.as_ref().map(to_word), answer.error.as_ref().map(to_json),
+            to_json(&answer.notices), answer.usage.as_ref().map(to_json), answer.timing.as_ref().map(to_json),
+            answer.ended_by.as_ref().map(to_json), answer.thinking_tokens, answer.thinking_ended, owner
         )
-        .bind(&answer.id)
-        .bind(to_word(&answer.state))
-        .bind(answer.finished_at)
-        .bind(&answer.model_revision)
-        .bind(&answer.template_hash)
-        .bind(token_bytes(tokens))
-        .bind(answer.finish_reason.as_ref().map(to_word))
-        .bind(answer.error.as_ref().map(to_json))
-        .bind(to_json(&answer.notices))
-        .bind(answer.usage.as_ref().map(to_json))
-        .bind(answer.timing.as_ref().map(to_json))
-        .bind(answer.ended_by.as_ref().map(to_json))
-        .bind(answer.thinking_tokens)
-        .bind(answer.thinking_ended)
-        .bind(owner)
-        .execute(&mut *transaction)
         .await?;
-        if updated.rows_affected() == 0 {
-            return Err(Error::NotFound("running answer"));
-        }
         delete_parts(&mut transaction, &answer.id).await?;
         insert_parts(&mut transaction, &answer.id, &answer.parts).await?;
-        sqlx::query("UPDATE chats SET updated_at = ?2, unread = 1 WHERE id = ?1")
-            .bind(&answer.chat)
-            .bind(answer.finished_at.unwrap_or_else(now))
-            .execute(&mut *transaction)
-            .await?;
+        let sql = "UPDATE chats SET updated_at = ?2, unread = 1 WHERE id = ?1";
+        run!(&mut transaction, sql; &answer.chat, answer.finished_at.unwrap_or_else(now)).await?;
         transaction.commit().await?;
         self.message(&answer.id).await
     }
 
     /// All answers that are being written, as the file says.
     pub async fn running(&self) -> Result<Vec<StreamingAnswer>> {
-        Ok(sqlx::query_as(
-            "SELECT id, chat_id AS chat, coalesce(owner, '') AS owner, coalesce(heartbeat, 0) AS heartbeat FROM messages WHERE state = 'streaming'",
-        )
-        .fetch_all(&self.readers)
-        .await?)
+        let sql = "SELECT id, chat_id AS chat, coalesce(owner, '') AS owner, coalesce(heartbeat, 0) AS heartbeat
+                     FROM messages WHERE state = 'streaming'";
+        rows!(&self.readers, sql).await
     }
 
     /// Marks an answer interrupted, unless its owner said that it lives since it was read. Returns whether it was
     /// marked.
     pub async fn interrupt(&self, answer: &StreamingAnswer) -> Result<bool> {
         let mut transaction = self.write().await?;
-        let marked = sqlx::query(
+        let marked = run!(
+            &mut transaction,
             "UPDATE messages SET state = ?4, finished_at = heartbeat, owner = NULL, heartbeat = NULL
-              WHERE id = ?1 AND state = 'streaming' AND coalesce(owner, '') = ?2 AND coalesce(heartbeat, 0) = ?3",
+              WHERE id = ?1 AND state = 'streaming' AND coalesce(owner, '') = ?2 AND coalesce(heartbeat, 0) = ?3";
+            &answer.id, &answer.owner, answer.heartbeat, to_word(&AnswerState::Interrupted)
         )
-        .bind(&answer.id)
-        .bind(&answer.owner)
-        .bind(answer.heartbeat)
-        .bind(to_word(&AnswerState::Interrupted))
-        .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
-        Ok(marked.rows_affected() > 0)
+        Ok(marked > 0)
     }
 
     /// Asks the process that writes an answer to stop it; changes nothing if it has ended.
     pub async fn request_stop(&self, message: &str) -> Result<()> {
-        self.request(sqlx::query("UPDATE messages SET stop_requested = 1 WHERE id = ?").bind(message))
-            .await
+        update!(self, "message", "UPDATE messages SET stop_requested = 1 WHERE id = ?"; message).await
     }
 
     /// Asks the process that writes an answer to end its thought; changes nothing if the answer has ended.
     pub async fn request_answer_now(&self, message: &str) -> Result<()> {
-        self.request(sqlx::query("UPDATE messages SET end_thinking_requested = 1 WHERE id = ?").bind(message))
-            .await
-    }
-
-    async fn request(&self, update: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>) -> Result<()> {
-        let mut transaction = self.write().await?;
-        let found = update.execute(&mut *transaction).await?;
-        if found.rows_affected() == 0 {
-            return Err(Error::NotFound("message"));
-        }
-        Ok(transaction.commit().await?)
+        update!(self, "message", "UPDATE messages SET end_thinking_requested = 1 WHERE id = ?"; message).await
     }
 }

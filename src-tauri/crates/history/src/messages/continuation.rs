@@ -21,22 +21,15 @@ impl History {
             Err(error) => return Err(error),
         };
         check_idle(&mut transaction, &before.chat).await?;
-        let updated = sqlx::query(
-            "UPDATE messages SET state = 'streaming', owner = ?2, heartbeat = ?3, finished_at = NULL, finish_reason = NULL, ended_by = NULL,
-                    error = NULL, stop_requested = 0, end_thinking_requested = 0
-              WHERE id = ?1",
-        )
-        .bind(message)
-        .bind(owner)
-        .bind(now)
-        .execute(&mut *transaction)
-        .await;
-        one_at_a_time(updated)?;
-        sqlx::query("UPDATE chats SET updated_at = ?2 WHERE head = ?1")
-            .bind(message)
-            .bind(now)
-            .execute(&mut *transaction)
-            .await?;
+        let updated = run!(
+            &mut transaction,
+            "UPDATE messages SET state = 'streaming', owner = ?2, heartbeat = ?3, finished_at = NULL,
+                    finish_reason = NULL, ended_by = NULL, error = NULL, stop_requested = 0, end_thinking_requested = 0
+              WHERE id = ?1";
+            message, owner, now
+        );
+        one_at_a_time(updated.await)?;
+        run!(&mut transaction, "UPDATE chats SET updated_at = ?2 WHERE head = ?1"; message, now).await?;
         transaction.commit().await?;
         self.message(message).await
     }

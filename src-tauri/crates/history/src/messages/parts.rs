@@ -2,7 +2,7 @@
 
 use api::Part;
 use protocol::{Content, Notice};
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
 use crate::json::to_json;
 use crate::messages::rows::part_columns;
@@ -59,39 +59,24 @@ impl History {
     pub async fn append(&self, message: &str, owner: &str, delta: &AnswerDelta) -> Result<ControlRequests> {
         let mut transaction = self.write().await?;
         // `||` makes text even of blobs.
-        let requests: Option<ControlRequests> = sqlx::query_as(
-            "UPDATE messages SET heartbeat = ?2, tokens = CASE WHEN ?8 THEN ?3 ELSE CAST(tokens || ?3 AS BLOB) END, notices = ?4,
-                    model_revision = coalesce(?5, model_revision), template_hash = coalesce(?6, template_hash),
-                    thinking_tokens = coalesce(?7, thinking_tokens), thinking_ended = max(?9, thinking_ended)
+        let requests = row!(
+            &mut *transaction,
+            "UPDATE messages SET heartbeat = ?2, tokens = CASE WHEN ?8 THEN ?3 ELSE CAST(tokens || ?3 AS BLOB) END,
+                    notices = ?4, model_revision = coalesce(?5, model_revision),
+                    template_hash = coalesce(?6, template_hash), thinking_tokens = coalesce(?7, thinking_tokens),
+                    thinking_ended = max(?9, thinking_ended)
               WHERE id = ?1 AND state = 'streaming' AND owner = ?10 RETURNING stop_requested AS stop,
-                        end_thinking_requested AS answer_now",
-        )
-        .bind(message)
-        .bind(now())
-        .bind(token_bytes(&delta.tokens))
-        .bind(to_json(&delta.notices))
-        .bind(&delta.model_revision)
-        .bind(&delta.template_hash)
-        .bind(delta.thinking_tokens)
-        .bind(delta.replaces)
-        .bind(delta.thinking_ended)
-        .bind(owner)
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let requests = requests.ok_or(Error::NotFound("running answer"))?;
+                        end_thinking_requested AS answer_now";
+            message, now(), token_bytes(&delta.tokens), to_json(&delta.notices), &delta.model_revision,
+            &delta.template_hash, delta.thinking_tokens, delta.replaces, delta.thinking_ended, owner
+        );
+        let requests = requests.await?.ok_or(Error::NotFound("running answer"))?;
         if delta.replaces {
             delete_parts(&mut transaction, message).await?;
         }
         for part in &delta.parts {
-            insert_part(
-                &mut transaction,
-                message,
-                part.position,
-                &part.content,
-                part.started_at,
-                part.ended_at,
-            )
-            .await?;
+            let times = (part.started_at, part.ended_at);
+            insert_part(&mut transaction, message, part.position, &part.content, times).await?;
         }
         transaction.commit().await?;
         Ok(requests)
@@ -99,54 +84,34 @@ impl History {
 }
 
 /// Deletes all parts of a message.
-pub(crate) async fn delete_parts(transaction: &mut Transaction<'static, Sqlite>, message: &str) -> Result<()> {
-    sqlx::query("DELETE FROM parts WHERE message_id = ?")
-        .bind(message)
-        .execute(&mut **transaction)
-        .await?;
+pub(crate) async fn delete_parts(db: &mut SqliteConnection, message: &str) -> Result<()> {
+    run!(db, "DELETE FROM parts WHERE message_id = ?"; message).await?;
     Ok(())
 }
 
 /// Stores all parts of a message that has none.
-pub(crate) async fn insert_parts(
-    transaction: &mut Transaction<'static, Sqlite>,
-    message: &str,
-    parts: &[Part],
-) -> Result<()> {
+pub(crate) async fn insert_parts(db: &mut SqliteConnection, message: &str, parts: &[Part]) -> Result<()> {
     for (position, part) in parts.iter().enumerate() {
-        insert_part(
-            transaction,
-            message,
-            position,
-            &part.content,
-            part.started_at,
-            part.ended_at,
-        )
-        .await?;
+        insert_part(db, message, position, &part.content, (part.started_at, part.ended_at)).await?;
     }
     Ok(())
 }
 
 async fn insert_part(
-    transaction: &mut Transaction<'static, Sqlite>,
+    db: &mut SqliteConnection,
     message: &str,
     position: usize,
     content: &Content,
-    started_at: i64,
-    ended_at: i64,
+    (started_at, ended_at): (i64, i64),
 ) -> Result<()> {
     let (kind, content) = part_columns(content);
-    sqlx::query(
+    run!(
+        db,
         "INSERT INTO parts (message_id, position, kind, content, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?)
-         ON CONFLICT (message_id, position) DO UPDATE SET content = content || excluded.content, ended_at = excluded.ended_at",
+         ON CONFLICT (message_id, position)
+         DO UPDATE SET content = content || excluded.content, ended_at = excluded.ended_at";
+        message, position as i64, kind, content, started_at, ended_at
     )
-    .bind(message)
-    .bind(position as i64)
-    .bind(kind)
-    .bind(content)
-    .bind(started_at)
-    .bind(ended_at)
-    .execute(&mut **transaction)
     .await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use api::StoredMessage;
 use sqlx::SqliteExecutor;
 
-use crate::messages::rows::{messages, select_messages, PartOfMessage};
+use crate::messages::rows::{messages, select_messages};
 use crate::{Error, History, Result};
 
 impl History {
@@ -20,10 +20,8 @@ impl History {
     /// The messages right before this one on its branch, at most `most`, oldest first; none before the first of the
     /// chat.
     pub async fn messages_before(&self, message: &str, most: u32) -> Result<Vec<StoredMessage>> {
-        let parent: Option<Option<String>> = sqlx::query_scalar("SELECT parent_id FROM messages WHERE id = ?")
-            .bind(message)
-            .fetch_optional(&self.readers)
-            .await?;
+        let sql = "SELECT parent_id FROM messages WHERE id = ?";
+        let parent: Option<Option<String>> = value!(&self.readers, sql; message).await?;
         match parent.ok_or(Error::NotFound("message"))? {
             Some(parent) => self.end_of_branch(&parent, Some(most)).await,
             None => Ok(Vec::new()),
@@ -37,40 +35,36 @@ impl History {
 
     /// How many messages a branch has after this one; `None` if it is not on the branch.
     pub(crate) async fn distance(&self, head: &str, message: &str) -> Result<Option<u32>> {
-        Ok(sqlx::query_scalar(
+        value!(
+            &self.readers,
             "WITH RECURSIVE branch (id, parent_id, distance) AS (
                  SELECT id, parent_id, 0 FROM messages WHERE id = ?1
                  UNION ALL
                  SELECT above.id, above.parent_id, branch.distance + 1
                  FROM branch JOIN messages above ON above.id = branch.parent_id)
-             SELECT distance FROM branch WHERE id = ?2 LIMIT 1",
+             SELECT distance FROM branch WHERE id = ?2 LIMIT 1";
+            head, message
         )
-        .bind(head)
-        .bind(message)
-        .fetch_optional(&self.readers)
-        .await?)
+        .await
     }
 
     /// All messages of a chat, every branch, parents before children.
     pub async fn tree(&self, chat: &str) -> Result<Vec<StoredMessage>> {
-        let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+        let sql = select_messages!(
             "",
             "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.chat_id = ? ORDER BY m.rowid, p.position"
-        ))
-        .bind(chat)
-        .fetch_all(&self.readers)
-        .await?;
-        messages(rows)
+        );
+        messages(raw_rows!(&self.readers, sql; chat).await?)
     }
 
     /// The answers that are being written beside this one, to the same question.
     pub(crate) async fn streaming_beside(&self, answer: &str) -> Result<Vec<StoredMessage>> {
-        let ids: Vec<String> = sqlx::query_scalar(
+        let ids: Vec<String> = values!(
+            &self.readers,
             "SELECT other.id FROM messages m JOIN messages other ON other.parent_id = m.parent_id
-              WHERE m.id = ?1 AND other.id <> ?1 AND other.state = 'streaming' ORDER BY other.beside",
+              WHERE m.id = ?1 AND other.id <> ?1 AND other.state = 'streaming' ORDER BY other.beside";
+            answer
         )
-        .bind(answer)
-        .fetch_all(&self.readers)
         .await?;
         let mut beside = Vec::with_capacity(ids.len());
         for id in &ids {
@@ -81,37 +75,32 @@ impl History {
 
     /// The ids of the tokens that an answer was made of, in order.
     pub async fn tokens(&self, message: &str) -> Result<Vec<u32>> {
-        let bytes: Option<Vec<u8>> = sqlx::query_scalar("SELECT tokens FROM messages WHERE id = ?")
-            .bind(message)
-            .fetch_optional(&self.readers)
-            .await?;
+        let sql = "SELECT tokens FROM messages WHERE id = ?";
+        let bytes: Option<Vec<u8>> = value!(&self.readers, sql; message).await?;
         let bytes = bytes.ok_or(Error::NotFound("message"))?;
-        Ok(bytes
-            .chunks_exact(4)
-            .map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
-            .collect())
+        let (ids, _) = bytes.as_chunks::<4>();
+        Ok(ids.iter().copied().map(u32::from_le_bytes).collect())
     }
 }
 
 /// A message as this connection sees it.
-pub(crate) async fn read_message(connection: impl SqliteExecutor<'_>, message: &str) -> Result<StoredMessage> {
-    let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+pub(crate) async fn read_message(db: impl SqliteExecutor<'_>, message: &str) -> Result<StoredMessage> {
+    let sql = select_messages!(
         "",
         "FROM messages m LEFT JOIN parts p ON p.message_id = m.id WHERE m.id = ? ORDER BY p.position"
-    ))
-    .bind(message)
-    .fetch_all(connection)
-    .await?;
-    messages(rows)?.pop().ok_or(Error::NotFound("message"))
+    );
+    messages(raw_rows!(db, sql; message).await?)?
+        .pop()
+        .ok_or(Error::NotFound("message"))
 }
 
 /// The last messages of the branch that ends with this one, as this connection sees them; `None`: all of them.
 pub(crate) async fn read_branch(
-    connection: impl SqliteExecutor<'_>,
+    db: impl SqliteExecutor<'_>,
     head: &str,
     most: Option<u32>,
 ) -> Result<Vec<StoredMessage>> {
-    let rows: Vec<PartOfMessage> = sqlx::query_as(select_messages!(
+    let sql = select_messages!(
         "WITH RECURSIVE branch (id, parent_id, distance) AS (
              SELECT id, parent_id, 0 FROM messages WHERE id = ?1
              UNION ALL
@@ -120,12 +109,9 @@ pub(crate) async fn read_branch(
              LIMIT ?2)",
         "FROM branch JOIN messages m ON m.id = branch.id LEFT JOIN parts p ON p.message_id = m.id
          ORDER BY branch.distance DESC, p.position"
-    ))
-    .bind(head)
+    );
     // A negative number is no limit.
-    .bind(most.map_or(-1, i64::from))
-    .fetch_all(connection)
-    .await?;
+    let rows = raw_rows!(db, sql; head, most.map_or(-1, i64::from)).await?;
     if rows.is_empty() {
         return Err(Error::NotFound("message"));
     }

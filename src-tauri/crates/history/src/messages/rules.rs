@@ -2,14 +2,14 @@
 
 use api::{AnswerState, StoredMessage};
 use protocol::{EndedBy, ErrorCode, FinishReason, Role};
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
 use crate::json::to_word;
 use crate::{Error, Result};
 
 /// True if this answer ended early, holds something to continue, and could become longer: the same request again does
-/// not help against a full context, a loop or a model that changed. It is the only place that decides this; what comes
-/// on top is that the answer must be the last of what its chat looks at.
+/// not help against a full context or a model that changed; one that repeats itself is continued with a penalty. It is
+/// the only place that decides this; what comes on top is that the answer must be the last of what its chat looks at.
 pub(crate) fn ended_early(message: &StoredMessage) -> bool {
     if message.role != Role::Assistant || message.parts.is_empty() {
         return false;
@@ -21,30 +21,25 @@ pub(crate) fn ended_early(message: &StoredMessage) -> bool {
             Some(ErrorCode::ContextFull | ErrorCode::BadRequest)
         ),
         AnswerState::Complete => {
-            message.finish_reason == Some(FinishReason::Length)
-                && !matches!(message.ended_by, Some(EndedBy::Context | EndedBy::Repetition))
+            message.finish_reason == Some(FinishReason::Length) && message.ended_by != Some(EndedBy::Context)
         }
         AnswerState::Streaming => false,
     }
 }
 
 /// Fails with [`Error::Busy`] while the chat has a running answer.
-pub(crate) async fn check_idle(transaction: &mut Transaction<'static, Sqlite>, chat: &str) -> Result<()> {
-    let running: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM messages WHERE chat_id = ?1 AND state = ?2)")
-        .bind(chat)
-        .bind(to_word(&AnswerState::Streaming))
-        .fetch_one(&mut **transaction)
-        .await?;
-    match running {
+pub(crate) async fn check_idle(db: &mut SqliteConnection, chat: &str) -> Result<()> {
+    let running = "SELECT EXISTS (SELECT 1 FROM messages WHERE chat_id = ?1 AND state = ?2)";
+    match the_value!(db, running; chat, to_word(&AnswerState::Streaming)).await? {
         true => Err(Error::Busy),
         false => Ok(()),
     }
 }
 
 /// The outcome of a statement that makes an answer streaming: an index allows one of them per chat, and one beside it.
-pub(crate) fn one_at_a_time<T>(outcome: sqlx::Result<T>) -> Result<T> {
+pub(crate) fn one_at_a_time<T>(outcome: Result<T>) -> Result<T> {
     match outcome {
-        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Err(Error::Busy),
-        outcome => Ok(outcome?),
+        Err(Error::Database(sqlx::Error::Database(error))) if error.is_unique_violation() => Err(Error::Busy),
+        outcome => outcome,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use api::{AnswerState, StoredMessage};
 use protocol::{Content, Role};
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
 use crate::json::to_word;
 use crate::messages::insert::insert_message;
@@ -30,14 +30,13 @@ impl History {
     pub async fn add_tool_result(&self, answer: &str, call: &str, content: &[Content]) -> Result<StoredMessage> {
         let now = now();
         let mut transaction = self.write().await?;
-        let found: Option<(String, String)> = sqlx::query_as(
+        let found: Option<(String, String)> = row!(
+            &mut *transaction,
             "SELECT m.chat_id, m.state FROM messages m JOIN chats c ON c.id = m.chat_id
               WHERE m.id = ?1 AND c.deleted_at IS NULL AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id
-                    AND p.kind = 'tool_call' AND json_extract(p.content, '$.call.id') = ?2)",
+                    AND p.kind = 'tool_call' AND json_extract(p.content, '$.call.id') = ?2)";
+            answer, call
         )
-        .bind(answer)
-        .bind(call)
-        .fetch_optional(&mut *transaction)
         .await?;
         let (chat, state) = found.ok_or(Error::NotFound("call of a tool"))?;
         if state == to_word(&AnswerState::Streaming) {
@@ -47,23 +46,10 @@ impl History {
         if !calls.open.iter().any(|open| open == call) {
             return Err(Error::HasResult);
         }
-        let id = insert_result(
-            &mut transaction,
-            &chat,
-            &calls.last,
-            call,
-            content,
-            AnswerState::Complete,
-            now,
-        )
-        .await?;
-        sqlx::query("UPDATE chats SET head = ?3, updated_at = ?4 WHERE id = ?1 AND head = ?2")
-            .bind(&chat)
-            .bind(&calls.last)
-            .bind(&id)
-            .bind(now)
-            .execute(&mut *transaction)
-            .await?;
+        let (last, state) = (&calls.last, AnswerState::Complete);
+        let id = insert_result(&mut transaction, &chat, last, call, content, state, now).await?;
+        let sql = "UPDATE chats SET head = ?3, updated_at = ?4 WHERE id = ?1 AND head = ?2";
+        run!(&mut transaction, sql; &chat, last, &id, now).await?;
         transaction.commit().await?;
         self.message(&id).await
     }
@@ -71,58 +57,53 @@ impl History {
     /// The ids of all calls that were ever made in a chat, those of its messages in the trash among them, which may
     /// come back.
     pub async fn call_ids(&self, chat: &str) -> Result<Vec<String>> {
-        Ok(sqlx::query_scalar(
+        values!(
+            &self.readers,
             "SELECT json_extract(p.content, '$.call.id') FROM messages m JOIN parts p ON p.message_id = m.id
               WHERE p.kind = 'tool_call' AND m.chat_id IN (
-                    SELECT ?1 UNION ALL SELECT id FROM chats WHERE CASE WHEN json_valid(cut_from) THEN cut_from ->> '$.chat' END = ?1)",
+                    SELECT ?1 UNION ALL
+                    SELECT id FROM chats WHERE CASE WHEN json_valid(cut_from) THEN cut_from ->> '$.chat' END = ?1)";
+            chat
         )
-        .bind(chat)
-        .fetch_all(&self.readers)
-        .await?)
+        .await
     }
 }
 
 /// Gives every call before this place that has no result one that says that it was not run, and returns the message
 /// that comes after them all: the next row's parent.
-pub(crate) async fn close_calls(
-    transaction: &mut Transaction<'static, Sqlite>,
-    chat: &str,
-    place: &str,
-    now: i64,
-) -> Result<String> {
+pub(crate) async fn close_calls(db: &mut SqliteConnection, chat: &str, place: &str, now: i64) -> Result<String> {
     // The place itself, or the answer whose results lie above it.
-    let answer: Option<(String, String)> = sqlx::query_as(
+    let answer: Option<(String, String)> = row!(
+        &mut *db,
         "WITH RECURSIVE above (id, parent_id, role, state) AS (
              SELECT id, parent_id, role, state FROM messages WHERE id = ?1 AND chat_id = ?2
              UNION ALL
-             SELECT m.id, m.parent_id, m.role, m.state FROM above JOIN messages m ON m.id = above.parent_id WHERE above.role = 'tool')
-         SELECT id, state FROM above WHERE role <> 'tool'",
+             SELECT m.id, m.parent_id, m.role, m.state FROM above JOIN messages m ON m.id = above.parent_id
+              WHERE above.role = 'tool')
+         SELECT id, state FROM above WHERE role <> 'tool'";
+        place, chat
     )
-    .bind(place)
-    .bind(chat)
-    .fetch_optional(&mut **transaction)
     .await?;
     let (answer, state) = answer.ok_or(Error::NotFound("message"))?;
     if state == to_word(&AnswerState::Streaming) {
         return Err(Error::Busy);
     }
-    let Calls { open, mut last } = calls(transaction, chat, &answer).await?;
+    let Calls { open, mut last } = calls(db, chat, &answer).await?;
     for call in open {
         let content = [Content::text(NOT_RUN)];
-        last = insert_result(transaction, chat, &last, &call, &content, AnswerState::Stopped, now).await?;
+        last = insert_result(db, chat, &last, &call, &content, AnswerState::Stopped, now).await?;
     }
     Ok(last)
 }
 
-async fn calls(transaction: &mut Transaction<'static, Sqlite>, chat: &str, answer: &str) -> Result<Calls> {
-    let rows: Vec<(String, Option<String>, Option<String>)> = sqlx::query_as(
+async fn calls(db: &mut SqliteConnection, chat: &str, answer: &str) -> Result<Calls> {
+    let rows: Vec<(String, Option<String>, Option<String>)> = rows!(
+        db,
         "SELECT json_extract(p.content, '$.call.id'), r.id, r.parent_id FROM parts p
            LEFT JOIN messages r ON r.chat_id = ?2 AND r.tool_call_id = json_extract(p.content, '$.call.id')
-          WHERE p.message_id = ?1 AND p.kind = 'tool_call' ORDER BY p.position",
+          WHERE p.message_id = ?1 AND p.kind = 'tool_call' ORDER BY p.position";
+        answer, chat
     )
-    .bind(answer)
-    .bind(chat)
-    .fetch_all(&mut **transaction)
     .await?;
     // Every result goes below the one before, so the last is nobody's parent. Ids would tell as well, but for the
     // clocks of two processes.
@@ -140,7 +121,7 @@ async fn calls(transaction: &mut Transaction<'static, Sqlite>, chat: &str, answe
 }
 
 async fn insert_result(
-    transaction: &mut Transaction<'static, Sqlite>,
+    db: &mut SqliteConnection,
     chat: &str,
     parent: &str,
     call: &str,
@@ -149,12 +130,7 @@ async fn insert_result(
     now: i64,
 ) -> Result<String> {
     let id = new_id();
-    insert_message(transaction, (&id, chat, Some(parent)), Role::Tool, content, now).await?;
-    sqlx::query("UPDATE messages SET tool_call_id = ?2, state = ?3 WHERE id = ?1")
-        .bind(&id)
-        .bind(call)
-        .bind(to_word(&state))
-        .execute(&mut **transaction)
-        .await?;
+    insert_message(db, (&id, chat, Some(parent)), Role::Tool, content, now).await?;
+    run!(db, "UPDATE messages SET tool_call_id = ?2, state = ?3 WHERE id = ?1"; &id, call, to_word(&state)).await?;
     Ok(id)
 }

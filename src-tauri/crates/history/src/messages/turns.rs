@@ -1,11 +1,11 @@
 //! Turns: a question and the empty answers to it.
 
-use api::{AnswerState, ChatSettings, Position, StoredMessage, Turn, TurnWithTwoAnswers};
+use api::{ChatSettings, Position, StoredMessage, Turn, TurnWithTwoAnswers};
 use protocol::{Content, Role};
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
 use crate::attachments::check_attachments;
-use crate::json::{to_json, to_word};
+use crate::json::to_json;
 use crate::messages::insert::insert_message;
 use crate::messages::rules::{check_idle, one_at_a_time};
 use crate::messages::tool_results::close_calls;
@@ -74,12 +74,9 @@ impl History {
     /// its siblings. Fails with [`Error::Busy`] while the chat has a running answer.
     pub async fn begin_answer(&self, question: &str, answer: &NewAnswer) -> Result<StoredMessage> {
         let mut transaction = self.write().await?;
-        let chat: Option<String> = sqlx::query_scalar(
-            "SELECT m.chat_id FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ? AND c.deleted_at IS NULL",
-        )
-        .bind(question)
-        .fetch_optional(&mut *transaction)
-        .await?;
+        let sql = "SELECT m.chat_id FROM messages m JOIN chats c ON c.id = m.chat_id
+                    WHERE m.id = ? AND c.deleted_at IS NULL";
+        let chat: Option<String> = value!(&mut *transaction, sql; question).await?;
         let chat = chat.ok_or(Error::NotFound("message"))?;
         let answer = insert_answer(&mut transaction, &chat, question, answer, now()).await?;
         transaction.commit().await?;
@@ -88,28 +85,23 @@ impl History {
 }
 
 /// How often what a window draws of the chat has changed.
-async fn revision(transaction: &mut Transaction<'static, Sqlite>, chat: &str) -> Result<i64> {
-    let revision = sqlx::query_scalar("SELECT revision FROM chats WHERE id = ? AND deleted_at IS NULL")
-        .bind(chat)
-        .fetch_optional(&mut **transaction)
-        .await?;
-    revision.ok_or(Error::NotFound("chat"))
+async fn revision(db: &mut SqliteConnection, chat: &str) -> Result<i64> {
+    let sql = "SELECT revision FROM chats WHERE id = ? AND deleted_at IS NULL";
+    value!(db, sql; chat).await?.ok_or(Error::NotFound("chat"))
 }
 
 /// Stores a question at this position, clears the draft, and gives the chat this title if it has none.
 async fn insert_question(
-    transaction: &mut Transaction<'static, Sqlite>,
+    db: &mut SqliteConnection,
     chat: &str,
     content: &[Content],
     position: &Position,
     title: &str,
 ) -> Result<String> {
     let (question, now) = (new_id(), now());
-    check_attachments(transaction, content).await?;
-    let head: Option<Option<String>> = sqlx::query_scalar("SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL")
-        .bind(chat)
-        .fetch_optional(&mut **transaction)
-        .await?;
+    check_attachments(db, content).await?;
+    let sql = "SELECT head FROM chats WHERE id = ? AND deleted_at IS NULL";
+    let head: Option<Option<String>> = value!(&mut *db, sql; chat).await?;
     let head = head.ok_or(Error::NotFound("chat"))?;
     let parent = match position {
         Position::End => head,
@@ -117,46 +109,31 @@ async fn insert_question(
         Position::After(message) => Some(message.clone()),
     };
     let parent = match parent {
-        Some(parent) => Some(close_calls(transaction, chat, &parent, now).await?),
+        Some(parent) => Some(close_calls(db, chat, &parent, now).await?),
         None => None,
     };
-    insert_message(
-        transaction,
-        (&question, chat, parent.as_deref()),
-        Role::User,
-        content,
-        now,
-    )
-    .await?;
-    sqlx::query("UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '[]' WHERE id = ?1")
-        .bind(chat)
-        .bind(title)
-        .execute(&mut **transaction)
-        .await?;
+    insert_message(db, (&question, chat, parent.as_deref()), Role::User, content, now).await?;
+    let sql = "UPDATE chats SET title = CASE title WHEN '' THEN ?2 ELSE title END, draft = '[]' WHERE id = ?1";
+    run!(db, sql; chat, title).await?;
     Ok(question)
 }
 
 /// Stores an empty answer and looks at it.
 async fn insert_answer(
-    transaction: &mut Transaction<'static, Sqlite>,
+    db: &mut SqliteConnection,
     chat: &str,
     question: &str,
     answer: &NewAnswer,
     now: i64,
 ) -> Result<String> {
-    check_idle(transaction, chat).await?;
-    let id = insert_streaming(transaction, chat, question, answer, false, now).await?;
-    sqlx::query("UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1")
-        .bind(chat)
-        .bind(&id)
-        .bind(now)
-        .execute(&mut **transaction)
-        .await?;
+    check_idle(db, chat).await?;
+    let id = insert_streaming(db, chat, question, answer, false, now).await?;
+    run!(db, "UPDATE chats SET head = ?2, updated_at = ?3 WHERE id = ?1"; chat, &id, now).await?;
     Ok(id)
 }
 
 async fn insert_streaming(
-    transaction: &mut Transaction<'static, Sqlite>,
+    db: &mut SqliteConnection,
     chat: &str,
     question: &str,
     answer: &NewAnswer,
@@ -164,26 +141,18 @@ async fn insert_streaming(
     now: i64,
 ) -> Result<String> {
     let id = new_id();
-    let inserted = sqlx::query(
-        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, settings, owner, heartbeat, beside)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?6, ?10)",
-    )
-    .bind(&id)
-    .bind(chat)
-    .bind(question)
-    .bind(to_word(&Role::Assistant))
-    .bind(to_word(&AnswerState::Streaming))
-    .bind(now)
-    .bind(&answer.model)
-    .bind(to_json(&ChatSettings {
+    let settings = ChatSettings {
         model: Some(answer.model.clone()),
         system_prompt: String::new(),
         ..answer.settings.clone()
-    }))
-    .bind(&answer.owner)
-    .bind(beside)
-    .execute(&mut **transaction)
-    .await;
-    one_at_a_time(inserted)?;
+    };
+    let inserted = run!(
+        db,
+        "INSERT INTO messages (id, chat_id, parent_id, role, state, created_at, model, settings, owner, heartbeat,
+                beside)
+         VALUES (?1, ?2, ?3, 'assistant', 'streaming', ?4, ?5, ?6, ?7, ?4, ?8)";
+        &id, chat, question, now, &answer.model, to_json(&settings), &answer.owner, beside
+    );
+    one_at_a_time(inserted.await)?;
     Ok(id)
 }

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 
 use api::Project;
 use protocol::Content;
-use sqlx::{Sqlite, Transaction};
+use sqlx::sqlite::SqliteRow;
+use sqlx::SqliteConnection;
 
 use crate::json::to_json;
-use crate::projects::list::check_project;
+use crate::projects::list::{check_project, project};
 use crate::{now, Error, History, Result};
 
 /// The most files of a project.
@@ -37,30 +38,24 @@ impl History {
     pub async fn remove_project_file(&self, project: &str, attachment: &str) -> Result<()> {
         let mut transaction = self.write().await?;
         check_project(&mut transaction, project).await?;
-        let removed = sqlx::query(
-            "UPDATE project_files SET removed_at = ?3 WHERE project_id = ?1 AND sha256 = ?2 AND removed_at IS NULL",
-        )
-        .bind(project)
-        .bind(attachment)
-        .bind(now())
-        .execute(&mut *transaction)
-        .await?;
-        if removed.rows_affected() == 0 {
-            return Err(Error::NotFound("file"));
-        }
+        let sql = "UPDATE project_files SET removed_at = ?3
+                    WHERE project_id = ?1 AND sha256 = ?2 AND removed_at IS NULL";
+        change!(&mut transaction, "file", sql; project, attachment, now()).await?;
         Ok(transaction.commit().await?)
     }
 
-    /// These projects with their files. One that cannot be read is left out.
-    pub(crate) async fn with_files(&self, mut projects: Vec<Project>) -> Result<Vec<Project>> {
+    /// The projects of these rows with their files. A file that cannot be read is left out.
+    pub(super) async fn with_files(&self, rows: Vec<SqliteRow>) -> Result<Vec<Project>> {
+        let mut projects: Vec<Project> = rows.iter().map(project).collect::<sqlx::Result<_>>()?;
         let ids: Vec<&str> = projects.iter().map(|project| project.id.as_str()).collect();
         // As bytes, because damage may leave what is no text.
-        let rows: Vec<(String, Vec<u8>)> = sqlx::query_as(
-            "SELECT project_id, CAST(content AS BLOB) FROM project_files WHERE project_id IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
-              ORDER BY project_id, position, sha256",
+        let rows: Vec<(String, Vec<u8>)> = rows!(
+            &self.readers,
+            "SELECT project_id, CAST(content AS BLOB) FROM project_files
+              WHERE project_id IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
+              ORDER BY project_id, position, sha256";
+            to_json(&ids)
         )
-        .bind(to_json(&ids))
-        .fetch_all(&self.readers)
         .await?;
         let mut files: HashMap<String, Vec<Content>> = HashMap::new();
         for (project, content) in rows {
@@ -77,23 +72,20 @@ impl History {
 }
 
 /// Puts a file into a project that is there.
-pub(crate) async fn put(transaction: &mut Transaction<'static, Sqlite>, project: &str, file: &Content) -> Result<()> {
+pub(crate) async fn put(db: &mut SqliteConnection, project: &str, file: &Content) -> Result<()> {
     let Content::File { attachment, .. } = file else {
         return Err(Error::ProjectFile("only documents can be in a folder".into()));
     };
-    let bytes: Option<i64> = sqlx::query_scalar("SELECT bytes FROM attachments WHERE sha256 = ?")
-        .bind(attachment)
-        .fetch_optional(&mut **transaction)
-        .await?;
+    let bytes: Option<i64> = value!(&mut *db, "SELECT bytes FROM attachments WHERE sha256 = ?"; attachment).await?;
     let bytes = bytes.ok_or(Error::NotFound("file"))?;
-    let (others, taken): (i64, i64) = sqlx::query_as(
+    let others: Option<(i64, i64)> = row!(
+        &mut *db,
         "SELECT count(*), coalesce(sum(a.bytes), 0) FROM project_files f LEFT JOIN attachments a ON a.sha256 = f.sha256
-          WHERE f.project_id = ? AND f.sha256 <> ? AND f.removed_at IS NULL",
+          WHERE f.project_id = ? AND f.sha256 <> ? AND f.removed_at IS NULL";
+        project, attachment
     )
-    .bind(project)
-    .bind(attachment)
-    .fetch_one(&mut **transaction)
     .await?;
+    let (others, taken) = others.unwrap_or_default();
     if others >= MOST_FILES {
         return Err(Error::ProjectFile(format!(
             "it has {MOST_FILES} files, and no more can be in a folder. Remove one first"
@@ -106,15 +98,13 @@ pub(crate) async fn put(transaction: &mut Transaction<'static, Sqlite>, project:
             MOST_TEXT / 1_000_000
         )));
     }
-    sqlx::query(
+    run!(
+        db,
         "INSERT INTO project_files (project_id, sha256, position, content)
          VALUES (?1, ?2, (SELECT coalesce(max(position), 0) + 1 FROM project_files WHERE project_id = ?1), ?3)
-         ON CONFLICT (project_id, sha256) DO UPDATE SET content = excluded.content, removed_at = NULL",
+         ON CONFLICT (project_id, sha256) DO UPDATE SET content = excluded.content, removed_at = NULL";
+        project, attachment, to_json(file)
     )
-    .bind(project)
-    .bind(attachment)
-    .bind(to_json(file))
-    .execute(&mut **transaction)
     .await?;
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use api::{HistoryHit, HistoryHits, HistoryQuery};
 use protocol::Role;
+use sqlx::sqlite::SqliteRow;
+use sqlx::Row;
 
 use crate::json::{from_word, lossy};
 use crate::search::words::{expression, model_token, snippet, snippet_of_markdown, terms, Term};
@@ -20,62 +22,29 @@ const DOCUMENTS_PER_MILLISECOND: i64 = 1 << 20;
 /// The latest time that a number can hold.
 const LATEST: i64 = 8_000_000_000_000;
 
-struct TitleRow {
-    chat: String,
-    title: Vec<u8>,
-    at: i64,
+/// The hit of a row, without the text around it.
+fn hit(row: &SqliteRow) -> sqlx::Result<HistoryHit> {
+    let role: Option<String> = row.try_get("role")?;
+    Ok(HistoryHit {
+        chat: row.try_get("chat")?,
+        title: lossy(row.try_get("title")?),
+        message: row.try_get("message")?,
+        role: role.and_then(|role| from_word("role", &role).ok()),
+        model: row.try_get("model")?,
+        at: row.try_get("at")?,
+        snippet: String::new(),
+        marks: Vec::new(),
+    })
 }
 
-from_row!(TitleRow: chat, title, at);
-
-struct PlaceRow {
-    chat: String,
-    title: Vec<u8>,
-    message: String,
-    role: String,
-    model: Option<String>,
-    at: i64,
-}
-
-from_row!(PlaceRow: chat, title, message, role, model, at);
-
-impl TitleRow {
-    fn hit(self, terms: &[Term]) -> HistoryHit {
-        let title = lossy(self.title);
-        let (snippet, marks) = snippet(&title, terms);
-        HistoryHit {
-            chat: self.chat,
-            title,
-            message: None,
-            role: None,
-            model: None,
-            at: self.at,
-            snippet,
-            marks,
-        }
-    }
-}
-
-impl PlaceRow {
-    /// The hit in a message of this text.
-    fn hit(self, text: &str, terms: &[Term]) -> HistoryHit {
-        let role = from_word::<Role>("role", &self.role).ok();
-        // A question is shown as it was written.
-        let (snippet, marks) = match role {
-            Some(Role::Assistant) => snippet_of_markdown(text, terms),
-            _ => snippet(text, terms),
-        };
-        HistoryHit {
-            role,
-            chat: self.chat,
-            title: lossy(self.title),
-            message: Some(self.message),
-            model: self.model,
-            at: self.at,
-            snippet,
-            marks,
-        }
-    }
+/// The hit with the place of the terms in this text.
+fn with_snippet(hit: HistoryHit, text: &str, terms: &[Term]) -> HistoryHit {
+    // A question is shown as it was written.
+    let (snippet, marks) = match hit.role {
+        Some(Role::Assistant) => snippet_of_markdown(text, terms),
+        _ => snippet(text, terms),
+    };
+    HistoryHit { snippet, marks, ..hit }
 }
 
 impl History {
@@ -83,6 +52,13 @@ impl History {
     /// case of letters count for nothing, and every word may be a beginning. Chats in the trash are left out; words
     /// without a letter or a digit are found nowhere.
     pub async fn search(&self, query: &HistoryQuery) -> Result<HistoryHits> {
+        match self.find(query).await {
+            Err(error) if error.is_damage() && self.is_readable_again().await => self.find(query).await,
+            found => found,
+        }
+    }
+
+    async fn find(&self, query: &HistoryQuery) -> Result<HistoryHits> {
         let terms = terms(&query.text);
         if terms.is_empty() {
             return Ok(HistoryHits::default());
@@ -105,45 +81,39 @@ impl History {
         if query.model.is_none() && !query.without_titles {
             let titles = self.search_titles(&terms, since, query.until).await?;
             found.more |= titles.len() > TITLES;
-            found
-                .hits
-                .extend(titles.into_iter().take(TITLES).map(|row| row.hit(&terms)));
+            found.hits.extend(titles.into_iter().take(TITLES).map(|hit| {
+                let title = hit.title.clone();
+                with_snippet(hit, &title, &terms)
+            }));
         }
-        let rows = self
-            .search_messages(
-                &terms,
-                query.model.as_deref(),
-                (since * DOCUMENTS_PER_MILLISECOND, until * DOCUMENTS_PER_MILLISECOND - 1),
-            )
-            .await?;
-        found.more |= rows.len() > MESSAGES;
-        let rows: Vec<PlaceRow> = rows.into_iter().take(MESSAGES).collect();
-        let messages: Vec<&str> = rows.iter().map(|row| row.message.as_str()).collect();
+        let numbers = (since * DOCUMENTS_PER_MILLISECOND, until * DOCUMENTS_PER_MILLISECOND - 1);
+        let mut hits = self.search_messages(&terms, query.model.as_deref(), numbers).await?;
+        found.more |= hits.len() > MESSAGES;
+        hits.truncate(MESSAGES);
+        let messages: Vec<&str> = hits.iter().filter_map(|hit| hit.message.as_deref()).collect();
         let texts = self.searched_texts(&messages).await?;
-        found.hits.extend(rows.into_iter().map(|row| {
-            let text = texts.get(&row.message).map_or("", String::as_str);
-            row.hit(text, &terms)
+        found.hits.extend(hits.into_iter().map(|hit| {
+            let text = hit.message.as_ref().and_then(|message| texts.get(message));
+            with_snippet(hit, text.map_or("", String::as_str), &terms)
         }));
         Ok(found)
     }
 
     /// The titles with these terms of chats in which something was last said in this span of time, one more than
     /// [`TITLES`] at most.
-    async fn search_titles(&self, terms: &[Term], since: i64, until: Option<i64>) -> Result<Vec<TitleRow>> {
-        Ok(sqlx::query_as(
-            "SELECT c.id AS chat, c.title, c.updated_at AS at
-               FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS
-               JOIN chats c ON c.id = d.chat_id
+    async fn search_titles(&self, terms: &[Term], since: i64, until: Option<i64>) -> Result<Vec<HistoryHit>> {
+        let rows = raw_rows!(
+            &self.readers,
+            "SELECT c.id AS chat, c.title, NULL AS message, NULL AS role, NULL AS model, c.updated_at AS at
+               FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid
+                    CROSS JOIN chats c ON c.id = d.chat_id
               WHERE search_index MATCH ?1 AND d.message_id IS NULL AND c.deleted_at IS NULL
-              AND c.updated_at >= ?2 AND (?3 IS NULL OR c.updated_at < ?3)
-              ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4",
+                AND c.updated_at >= ?2 AND (?3 IS NULL OR c.updated_at < ?3)
+              ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4";
+            expression("title", terms, &[]), since, until, TITLES as i64 + 1
         )
-        .bind(expression("title", terms, &[]))
-        .bind(since)
-        .bind(until)
-        .bind(TITLES as i64 + 1)
-        .fetch_all(&self.readers)
-        .await?)
+        .await?;
+        Ok(rows.iter().map(hit).collect::<sqlx::Result<_>>()?)
     }
 
     /// The messages with these terms, of this model if one is named, whose documents have numbers from the first to the
@@ -153,26 +123,24 @@ impl History {
         terms: &[Term],
         model: Option<&str>,
         (first, last): (i64, i64),
-    ) -> Result<Vec<PlaceRow>> {
+    ) -> Result<Vec<HistoryHit>> {
         let mut expression = expression("text", terms, &self.beginnings(terms).await);
         if let Some(model) = model {
             expression += &format!(" AND model : \"{}\"", model_token(model));
         }
         // The numbers are the order of time, so the newest come out of the index first and nothing is sorted.
-        Ok(sqlx::query_as(
+        let rows = raw_rows!(
+            &self.readers,
             "SELECT d.chat_id AS chat, c.title, m.id AS message, m.role, m.model, m.created_at AS at
-               FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid CROSS
-               JOIN chats c ON c.id = d.chat_id
+               FROM search_index s CROSS JOIN search_documents d ON d.id = s.rowid
+                    CROSS JOIN chats c ON c.id = d.chat_id
                     CROSS JOIN messages m ON m.id = d.message_id
               WHERE search_index MATCH ?1 AND s.rowid BETWEEN ?2 AND ?3 AND c.deleted_at IS NULL
-              ORDER BY s.rowid DESC LIMIT ?4",
+              ORDER BY s.rowid DESC LIMIT ?4";
+            expression, first, last, MESSAGES as i64 + 1
         )
-        .bind(expression)
-        .bind(first)
-        .bind(last)
-        .bind(MESSAGES as i64 + 1)
-        .fetch_all(&self.readers)
-        .await?)
+        .await?;
+        Ok(rows.iter().map(hit).collect::<sqlx::Result<_>>()?)
     }
 
     /// For each term the words of the index that begin like it, where they are few; none for a term that the index is
@@ -182,13 +150,11 @@ impl History {
         let mut all = Vec::with_capacity(terms.len());
         for term in terms {
             let words = match term.beginning() {
-                Some(beginning) => self.words_from(beginning).await.unwrap_or_else(|error| {
-                    tracing::debug!(%error, "the words of the index cannot be listed");
-                    Vec::new()
-                }),
-                None => Vec::new(),
+                Some(beginning) => self.words_from(beginning).await,
+                None => Ok(Vec::new()),
             };
-            all.push(if words.len() > WORDS { Vec::new() } else { words });
+            let words = words.inspect_err(|error| tracing::debug!(%error, "the words of the index cannot be listed"));
+            all.push(words.ok().filter(|words| words.len() <= WORDS).unwrap_or_default());
         }
         all
     }
@@ -196,19 +162,18 @@ impl History {
     /// The words of the index that begin like this, one more than [`WORDS`] at most. Each is sought from the one before
     /// it.
     async fn words_from(&self, beginning: &str) -> Result<Vec<String>> {
-        Ok(sqlx::query_scalar(
+        values!(
+            &self.readers,
             "WITH RECURSIVE words (word) AS (
                  SELECT (SELECT term FROM temp.search_words WHERE term >= ?1 LIMIT 1)
                  UNION ALL
                  SELECT (SELECT term FROM temp.search_words WHERE term >= word || char(1) LIMIT 1)
                    FROM words WHERE substr(word, 1, length(?1)) = ?1
                  LIMIT ?2)
-             SELECT word FROM words WHERE substr(word, 1, length(?1)) = ?1",
+             SELECT word FROM words WHERE substr(word, 1, length(?1)) = ?1";
+            beginning, WORDS as i64 + 1
         )
-        .bind(beginning)
-        .bind(WORDS as i64 + 1)
-        .fetch_all(&self.readers)
-        .await?)
+        .await
     }
 }
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use protocol::Content;
-use sqlx::{Sqlite, Transaction};
+use sqlx::SqliteConnection;
 
+use crate::json::{lossy, to_json};
 use crate::messages::rows::part_content;
 use crate::search::words::{model_token, segmented};
 use crate::{History, Result};
@@ -13,124 +14,96 @@ use crate::{History, Result};
 /// So much text is read in one step, in bytes; a longer one is read alone.
 const STEP_BYTES: usize = 4 << 20;
 
-struct StaleRow {
-    id: i64,
-    chat_id: String,
-    message_id: Option<String>,
-}
-
-from_row!(StaleRow: id, chat_id, message_id);
-
-struct PartRow {
-    message_id: String,
-    kind: String,
-    content: Vec<u8>,
-}
-
-from_row!(PartRow: message_id, kind, content);
+/// A document whose text changed: its number, its chat, and its message if it is no title.
+type Stale = (i64, String, Option<String>);
 
 impl History {
     /// Indexes at most `most` changed texts, the newest first; true if there are more. Answers that are
     /// being written are read only if `streaming` says so: they will change again.
     pub async fn index_texts(&self, most: usize, streaming: bool) -> Result<bool> {
+        match self.index_some(most, streaming).await {
+            Err(error) if error.is_damage() && self.is_readable_again().await => self.index_some(most, streaming).await,
+            read => read,
+        }
+    }
+
+    async fn index_some(&self, most: usize, streaming: bool) -> Result<bool> {
         // Asked without the write lock first: mostly there is nothing to do.
-        if self.stale(1, streaming).await?.is_empty() {
+        if !self.is_stale(streaming).await? {
             return Ok(false);
         }
         let mut transaction = self.write().await?;
-        let mut rows: Vec<StaleRow> = sqlx::query_as(STALE)
-            .bind(streaming)
-            .bind(most as i64)
-            .fetch_all(&mut *transaction)
-            .await?;
+        let stale: Vec<Stale> = rows!(&mut *transaction, STALE; streaming, most as i64).await?;
         let mut bytes = 0;
-        let mut read = 0;
         // The index takes ascending numbers best; the texts of one step are few.
         let mut documents = Vec::new();
-        for row in rows.drain(..) {
-            let document = document(&mut transaction, &row).await?;
+        for (id, chat, message) in stale {
+            let document = document(&mut transaction, &chat, message).await?;
             bytes += document.0.len() + document.1.len();
-            documents.push((row.id, document));
-            read += 1;
+            documents.push((id, document));
             if bytes > STEP_BYTES {
                 break;
             }
         }
         documents.sort_unstable_by_key(|(id, _)| *id);
-        for (id, (title, text, models)) in documents {
-            sqlx::query("INSERT OR REPLACE INTO search_index (rowid, title, text, model) VALUES (?, ?, ?, ?)")
-                .bind(id)
-                .bind(segmented(&title).into_owned())
-                .bind(segmented(&text).into_owned())
-                .bind(models)
-                .execute(&mut *transaction)
-                .await?;
-            sqlx::query("UPDATE search_documents SET stale = 0 WHERE id = ?")
-                .bind(id)
-                .execute(&mut *transaction)
-                .await?;
+        for (id, (title, text, models)) in &documents {
+            let (title, text) = (segmented(title).into_owned(), segmented(text).into_owned());
+            let sql = "INSERT OR REPLACE INTO search_index (rowid, title, text, model) VALUES (?, ?, ?, ?)";
+            run!(&mut transaction, sql; id, title, text, models).await?;
+            run!(&mut transaction, "UPDATE search_documents SET stale = 0 WHERE id = ?"; id).await?;
         }
         transaction.commit().await?;
-        tracing::debug!(read, "texts were read into the index");
-        Ok(!self.stale(1, streaming).await?.is_empty())
+        tracing::debug!(read = documents.len(), "texts were read into the index");
+        self.is_stale(streaming).await
     }
 
-    async fn stale(&self, most: i64, streaming: bool) -> Result<Vec<StaleRow>> {
-        Ok(sqlx::query_as(STALE)
-            .bind(streaming)
-            .bind(most)
-            .fetch_all(&self.readers)
-            .await?)
+    async fn is_stale(&self, streaming: bool) -> Result<bool> {
+        let stale: Option<Stale> = row!(&self.readers, STALE; streaming, 1).await?;
+        Ok(stale.is_some())
     }
 
     /// The texts of these messages as they are searched, by message.
     pub(crate) async fn searched_texts(&self, messages: &[&str]) -> Result<BTreeMap<String, String>> {
-        let rows: Vec<PartRow> = sqlx::query_as(
+        let rows: Vec<(String, String, Vec<u8>)> = rows!(
+            &self.readers,
             "SELECT message_id, kind, content FROM parts
-              WHERE message_id IN (SELECT value FROM json_each(?)) AND kind <> 'thinking' ORDER BY message_id, position",
+              WHERE message_id IN (SELECT value FROM json_each(?)) AND kind <> 'thinking'
+              ORDER BY message_id, position";
+            to_json(&messages)
         )
-        .bind(serde_json::json!(messages).to_string())
-        .fetch_all(&self.readers)
         .await?;
         let mut texts: BTreeMap<String, String> = BTreeMap::new();
-        for row in rows {
-            let text = texts.entry(row.message_id).or_default();
-            push_line(text, &searched(&row.kind, &row.content));
+        for (message, kind, content) in rows {
+            push_line(texts.entry(message).or_default(), &searched(&kind, &content));
         }
         Ok(texts)
     }
 }
 
 const STALE: &str = "SELECT id, chat_id, message_id FROM search_documents d
-      WHERE stale = 1 AND (?1 OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = d.message_id AND m.state = 'streaming'))
+      WHERE stale = 1 AND (?1 OR NOT EXISTS (SELECT 1 FROM messages m
+                                              WHERE m.id = d.message_id AND m.state = 'streaming'))
       ORDER BY id DESC LIMIT ?2";
 
 /// Title, text and models of a document.
-async fn document(transaction: &mut Transaction<'static, Sqlite>, row: &StaleRow) -> Result<(String, String, String)> {
-    let Some(message) = &row.message_id else {
-        let title: Option<Vec<u8>> = sqlx::query_scalar("SELECT CAST(title AS BLOB) FROM chats WHERE id = ?")
-            .bind(&row.chat_id)
-            .fetch_optional(&mut **transaction)
-            .await?;
-        let title = String::from_utf8_lossy(&title.unwrap_or_default()).into_owned();
-        return Ok((title, String::new(), String::new()));
+async fn document(db: &mut SqliteConnection, chat: &str, message: Option<String>) -> Result<(String, String, String)> {
+    let Some(message) = message else {
+        let title = value!(db, "SELECT CAST(title AS BLOB) FROM chats WHERE id = ?"; chat).await?;
+        return Ok((lossy(title.unwrap_or_default()), String::new(), String::new()));
     };
-    let parts: Vec<PartRow> = sqlx::query_as(
-        "SELECT message_id, kind, content FROM parts WHERE message_id = ? AND kind <> 'thinking' ORDER BY position",
-    )
-    .bind(message)
-    .fetch_all(&mut **transaction)
-    .await?;
+    let sql = "SELECT kind, content FROM parts WHERE message_id = ? AND kind <> 'thinking' ORDER BY position";
+    let parts: Vec<(String, Vec<u8>)> = rows!(&mut *db, sql; &message).await?;
     let mut text = String::new();
-    for part in parts {
-        push_line(&mut text, &searched(&part.kind, &part.content));
+    for (kind, content) in parts {
+        push_line(&mut text, &searched(&kind, &content));
     }
-    let models: Vec<String> = sqlx::query_scalar(
-        "SELECT DISTINCT model FROM messages
-          WHERE (id = ?1 OR parent_id = ?1 AND role = 'assistant' AND 'user' = (SELECT role FROM messages WHERE id = ?1)) AND model IS NOT NULL",
+    let models: Vec<String> = values!(
+        db,
+        "SELECT DISTINCT model FROM messages WHERE model IS NOT NULL
+            AND (id = ?1 OR parent_id = ?1 AND role = 'assistant'
+                             AND 'user' = (SELECT role FROM messages WHERE id = ?1))";
+        &message
     )
-    .bind(message)
-    .fetch_all(&mut **transaction)
     .await?;
     let models: Vec<String> = models.iter().map(|model| model_token(model)).collect();
     Ok((String::new(), text, models.join(" ")))

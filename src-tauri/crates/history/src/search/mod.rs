@@ -3,4 +3,5 @@
 pub(crate) mod find;
 pub(crate) mod index;
 pub(crate) mod plain_text;
+mod rebuild;
 pub(crate) mod words;

@@ -1,11 +1,13 @@
 //! Images beside the database.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use api::Position;
-use history::{Error, ExportedImages, History};
+use history::{examine, repair, Contents, Error, ExportedImages, History, Remedy};
 use protocol::{Content, ImageBytes};
 use serde_json::json;
+use sqlx::Connection;
 
 use crate::{new_answer, words, Fresh};
 
@@ -242,6 +244,55 @@ async fn whatever_a_kill_leaves_is_mended() {
             assert_eq!(fresh.history.attachment_bytes(&kept.id()).await.unwrap(), kept);
         }
     }
+}
+
+#[tokio::test]
+async fn a_folder_of_images_that_is_lost_costs_no_chat() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let sent = fresh.add("sent").await;
+    fresh.send(&chat, &[words("What is this?"), image(&sent)]).await;
+    fresh.history.close().await;
+    std::fs::remove_dir_all(fresh.folder.path().join("attachments")).unwrap();
+    let whole = Contents { chats: 1, messages: 2 };
+    assert_eq!(examine(&fresh.path()).await.unwrap().readable, whole);
+    let history = History::open(&fresh.path()).await.unwrap();
+    assert_eq!(history.chats().await.unwrap().len(), 1);
+    assert_eq!(history.chat(&chat).await.unwrap().messages[0].text(), "What is this?");
+    assert!(history.attachment_bytes(&sent.id()).await.is_err());
+    assert!(history.back_up(Duration::ZERO).await.unwrap().is_some());
+    let text = history.export_markdown(&chat, &ExportedImages::new()).await.unwrap();
+    assert!(text.contains("What is this?"), "{text}");
+    history.close().await;
+    assert_eq!(repair(&fresh.path(), Remedy::Everything).await.unwrap().contents, whole);
+}
+
+#[tokio::test]
+async fn an_image_whose_row_is_lost_stays_as_long_as_it_is_named() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let (sent, drafted, new) = (
+        fresh.add("sent").await,
+        fresh.add("drafted").await,
+        fresh.add("new").await,
+    );
+    fresh.send(&chat, &[image(&sent)]).await;
+    fresh.history.set_draft(&chat, &[image(&drafted)]).await.unwrap();
+    let state = api::ChatWindowState {
+        open_chat: None,
+        new_draft: vec![image(&new)],
+    };
+    fresh.history.set_chat_window(&state).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
+    sqlx::raw_sql("DELETE FROM attachments; INSERT INTO settings VALUES ('broken', '{')")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    file.close().await.unwrap();
+    assert_eq!(fresh.clean(LATER).await, 0);
+    assert_eq!(fresh.files(), names(&[&sent, &drafted, &new]));
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Editing, copying and deleting in the tree of a chat.
 
-use api::{AnswerState, CompactionMark, DeleteScope, HistoryQuery, Position, ScrollPlace};
+use api::{AnswerState, CompactionMark, DeleteScope, DeletedMessages, HistoryQuery, Position, ScrollPlace};
 use history::Error;
-use protocol::Content;
+use protocol::{Content, Role};
+use sqlx::Connection;
 
 use crate::{asked, new_answer, part, words, Fresh};
 
@@ -151,6 +152,64 @@ async fn a_turn_in_the_middle_goes_without_what_follows_it() {
         fresh.history.restore_chat(&trash).await.unwrap();
     }
     assert_eq!(fresh.shown(&chat).await, ["q1", "a1", "q2", "a2", "q3", "a3"]);
+}
+
+#[tokio::test]
+async fn deleted_messages_are_told_apart_from_a_chat_in_the_trash() {
+    let fresh = Fresh::new().await;
+    let (chat, whole) = (fresh.chat().await, fresh.chat().await);
+    let [q1, _, q2, a2, ..] = fresh.three_turns(&chat).await;
+    let (alone, long) = (
+        fresh.sibling(&q2, "b2").await.id,
+        fresh.sibling(&q2, &"b".repeat(81)).await.id,
+    );
+    fresh.history.trash_chat(&whole).await.unwrap();
+    assert!(fresh.history.deleted_messages().await.unwrap().is_empty());
+    let cut = |role, excerpt: &str, alone| DeletedMessages {
+        role,
+        excerpt: excerpt.to_owned(),
+        alone,
+    };
+    for (message, wanted) in [
+        (&alone, cut(Role::Assistant, "b2", true)),
+        (&long, cut(Role::Assistant, &format!("{}…", "b".repeat(80)), true)),
+        (&a2, cut(Role::Assistant, "a2", false)),
+        (&q1, cut(Role::User, "q1", false)),
+    ] {
+        let trash = fresh
+            .history
+            .delete_message(message, DeleteScope::Branch)
+            .await
+            .unwrap();
+        let mut deleted = fresh.history.deleted_messages().await.unwrap();
+        assert_eq!(deleted.remove(&trash), Some(wanted));
+        assert!(!deleted.contains_key(&whole));
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_message_that_cannot_be_read_hides_no_others() {
+    let fresh = Fresh::new().await;
+    let chat = fresh.chat().await;
+    let [_, _, q2, _, q3, _] = fresh.three_turns(&chat).await;
+    let broken = fresh.history.delete_message(&q3, DeleteScope::Branch).await.unwrap();
+    let readable = fresh.history.delete_message(&q2, DeleteScope::Branch).await.unwrap();
+    let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())
+        .await
+        .unwrap();
+    sqlx::query("PRAGMA ignore_check_constraints = on")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    sqlx::query("UPDATE messages SET role = 'of a later version' WHERE id = ?")
+        .bind(&q3)
+        .execute(&mut file)
+        .await
+        .unwrap();
+    file.close().await.unwrap();
+    let deleted = fresh.history.deleted_messages().await.unwrap();
+    assert_eq!(deleted[&readable].excerpt, "q2");
+    assert!(!deleted.contains_key(&broken));
 }
 
 #[tokio::test]

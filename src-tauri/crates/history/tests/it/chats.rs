@@ -63,6 +63,9 @@ async fn a_chat_remembers_its_settings_and_draft() {
     let view = fresh.history.chat(&chat).await.unwrap();
     assert_eq!(view.settings, settings);
     assert_eq!(view.draft, asked("half a thou\u{0}ght 猫"));
+    assert!(view.summary.has_draft);
+    fresh.history.set_draft(&chat, &[]).await.unwrap();
+    assert!(!fresh.history.chats().await.unwrap()[0].has_draft);
     assert_eq!(view.summary.title, "'); DROP TABLE chats; --");
     let other = fresh.history.create_chat(&settings).await.unwrap();
     assert_eq!(other.settings, settings);

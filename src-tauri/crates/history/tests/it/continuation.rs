@@ -166,7 +166,7 @@ async fn an_answer_is_continuable_if_it_ended_early_with_words_and_more_could_co
             (AnswerState::Failed, None, None, error(ErrorCode::BadRequest)),
         ),
         (false, "half", length(EndedBy::Context)),
-        (false, "half", length(EndedBy::Repetition)),
+        (true, "half", length(EndedBy::Repetition)),
         (
             false,
             "half",

@@ -70,11 +70,17 @@ fn settings_of_today(old: &Value) -> Value {
 }
 
 /// An entry of the list of chats, of which what came later has its default.
-fn chat_of_today(old: &Value) -> Value {
-    let mut chat = old.clone();
+fn chat_of_today(old: &Value, has_draft: bool) -> Value {
+    let mut chat = marked(old.clone(), has_draft);
     chat["archived"] = false.into();
     chat["project"] = Value::Null;
     (chat["unread"], chat["revision"]) = (json!(false), json!(0));
+    chat
+}
+
+/// An entry of the list of chats with the mark of its draft.
+fn marked(mut chat: Value, has_draft: bool) -> Value {
+    chat["has_draft"] = has_draft.into();
     chat
 }
 
@@ -90,6 +96,18 @@ fn forget_call_ids(message: &mut Value, new: bool, seen: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// Settings of a chat as they are read today: one that names no model keeps that of its first answer.
+fn with_kept_model(settings: &Value, messages: &Value) -> Value {
+    let mut settings = settings.clone();
+    let messages = messages.as_array().unwrap().iter();
+    let answers = messages.filter(|message| !message["settings"].is_null());
+    let first = answers.min_by_key(|answer| (answer["created_at"].as_i64(), answer["id"].as_str()));
+    if let (true, Some(first)) = (settings["model"].is_null(), first) {
+        settings["model"] = first["model"].clone();
+    }
+    settings
 }
 
 #[tokio::test]
@@ -114,9 +132,10 @@ async fn a_file_of_version_2_opens_with_every_chat_branch_thought_draft_and_sett
         let now = history.export_json(id, &ExportedImages::new()).await.unwrap();
         assert_eq!(
             (&now["chat"], &now["head"]),
-            (&chat_of_today(&old["chat"]), &old["head"])
+            (&chat_of_today(&old["chat"], old["draft"] != ""), &old["head"])
         );
-        assert_eq!(now["settings"], settings_of_today(&old["settings"]));
+        let settings = settings_of_today(&old["settings"]);
+        assert_eq!(now["settings"], with_kept_model(&settings, &now["messages"]));
         let draft = match old["draft"].as_str() {
             Some("") => json!([]),
             draft => json!([{"kind": "text", "text": draft}]),
@@ -163,8 +182,15 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     for (summary, old) in summaries.iter().zip(chats) {
         let id = &summary.id;
         let now = history.export_json(id, &ExportedImages::new()).await.unwrap();
-        assert_eq!(now, old["export"], "{}", summary.title);
-        assert_eq!(json!(history.chat(id).await.unwrap()), old["view"], "{}", summary.title);
+        let (mut export, mut view) = (old["export"].clone(), old["view"].clone());
+        let has_draft = view["draft"] != json!([]);
+        export["chat"] = marked(export["chat"].take(), has_draft);
+        view["summary"] = marked(view["summary"].take(), has_draft);
+        for read in [&mut export, &mut view] {
+            read["settings"] = with_kept_model(&read["settings"], &old["export"]["messages"]);
+        }
+        assert_eq!(now, export, "{}", summary.title);
+        assert_eq!(json!(history.chat(id).await.unwrap()), view, "{}", summary.title);
         for (message, tokens) in old["tokens"].as_object().unwrap() {
             assert_eq!(json!(history.tokens(message).await.unwrap()), *tokens);
         }
@@ -173,11 +199,17 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
         assert_eq!(json!(attachments), old["attachments"]);
     }
     assert_eq!(json!(history.projects().await.unwrap()), expected["projects"]);
-    assert_eq!(json!(history.settings().await.unwrap()), expected["settings"]);
+    let mut settings = expected["settings"].clone();
+    settings["new_chats_use_last_model"] = true.into();
+    assert_eq!(json!(history.settings().await.unwrap()), settings);
     assert_eq!(json!(history.chat_window().await.unwrap()), expected["window"]);
     let trash = history.trashed_chats().await.unwrap();
     let trash: Vec<_> = trash.into_iter().map(|(chat, _)| chat).collect();
-    assert_eq!(json!(trash), expected["trash"]);
+    let trashed = expected["trash"].as_array().unwrap().iter().cloned();
+    assert_eq!(
+        json!(trash),
+        json!(trashed.map(|chat| marked(chat, false)).collect::<Vec<_>>())
+    );
     let query = serde_json::from_value(json!({"text": "framework"})).unwrap();
     assert_eq!(
         json!(history.search(&query).await.unwrap().hits.len()),
@@ -211,7 +243,7 @@ async fn a_repair_of_a_file_of_version_10_keeps_its_projects_and_marks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.sqlite");
     std::fs::write(&path, VERSION_10).unwrap();
-    history::repair(&path).await.unwrap();
+    history::repair(&path, history::Remedy::Everything).await.unwrap();
     let repaired = History::open(&path).await.unwrap();
     assert_eq!(projects_and_marks(&repaired).await, wanted);
     assert_eq!(repaired.projects().await.unwrap(), opened.projects().await.unwrap());

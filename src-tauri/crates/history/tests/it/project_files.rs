@@ -272,7 +272,7 @@ async fn a_file_that_cannot_be_read_hides_neither_its_project_nor_the_others_and
     assert_eq!(opened.projects().await.unwrap()[0].files, [one.clone(), two.clone()]);
     opened.close().await;
 
-    repair(&fresh.path()).await.unwrap();
+    repair(&fresh.path(), history::Remedy::Everything).await.unwrap();
     let repaired = History::open(&fresh.path()).await.unwrap();
     assert_eq!(repaired.project_of(&chat).await.unwrap().unwrap().files, [one, two]);
     repaired.remove_unlinked_attachments(LATER).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::HistoryQuery;
-use history::{backups, repair, Error, History};
+use history::{backups, repair, Contents, Error, History, Remedy};
 use sqlx::Connection;
 
 use crate::Fresh;
@@ -96,7 +96,7 @@ async fn every_chat_outside_destroyed_pages_is_read_after_a_repair_and_the_file_
         }
         assert_ne!(bytes, whole, "no page of a chat was destroyed");
         std::fs::write(&path, &bytes).unwrap();
-        let done = repair(&path).await.unwrap();
+        let done = repair(&path, Remedy::Everything).await.unwrap();
         assert_eq!(
             std::fs::read(&done.set_aside).unwrap(),
             bytes,
@@ -131,8 +131,8 @@ async fn a_missing_table_is_noticed_and_the_rest_is_kept() {
         panic!("{error}")
     };
     assert!(matches!(*source, Error::Damaged), "{source}");
-    let done = repair(&fresh.path()).await.unwrap();
-    assert_eq!((done.chats, done.messages, done.from_backup), (3, 18, false));
+    let done = repair(&fresh.path(), Remedy::Everything).await.unwrap();
+    assert_eq!(done.contents, Contents { chats: 3, messages: 18 });
     let history = History::open(&fresh.path()).await.unwrap();
     assert_eq!(history.chat(&ids[1]).await.unwrap().messages.len(), 6);
     while history.index_texts(100, false).await.unwrap() {}
@@ -151,8 +151,8 @@ async fn what_the_file_lost_comes_back_from_a_backup_and_garbage_without_one_is_
     for companion in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{companion}", fresh.path().display()));
     }
-    let done = repair(&fresh.path()).await.unwrap();
-    assert_eq!((done.chats, done.messages, done.from_backup), (3, 18, true));
+    let done = repair(&fresh.path(), Remedy::Everything).await.unwrap();
+    assert_eq!(done.contents, Contents { chats: 3, messages: 18 });
     assert_eq!(set_aside(&fresh), 1);
     let history = History::open(&fresh.path()).await.unwrap();
     assert_eq!(history.chat(&ids[0]).await.unwrap().messages.len(), 6);
@@ -163,7 +163,7 @@ async fn what_the_file_lost_comes_back_from_a_backup_and_garbage_without_one_is_
     for companion in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{companion}", fresh.path().display()));
     }
-    assert!(repair(&fresh.path()).await.is_err());
+    assert!(repair(&fresh.path(), Remedy::Everything).await.is_err());
     assert_eq!(std::fs::read(fresh.path()).unwrap(), garbage);
     assert_eq!(set_aside(&fresh), 1);
 }
@@ -178,7 +178,7 @@ async fn messages_that_lost_what_they_hang_on_are_still_read() {
          DELETE FROM messages WHERE chat_id IN (SELECT id FROM chats) AND rowid IN (SELECT rowid FROM messages WHERE chat_id IN (SELECT id FROM chats) ORDER BY rowid LIMIT 1 OFFSET 2)",
     )
     .await;
-    repair(&fresh.path()).await.unwrap();
+    repair(&fresh.path(), Remedy::Everything).await.unwrap();
     let history = History::open(&fresh.path()).await.unwrap();
     assert_eq!(
         history.chat(&ids[0]).await.unwrap().messages.len(),
@@ -211,7 +211,7 @@ async fn pieces_without_a_message_are_recovered_again_beside_those_of_an_earlier
                  AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = messages.id) ORDER BY id LIMIT 1)",
         )
         .await;
-        repair(&fresh.path()).await.unwrap();
+        repair(&fresh.path(), Remedy::Everything).await.unwrap();
         let history = History::open(&fresh.path()).await.unwrap();
         let pieces = history.tree("recovered-parts").await.unwrap();
         assert_eq!(pieces.len(), lost);
