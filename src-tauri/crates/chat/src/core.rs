@@ -1,12 +1,13 @@
 //! The state that all parts of the chats share: the history file, the engine, the models, and the running answers.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::{ChatView, ModelShelf, Settings};
+use api::{ChatView, LocalModel, ModelShelf, Settings};
 use history::{now, History};
-use protocol::{Capabilities, Engine, ModelSource, Result};
+use protocol::{Capabilities, Engine, ModelInfo, ModelSource, Result};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -31,6 +32,8 @@ pub(crate) struct Core {
     pub(crate) settings: watch::Sender<Settings>,
     /// Becomes true when the app ends, for tasks that block nothing.
     pub(crate) closing: watch::Sender<bool>,
+    /// Becomes true when a call fails because the history is damaged.
+    pub(crate) damaged: watch::Sender<bool>,
     /// The answers that this process writes, by message.
     live: Mutex<HashMap<String, Arc<LiveAnswer>>>,
 }
@@ -50,6 +53,7 @@ impl Core {
             changes: watch::Sender::new(()),
             settings: watch::Sender::new(settings),
             closing: watch::Sender::new(false),
+            damaged: watch::Sender::new(false),
             live: Mutex::default(),
         }))
     }
@@ -68,6 +72,13 @@ impl Core {
     /// Tells everybody that the list of chats may look different.
     pub(crate) fn changed(&self) {
         self.changes.send_replace(());
+    }
+
+    /// Stores something that the list of chats shows, and tells everybody.
+    pub(crate) async fn change<T>(&self, change: impl Future<Output = history::Result<T>>) -> Result<T> {
+        let done = change.await?;
+        self.changed();
+        Ok(done)
     }
 
     /// Lists an answer as running until the returned registration is dropped.
@@ -133,16 +144,36 @@ impl Core {
 
     pub(crate) async fn resolve(&self, reference: &str) -> Result<ModelSource> {
         let (shelf, reference) = (self.shelf.clone(), reference.to_owned());
-        let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
-        resolved.unwrap_or_else(|_| Err(Error::Broken.into()))
+        blocking(move || shelf.resolve(&reference)).await?
+    }
+
+    /// The models on this computer.
+    pub(crate) async fn models(&self) -> Vec<LocalModel> {
+        let shelf = self.shelf.clone();
+        blocking(move || shelf.list()).await.unwrap_or_default()
+    }
+
+    /// The model of this reference, if the engine of this computer has it loaded.
+    pub(crate) fn loaded(&self, reference: &str) -> Option<ModelInfo> {
+        let loaded = self.engine.local()?.loaded();
+        loaded.into_iter().find(|info| info.reference == reference)
+    }
+
+    /// Asks other processes to stop their answers in chats that this accepts.
+    pub(crate) async fn stop_foreign(&self, which: impl Fn(&str) -> bool) -> Result<()> {
+        for foreign in self.history.running().await? {
+            if which(&foreign.chat) {
+                self.history.request_stop(&foreign.id).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The capabilities of a model. An engine may read them from the model's files, so this runs off the threads that
     /// answer windows; a turn asks once. An engine that panics has none: the answer that it is asked for next says so.
     pub(crate) async fn capabilities(&self, model: &ModelSource) -> Capabilities {
         let (engine, model) = (self.engine.clone(), model.clone());
-        let known = tokio::task::spawn_blocking(move || engine.capabilities(&model)).await;
-        known.unwrap_or_default()
+        blocking(move || engine.capabilities(&model)).await.unwrap_or_default()
     }
 
     /// A chat as a window shows it: of a long one the newest messages, which are soon read.
@@ -168,6 +199,13 @@ impl Core {
     }
 }
 
+/// Runs what reads files or pixels off the threads that answer windows.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Error::Broken.into())
+}
+
 /// Takes a running answer off the list when its task ends, however it ends.
 pub(crate) struct Registration {
     core: Arc<Core>,
@@ -176,15 +214,8 @@ pub(crate) struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut live = self.core.live();
         // The answer may be continued already, which is another entry under the same id.
-        if live
-            .get(&self.answer.message)
-            .is_some_and(|other| Arc::ptr_eq(other, &self.answer))
-        {
-            live.remove(&self.answer.message);
-        }
-        drop(live);
+        self.core.live().retain(|_, other| !Arc::ptr_eq(other, &self.answer));
         self.core.changed();
         self.answer.ended.send_replace(true);
     }

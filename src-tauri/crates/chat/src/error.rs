@@ -54,6 +54,7 @@ impl From<Error> for protocol::Error {
             | Error::NotLast
             | Error::NothingMore => ErrorCode::BadRequest,
             Error::Broken | Error::NoSummary => ErrorCode::Engine,
+            Error::NotSaved(error) if error.is_damage() => ErrorCode::HistoryDamaged,
             Error::NotSaved(_) => ErrorCode::Storage,
         };
         protocol::Error::new(code, error.to_string())

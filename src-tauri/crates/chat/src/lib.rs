@@ -22,7 +22,7 @@ mod settings;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::{ModelShelf, RepairedHistory};
+use api::ModelShelf;
 use history::{now, History};
 use protocol::{Engine, Result};
 use tokio::sync::watch;
@@ -35,7 +35,9 @@ pub use crate::compaction::Compaction;
 pub use crate::files::previews::{ImageFile, ShownImage};
 pub use crate::files::Files;
 pub use crate::library::import_export::check_import_beginning;
-pub use crate::library::open::{readable_history, set_history_aside};
+pub use crate::library::open::{
+    examine_history, history_is_damaged, readable_history, repair_history, set_history_aside,
+};
 pub use crate::library::Library;
 pub use crate::models::Models;
 pub use crate::projects::Projects;
@@ -45,6 +47,9 @@ use crate::core::Core;
 
 /// How long an image without a message or a draft stays, in milliseconds: one is added before its message is sent.
 const UNLINKED_LASTS: i64 = 24 * 3600 * 1000;
+
+/// How long a damaged history is counted at the most, in milliseconds.
+const EXAMINING_LASTS: i64 = 3600 * 1000;
 
 /// All chats of one history file, with one engine. Clones share everything; it lives in a tokio runtime.
 #[derive(Clone)]
@@ -64,21 +69,15 @@ impl Chat {
     /// Opens the history file. Answers whose process died are marked interrupted, and chats that lay in the trash for
     /// 30 days are deleted.
     pub async fn open(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
-        let (history, repaired) = library::open::open_history(database).await?;
-        Self::with(history, repaired, engine, shelf).await
+        Self::with(History::open(database).await?, engine, shelf).await
     }
 
     /// Opens a history file for reading alone: nothing in it is changed, and nothing can be.
     pub async fn open_read_only(database: &Path, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
-        Self::with(History::open_read_only(database).await?, None, engine, shelf).await
+        Self::with(History::open_read_only(database).await?, engine, shelf).await
     }
 
-    async fn with(
-        history: History,
-        repaired: Option<RepairedHistory>,
-        engine: Arc<dyn Engine>,
-        shelf: Arc<dyn ModelShelf>,
-    ) -> Result<Self> {
+    async fn with(history: History, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
         let core = Core::new(history, engine, shelf).await?;
         let files = Files::new(core.clone());
         let chat = Self {
@@ -86,7 +85,7 @@ impl Chat {
             answers: Answers::new(core.clone()),
             compaction: Compaction::new(core.clone()),
             projects: Projects::new(core.clone()),
-            library: Library::new(core.clone(), files.clone(), repaired),
+            library: Library::new(core.clone(), files.clone()),
             files,
             models: Models::new(core.clone()),
             settings: AppSettings::new(core.clone()),
@@ -98,8 +97,12 @@ impl Chat {
         }
         core.mark_interrupted().await?;
         core.history.purge_trash(now() - library::TRASH_LASTS).await?;
-        if let Err(error) = core.history.remove_unlinked_attachments(now() - UNLINKED_LASTS).await {
-            tracing::warn!(%error, "images without a message could not be removed");
+        history::remove_examined(core.history.path(), now() - EXAMINING_LASTS);
+        // The chats of a damaged file that was set aside name images, too, and can still come back.
+        if history::files_set_aside(core.history.path()).is_empty() {
+            if let Err(error) = core.history.remove_unlinked_attachments(now() - UNLINKED_LASTS).await {
+                tracing::warn!(%error, "images without a message could not be removed");
+            }
         }
         background::spawn(core);
         Ok(chat)

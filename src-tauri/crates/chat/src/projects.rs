@@ -27,16 +27,14 @@ impl Projects {
 
     /// A new project without chats.
     pub async fn create(&self, name: &str) -> Result<Project> {
-        let project = self.core.history.create_project(name).await?;
-        self.core.changed();
-        Ok(project)
+        self.core.change(self.core.history.create_project(name)).await
     }
 
     /// Gives a project another name and other instructions, which hold from the next answer on.
     pub async fn change(&self, project: &str, name: &str, system_prompt: &str) -> Result<()> {
-        self.core.history.change_project(project, name, system_prompt).await?;
-        self.core.changed();
-        Ok(())
+        self.core
+            .change(self.core.history.change_project(project, name, system_prompt))
+            .await
     }
 
     /// Puts a file that was added ([`crate::Files::add_file`]) into a project; from the next answer on every chat in it
@@ -46,9 +44,9 @@ impl Projects {
     /// `BadRequest` for what is no file, and for more files or more text than a project may hold, with a sentence;
     /// `NotFound` for the project or the text.
     pub async fn put_file(&self, project: &str, file: &Content) -> Result<()> {
-        self.core.history.put_project_file(project, file).await?;
-        self.core.changed();
-        Ok(())
+        self.core
+            .change(self.core.history.put_project_file(project, file))
+            .await
     }
 
     /// Takes a file out of a project; [`Projects::put_file`] brings it back to its place.
@@ -56,29 +54,24 @@ impl Projects {
     /// # Errors
     /// `NotFound` if it is not in the project.
     pub async fn remove_file(&self, project: &str, attachment: &str) -> Result<()> {
-        self.core.history.remove_project_file(project, attachment).await?;
-        self.core.changed();
-        Ok(())
+        self.core
+            .change(self.core.history.remove_project_file(project, attachment))
+            .await
     }
 
     /// Deletes a project; its chats stay, outside of it.
     pub async fn delete(&self, project: &str) -> Result<()> {
-        self.core.history.delete_project(project).await?;
-        self.core.changed();
-        Ok(())
+        self.core.change(self.core.history.delete_project(project)).await
     }
 
     /// Takes back that a project was deleted.
     pub async fn restore(&self, project: &str) -> Result<()> {
-        self.core.history.restore_project(project).await?;
-        self.core.changed();
-        Ok(())
+        self.core.change(self.core.history.restore_project(project)).await
     }
 
     /// Puts a chat into a project, or into none.
     pub async fn move_chat(&self, chat: &str, project: Option<&str>) -> Result<()> {
-        self.core.history.move_chat(chat, project).await?;
-        self.core.changed();
+        self.core.change(self.core.history.move_chat(chat, project)).await?;
         // The project's instructions and files stand before all the rest.
         open_chat(&self.core, chat).await.map(drop)
     }
@@ -89,13 +82,8 @@ impl Projects {
     /// # Errors
     /// `NotFound` for the project; `ModelNotFound` and `ModelBroken` from the model folder.
     pub async fn prefetch(&self, project: &str, settings: ChatSettings) -> Result<()> {
-        let project = self
-            .core
-            .history
-            .projects()
-            .await?
-            .into_iter()
-            .find(|known| known.id == project);
+        let known = self.core.history.projects().await?;
+        let project = known.into_iter().find(|known| known.id == project);
         let project = project.ok_or_else(|| Failure::from(history::Error::NotFound("folder")))?;
         let template = RequestTemplate::in_project(&self.core, Some(project), settings).await?;
         prefetch_files(&self.core, &template).await;

@@ -51,10 +51,13 @@ impl AppSettings {
         self.core.default_model().await
     }
 
-    /// Chooses the default model; fails if the model folder does not have it.
+    /// Chooses the default model, which new chats use from now on; fails if the model folder does not have it.
     pub async fn set_default_model(&self, reference: &str) -> Result<()> {
         self.core.resolve(reference).await?;
-        let change = Map::from_iter([("default_model".to_owned(), Value::from(reference))]);
+        let change = Map::from_iter([
+            ("default_model".to_owned(), Value::from(reference)),
+            ("new_chats_use_last_model".to_owned(), Value::from(false)),
+        ]);
         self.change(&change).await.map(drop)
     }
 

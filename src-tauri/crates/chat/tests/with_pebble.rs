@@ -351,7 +351,7 @@ async fn a_full_context_is_summarised_and_the_next_question_comes_after_the_summ
     let view = harness
         .chat
         .compaction()
-        .summarize_oldest_turns(&chat, &question)
+        .summarize_oldest_turns(&chat, &question, |_| {})
         .await
         .unwrap();
     assert_eq!(words(&view.messages), before, "nothing is deleted");
@@ -417,7 +417,7 @@ async fn a_new_chat_carries_a_summary_and_the_old_one_stays() {
     let made = harness
         .chat
         .compaction()
-        .fork_with_summary(&chat, "Yara, continued")
+        .fork_with_summary(&chat, "Yara, continued", |_| {})
         .await
         .unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
-//! Ends the thought of an answer early, and continues an answer that ended early.
+//! Continues an answer that ended early.
 
 use api::{AnswerState, ChatSettings, ChatView, StoredMessage};
-use protocol::{AnswerPrefix, Content, FinishReason, Result, Role};
+use protocol::{AnswerPrefix, Content, FinishReason, NoticeCode, Result, Role, Sampling};
 
 use crate::answers::write::{Prompt, TurnRequest};
 use crate::answers::Answers;
@@ -9,24 +9,19 @@ use crate::error::Error;
 use crate::live::answer::LiveAnswer;
 use crate::request::build::RequestTemplate;
 
-impl Answers {
-    /// Ends the thought of an answer soon, whichever process writes it, so that what it says follows. Changes nothing
-    /// if it does not think or has ended.
-    pub async fn answer_now(&self, message: &str) -> Result<()> {
-        if let Some(running) = self.core.find(message) {
-            running.answer_now.send_replace(true);
-            return Ok(());
-        }
-        Ok(self.core.history.request_answer_now(message).await?)
-    }
+/// The least repetition penalty of an answer that repeated itself, which few loops survive.
+const LOOP_PENALTY: f32 = 1.3;
 
+/// The tokens that it considers: the longest loop that engines notice.
+const LOOP_CONTEXT: u32 = 256;
+
+impl Answers {
     /// Continues an answer that ended early in its own row, with its own model and settings; see
-    /// [`StoredMessage::continuable`].
+    /// [`StoredMessage::continuable`]. One that repeated itself goes on with a repetition penalty.
     ///
     /// Nothing is changed if this fails: `BadRequest` for any other message, `Busy` while the chat has a running
-    /// answer,
-    /// `ModelNotFound` and `ModelBroken` from the model folder. If the engine refuses later, the answer is failed and
-    /// holds all that it held.
+    /// answer, `ModelNotFound` and `ModelBroken` from the model folder. If the engine refuses later, the answer is
+    /// failed and holds all that it held.
     pub async fn continue_answer(&self, message: &str) -> Result<ChatView> {
         // An answer whose process died can be continued, too.
         self.core.mark_interrupted().await?;
@@ -36,11 +31,14 @@ impl Answers {
             Some(parent) if stored.continuable => parent.clone(),
             _ => return Err(refusal(&stored, head.as_deref())),
         };
-        let own = ChatSettings {
+        let mut own = ChatSettings {
             model: stored.model.clone().or_else(|| view.settings.model.clone()),
             system_prompt: view.settings.system_prompt.clone(),
             ..stored.settings.clone().unwrap_or_default()
         };
+        if repeated_itself(&stored) {
+            own.sampling = penalized(own.sampling);
+        }
         let template = RequestTemplate::of_chat(&self.core, &stored.chat, own).await?;
         if !template.capabilities.continue_answer {
             return Err(Error::CannotContinue(template.model.reference()).into());
@@ -50,14 +48,24 @@ impl Answers {
         let stored = self.core.history.continue_answer(message, &self.core.owner).await?;
         // Read after the change: another process may have continued the answer meanwhile, and it may have ended again.
         let tokens = self.core.history.tokens(message).await?;
-        let request = TurnRequest {
-            template,
-            prompt: Prompt::Below(parent),
-            prefix: answer_prefix(&stored, &tokens),
-            retractable: None,
-        };
+        let mut request = TurnRequest::new(template, Prompt::Below(parent));
+        request.prefix = answer_prefix(&stored, &tokens);
         self.begin(LiveAnswer::continued(stored.clone(), tokens), request, next);
         self.core.shown(&stored.chat).await
+    }
+}
+
+fn repeated_itself(answer: &StoredMessage) -> bool {
+    let told = |code| matches!(code, NoticeCode::Repeats | NoticeCode::Repetition);
+    answer.notices.iter().any(|notice| told(notice.code))
+}
+
+/// The sampling with a penalty that breaks a loop.
+fn penalized(sampling: Sampling) -> Sampling {
+    Sampling {
+        repetition_penalty: Some(sampling.repetition_penalty.unwrap_or_default().max(LOOP_PENALTY)),
+        penalty_context: Some(sampling.penalty_context.unwrap_or_default().max(LOOP_CONTEXT)),
+        ..sampling
     }
 }
 

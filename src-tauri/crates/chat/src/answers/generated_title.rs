@@ -15,8 +15,8 @@ use crate::core::Core;
 /// How much of question and answer the model is shown, in characters each.
 const SHOWN: usize = 1200;
 
-/// The most tokens of a title.
-const TOKENS: u32 = 24;
+/// The most tokens of a title: many alphabets take several for a word.
+const TOKENS: u32 = 32;
 
 /// The longest title, in characters.
 const LENGTH: usize = 60;
@@ -30,6 +30,14 @@ const SMALLEST: u64 = 100_000_000;
 
 /// How long a title may take: answers of people come before it.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Marks around a title, which are no part of it.
+const ORNAMENTS: [char; 15] = [
+    '"', '\'', '“', '”', '„', '«', '»', '‘', '’', '*', '_', '#', '`', '.', ' ',
+];
+
+/// Marks that end a sentence.
+const SENTENCE_ENDS: [char; 6] = ['.', '!', '?', '。', '！', '？'];
 
 /// Lets the model that gave a chat's first answer write its title, unless the chat has another than its first question
 /// gave it.
@@ -70,9 +78,7 @@ pub(crate) async fn write_title(core: &Core, answer: &str, model: &ModelSource) 
 
 /// True if the model is loaded on this computer and large enough.
 fn can_write(core: &Core, model: &ModelSource) -> bool {
-    let reference = model.reference();
-    let local = core.engine.local().filter(|_| model.folder().is_some());
-    let loaded = local.and_then(|local| local.loaded().into_iter().find(|info| info.reference == reference));
+    let loaded = model.folder().and_then(|_| core.loaded(&model.reference()));
     loaded.is_some_and(|info| !(1..SMALLEST).contains(&info.parameters))
 }
 
@@ -92,7 +98,7 @@ fn title_request(model: ModelSource, question: &StoredMessage, answer: &StoredMe
     request
 }
 
-/// The text that the model writes; `None` if the answer was cut off.
+/// The text that the model writes; of one that was cut off the lines that are whole.
 async fn written(core: &Core, request: Request) -> Option<String> {
     let mut job = core.engine.generate(request);
     let _cancel = CancelOnDrop(job.cancel.clone());
@@ -103,38 +109,71 @@ async fn written(core: &Core, request: Request) -> Option<String> {
                 content: Content::Text { text: more },
                 ..
             } => text.push_str(&more),
-            EngineEvent::Done(done) => return (done.finish_reason == FinishReason::Stop).then_some(text),
+            EngineEvent::Done(done) => {
+                match done.finish_reason {
+                    FinishReason::Stop => {}
+                    FinishReason::Length => text.truncate(text.rfind('\n')?),
+                    FinishReason::ToolCalls | FinishReason::Cancelled => return None,
+                }
+                return Some(text);
+            }
             EngineEvent::Failed(_) => return None,
             _ => {}
         }
     }
 }
 
-/// A model's words as a title; `None` if they are none: too long, several lines, the answer again, or about something
-/// else.
+/// A model's words as a title; `None` if they are none: too long, the answer again, or about something else.
 fn cleaned(words: &str, question: &str, answer: &str) -> Option<String> {
-    let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
-    let (line, rest) = (lines.next()?, lines.next());
-    if rest.is_some() {
-        return None;
-    }
-    let line = match line.split_once(':') {
-        Some((label, title)) if label.trim_matches(['*', '#', ' ']).eq_ignore_ascii_case("title") => title,
-        _ => line,
-    };
-    let ornaments = [
-        '"', '\'', '“', '”', '„', '«', '»', '‘', '’', '*', '_', '#', '`', '.', ' ',
-    ];
-    // Marks of Markdown may stand around single words, too.
-    let line = line.replace("**", "").replace('`', "");
-    let line = line.trim_matches(ornaments);
-    let title: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = plain(without_number(title_line(words)?));
     let fits =
         title.chars().count() <= LENGTH && title.split(' ').count() <= WORDS && !title.chars().any(char::is_control);
+    let whole = !title.ends_with([',', ';']);
     let says_something = title.chars().filter(|c| c.is_alphabetic()).count() >= 2;
-    let again = answer.to_lowercase().contains(&title.to_lowercase());
     let about = !terms(&title).is_disjoint(&terms(&format!("{question} {answer}")));
-    (fits && says_something && !again && about).then_some(title)
+    (fits && whole && says_something && about && !repeats(&title, answer)).then_some(title)
+}
+
+/// The line of a model's words that is the title: the first, or what follows a label such as `Title:`, also on the next
+/// line. More lines explain it.
+fn title_line(words: &str) -> Option<&str> {
+    let mut lines = words.lines().filter(|line| !plain(line).is_empty());
+    let line = lines.next()?;
+    match line.split_once(':') {
+        Some((_, rest)) if plain(rest).is_empty() => lines.next(),
+        Some((label, rest)) if is_label(label) => Some(rest),
+        _ => Some(line),
+    }
+}
+
+/// True for words such as `Title` and `Here is a title`, which end with that word; a title may have it elsewhere.
+fn is_label(words: &str) -> bool {
+    let words = plain(words).to_lowercase();
+    words.split(' ').next_back() == Some("title")
+}
+
+/// The first of a list of titles, without its number. A title may begin with a number, such as 3.5.
+fn without_number(line: &str) -> &str {
+    let line = line.trim();
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    match rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") ")) {
+        Some(title) if rest.len() < line.len() => title,
+        _ => line.strip_prefix("- ").unwrap_or(line),
+    }
+}
+
+/// Words without marks of Markdown, which may stand around single ones, and without ornaments.
+fn plain(text: &str) -> String {
+    let text = text.replace("**", "").replace('`', "");
+    let words = text.trim().trim_matches(ORNAMENTS);
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// True if a title is the whole answer, or a sentence of it. Words that an answer has as well make a good title.
+fn repeats(title: &str, answer: &str) -> bool {
+    let is_title = |text: &str| plain(text).to_lowercase() == title.to_lowercase();
+    let mut sentences = answer.lines().flat_map(|line| line.split_inclusive(SENTENCE_ENDS));
+    is_title(answer) || sentences.any(|sentence| sentence.ends_with(SENTENCE_ENDS) && is_title(sentence))
 }
 
 /// The beginnings of a text's longer words, and its characters if it is written without spaces.
@@ -164,6 +203,9 @@ mod tests {
             "**Title:** Growing  Tomatoes",
             "**Growing** `Tomatoes`",
             "# Growing Tomatoes",
+            "1. Growing Tomatoes\n2. Tomatoes on a Balcony",
+            "Growing Tomatoes\n\nThis title says what the conversation is about.",
+            "Sure! Here is a title:\n\n\"Growing Tomatoes\"",
         ] {
             let words = words.replace("Growing", "Balcony");
             assert_eq!(
@@ -179,6 +221,18 @@ mod tests {
     }
 
     #[test]
+    fn a_title_keeps_its_numbers_and_the_word_title() {
+        let question = "Tell me about 3.5 mm audio jacks and title insurance of houses";
+        for title in [
+            "3.5 mm Audio Jacks",
+            "Title Insurance: Houses",
+            "Subtitles: Audio of Houses",
+        ] {
+            assert_eq!(cleaned(title, question, "").as_deref(), Some(title));
+        }
+    }
+
+    #[test]
     fn a_bad_title_is_none() {
         let (question, answer) = ("What is the capital of France?", "The capital of France is Paris.");
         for words in [
@@ -187,11 +241,25 @@ mod tests {
             "...",
             "The capital of France is Paris",
             "Cooking with garlic",
-            "Capital of France\nIt is Paris",
+            "Title:",
             "Sure! Here is a title for this conversation about the capital of France",
             "42",
+            "Dear people of France,",
         ] {
             assert_eq!(cleaned(words, question, answer), None, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_title_may_have_the_words_of_the_answer() {
+        let question = "What is the capital of France?";
+        for answer in [
+            "The capital of France is Paris.",
+            "# The Capital of France\n\nIt is Paris.",
+            "**The Capital of France**: Paris. It has been so for long.",
+        ] {
+            let title = cleaned("\"The Capital of France\"", question, answer);
+            assert_eq!(title.as_deref(), Some("The Capital of France"), "{answer}");
         }
     }
 }

@@ -45,21 +45,13 @@ impl Answers {
     pub async fn send(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {
         question::check(content)?;
         let (view, head) = self.core.history.chat_head(chat).await?;
-        let (answer, template, fitting) = self
-            .prepare_question(chat, head.as_deref(), position, content, view.settings)
-            .await?;
-        let turn = self
-            .core
-            .history
-            .begin_turn(chat, content, position, &fallback_title(content), &answer)
-            .await?;
+        let prepared = self.prepare_question(chat, head.as_deref(), position, content, view.settings);
+        let (answer, template, fitting) = prepared.await?;
+        let (history, title) = (&self.core.history, fallback_title(content));
+        let turn = history.begin_turn(chat, content, position, &title, &answer).await?;
         let next = template.clone();
-        let request = TurnRequest {
-            template,
-            prompt: prompt_of(fitting, &turn.question),
-            prefix: None,
-            retractable: Some(turn.question.clone()),
-        };
+        let mut request = TurnRequest::new(template, prompt_of(fitting, &turn.question));
+        request.retractable = Some(turn.question.clone());
         self.begin(LiveAnswer::new(turn.answer.clone()), request, Some(next));
         Ok(turn)
     }
@@ -74,6 +66,16 @@ impl Answers {
         self.begin_answer(branch, settings).await
     }
 
+    /// Ends the thought of an answer soon, whichever process writes it, so that what it says follows. Changes nothing
+    /// if it does not think or has ended.
+    pub async fn answer_now(&self, message: &str) -> Result<()> {
+        if let Some(running) = self.core.find(message) {
+            running.answer_now.send_replace(true);
+            return Ok(());
+        }
+        Ok(self.core.history.request_answer_now(message).await?)
+    }
+
     /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing if it has ended.
     pub async fn stop(&self, message: &str) -> Result<()> {
         if let Some(running) = self.core.find(message) {
@@ -85,13 +87,11 @@ impl Answers {
 
     /// The answers that this process is writing.
     pub fn running(&self) -> Vec<RunningAnswer> {
-        let live = self.core.live();
-        live.values()
-            .map(|answer| RunningAnswer {
-                chat: answer.chat.clone(),
-                message: answer.message.clone(),
-            })
-            .collect()
+        let running = |answer: &Arc<LiveAnswer>| RunningAnswer {
+            chat: answer.chat.clone(),
+            message: answer.message.clone(),
+        };
+        self.core.live().values().map(running).collect()
     }
 
     /// The events of an answer after number `from` (0: all), then those that come, up to `Finished`. Many may attach,
@@ -152,12 +152,7 @@ impl Answers {
         let next = self.next_template(&chat, view.settings.clone()).await;
         let (answer, template) = self.prepare(&chat, settings.unwrap_or(view.settings)).await?;
         let answer = self.core.history.begin_answer(&parent, &answer).await?;
-        let request = TurnRequest {
-            template,
-            prompt: Prompt::Branch(branch),
-            prefix: None,
-            retractable: None,
-        };
+        let request = TurnRequest::new(template, Prompt::Branch(branch));
         self.begin(LiveAnswer::new(answer), request, next);
         self.core.shown(&chat).await
     }

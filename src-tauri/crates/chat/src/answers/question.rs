@@ -6,25 +6,18 @@ use crate::error::Error;
 
 /// Refuses a question that is empty or holds what only an answer holds.
 pub(crate) fn check(content: &[Content]) -> Result<()> {
-    let says_something = |content: &Content| match content {
-        Content::Text { text } => !text.trim().is_empty(),
-        Content::Thinking { .. }
-        | Content::ToolCall { .. }
-        | Content::Data { .. }
-        | Content::Image { .. }
-        | Content::File { .. } => true,
-    };
-    let is_of_answers = |content: &Content| {
-        matches!(
-            content,
-            Content::Thinking { .. } | Content::ToolCall { .. } | Content::Data { .. }
-        )
-    };
-    if !content.iter().any(says_something) {
+    use Content::{Data, Text, Thinking, ToolCall};
+    if content
+        .iter()
+        .all(|part| matches!(part, Text { text } if text.trim().is_empty()))
+    {
         return Err(Error::EmptyQuestion.into());
     }
-    if content.iter().any(is_of_answers) {
-        return Err(Error::NoQuestion.into());
+    match content
+        .iter()
+        .any(|part| matches!(part, Thinking { .. } | ToolCall { .. } | Data { .. }))
+    {
+        true => Err(Error::NoQuestion.into()),
+        false => Ok(()),
     }
-    Ok(())
 }

@@ -12,9 +12,9 @@ impl Answers {
     /// call, `BadRequest` if the call has its result already. A call that gets no result before the next question is
     /// stored as not run.
     pub async fn add_tool_result(&self, answer: &str, call: &str, content: &[Content]) -> Result<StoredMessage> {
-        let stored = self.core.history.add_tool_result(answer, call, content).await?;
-        self.core.changed();
-        Ok(stored)
+        self.core
+            .change(self.core.history.add_tool_result(answer, call, content))
+            .await
     }
 
     /// Begins the next answer of a turn below the result of a tool, once every call has its result.

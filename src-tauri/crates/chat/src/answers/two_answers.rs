@@ -24,27 +24,18 @@ impl Answers {
         let mut prepared = Vec::with_capacity(settings.len());
         for settings in settings {
             settings.check()?;
-            prepared.push(
-                self.prepare_question(chat, head.as_deref(), position, content, settings)
-                    .await?,
-            );
+            let one = self.prepare_question(chat, head.as_deref(), position, content, settings);
+            prepared.push(one.await?);
         }
-        let answers = [&prepared[0].0, &prepared[1].0];
-        let title = fallback_title(content);
-        let turn = self
-            .core
-            .history
+        let (answers, title) = ([&prepared[0].0, &prepared[1].0], fallback_title(content));
+        let history = &self.core.history;
+        let turn = history
             .begin_turn_with_two_answers(chat, content, position, &title, answers)
             .await?;
         // The next question is asked as the chat says; it is prefetched once, after the answer that the chat shows.
         let mut next = self.next_template(chat, view.settings).await;
         for (answer, (_, template, fitting)) in turn.answers.iter().zip(prepared) {
-            let request = TurnRequest {
-                template,
-                prompt: prompt_of(fitting, &turn.question),
-                prefix: None,
-                retractable: None,
-            };
+            let request = TurnRequest::new(template, prompt_of(fitting, &turn.question));
             self.begin(LiveAnswer::new(answer.clone()), request, next.take());
         }
         Ok(turn)

@@ -51,6 +51,15 @@ pub(crate) enum Prompt {
 }
 
 impl TurnRequest {
+    pub(crate) fn new(template: RequestTemplate, prompt: Prompt) -> Self {
+        Self {
+            template,
+            prompt,
+            prefix: None,
+            retractable: None,
+        }
+    }
+
     async fn build(self, history: &History) -> history::Result<Request> {
         let mut request = match self.prompt {
             Prompt::Built(request) => *request,
@@ -94,22 +103,22 @@ pub(crate) async fn write_answer(core: &Core, running: Arc<LiveAnswer>, turn: Tu
             return;
         }
     }
-    store_end(history, owner, &running, end).await;
+    let stored = store_end(history, owner, &running, end).await;
+    if stored.is_err_and(|error| error.code == ErrorCode::HistoryDamaged) {
+        core.damaged.send_replace(true);
+    }
 }
 
 /// Takes a question back that does not fit; everybody is told that its answer failed. Returns whether that was done.
 async fn retract(history: &History, running: &LiveAnswer, question: &StoredMessage, error: &protocol::Error) -> bool {
     let content: Vec<Content> = question.parts.iter().map(|part| part.content.clone()).collect();
-    match history
-        .retract_turn(question, &running.message, &fallback_title(&content))
-        .await
-    {
-        Ok(false) => return false,
-        Ok(true) => {}
-        Err(error) => {
-            tracing::warn!(%error, "a question that does not fit could not be taken back");
-            return false;
-        }
+    let title = fallback_title(&content);
+    let retracted = history.retract_turn(question, &running.message, &title).await;
+    if let Err(error) = &retracted {
+        tracing::warn!(%error, "a question that does not fit could not be taken back");
+    }
+    if !retracted.unwrap_or(false) {
+        return false;
     }
     let (message, _) = running.end(Vec::new(), |message| {
         message.state = AnswerState::Failed;
@@ -153,16 +162,12 @@ async fn drive_engine(
     }
     job.cancel.cancel();
     let deadline = Instant::now() + STOP_PATIENCE;
-    loop {
-        match timeout_at(deadline, job.events.recv()).await {
-            Ok(event) => {
-                if let Some(end) = apply(&running, event) {
-                    return end;
-                }
-            }
-            Err(_) => return Outcome::Stopped,
+    while let Ok(event) = timeout_at(deadline, job.events.recv()).await {
+        if let Some(end) = apply(&running, event) {
+            return end;
         }
     }
+    Outcome::Stopped
 }
 
 /// Applies one event to the answer; returns how the answer ended if the event is the last.
@@ -228,22 +233,26 @@ async fn persist(history: &History, owner: &str, running: &LiveAnswer, mut liste
     }
 }
 
-/// Stores how an answer ended, and tells it.
-async fn store_end(history: &History, owner: &str, running: &LiveAnswer, mut outcome: Outcome) {
+/// Stores how an answer ended, and tells it. Returns why it could not be stored.
+async fn store_end(history: &History, owner: &str, running: &LiveAnswer, mut outcome: Outcome) -> protocol::Result<()> {
     let last_tokens = match &mut outcome {
         Outcome::Done(done) => std::mem::take(&mut done.tokens),
         Outcome::Stopped | Outcome::Failed(_) => Vec::new(),
     };
     let (mut message, tokens) = running.end(last_tokens, |message| note_end(message, outcome));
+    let mut stored = Ok(());
     match finish(history, owner, &message, &tokens).await {
         Ok(as_read) => message = as_read,
         Err(error) => {
             tracing::error!(%error, "the end of an answer could not be written");
+            let error = protocol::Error::from(Error::NotSaved(error));
             message.state = AnswerState::Failed;
-            message.error = Some(Error::NotSaved(error).into());
+            message.error = Some(error.clone());
+            stored = Err(error);
         }
     }
     running.finish(message);
+    stored
 }
 
 /// Notes in a message how it ended.

@@ -14,8 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(3600);
 /// The time from the start to the first check, well after the start, which it must not slow down.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
 
-/// Makes a backup a day, as long as somebody uses the chats. A file that turns out to be damaged is repaired at the
-/// next start.
+/// Makes a backup a day, as long as somebody uses the chats, and reports a file that turns out to be damaged.
 pub(crate) async fn back_up_daily(core: Weak<Core>) {
     sleep(FIRST_LOOK).await;
     loop {
@@ -23,7 +22,7 @@ pub(crate) async fn back_up_daily(core: Weak<Core>) {
         if let Err(error) = core.history.back_up(BACKUP_EVERY).await {
             tracing::warn!(%error, "no backup of the history was made");
             if error.is_damage() {
-                history::suspect(core.history.path());
+                core.damaged.send_replace(true);
             }
         }
         drop(core);

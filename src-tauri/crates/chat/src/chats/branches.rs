@@ -18,8 +18,7 @@ impl Chats {
 
     /// Looks at the branch that goes through this message, down to its newest end.
     pub async fn show_branch(&self, message: &str) -> Result<ChatView> {
-        let chat = self.core.history.show_branch(message).await?;
-        self.core.changed();
+        let chat = self.core.change(self.core.history.show_branch(message)).await?;
         open_chat(&self.core, &chat).await
     }
 
@@ -32,8 +31,10 @@ impl Chats {
         if text.trim().is_empty() {
             return Err(Error::EmptyAnswer.into());
         }
-        let edited = self.core.history.edit_answer(message, text.trim()).await?;
-        self.core.changed();
+        let edited = self
+            .core
+            .change(self.core.history.edit_answer(message, text.trim()))
+            .await?;
         open_chat(&self.core, &edited.chat).await
     }
 
@@ -43,9 +44,7 @@ impl Chats {
     /// # Errors
     /// `Busy` while an answer of the chat is being written, `NotFound` for the message.
     pub async fn delete_message(&self, message: &str, scope: DeleteScope) -> Result<String> {
-        let trash = self.core.history.delete_message(message, scope).await?;
-        self.core.changed();
-        Ok(trash)
+        self.core.change(self.core.history.delete_message(message, scope)).await
     }
 
     /// Copies the branch that ends with this message into a new chat of this title.
@@ -53,9 +52,7 @@ impl Chats {
     /// # Errors
     /// `Busy` if an answer in it is being written, `NotFound` for the message.
     pub async fn fork(&self, message: &str, title: &str) -> Result<ChatSummary> {
-        let made = self.core.history.fork_chat(message, title).await?;
-        self.core.changed();
-        Ok(made)
+        self.core.change(self.core.history.fork_chat(message, title)).await
     }
 
     /// Notes that a window shows the chat, with all that was answered.

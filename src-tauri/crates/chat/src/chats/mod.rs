@@ -45,29 +45,39 @@ impl Chats {
         Ok(snapshots.list(chats, snapshot))
     }
 
+    /// The settings of a new chat. Its model is the one that was used last, if that is wanted and it is still there.
+    pub async fn new_settings(&self) -> Result<ChatSettings> {
+        let settings = self.core.history.settings().await?;
+        let new = settings.new_chat();
+        if !settings.new_chats_use_last_model {
+            return Ok(new);
+        }
+        let model = match self.core.history.last_model().await? {
+            // A chat without messages follows the default model.
+            Some(last) if last == settings.default_model => None,
+            Some(last) => self.core.resolve(&last).await.is_ok().then_some(last),
+            None => None,
+        };
+        Ok(ChatSettings { model, ..new })
+    }
+
     /// A new, empty chat.
     ///
     /// # Errors
     /// `BadRequest` for a setting that no request may have.
     pub async fn create(&self, settings: ChatSettings) -> Result<ChatView> {
         settings.check()?;
-        let view = self.core.history.create_chat(&settings).await?;
-        self.core.changed();
-        Ok(view)
+        self.core.change(self.core.history.create_chat(&settings)).await
     }
 
     /// Gives a chat another title.
     pub async fn rename(&self, chat: &str, title: &str) -> Result<()> {
-        self.core.history.rename_chat(chat, title).await?;
-        self.core.changed();
-        Ok(())
+        self.core.change(self.core.history.rename_chat(chat, title)).await
     }
 
     /// Keeps a chat at the top, or not.
     pub async fn pin(&self, chat: &str, pinned: bool) -> Result<()> {
-        self.core.history.pin_chat(chat, pinned).await?;
-        self.core.changed();
-        Ok(())
+        self.core.change(self.core.history.pin_chat(chat, pinned)).await
     }
 
     /// Stores the settings of a chat, which hold from its next turn on.
@@ -84,13 +94,13 @@ impl Chats {
 
     /// Stores the unsent question. A new image in it is encoded ahead, if the engine prefetches.
     pub async fn set_draft(&self, chat: &str, draft: &[Content]) -> Result<()> {
-        let shown = attachments(draft);
-        let before = match shown.is_empty() {
-            true => shown.clone(),
-            false => attachments(&self.core.history.chat_head(chat).await?.0.draft),
-        };
+        let before = self.core.history.chat_head(chat).await?.0.draft;
         self.core.history.set_draft(chat, draft).await?;
-        if !shown.is_subset(&before) {
+        // The list marks chats with a draft. It is long, so nobody reads it again for each letter.
+        if before.is_empty() != draft.is_empty() {
+            self.core.changed();
+        }
+        if !attachments(draft).is_subset(&attachments(&before)) {
             open_chat(&self.core, chat).await?;
         }
         Ok(())

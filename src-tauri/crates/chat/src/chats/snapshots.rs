@@ -73,6 +73,7 @@ mod tests {
             pinned: false,
             running: false,
             unread: false,
+            has_draft: false,
             revision,
             archived: false,
             project: None,

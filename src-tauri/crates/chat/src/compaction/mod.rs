@@ -6,7 +6,7 @@ pub(crate) mod summary;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::{AnswerState, ChatSettings, ChatView, CompactionMark, ContextUse, StoredMessage};
+use api::{AnswerState, ChatSettings, ChatView, CompactionMark, ContextUse, StoredMessage, SummaryProgress};
 use protocol::{CancelFlag, Content, Result, Role};
 
 use crate::compaction::summary::{summarize, Summaries};
@@ -42,22 +42,17 @@ impl Compaction {
         let view = self.core.history.chat(chat).await?;
         let template = RequestTemplate::of_chat(&self.core, chat, view.settings).await?;
         let context = context_of(&self.core, &template).await;
+        let nothing = view.messages.is_empty() && question.is_empty();
+        if nothing && template.files.is_empty() {
+            return Ok(ContextUse {
+                tokens: 0,
+                context,
+                estimated: false,
+            });
+        }
         // Files of a project are taken along from the first question on, and some templates refuse an empty one.
         let first = [Content::text(" ")];
-        let question = match (
-            view.messages.is_empty() && question.is_empty(),
-            template.files.is_empty(),
-        ) {
-            (false, _) => question,
-            (true, false) => &first[..],
-            (true, true) => {
-                return Ok(ContextUse {
-                    tokens: 0,
-                    context,
-                    estimated: false,
-                })
-            }
-        };
+        let question = if nothing { &first[..] } else { question };
         let request = template.build(&self.core.history, &view.messages, question).await;
         let count = self.core.engine.count(request).await?;
         Ok(ContextUse {
@@ -73,8 +68,10 @@ impl Compaction {
     /// # Errors
     /// `NotFound` for the message.
     pub async fn set_mark(&self, message: &str, mark: Option<&CompactionMark>) -> Result<ChatView> {
-        let chat = self.core.history.set_compaction_mark(message, mark).await?;
-        self.core.changed();
+        let chat = self
+            .core
+            .change(self.core.history.set_compaction_mark(message, mark))
+            .await?;
         open_chat(&self.core, &chat).await
     }
 
@@ -84,25 +81,29 @@ impl Compaction {
     /// `ContextFull` if the question alone is too long, `BadRequest` if there is nothing to drop, `Busy` while an
     /// answer is being written.
     pub async fn drop_oldest_turns(&self, chat: &str, question: &[Content]) -> Result<ChatView> {
-        let view = self.core.history.chat(chat).await?;
-        let template = RequestTemplate::of_chat(&self.core, chat, view.settings.clone()).await?;
+        let (view, template) = self.with_template(chat).await?;
         let at = self.choose_mark(&view, &template, question).await?;
         let before = summary_of(&view.settings, &view.messages);
         let summary = (!before.trim().is_empty()).then(|| before.to_owned());
-        self.set_mark(&view.messages[at].id, Some(&CompactionMark { summary }))
-            .await
+        let mark = CompactionMark { summary };
+        self.set_mark(&view.messages[at].id, Some(&mark)).await
     }
 
     /// [`Compaction::drop_oldest_turns`] with a summary in their place, which the chat's model writes.
     ///
     /// # Errors As for [`Compaction::drop_oldest_turns`]; `Stopped` after [`Compaction::stop_summary`]; what the engine
     /// fails with. Nothing is changed then.
-    pub async fn summarize_oldest_turns(&self, chat: &str, question: &[Content]) -> Result<ChatView> {
-        let view = self.core.history.chat(chat).await?;
-        let template = RequestTemplate::of_chat(&self.core, chat, view.settings.clone()).await?;
+    pub async fn summarize_oldest_turns(
+        &self,
+        chat: &str,
+        question: &[Content],
+        mut progress: impl FnMut(SummaryProgress) + Send,
+    ) -> Result<ChatView> {
+        let (view, template) = self.with_template(chat).await?;
         let at = self.choose_mark(&view, &template, question).await?;
-        let summary = self.summary(&view, &template, &view.messages[..=at]).await?;
-        self.set_mark(&view.messages[at].id, Some(&CompactionMark { summary: Some(summary) }))
+        let branch = &view.messages[..=at];
+        let summary = Some(self.summary(&view, &template, branch, &mut progress).await?);
+        self.set_mark(&view.messages[at].id, Some(&CompactionMark { summary }))
             .await
     }
 
@@ -111,20 +112,19 @@ impl Compaction {
     ///
     /// # Errors
     /// As for [`Compaction::summarize_oldest_turns`].
-    pub async fn fork_with_summary(&self, chat: &str, title: &str) -> Result<ChatView> {
+    pub async fn fork_with_summary(
+        &self,
+        chat: &str,
+        title: &str,
+        mut progress: impl FnMut(SummaryProgress) + Send,
+    ) -> Result<ChatView> {
         let view = self.core.history.chat(chat).await?;
-        if view
-            .messages
-            .iter()
-            .any(|message| message.state == AnswerState::Streaming)
-        {
-            return Err(history::Error::Busy.into());
-        }
+        check_idle(&view)?;
         if view.messages.is_empty() {
             return Err(Error::NothingToDrop.into());
         }
         let template = RequestTemplate::of_chat(&self.core, chat, view.settings.clone()).await?;
-        let carried_summary = self.summary(&view, &template, &view.messages).await?;
+        let carried_summary = self.summary(&view, &template, &view.messages, &mut progress).await?;
         let settings = ChatSettings {
             carried_summary,
             ..view.settings
@@ -152,8 +152,20 @@ impl Compaction {
         self.summaries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn with_template(&self, chat: &str) -> Result<(ChatView, RequestTemplate)> {
+        let view = self.core.history.chat(chat).await?;
+        let template = RequestTemplate::of_chat(&self.core, chat, view.settings.clone()).await?;
+        Ok((view, template))
+    }
+
     /// A summary of the part of the chat that ends so; what was summarized before is in it.
-    async fn summary(&self, view: &ChatView, template: &RequestTemplate, branch: &[StoredMessage]) -> Result<String> {
+    async fn summary(
+        &self,
+        view: &ChatView,
+        template: &RequestTemplate,
+        branch: &[StoredMessage],
+        progress: &mut (dyn FnMut(SummaryProgress) + Send),
+    ) -> Result<String> {
         let chat = &view.summary.id;
         let flag = CancelFlag::default();
         match self.summaries().entry(chat.clone()) {
@@ -163,7 +175,8 @@ impl Compaction {
         let before = summary_of(&view.settings, branch);
         let (_, rest) = after_mark(&view.settings, branch);
         let context = context_of(&self.core, template).await;
-        let made = summarize(self.core.engine.as_ref(), &template.model, context, before, rest, &flag).await;
+        let engine = self.core.engine.as_ref();
+        let made = summarize(engine, &template.model, context, before, rest, &flag, progress).await;
         self.summaries().remove(chat);
         made
     }
@@ -172,13 +185,9 @@ impl Compaction {
     /// the question take half of the context at most, else the last one.
     async fn choose_mark(&self, view: &ChatView, template: &RequestTemplate, question: &[Content]) -> Result<usize> {
         let messages = &view.messages;
-        if messages.iter().any(|message| message.state == AnswerState::Streaming) {
-            return Err(history::Error::Busy.into());
-        }
-        let start = messages
-            .iter()
-            .rposition(|message| message.compaction_mark.is_some())
-            .map_or(0, |cut| cut + 1);
+        check_idle(view)?;
+        let cut = messages.iter().rposition(|message| message.compaction_mark.is_some());
+        let start = cut.map_or(0, |cut| cut + 1);
         let ends: Vec<usize> = (start..messages.len())
             .filter(|at| messages.get(at + 1).is_none_or(|next| next.role == Role::User))
             .collect();
@@ -219,5 +228,17 @@ impl Compaction {
         }
         let request = template.build(&self.core.history, rest, question).await;
         Ok(self.core.engine.count(request).await?.tokens)
+    }
+}
+
+/// Fails with `Busy` while an answer of the branch is being written.
+fn check_idle(view: &ChatView) -> Result<()> {
+    match view
+        .messages
+        .iter()
+        .any(|message| message.state == AnswerState::Streaming)
+    {
+        true => Err(history::Error::Busy.into()),
+        false => Ok(()),
     }
 }

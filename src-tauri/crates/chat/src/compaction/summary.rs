@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use api::StoredMessage;
+use api::{StoredMessage, SummaryProgress};
 use protocol::{
     CancelFlag, CancelOnDrop, Coalesce, Content, Engine, EngineEvent, Error as Failure, ErrorCode, FinishReason,
-    Message, ModelSource, Request, Result, Role, Thinking,
+    Message, ModelSource, Request, Result, Role, Stage, Thinking,
 };
 
 use crate::error::Error;
@@ -32,20 +32,48 @@ pub(crate) async fn summarize(
     before: &str,
     messages: &[StoredMessage],
     stop: &CancelFlag,
+    progress: &mut (dyn FnMut(SummaryProgress) + Send),
 ) -> Result<String> {
     let context = context.unwrap_or(SMALL_CONTEXT);
     let length = LENGTH.min(context / 4).max(1);
     let text = transcript(messages);
-    let tokens = engine
-        .count(summary_request(model, before, &text, length))
-        .await?
-        .tokens
-        .max(1);
+    let count = engine.count(summary_request(model, before, &text, length)).await?;
     // Half of the context for each piece: the rest is for the summaries, and for pieces that are denser than all of it.
-    let bytes = (text.len() as u64 * u64::from(context / 2) / u64::from(tokens)) as usize;
-    let mut summary = before.to_owned();
+    let bytes = (text.len() as u64 * u64::from(context / 2) / u64::from(count.tokens.max(1))) as usize;
+    let total = u64::from(count.tokens);
+    let tokens = |bytes: usize| total * bytes as u64 / text.len().max(1) as u64;
+    let (mut summary, mut end) = (before.to_owned(), 0);
     for piece in pieces(&text, bytes.max(256)) {
-        summary = written(engine, summary_request(model, &summary, piece, length), stop).await?;
+        let begin = end;
+        end += piece.len();
+        let mut told = SummaryProgress {
+            read: tokens(begin),
+            total,
+            written: 0,
+        };
+        progress(told);
+        let mut heard = |event: &EngineEvent| {
+            match event {
+                EngineEvent::Progress {
+                    stage: Stage::Prefill,
+                    done,
+                    total: all,
+                } => told.read = tokens(begin) + tokens(piece.len()) * done / (*all).max(1),
+                EngineEvent::Delta { tokens: ids, .. } => {
+                    told.read = tokens(end);
+                    told.written += ids.len() as u64;
+                }
+                _ => return,
+            }
+            progress(told);
+        };
+        summary = written(
+            engine,
+            summary_request(model, &summary, piece, length),
+            stop,
+            &mut heard,
+        )
+        .await?;
     }
     Ok(summary)
 }
@@ -60,13 +88,9 @@ fn transcript(messages: &[StoredMessage]) -> String {
             Role::Tool => "Tool",
             Role::System => continue,
         };
-        let said: Vec<String> = message
-            .parts
-            .iter()
-            .filter(|part| !matches!(part.content, Content::Thinking { .. } | Content::ToolCall { .. }))
-            .filter_map(|part| part.content.as_text().map(|text| text.into_owned()))
-            .collect();
-        let said = said.join("\n");
+        let contents = message.parts.iter().map(|part| &part.content);
+        let said = contents.filter(|content| !matches!(content, Content::Thinking { .. } | Content::ToolCall { .. }));
+        let said = said.filter_map(Content::as_text).collect::<Vec<_>>().join("\n");
         if !said.trim().is_empty() {
             text.push_str(&format!("{speaker}: {}\n\n", said.trim()));
         }
@@ -99,32 +123,37 @@ fn summary_request(model: &ModelSource, before: &str, text: &str, length: u32) -
     request.thinking = Some(Thinking::Off);
     request.thinking_budget = Some(0);
     request.max_tokens = Some(length);
+    request.chat_defaults = true;
     request
 }
 
-/// The text that a model writes without thinking; an answer that ends by its length counts, too.
-async fn written(engine: &dyn Engine, request: Request, stop: &CancelFlag) -> Result<String> {
+/// The text that a model writes without thinking; an answer that ends by its length counts, too. `heard` gets every
+/// event.
+async fn written(
+    engine: &dyn Engine,
+    request: Request,
+    stop: &CancelFlag,
+    heard: &mut (dyn FnMut(&EngineEvent) + Send),
+) -> Result<String> {
+    let stopped = || Failure::new(ErrorCode::Stopped, "the summary was stopped; nothing was changed");
     let mut job = engine.generate(request);
     let _cancel = CancelOnDrop(job.cancel.clone());
     let mut text = String::new();
     loop {
         let event = tokio::select! {
             biased;
-            () = stop.cancelled() => return Err(Failure::new(ErrorCode::Stopped, "the summary was stopped; nothing was changed")),
+            () = stop.cancelled() => return Err(stopped()),
             event = job.events.recv() => event,
         };
-        match event.unwrap_or_else(EngineEvent::abandoned) {
+        let event = event.unwrap_or_else(EngineEvent::abandoned);
+        heard(&event);
+        match event {
             EngineEvent::Delta {
                 content: Content::Text { text: more },
                 ..
             } => text.push_str(&more),
             EngineEvent::Done(done) if done.finish_reason != FinishReason::Cancelled => break,
-            EngineEvent::Done(_) => {
-                return Err(Failure::new(
-                    ErrorCode::Stopped,
-                    "the summary was stopped; nothing was changed",
-                ))
-            }
+            EngineEvent::Done(_) => return Err(stopped()),
             EngineEvent::Failed(error) => return Err(error),
             _ => {}
         }

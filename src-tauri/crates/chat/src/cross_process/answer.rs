@@ -78,17 +78,14 @@ fn extends(shown: &[Part], parts: &[Part]) -> bool {
     let Some(now) = parts.get(whole.len()) else {
         return false;
     };
+    let same = |(before, now): (&Part, &Part)| before.content == now.content;
     let grows = match (last.content.growing_text(), now.content.growing_text()) {
         (Some(before), Some(text)) => {
             text.starts_with(before) && last.content.with_text("") == now.content.with_text("")
         }
-        _ => last.content == now.content,
+        _ => same((last, now)),
     };
-    grows
-        && whole
-            .iter()
-            .zip(parts)
-            .all(|(before, now)| before.content == now.content)
+    grows && whole.iter().zip(parts).all(same)
 }
 
 /// Sends what comes after character `seen`, under numbers that are `ahead` of them; returns how many characters were
@@ -111,17 +108,14 @@ fn send_growth(sender: &Sender<AnswerEvent>, stored: &StoredMessage, ahead: u64,
 
 /// How much a part counts: a text its characters, every other one.
 fn length(part: &Part) -> u64 {
-    part.content
-        .growing_text()
-        .map_or(1, |text| text.chars().count() as u64)
+    let text = part.content.growing_text();
+    text.map_or(1, |text| text.chars().count() as u64)
 }
 
 /// A part without its first characters, as an event.
 fn event(part: &Part, skip: usize) -> AnswerBody {
-    let rest = part
-        .content
-        .growing_text()
-        .map(|text| text.chars().skip(skip).collect::<String>());
+    let text = part.content.growing_text();
+    let rest = text.map(|text| text.chars().skip(skip).collect::<String>());
     AnswerBody::Delta {
         content: part.content.with_text(rest.unwrap_or_default()),
         at: part.ended_at,

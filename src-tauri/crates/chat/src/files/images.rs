@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use history::ExportedImages;
 use protocol::{Content, Error as Failure, ErrorCode, ImageBytes, ImageDetail, Result};
 
-use crate::error::Error;
+use crate::core::blocking;
 use crate::files::Files;
 
 impl Files {
@@ -17,20 +17,11 @@ impl Files {
     /// `ImageBroken` if it is no image that can be read, with the reason; those of the history file.
     pub async fn add_image_part(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
         let bytes = ImageBytes::from(bytes);
-        let measured = {
-            let bytes = bytes.clone();
-            tokio::task::spawn_blocking(move || media::measure(&bytes)).await
-        };
-        let measured = measured
-            .map_err(|_| Failure::from(Error::Broken))?
-            .map_err(unreadable)?;
+        let measured = bytes.clone();
+        let measured = blocking(move || media::measure(&measured)).await?.map_err(unreadable)?;
         let (width, height) = (measured.width, measured.height);
-        let media_type = measured.kind.media_type();
-        let kept = self
-            .core
-            .history
-            .add_attachment(&bytes, media_type, (width, height))
-            .await?;
+        let (history, media_type) = (&self.core.history, measured.kind.media_type());
+        let kept = history.add_attachment(&bytes, media_type, (width, height)).await?;
         Ok(Content::Image {
             attachment: kept.sha256,
             media_type: kept.media_type,
@@ -53,18 +44,16 @@ impl Files {
     pub(crate) async fn exported_images(&self, chat: &str) -> Result<ExportedImages> {
         let mut exported = ExportedImages::new();
         for attachment in self.core.history.attachments_of(chat).await? {
-            let is_text = attachment.media_type.starts_with("text/");
             let Ok(bytes) = self.image(&attachment.sha256).await else {
                 continue;
             };
-            if is_text {
+            if attachment.media_type.starts_with("text/") {
                 exported.insert(attachment.sha256, (attachment.media_type, bytes));
                 continue;
             }
-            match tokio::task::spawn_blocking(move || bare(&bytes)).await {
-                Ok(Ok(bare)) => drop(exported.insert(attachment.sha256, bare)),
-                Ok(Err(error)) => tracing::warn!(%error, "an image was not exported"),
-                Err(_) => return Err(Error::Broken.into()),
+            match blocking(move || bare(&bytes)).await? {
+                Ok(bare) => drop(exported.insert(attachment.sha256, bare)),
+                Err(error) => tracing::warn!(%error, "an image was not exported"),
             }
         }
         Ok(exported)
@@ -88,8 +77,7 @@ impl Files {
     ) -> Result<Option<Vec<u32>>> {
         let (_, model) = self.core.model(reference).await?;
         let shelf = self.core.shelf.clone();
-        let planned = tokio::task::spawn_blocking(move || shelf.image_tokens(&model, &sizes, detail)).await;
-        planned.map_err(|_| Error::Broken.into())
+        blocking(move || shelf.image_tokens(&model, &sizes, detail)).await
     }
 }
 
@@ -97,11 +85,7 @@ impl Files {
 pub(crate) fn attachments(content: &[Content]) -> BTreeSet<String> {
     let named = content.iter().filter_map(|part| match part {
         Content::Image { attachment, .. } => Some(attachment.clone()),
-        Content::Text { .. }
-        | Content::Thinking { .. }
-        | Content::ToolCall { .. }
-        | Content::Data { .. }
-        | Content::File { .. } => None,
+        _ => None,
     });
     named.collect()
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use api::AddedImage;
 use media::{DecodedImage, Kind};
-use protocol::{Content, Error as Failure, ImageBytes, Result};
+use protocol::{Content, ImageBytes, Result};
 
+use crate::core::blocking;
 use crate::error::Error;
 use crate::files::images::unreadable;
 use crate::files::Files;
@@ -45,11 +46,11 @@ impl Files {
     /// `ImageBroken` if it is no image that can be read, with the reason; those of the history file.
     pub async fn add_image(&self, bytes: Vec<u8>) -> Result<AddedImage> {
         let bytes = ImageBytes::from(bytes);
-        let (preview, animated) = self
-            .unfold(&bytes, |image| {
-                Ok((media::thumbnail(&image, PREVIEW_SIDE)?, image.animated))
-            })
-            .await?;
+        let preview = |image: DecodedImage| {
+            let preview = media::thumbnail(&image, PREVIEW_SIDE)?;
+            Ok((preview, image.animated))
+        };
+        let (preview, animated) = self.unfold(&bytes, preview).await?;
         let Content::Image {
             attachment,
             media_type,
@@ -80,10 +81,7 @@ impl Files {
             return Ok(ShownImage { media_type, bytes });
         }
         let file = self.image(attachment).await?;
-        let bytes: Arc<[u8]> = self
-            .unfold(&file, |image| media::thumbnail(&image, PREVIEW_SIDE))
-            .await?
-            .into();
+        let bytes = self.drawn(&file, PREVIEW_SIDE).await?.into();
         self.previews.keep(attachment, &bytes);
         Ok(ShownImage { media_type, bytes })
     }
@@ -103,10 +101,7 @@ impl Files {
             // A drawing could hold scripts; web views differ in the others.
             Kind::Svg | Kind::Bmp | Kind::Tiff | Kind::Heic | Kind::Avif => Ok(ShownImage {
                 media_type: "image/jpeg",
-                bytes: self
-                    .unfold(&file, |image| media::thumbnail(&image, u32::MAX))
-                    .await?
-                    .into(),
+                bytes: self.drawn(&file, u32::MAX).await?.into(),
             }),
         }
     }
@@ -117,11 +112,16 @@ impl Files {
     /// As [`Files::preview`]; also if what a file says beside its image cannot be taken out.
     pub async fn image_file(&self, attachment: &str, name: &str) -> Result<ImageFile> {
         let file = self.image(attachment).await?;
-        let icon = self.unfold(&file, |image| media::thumbnail(&image, ICON_SIDE)).await?;
+        let icon = self.drawn(&file, ICON_SIDE).await?;
         let bytes = media::strip_metadata(&file).map_err(unreadable)?;
         let kind = media::measure(&bytes).map_err(unreadable)?.kind;
         let name = file_name(name, ending(kind));
         Ok(ImageFile { name, bytes, icon })
+    }
+
+    /// An image as a JPEG whose longer side has this many pixels at most.
+    async fn drawn(&self, file: &ImageBytes, side: u32) -> Result<Vec<u8>> {
+        self.unfold(file, move |image| media::thumbnail(&image, side)).await
     }
 
     /// Does something with the pixels of an image, in its turn and off the threads that answer windows.
@@ -132,8 +132,9 @@ impl Files {
     ) -> Result<T> {
         let _turn = self.previews.turn.acquire().await;
         let file = file.clone();
-        let done = tokio::task::spawn_blocking(move || media::decode(&file).and_then(work)).await;
-        done.map_err(|_| Failure::from(Error::Broken))?.map_err(unreadable)
+        blocking(move || media::decode(&file).and_then(work))
+            .await?
+            .map_err(unreadable)
     }
 }
 
@@ -153,19 +154,14 @@ fn ending(kind: Kind) -> &'static str {
 
 /// A name for a file: letters and digits of any script, with dashes for all else, and the ending of its kind.
 fn file_name(name: &str, ending: &str) -> String {
-    let stem = match name.rsplit_once('.') {
-        Some((stem, known))
-            if (1..=4).contains(&known.len()) && known.chars().all(|letter| letter.is_ascii_alphanumeric()) =>
-        {
-            stem
-        }
-        _ => name,
-    };
-    let plain: String = stem
-        .chars()
-        .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
-        .collect();
-    let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
+    let is_ending =
+        |end: &str| (1..=4).contains(&end.len()) && end.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let stem = name
+        .rsplit_once('.')
+        .filter(|(_, end)| is_ending(end))
+        .map_or(name, |(stem, _)| stem);
+    let words = stem.split(|letter: char| !letter.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let short: String = words.join("-").chars().take(LONGEST_NAME).collect();
     match short.is_empty() {
         true => format!("image.{ending}"),

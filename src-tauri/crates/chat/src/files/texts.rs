@@ -2,10 +2,9 @@
 
 use api::FileText;
 use history::History;
-use protocol::{Content, Error as Failure, Message, ModelSource, Request, Result, Role, TokenCount};
+use protocol::{Content, Message, ModelSource, Request, Result, Role, TokenCount};
 
-use crate::core::Core;
-use crate::error::Error;
+use crate::core::{blocking, Core};
 use crate::files::Files;
 
 /// The name of what was pasted, whose letters are kept as a file.
@@ -24,8 +23,7 @@ impl Files {
             name => name.to_owned(),
         };
         let called = name.clone();
-        let read = tokio::task::spawn_blocking(move || documents::read(bytes, &called)).await;
-        let document = read.map_err(|_| Failure::from(Error::Broken))??;
+        let document = blocking(move || documents::read(bytes, &called)).await??;
         let excerpt = documents::whole(&document.text);
         Ok(Content::File {
             attachment: self.core.history.add_text(document.text).await?,
@@ -68,18 +66,15 @@ pub(crate) async fn content_tokens(core: &Core, model: &ModelSource, content: Ve
         };
         Request::new(model.clone(), vec![message])
     };
-    let mut request = ask(content
+    let content = content
         .into_iter()
-        .filter(|part| !matches!(part, Content::Image { .. }))
-        .collect());
+        .filter(|part| !matches!(part, Content::Image { .. }));
+    let mut request = ask(content.collect());
     add_texts(&core.history, &mut request).await;
     let counted = core.engine.count(request).await?;
     // The tokens that the template writes around any question do not count. Some templates refuse an empty one.
-    let around = core
-        .engine
-        .count(ask(vec![Content::text(" ")]))
-        .await
-        .map_or(0, |around| around.tokens);
+    let around = core.engine.count(ask(vec![Content::text(" ")])).await;
+    let around = around.map_or(0, |around| around.tokens);
     Ok(TokenCount {
         tokens: counted.tokens.saturating_sub(around),
         estimated: counted.estimated,
@@ -101,20 +96,17 @@ pub(crate) async fn add_texts(history: &History, request: &mut Request) {
 }
 
 async fn quoted(history: &History, part: Content) -> Content {
-    let Content::File {
+    if let Content::File {
         attachment,
         name,
         excerpt,
         ..
     } = &part
-    else {
-        return part;
-    };
-    match history.text(attachment).await {
-        Ok(text) => Content::text(documents::quoted(name, &text, *excerpt)),
-        Err(error) => {
-            tracing::warn!(%error, "the text of a file could not be read");
-            part
+    {
+        match history.text(attachment).await {
+            Ok(text) => return Content::text(documents::quoted(name, &text, *excerpt)),
+            Err(error) => tracing::warn!(%error, "the text of a file could not be read"),
         }
     }
+    part
 }

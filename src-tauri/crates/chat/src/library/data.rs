@@ -32,12 +32,13 @@ impl Library {
             attachments: self.core.history.attachments_size().await?,
             models: 0,
             backups: history::backups(path).into_iter().map(backup).collect(),
+            set_aside: history::files_set_aside(path).into_iter().map(backup).collect(),
         })
     }
 
     /// Deletes all chats for good, those in the archive and in the trash among them, with their images, and the
-    /// backups if that is asked for (`backups`). Answers that are being written are stopped first. Projects and
-    /// settings stay.
+    /// backups and the damaged files that were set aside if that is asked for (`backups`). Answers that are being
+    /// written are stopped first. Projects and settings stay.
     ///
     /// # Errors
     /// `Busy` if an answer could not be stopped, `Storage` if the file cannot be written.
@@ -46,8 +47,11 @@ impl Library {
         self.core.history.delete_all_chats().await?;
         // The draft of a new chat keeps the images that it names.
         self.core.history.remove_unlinked_attachments(now()).await?;
+        let path = self.core.history.path();
+        history::remove_copies(path);
         if backups {
-            history::remove_backups(self.core.history.path());
+            history::remove_backups(path);
+            history::remove_set_aside(path);
         }
         self.core.changed();
         Ok(())
@@ -57,7 +61,6 @@ impl Library {
     pub fn history_state(&self) -> HistoryState {
         HistoryState {
             read_only: self.core.history.is_read_only(),
-            repaired: self.repaired.clone(),
         }
     }
 
@@ -65,9 +68,6 @@ impl Library {
     async fn stop_all(&self) -> Result<()> {
         self.core.stop_and_wait(|_| true).await;
         self.core.mark_interrupted().await?;
-        for foreign in self.core.history.running().await? {
-            self.core.history.request_stop(&foreign.id).await?;
-        }
-        Ok(())
+        self.core.stop_foreign(|_| true).await
     }
 }

@@ -5,7 +5,7 @@ use history::{exported_together, page, read_import, with_projects};
 use protocol::Result;
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::core::blocking;
 use crate::library::Library;
 
 /// The number of titles in a preview.
@@ -26,18 +26,11 @@ impl Library {
     /// # Errors
     /// `NotFound` if one of them does not exist.
     pub async fn export(&self, chats: Option<&[String]>, format: ExportFormat) -> Result<String> {
+        let history = &self.core.history;
         let all: Vec<String> = match chats {
             Some(chats) => chats.to_vec(),
-            None => self
-                .core
-                .history
-                .chats()
-                .await?
-                .into_iter()
-                .map(|chat| chat.id)
-                .collect(),
+            None => history.chats().await?.into_iter().map(|chat| chat.id).collect(),
         };
-        let history = &self.core.history;
         match format {
             ExportFormat::Markdown => {
                 let mut texts = Vec::new();
@@ -52,12 +45,9 @@ impl Library {
                     values.push(self.export_json(chat).await?);
                 }
                 let projects = self.exported_projects(&values).await?;
-                let export = match (values.len(), values.pop()) {
-                    (1, Some(one)) => one,
-                    (_, last) => {
-                        values.extend(last);
-                        exported_together(values)
-                    }
+                let export = match values.len() {
+                    1 => values.remove(0),
+                    _ => exported_together(values),
                 };
                 Ok(with_projects(export, projects).to_string())
             }
@@ -65,12 +55,8 @@ impl Library {
                 let mut articles = Vec::new();
                 for chat in &all {
                     let title = history.chat_head(chat).await?.0.summary.title;
-                    articles.push((
-                        title,
-                        history
-                            .export_html(chat, &self.files.exported_images(chat).await?)
-                            .await?,
-                    ));
+                    let images = self.files.exported_images(chat).await?;
+                    articles.push((title, history.export_html(chat, &images).await?));
                 }
                 Ok(page(&articles))
             }
@@ -92,20 +78,14 @@ impl Library {
     /// The branch of a chat that is looked at, as Markdown, its images without the place and the camera that their
     /// files tell of.
     pub async fn export_markdown(&self, chat: &str) -> Result<String> {
-        Ok(self
-            .core
-            .history
-            .export_markdown(chat, &self.files.exported_images(chat).await?)
-            .await?)
+        let images = self.files.exported_images(chat).await?;
+        Ok(self.core.history.export_markdown(chat, &images).await?)
     }
 
     /// All of a chat, every branch, as JSON, its images without the place and the camera that their files tell of.
     pub async fn export_json(&self, chat: &str) -> Result<Value> {
-        Ok(self
-            .core
-            .history
-            .export_json(chat, &self.files.exported_images(chat).await?)
-            .await?)
+        let images = self.files.exported_images(chat).await?;
+        Ok(self.core.history.export_json(chat, &images).await?)
     }
 
     /// Stores the chats of a file that Ponder, ChatGPT, Claude or LM Studio wrote. Those that are here already stay as
@@ -115,15 +95,8 @@ impl Library {
     /// `BadRequest` with a sentence about a file that holds no chats; nothing is changed then.
     pub async fn import(&self, file: Vec<u8>) -> Result<ImportReport> {
         // A long file takes a while to read.
-        let read = tokio::task::spawn_blocking(move || read_import(&file)).await;
-        let chats = read.map_err(|_| protocol::Error::from(Error::Broken))??;
-        let done = self.core.history.import(chats).await?;
-        self.core.changed();
-        Ok(ImportReport {
-            chats: done.chats,
-            messages: done.messages,
-            already_here: done.already_here,
-        })
+        let chats = blocking(move || read_import(&file)).await??;
+        self.core.change(self.core.history.import(chats)).await
     }
 
     /// Previews a file of chats; nothing of it is stored.
@@ -131,8 +104,7 @@ impl Library {
     /// # Errors
     /// As [`Library::import`].
     pub async fn look_into_import(&self, file: Vec<u8>) -> Result<ImportPreview> {
-        let read = tokio::task::spawn_blocking(move || read_import(&file)).await;
-        let chats = read.map_err(|_| protocol::Error::from(Error::Broken))??.chats;
+        let chats = blocking(move || read_import(&file)).await??.chats;
         Ok(ImportPreview {
             chats: chats.len(),
             messages: chats.iter().map(|chat| chat.messages.len()).sum(),

@@ -1,12 +1,13 @@
 //! All chats together: archive, trash, search, export and import, backups.
 
+mod damage;
 mod data;
 pub(crate) mod import_export;
 pub(crate) mod open;
 
 use std::sync::Arc;
 
-use api::{ChatSummary, HistoryHits, HistoryQuery, RepairedHistory, TrashedChat};
+use api::{ChatSummary, HistoryHits, HistoryQuery, TrashedChat};
 use protocol::Result;
 
 use crate::core::Core;
@@ -20,26 +21,24 @@ pub(crate) const TRASH_LASTS: i64 = 30 * 24 * 3600 * 1000;
 pub struct Library {
     core: Arc<Core>,
     files: Files,
-    /// The repair of the history, if it was found damaged.
-    repaired: Option<RepairedHistory>,
 }
 
 impl Library {
-    pub(crate) fn new(core: Arc<Core>, files: Files, repaired: Option<RepairedHistory>) -> Self {
-        Self { core, files, repaired }
+    pub(crate) fn new(core: Arc<Core>, files: Files) -> Self {
+        Self { core, files }
     }
 
     /// Puts a chat away, where it is found and no longer in the way, or takes it back.
     pub async fn archive(&self, chat: &str, archived: bool) -> Result<()> {
-        self.core.history.archive_chat(chat, archived).await?;
-        self.core.changed();
-        Ok(())
+        self.core.change(self.core.history.archive_chat(chat, archived)).await
     }
 
-    /// The chats in the trash, the latest first.
+    /// The chats in the trash, and the messages that were deleted out of chats, the latest first.
     pub async fn trash(&self) -> Result<Vec<TrashedChat>> {
         let trashed = self.core.history.trashed_chats().await?;
-        let until = |(chat, at)| TrashedChat {
+        let mut messages = self.core.history.deleted_messages().await?;
+        let until = |(chat, at): (ChatSummary, i64)| TrashedChat {
+            messages: messages.remove(&chat.id),
             chat,
             deleted_for_good_at: at + TRASH_LASTS,
         };
@@ -48,29 +47,19 @@ impl Library {
 
     /// Deletes a chat of the trash for good.
     pub async fn purge(&self, chat: &str) -> Result<()> {
-        self.core.history.purge_chat(chat).await?;
-        self.core.changed();
-        Ok(())
+        self.core.change(self.core.history.purge_chat(chat)).await
     }
 
     /// Stops what runs in a chat and puts it into the trash, where it can be restored for 30 days.
     pub async fn delete(&self, chat: &str) -> Result<()> {
         self.core.stop_and_wait(|answer| answer.chat == chat).await;
-        for foreign in self.core.history.running().await? {
-            if foreign.chat == chat {
-                self.core.history.request_stop(&foreign.id).await?;
-            }
-        }
-        self.core.history.trash_chat(chat).await?;
-        self.core.changed();
-        Ok(())
+        self.core.stop_foreign(|of| of == chat).await?;
+        self.core.change(self.core.history.trash_chat(chat)).await
     }
 
     /// Takes a chat out of the trash.
     pub async fn restore(&self, chat: &str) -> Result<ChatSummary> {
-        let summary = self.core.history.restore_chat(chat).await?;
-        self.core.changed();
-        Ok(summary)
+        self.core.change(self.core.history.restore_chat(chat)).await
     }
 
     /// Searches titles, questions, answers and the names of attachments.

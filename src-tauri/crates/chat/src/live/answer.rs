@@ -51,6 +51,17 @@ pub(crate) struct Saved {
     tokens: usize,
 }
 
+impl Saved {
+    fn all(edition: u32, message: &StoredMessage, tokens: &[u32]) -> Self {
+        Self {
+            edition,
+            parts: message.parts.len(),
+            bytes: message.parts.last().map_or(0, |part| bytes(&part.content)),
+            tokens: tokens.len(),
+        }
+    }
+}
+
 impl LiveAnswer {
     /// An answer that says nothing yet.
     pub(crate) fn new(message: StoredMessage) -> Arc<Self> {
@@ -60,12 +71,7 @@ impl LiveAnswer {
     /// An answer that is continued: all that the message says and these tokens are on disk. Whoever attaches is told
     /// them first.
     pub(crate) fn continued(mut message: StoredMessage, tokens: Vec<u32>) -> Arc<Self> {
-        let saved = Saved {
-            edition: 0,
-            parts: message.parts.len(),
-            bytes: message.parts.last().map_or(0, |part| bytes(&part.content)),
-            tokens: tokens.len(),
-        };
+        let saved = Saved::all(0, &message, &tokens);
         let mut log = Vec::new();
         if let Some(last) = message.parts.last_mut() {
             move_to_present(last, now());
@@ -99,6 +105,12 @@ impl LiveAnswer {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes what the answer is, which is not on disk then.
+    fn change(&self, change: impl FnOnce(&mut LiveState)) {
+        change(&mut self.answer());
+        self.grew.notify_one();
+    }
+
     /// Everything after event number `from`, then what comes.
     pub(crate) fn attach(&self, from: u64) -> Receiver<AnswerEvent> {
         let (sender, receiver) = mailbox();
@@ -129,13 +141,11 @@ impl LiveAnswer {
     /// Replaces the parts of a continued answer by what its tokens say, and its notices by those about the tokens and
     /// those that were told just before. Parts that stay keep their times.
     pub(crate) fn continued_from(&self, content: Vec<Content>, notices: Vec<Notice>, tokens: Vec<u32>, at: i64) {
-        let mut answer = self.answer();
-        let before = std::mem::take(&mut answer.message.parts);
-        let parts: Vec<Part> = content
-            .into_iter()
-            .enumerate()
-            .map(|(index, mut content)| {
-                match (before.get(index).map(|part| &part.content), &mut content) {
+        self.change(|answer| {
+            let mut before = std::mem::take(&mut answer.message.parts).into_iter();
+            for mut content in content {
+                let before = before.next();
+                match (before.as_ref().map(|part| &part.content), &mut content) {
                     // The same call, read again.
                     (Some(Content::ToolCall { call: old }), Content::ToolCall { call })
                         if old.name == call.name && old.arguments == call.arguments =>
@@ -144,59 +154,49 @@ impl LiveAnswer {
                     }
                     (_, content) => answer.make_call_id_unique(content),
                 }
-                let (started_at, ended_at) = before
-                    .get(index)
-                    .map_or((at, at), |part| (part.started_at, part.ended_at));
-                Part {
-                    content,
-                    started_at,
-                    ended_at,
-                }
-            })
-            .collect();
-        answer.message.parts = parts;
-        if let Some(last) = answer.message.parts.last_mut() {
-            move_to_present(last, at);
-        }
-        answer.edition += 1;
-        let told = answer.told.iter().filter(|told| !notices.contains(told)).cloned();
-        let notices: Vec<Notice> = told.chain(notices.iter().cloned()).collect();
-        answer.message.notices = notices.clone();
-        answer.tokens = tokens;
-        let parts = answer.message.parts.clone();
-        answer.tell(AnswerBody::Continued { parts, notices });
-        drop(answer);
-        self.grew.notify_one();
+                answer.message.parts.push(match before {
+                    Some(part) => Part { content, ..part },
+                    None => Part::at(content, at),
+                });
+            }
+            if let Some(last) = answer.message.parts.last_mut() {
+                move_to_present(last, at);
+            }
+            answer.edition += 1;
+            let told = answer.told.iter().filter(|told| !notices.contains(told)).cloned();
+            let notices: Vec<Notice> = told.chain(notices.iter().cloned()).collect();
+            answer.message.notices = notices.clone();
+            answer.tokens = tokens;
+            let parts = answer.message.parts.clone();
+            answer.tell(AnswerBody::Continued { parts, notices });
+        });
     }
 
     /// Adds a piece of the answer, and the tokens that made it, at the end.
     pub(crate) fn add(&self, mut content: Content, tokens: Vec<u32>, thinking_tokens: Option<u32>, at: i64) {
-        let mut answer = self.answer();
-        answer.add_tokens(tokens);
-        answer.message.thinking_tokens = thinking_tokens.or(answer.message.thinking_tokens);
-        answer.make_call_id_unique(&mut content);
-        if content.growing_text() != Some("") {
-            answer.append(content.clone(), at);
-            answer.tell(AnswerBody::Delta { content, at });
-        }
-        drop(answer);
-        self.grew.notify_one();
+        self.change(|answer| {
+            answer.add_tokens(tokens);
+            answer.message.thinking_tokens = thinking_tokens.or(answer.message.thinking_tokens);
+            answer.make_call_id_unique(&mut content);
+            if content.growing_text() != Some("") {
+                answer.append(content.clone(), at);
+                answer.tell(AnswerBody::Delta { content, at });
+            }
+        });
     }
 
     /// Notes that the thought was ended for the model.
     pub(crate) fn thinking_ended(&self) {
-        self.answer().message.thinking_ended = true;
-        self.grew.notify_one();
+        self.change(|answer| answer.message.thinking_ended = true);
     }
 
     /// Adds a notice.
     pub(crate) fn add_notice(&self, notice: Notice) {
-        let mut answer = self.answer();
-        answer.message.notices.push(notice.clone());
-        answer.told.push(notice.clone());
-        answer.tell(AnswerBody::Notice { notice });
-        drop(answer);
-        self.grew.notify_one();
+        self.change(|answer| {
+            answer.message.notices.push(notice.clone());
+            answer.told.push(notice.clone());
+            answer.tell(AnswerBody::Notice { notice });
+        });
     }
 
     /// Notes which model answers. Tokens of before keep the model that wrote them: another one is about to refuse them.
@@ -262,19 +262,15 @@ impl LiveState {
     fn append(&mut self, content: Content, at: i64) {
         let rest = match self.message.parts.last_mut() {
             Some(last) => {
-                let rest = last.content.coalesce(content);
-                if rest.is_none() {
+                let Some(rest) = last.content.coalesce(content) else {
                     last.ended_at = at;
-                }
+                    return;
+                };
                 rest
             }
-            None => Some(content),
+            None => content,
         };
-        self.message.parts.extend(rest.map(|content| Part {
-            content,
-            started_at: at,
-            ended_at: at,
-        }));
+        self.message.parts.push(Part::at(rest, at));
     }
 
     fn tell(&mut self, body: AnswerBody) {
@@ -294,12 +290,7 @@ impl LiveState {
         let message = &self.message;
         let replaces = self.saved.edition != self.edition;
         let saved = if replaces { Saved::default() } else { self.saved };
-        let now = Saved {
-            edition: self.edition,
-            parts: message.parts.len(),
-            bytes: message.parts.last().map_or(0, |part| bytes(&part.content)),
-            tokens: self.tokens.len(),
-        };
+        let now = Saved::all(self.edition, message, &self.tokens);
         let mut parts = Vec::new();
         for (position, part) in message.parts.iter().enumerate().skip(saved.parts.saturating_sub(1)) {
             let from = if position + 1 == saved.parts { saved.bytes } else { 0 };

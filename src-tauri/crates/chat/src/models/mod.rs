@@ -36,13 +36,11 @@ impl Models {
         let Some(engine) = self.core.engine.local() else {
             return Ok(());
         };
-        let unloaded = engine.unload_idle(reference).await?;
-        if unloaded || !engine.loaded().iter().any(|info| info.reference == reference) {
+        if engine.unload_idle(reference).await? || self.core.loaded(reference).is_none() {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorCode::Busy,
-            "the model answers, or another one is being loaded; stop that first, or try again when it has ended",
-        ))
+        let message =
+            "the model answers, or another one is being loaded; stop that first, or try again when it has ended";
+        Err(Error::new(ErrorCode::Busy, message))
     }
 }

@@ -13,7 +13,7 @@ impl ModelUsers for Models {
         Box::pin(async move {
             let settings = self.core.history.settings().await?;
             Ok(ModelUsage {
-                loaded: self.is_loaded(reference),
+                loaded: self.core.loaded(reference).is_some(),
                 chats: self.core.history.chats_answered_by(reference).await?,
                 default: settings.default_model == reference,
                 folder: settings.model_folders.iter().any(|folder| folder == reference),
@@ -38,13 +38,10 @@ impl ModelUsers for Models {
                 change.insert("default_model".into(), replacement.into());
             }
             // A folder that was a model itself is called by its path.
-            if settings.model_folders.iter().any(|folder| folder == reference) {
-                let left: Vec<String> = settings
-                    .model_folders
-                    .into_iter()
-                    .filter(|folder| folder != reference)
-                    .collect();
-                change.insert("model_folders".into(), left.into());
+            let mut folders = settings.model_folders;
+            if folders.iter().any(|folder| folder == reference) {
+                folders.retain(|folder| folder != reference);
+                change.insert("model_folders".into(), folders.into());
             }
             self.settings().change(&change).await.map(drop)
         })
@@ -69,15 +66,5 @@ impl ModelUsers for Models {
 impl Models {
     fn settings(&self) -> AppSettings {
         AppSettings::new(self.core.clone())
-    }
-
-    fn is_loaded(&self, reference: &str) -> bool {
-        let loaded = self
-            .core
-            .engine
-            .local()
-            .map(|engine| engine.loaded())
-            .unwrap_or_default();
-        loaded.iter().any(|loaded| loaded.reference == reference)
     }
 }

@@ -74,6 +74,7 @@ impl RequestTemplate {
         request.thinking = self.settings.thinking;
         request.thinking_budget = self.settings.thinking_budget;
         request.sampling = self.settings.sampling.clone();
+        request.chat_defaults = true;
         request.max_tokens = self.settings.max_tokens;
         request.context = self.settings.context;
         // An endpoint has no setting for its cache, and the chat may go on with another model.

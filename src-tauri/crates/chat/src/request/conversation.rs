@@ -31,10 +31,8 @@ pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec
         if stored.role == Role::Tool {
             open.retain(|call| Some(&call.id) != stored.tool_call_id.as_ref());
         } else {
-            messages.extend(
-                open.drain(..)
-                    .map(|call| result(&call.id, Some(&call.name), vec![Content::text(NOT_RUN)])),
-            );
+            let not_run = |call: ToolCall| result(&call.id, Some(&call.name), vec![Content::text(NOT_RUN)]);
+            messages.extend(open.drain(..).map(not_run));
         }
         match (stored.role, messages.last_mut()) {
             (Role::User, Some(last)) if last.role == Role::User => {
@@ -68,22 +66,17 @@ pub(crate) fn add_question(messages: &mut Vec<Message>, question: &[Content]) {
         return;
     }
     match messages.last_mut() {
-        Some(last) if last.role == Role::User => {
-            Content::push(&mut last.content, Content::text("\n\n"));
-            question
-                .iter()
-                .for_each(|part| Content::push(&mut last.content, part.clone()));
-        }
-        _ => {
-            let mut content = Vec::new();
-            question
-                .iter()
-                .for_each(|part| Content::push(&mut content, part.clone()));
-            messages.push(Message {
-                content,
-                ..Message::text(Role::User, "")
-            });
-        }
+        Some(last) if last.role == Role::User => Content::push(&mut last.content, Content::text("\n\n")),
+        _ => messages.push(Message {
+            content: Vec::new(),
+            ..Message::text(Role::User, "")
+        }),
+    }
+    if let Some(last) = messages.last_mut() {
+        question
+            .iter()
+            .cloned()
+            .for_each(|part| Content::push(&mut last.content, part));
     }
 }
 
@@ -98,20 +91,13 @@ pub(crate) fn put_before_questions(messages: &mut [Message], files: &[Content]) 
 pub(crate) fn calls(stored: &StoredMessage) -> impl Iterator<Item = &ToolCall> {
     stored.parts.iter().filter_map(|part| match &part.content {
         Content::ToolCall { call } => Some(call),
-        Content::Text { .. }
-        | Content::Thinking { .. }
-        | Content::Data { .. }
-        | Content::Image { .. }
-        | Content::File { .. } => None,
+        _ => None,
     })
 }
 
 /// The content of a message without reasoning and calls.
 fn said(stored: &StoredMessage) -> impl Iterator<Item = Content> + '_ {
-    let is_said = |content: &&Content| match content {
-        Content::Text { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => true,
-        Content::Thinking { .. } | Content::ToolCall { .. } => false,
-    };
+    let is_said = |content: &&Content| !matches!(content, Content::Thinking { .. } | Content::ToolCall { .. });
     stored.parts.iter().map(|part| &part.content).filter(is_said).cloned()
 }
 

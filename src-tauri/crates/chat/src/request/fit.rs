@@ -1,6 +1,6 @@
 //! Requests that cannot be asked: images for a model without vision, and more than the context holds.
 
-use api::Position;
+use api::{LocalModel, Position};
 use protocol::{Content, Error as Failure, ErrorCode, ModelKind, ModelSource, Request, Result};
 
 use crate::core::Core;
@@ -78,17 +78,10 @@ pub(crate) async fn context_of(core: &Core, template: &RequestTemplate) -> Optio
 async fn model_context(core: &Core, model: &ModelSource) -> Option<u32> {
     model.folder()?;
     let reference = model.reference();
-    let loaded = core
-        .engine
-        .local()
-        .and_then(|local| local.loaded().into_iter().find(|info| info.reference == reference));
-    if let Some(info) = loaded {
+    if let Some(info) = core.loaded(&reference) {
         return Some(info.context);
     }
-    let shelf = core.shelf.clone();
-    let listed = tokio::task::spawn_blocking(move || shelf.list())
-        .await
-        .unwrap_or_default();
+    let listed = core.models().await;
     listed.into_iter().find(|model| model.reference == reference)?.context
 }
 
@@ -105,23 +98,14 @@ pub(crate) async fn context_full(core: &Core, template: &RequestTemplate, prompt
 
 /// Refuses a question with images for a model that does not see; the error names those on this computer that do.
 pub(crate) async fn check_vision(core: &Core, template: &RequestTemplate, content: &[Content]) -> Result<()> {
-    let images = content.iter().any(|part| matches!(part, Content::Image { .. }));
-    if !images {
-        return Ok(());
-    }
     let capabilities = &template.capabilities;
-    if capabilities.images {
+    if capabilities.images || attachments(content).is_empty() {
         return Ok(());
     }
     let because = capabilities.because_blind();
-    let shelf = core.shelf.clone();
-    let models = tokio::task::spawn_blocking(move || shelf.list())
-        .await
-        .unwrap_or_default();
-    let vision_models = models
-        .into_iter()
-        .filter(|model| model.supports_vision && model.kind == ModelKind::Chat && model.problem.is_none());
-    let vision_models: Vec<String> = vision_models.map(|model| model.reference).collect();
+    let sees = |model: &LocalModel| model.supports_vision && model.kind == ModelKind::Chat && model.problem.is_none();
+    let models = core.models().await.into_iter().filter(sees);
+    let vision_models: Vec<String> = models.map(|model| model.reference).collect();
     let reference = template.model.reference();
     let message = match vision_models.is_empty() {
         true => format!(

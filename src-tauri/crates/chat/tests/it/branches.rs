@@ -155,10 +155,11 @@ async fn another_answer_can_be_asked_for_otherwise_and_the_chat_stays_as_it_is_s
     let again = harness.end(&view.messages[1].id).await;
     assert_eq!(again.model.as_deref(), Some("owl"));
     assert_eq!(again.siblings.len(), 2);
-    assert_eq!(
-        harness.chat.chats().get(&chat).await.unwrap().settings,
-        ChatSettings::default()
-    );
+    let kept = ChatSettings {
+        model: Some("pebble".into()),
+        ..ChatSettings::default()
+    };
+    assert_eq!(harness.chat.chats().get(&chat).await.unwrap().settings, kept);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! A context that is full, and what goes on from there.
 
-use api::{AnswerState, ChatSettings, CompactionMark, Position};
-use protocol::{Content, EngineEvent, Error, ErrorCode, FinishReason, LocalEngine, Role};
+use std::sync::{Arc, Mutex};
+
+use api::{AnswerState, ChatSettings, CompactionMark, Position, SummaryProgress};
+use protocol::{Content, EngineEvent, Error, ErrorCode, FinishReason, LocalEngine, Role, Stage};
 use serde_json::{Map, Value};
 
 use crate::{done, finished, text, Harness};
@@ -36,18 +38,6 @@ impl Harness {
         job.events.send(done(FinishReason::Stop));
         assert_eq!(self.end(&answer).await.state, AnswerState::Complete);
         answer
-    }
-
-    /// The request that the model would get now, after this question.
-    async fn asked(&self, chat: &str, question: &str) -> Vec<(Role, String)> {
-        let (answer, job) = self.ask(chat, question).await;
-        job.events.send(text("fine", 1));
-        job.events.send(done(FinishReason::Stop));
-        self.end(&answer).await;
-        let messages = job.request.messages.iter();
-        messages
-            .map(|message| (message.role, message.text_with_placeholders()))
-            .collect()
     }
 }
 
@@ -150,7 +140,7 @@ async fn going_on_without_the_oldest_turns_makes_room_and_deletes_nothing() {
         [false, false, false, true, false, false],
         "the last turn and the question take half"
     );
-    let asked = harness.asked(&chat, &question).await;
+    let asked = harness.said(&chat, &question).await;
     assert_eq!(asked.len(), 3);
     assert!(asked[0].1.starts_with("three"));
     assert_eq!(harness.stored(&chat).await.len(), 8, "all of it is there");
@@ -225,7 +215,10 @@ async fn the_model_writes_a_summary_that_stands_in_place_of_what_it_forgets() {
     let question = long("four", 600);
     let (asking, content) = (harness.chat.clone(), [Content::text(question.clone())]);
     let id = chat.clone();
-    let summary = tokio::spawn(async move { asking.compaction().summarize_oldest_turns(&id, &content).await });
+    let progress: Arc<Mutex<Vec<SummaryProgress>>> = Arc::default();
+    let heard = progress.clone();
+    let tell = move |told| heard.lock().unwrap().push(told);
+    let summary = tokio::spawn(async move { asking.compaction().summarize_oldest_turns(&id, &content, tell).await });
     let mut pieces = 0;
     while !summary.is_finished() {
         if let Some(job) = harness.engine.take_job() {
@@ -235,6 +228,11 @@ async fn the_model_writes_a_summary_that_stands_in_place_of_what_it_forgets() {
             assert!(shown.len() < CONTEXT, "a piece fits: {}", shown.len());
             assert!(!shown.contains("three x"), "what stays is not summarised");
             assert_eq!(shown.contains("Piece 1"), pieces > 1, "each piece knows the one before");
+            job.events.send(EngineEvent::Progress {
+                stage: Stage::Prefill,
+                done: 1,
+                total: 2,
+            });
             job.events.send(text(&format!("Piece {pieces}."), 1));
             job.events.send(done(FinishReason::Stop));
         }
@@ -242,9 +240,20 @@ async fn the_model_writes_a_summary_that_stands_in_place_of_what_it_forgets() {
     }
     let view = summary.await.unwrap().unwrap();
     assert!(pieces > 1);
+    let progress = progress.lock().unwrap().clone();
+    let total = progress[0].total;
+    assert!(total > 2400 && progress.iter().all(|told| told.total == total && told.read <= total));
+    assert!(progress.is_sorted_by_key(|told| told.read), "{progress:?}");
+    assert_eq!((progress[0].read, progress[0].written), (0, 0));
+    assert!(
+        progress[1].read > 0 && progress[1].written == 0,
+        "half of a piece: {progress:?}"
+    );
+    let end = progress.last().unwrap();
+    assert_eq!((end.read, end.written), (total, 1));
     let told = view.messages[3].compaction_mark.clone().unwrap().summary.unwrap();
     assert_eq!(told, format!("Piece {pieces}."));
-    let asked = harness.asked(&chat, &question).await;
+    let asked = harness.said(&chat, &question).await;
     assert_eq!(asked[0].0, Role::System);
     assert!(asked[0].1.ends_with(&told) && asked[1].1.starts_with("three"));
 
@@ -258,7 +267,7 @@ async fn the_model_writes_a_summary_that_stands_in_place_of_what_it_forgets() {
         .set_mark(&view.messages[3].id, Some(&better))
         .await
         .unwrap();
-    assert!(harness.asked(&chat, "short").await[0].1.ends_with("Cats."));
+    assert!(harness.said(&chat, "short").await[0].1.ends_with("Cats."));
 }
 
 #[tokio::test]
@@ -269,7 +278,7 @@ async fn a_summary_can_be_stopped_and_a_bad_one_changes_nothing() {
     let before = harness.stored(&chat).await;
     let summarise = || {
         let (asking, id) = (harness.chat.clone(), chat.clone());
-        tokio::spawn(async move { asking.compaction().summarize_oldest_turns(&id, &[]).await })
+        tokio::spawn(async move { asking.compaction().summarize_oldest_turns(&id, &[], |_| {}).await })
     };
     let summary = summarise();
     let job = harness.job().await;
@@ -277,7 +286,7 @@ async fn a_summary_can_be_stopped_and_a_bad_one_changes_nothing() {
         harness
             .chat
             .compaction()
-            .summarize_oldest_turns(&chat, &[])
+            .summarize_oldest_turns(&chat, &[], |_| {})
             .await
             .unwrap_err()
             .code,
@@ -305,7 +314,12 @@ async fn a_new_chat_carries_the_summary_of_another() {
     let chat = harness.chat.chats().create(settings).await.unwrap().summary.id;
     harness.turn(&chat, "one", 300).await;
     let (asking, id) = (harness.chat.clone(), chat.clone());
-    let made = tokio::spawn(async move { asking.compaction().fork_with_summary(&id, "one, continued").await });
+    let made = tokio::spawn(async move {
+        asking
+            .compaction()
+            .fork_with_summary(&id, "one, continued", |_| {})
+            .await
+    });
     let job = harness.job().await;
     job.events.send(text("They spoke of one.", 1));
     job.events.send(done(FinishReason::Stop));
@@ -313,7 +327,7 @@ async fn a_new_chat_carries_the_summary_of_another() {
     assert_eq!(view.summary.title, "one, continued");
     assert_eq!(view.settings.carried_summary, "They spoke of one.");
     assert!(view.messages.is_empty());
-    let asked = harness.asked(&view.summary.id, "And now?").await;
+    let asked = harness.said(&view.summary.id, "And now?").await;
     assert_eq!(asked[0].0, Role::System);
     assert!(asked[0].1.starts_with("Be short.\n\n") && asked[0].1.ends_with("They spoke of one."));
     assert!(harness

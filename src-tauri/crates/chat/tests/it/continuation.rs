@@ -426,3 +426,25 @@ async fn what_was_told_just_before_an_answer_is_read_anew_is_kept() {
     job.events.send(done(FinishReason::Stop));
     assert_eq!(harness.end(&message).await.notices, [unseen, ended]);
 }
+
+#[tokio::test]
+async fn an_answer_that_repeated_itself_is_continued_with_a_penalty() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let plain = harness.stopped(&chat).await;
+    let job = harness.continues(&plain).await;
+    assert_eq!(job.request.sampling.repetition_penalty, None);
+    job.events.send(EngineEvent::Notice(Notice::new(
+        NoticeCode::Repeats,
+        "It repeats itself.",
+    )));
+    job.events.send(text("ha", 3));
+    job.events.send(done(FinishReason::Length));
+    assert_eq!(harness.end(&plain).await.notices[0].code, NoticeCode::Repeats);
+    let job = harness.continues(&plain).await;
+    let sampling = &job.request.sampling;
+    assert!(sampling.repetition_penalty.is_some_and(|penalty| penalty > 1.2));
+    assert!(sampling.penalty_context.is_some_and(|tokens| tokens >= 256));
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&plain).await;
+}

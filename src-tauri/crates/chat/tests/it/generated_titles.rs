@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use protocol::{fake::FakeJob, FinishReason, Priority};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use crate::{done, text, Harness};
 
@@ -60,11 +61,7 @@ async fn a_loaded_model_writes_the_title_in_the_background() {
 async fn a_bad_title_or_one_that_comes_too_late_changes_nothing() {
     let harness = Harness::new().await;
     harness.load().await;
-    for words in [
-        "",
-        "Sure, here is a title about tomatoes for you:\nTomatoes",
-        "Something about cars",
-    ] {
+    for words in ["", "Choose a sunny place and water them daily.", "Something about cars"] {
         let chat = harness.new_chat().await;
         harness.first_answer(&chat).await;
         answer(&harness.job().await, words);
@@ -78,6 +75,56 @@ async fn a_bad_title_or_one_that_comes_too_late_changes_nothing() {
     answer(&job, "Balcony tomatoes");
     harness.nothing_is_asked().await;
     assert_eq!(harness.title().await, "Mine");
+}
+
+#[tokio::test]
+async fn a_title_is_taken_from_what_small_models_write_around_it() {
+    let harness = Harness::new().await;
+    harness.load().await;
+    for (words, end) in [
+        (
+            "Title: \"Balcony Tomatoes\"\n\nIt says what was asked",
+            FinishReason::Length,
+        ),
+        ("Here is a title:\n1. Balcony Tomatoes", FinishReason::Stop),
+        // The words of the answer, but not one of its sentences.
+        ("A sunny place", FinishReason::Stop),
+    ] {
+        let chat = harness.new_chat().await;
+        let mut changes = harness.chat.changes();
+        harness.first_answer(&chat).await;
+        let job = harness.job().await;
+        job.events.send(text(words, 1));
+        job.events.send(done(end));
+        while harness
+            .chat
+            .chats()
+            .get(&chat)
+            .await
+            .unwrap()
+            .summary
+            .title
+            .contains('?')
+        {
+            timeout(Duration::from_secs(120), changes.changed())
+                .await
+                .unwrap()
+                .unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_title_that_was_cut_off_leaves_the_words_of_the_question() {
+    let harness = Harness::new().await;
+    harness.load().await;
+    let chat = harness.new_chat().await;
+    harness.first_answer(&chat).await;
+    let job = harness.job().await;
+    job.events.send(text("Growing tomatoes on a balcony that is", 1));
+    job.events.send(done(FinishReason::Length));
+    harness.nothing_is_asked().await;
+    assert_eq!(harness.title().await, "How do I grow tomatoes on a balcony?");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod branches;
 mod compaction;
 mod continuation;
+mod damage;
 mod failures;
 mod files;
 mod generated_titles;
@@ -66,6 +67,7 @@ impl ModelShelf for Shelf {
             thinking: None,
             thought: None,
             sampling: Sampling::default(),
+            sampling_by_makers: true,
             supports_vision,
             vision_problem: None,
             problem: None,

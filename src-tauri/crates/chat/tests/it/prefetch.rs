@@ -17,6 +17,15 @@ pub(crate) fn said(request: &Request) -> Vec<(Role, String)> {
 }
 
 impl Harness {
+    /// The messages that the model is asked with for this question, with their roles.
+    pub(crate) async fn said(&self, chat: &str, question: &str) -> Vec<(Role, String)> {
+        let (answer, job) = self.ask(chat, question).await;
+        job.events.send(text("Fine.", 1));
+        job.events.send(done(FinishReason::Stop));
+        self.end(&answer).await;
+        said(&job.request)
+    }
+
     /// The next request that the engine was given to prefetch.
     pub(crate) async fn prefetch(&self) -> Vec<Request> {
         for _ in 0..6000 {

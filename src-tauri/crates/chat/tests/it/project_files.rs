@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use api::{ChatSettings, CompactionMark, ExportFormat, Position};
-use protocol::{Content, ErrorCode, FinishReason, Role};
+use protocol::{Content, ErrorCode, Role};
 use tokio::time::sleep;
 
 use crate::prefetch::said;
-use crate::{done, text, Harness};
+use crate::Harness;
 
 impl Harness {
     /// A chat in a new project with files of these names and texts; the project and the files, too.
@@ -30,16 +30,15 @@ impl Harness {
         (chat, project, added)
     }
 
-    /// The messages that the model is asked with for this question, with their roles.
-    async fn said(&self, chat: &str, question: &str) -> Vec<(Role, String)> {
-        let (answer, job) = self.ask(chat, question).await;
-        job.events.send(text("Fine.", 1));
-        job.events.send(done(FinishReason::Stop));
-        self.end(&answer).await;
-        let messages = job.request.messages.iter();
-        messages
-            .map(|message| (message.role, message.text_with_placeholders()))
-            .collect()
+    /// The same with the two files of `QUOTED` and instructions.
+    async fn chat_with_two_files(&self) -> (String, String, Vec<Content>) {
+        let made = self.chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")]).await;
+        self.chat
+            .projects()
+            .change(&made.1, "Thesis", "Be brief.")
+            .await
+            .unwrap();
+        made
     }
 }
 
@@ -55,15 +54,7 @@ const QUOTED: &str = "File `a.md`:\n\n```md\n# Tea\n```\n\nFile `b.txt`:\n\n```t
 #[tokio::test]
 async fn every_chat_of_a_project_takes_its_files_along_at_the_same_place_in_every_turn() {
     let harness = Harness::new().await;
-    let (chat, project, files) = harness
-        .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
-        .await;
-    harness
-        .chat
-        .projects()
-        .change(&project, "Thesis", "Be brief.")
-        .await
-        .unwrap();
+    let (chat, project, files) = harness.chat_with_two_files().await;
     let first = harness.said(&chat, "How many cups?").await;
     let asked = [
         (Role::System, "Be brief.".to_owned()),
@@ -117,20 +108,13 @@ async fn every_chat_of_a_project_takes_its_files_along_at_the_same_place_in_ever
 #[tokio::test]
 async fn the_files_are_read_ahead_before_the_first_question() {
     let harness = Harness::new().await;
-    let (chat, project, _) = harness
-        .chat_with_files(&[("a.md", "# Tea"), ("b.txt", "Cups: 2\n")])
-        .await;
-    harness
-        .chat
-        .projects()
-        .change(&project, "Thesis", "Be brief.")
-        .await
-        .unwrap();
+    let (chat, project, _) = harness.chat_with_two_files().await;
     let files = QUOTED.trim_end().to_owned();
     let ahead = [(Role::System, "Be brief.".to_owned()), (Role::User, files.clone())];
     // When the empty chat is opened, and before there is one.
     harness.chat.chats().open(&chat).await.unwrap();
-    assert_eq!(said(&harness.prefetch().await[0]), ahead);
+    // The move into the project was prefetched, too, with what stood in it by then.
+    while !harness.prefetch().await.iter().any(|request| said(request) == ahead) {}
     harness
         .chat
         .projects()

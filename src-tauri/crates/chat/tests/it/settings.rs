@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use api::{ChatSettings, Endpoint, Settings};
-use protocol::{Argument, ErrorCode, FolderSource, KvBits, LocalEngine, Sampling, Thinking};
+use protocol::{Argument, ErrorCode, FinishReason, FolderSource, KvBits, LocalEngine, Sampling, Thinking};
 use serde_json::{json, Map, Value};
 use tokio::time::timeout;
 
-use crate::{open, Harness};
+use crate::{done, open, Harness};
 
 fn values(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
@@ -83,6 +83,56 @@ async fn a_new_chat_begins_as_it_is_set() {
 }
 
 #[tokio::test]
+async fn a_new_chat_uses_the_model_used_last_unless_a_model_was_chosen_for_new_chats() {
+    let harness = Harness::new().await;
+    let new_model = || async { harness.chat.chats().new_settings().await.unwrap().model };
+    assert_eq!(new_model().await, None, "nothing was asked yet");
+    let chat_with = |model: &str| ChatSettings {
+        model: Some(model.into()),
+        ..ChatSettings::default()
+    };
+    let asked = harness.chat.chats().create(chat_with("owl")).await.unwrap().summary.id;
+    let (answer, job) = harness.ask(&asked, "Why?").await;
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&answer).await;
+    assert_eq!(new_model().await.as_deref(), Some("owl"));
+    // One that was removed is used no more.
+    harness
+        .chat
+        .chats()
+        .set_settings(&asked, &chat_with("missing"))
+        .await
+        .unwrap();
+    assert_eq!(new_model().await, None);
+    harness
+        .chat
+        .chats()
+        .set_settings(&asked, &chat_with("owl"))
+        .await
+        .unwrap();
+    harness.chat.settings().set_default_model("hawk").await.unwrap();
+    assert_eq!(new_model().await, None, "it follows the default model");
+    let last = values(json!({"new_chats_use_last_model": true}));
+    harness.chat.settings().change(&last).await.unwrap();
+    assert_eq!(new_model().await.as_deref(), Some("owl"));
+}
+
+#[tokio::test]
+async fn a_chat_keeps_the_model_of_its_first_question_and_an_empty_one_follows_the_default() {
+    let harness = Harness::new().await;
+    let (asked, empty) = (harness.new_chat().await, harness.new_chat().await);
+    let (answer, job) = harness.ask(&asked, "Why?").await;
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&answer).await;
+    harness.chat.settings().set_default_model("owl").await.unwrap();
+    let [kept, followed] = [&asked, &empty].map(|chat| harness.chat.chats().get(chat));
+    assert_eq!(kept.await.unwrap().settings.model.as_deref(), Some("pebble"));
+    assert_eq!(followed.await.unwrap().settings.model, None);
+    let (_, job) = harness.ask(&asked, "And now?").await;
+    assert_eq!(job.request.model.reference(), "pebble");
+}
+
+#[tokio::test]
 async fn a_default_model_goes_with_its_endpoint() {
     let harness = Harness::new().await;
     let endpoint = |name: &str| Endpoint {
@@ -137,6 +187,7 @@ async fn what_a_chat_is_set_to_reaches_the_request() {
         (Some(64), Some(1024), Some(KvBits::Eight))
     );
     assert_eq!((&request.sampling, &request.stop), (&settings.sampling, &settings.stop));
+    assert!(request.chat_defaults, "what is not set has the defaults of chats");
 
     // An endpoint cannot be told how to keep its keys and values.
     let remote = ChatSettings {

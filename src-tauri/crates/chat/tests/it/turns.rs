@@ -4,19 +4,11 @@ use std::time::{Duration, Instant};
 
 use api::{AnswerBody, AnswerState, ChatSettings, Position};
 use protocol::{
-    Content, EngineEvent, Error, ErrorCode, FinishReason, Notice, NoticeCode, Request, Role, Sampling, Stage, Thinking,
-    ToolCall,
+    Content, EngineEvent, Error, ErrorCode, FinishReason, Notice, NoticeCode, Role, Sampling, Stage, Thinking, ToolCall,
 };
 
+use crate::prefetch::said;
 use crate::{done, finished, open, text, thought, timing, usage, Harness};
-
-fn said(request: &Request) -> Vec<(Role, String)> {
-    request
-        .messages
-        .iter()
-        .map(|message| (message.role, message.text_with_placeholders()))
-        .collect()
-}
 
 #[tokio::test]
 async fn everything_that_the_engine_says_is_passed_on_and_stored() {
@@ -183,7 +175,8 @@ async fn the_chats_settings_choose_what_is_asked() {
     assert_eq!(job.request.messages[1].reasoning.as_deref(), Some("hm"));
     assert_eq!(
         (job.request.model.reference().as_str(), job.request.thinking),
-        ("c/d", None)
+        ("a/b", None),
+        "a chat keeps its model"
     );
 }
 
@@ -394,6 +387,21 @@ async fn whatever_changes_the_list_of_chats_is_told() {
     let chat = tells!(harness.new_chat().await);
     tells!(harness.chat.chats().rename(&chat, "title").await.unwrap());
     tells!(harness.chat.chats().pin(&chat, true).await.unwrap());
+    let drafts = |text: &str| {
+        (!text.is_empty())
+            .then(|| Content::text(text))
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    for (text, told) in [("W", true), ("Why", false), ("", true), ("", false)] {
+        changes.mark_unchanged();
+        harness.chat.chats().set_draft(&chat, &drafts(text)).await.unwrap();
+        assert_eq!(changes.has_changed().unwrap(), told, "{text:?}");
+        assert_eq!(
+            harness.chat.chats().list().await.unwrap()[0].has_draft,
+            !text.is_empty()
+        );
+    }
     let (message, job) = tells!(harness.ask(&chat, "question").await);
     job.events.send(done(FinishReason::Stop));
     changes.mark_unchanged();

@@ -57,7 +57,11 @@ async fn each_is_asked_with_its_own_settings_and_ends_alone() {
     // The chat looks at the first and keeps its own settings.
     let view = harness.chat.chats().get(&chat).await.unwrap();
     assert_eq!(view.messages.last().unwrap().id, first.id);
-    assert_eq!(view.settings, ChatSettings::default());
+    let kept = ChatSettings {
+        model: Some("pebble".into()),
+        ..ChatSettings::default()
+    };
+    assert_eq!(view.settings, kept);
     let (_, next) = harness.ask(&chat, "And now?").await;
     assert_eq!(next.request.thinking, None);
 }
