@@ -55,11 +55,8 @@ impl RemoteEngine {
 
     /// The endpoint of this name.
     pub fn endpoint(&self, name: &str) -> Option<Endpoint> {
-        self.0
-            .endpoints()
-            .iter()
-            .find(|endpoint| endpoint.name == name)
-            .cloned()
+        let endpoints = self.0.endpoints();
+        endpoints.iter().find(|endpoint| endpoint.name == name).cloned()
     }
 
     /// Uses these endpoints from now on; running answers continue. Learned properties of models are dropped, because
@@ -69,7 +66,19 @@ impl RemoteEngine {
         self.0.quirks().clear();
     }
 
-    /// Stores the key of an endpoint in the system's keychain, and notes in the list of endpoints that there is one.
+    /// Stores the key of an endpoint that is being added in the system's keychain, and notes in the endpoint that there
+    /// is one. The host lists it afterwards.
+    ///
+    /// # Errors
+    /// If its name is taken, if it is no key, or if the keychain does not take it.
+    pub async fn store_first_key(&self, endpoint: &mut Endpoint, key: &str) -> Result<()> {
+        endpoint::check_name_is_free(&self.endpoints(), &endpoint.name)?;
+        keys::store(&self.0.net, &endpoint.name, key).await?;
+        endpoint.has_key = true;
+        Ok(())
+    }
+
+    /// Replaces the key of an endpoint in the system's keychain, and notes in the list of endpoints that there is one.
     /// Hosts keep that list.
     ///
     /// # Errors
@@ -111,11 +120,9 @@ impl RemoteEngine {
 
     async fn list(&self, endpoint: Endpoint) -> EndpointModels {
         let listed = http::list(&self.0.net, &endpoint).await;
+        let thinking = |model: &ModelSource| self.0.quirks_of(model).thinking();
         let (models, problem) = match listed {
-            Ok(list) => (
-                endpoint::models(&endpoint, &list, |model| self.0.quirks_of(model).thinking()),
-                None,
-            ),
+            Ok(list) => (endpoint::models(&endpoint, &list, thinking), None),
             Err(error) => (Vec::new(), Some(error.into())),
         };
         EndpointModels {
@@ -238,10 +245,9 @@ impl Inner {
             template_hash: None,
         });
         if request.thinking_budget.is_some() {
-            events.send(EngineEvent::Notice(Notice::new(
-                NoticeCode::ThinkingBudgetIgnored,
-                "A model behind an endpoint has no thinking budget; it thinks as long as it likes.",
-            )));
+            let message = "A model behind an endpoint has no thinking budget; it thinks as long as it likes.";
+            let notice = Notice::new(NoticeCode::ThinkingBudgetIgnored, message);
+            events.send(EngineEvent::Notice(notice));
         }
         let mut frames = http::frames(response, &endpoint.name).await?;
         let (mut any, mut last) = (false, None);
@@ -329,10 +335,8 @@ impl Inner {
                         events.send(EngineEvent::Notice(notice));
                     } else if !switchable && request.thinking.is_some() {
                         let message = "This endpoint has no Thinking switch; ask in words for more or less thinking.";
-                        events.send(EngineEvent::Notice(Notice::new(
-                            NoticeCode::ThinkingSwitchIgnored,
-                            message,
-                        )));
+                        let notice = Notice::new(NoticeCode::ThinkingSwitchIgnored, message);
+                        events.send(EngineEvent::Notice(notice));
                     }
                 }
             }

@@ -125,65 +125,57 @@ fn wait(retry_after: Option<Duration>) -> String {
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
-        let code = match error {
-            Error::Net(error) => return error.into(),
-            Error::NoEndpoint(_) | Error::NoModel { .. } | Error::NotRemote(_) => ErrorCode::ModelNotFound,
-            Error::ImagesUnsupported { .. } => ErrorCode::ImageNotSeen,
-            Error::Image(_) => ErrorCode::ImageBroken,
-            Error::BadName(_)
-            | Error::BadUrl(_)
-            | Error::NameTaken(_)
-            | Error::NotSupported(_)
-            | Error::Refused { .. } => ErrorCode::BadRequest,
-            Error::KeyRefused { .. } => ErrorCode::KeyRefused,
-            Error::Keychain { .. } => ErrorCode::Keychain,
-            Error::ContextFull { .. } => ErrorCode::ContextFull,
-            Error::TooManyRequests { .. } | Error::Failed { .. } | Error::BrokeOff(_) | Error::Unreadable { .. } => {
-                ErrorCode::Network
-            }
-        };
-        let message = Self::new(code, error.to_string());
+        let text = error.to_string();
+        let coded = |code| Self::new(code, text);
         match error {
-            Error::NoEndpoint(name) | Error::BadName(name) | Error::NameTaken(name) => message.with("name", name),
-            Error::BadUrl(url) => message.with("url", url),
-            Error::NotRemote(model) => message.with("model", model),
-            Error::Keychain { variable, reason } => message.with("variable", variable).with("reason", reason),
-            Error::NotSupported(what) => message.with("what", what),
-            Error::NoModel { endpoint, model } => message.with("endpoint", endpoint).with("model", model),
-            Error::KeyRefused { endpoint, .. } | Error::BrokeOff(endpoint) => message.with("endpoint", endpoint),
-            Error::TooManyRequests { endpoint, retry_after } => {
-                let message = message.with("endpoint", endpoint);
-                match retry_after {
-                    Some(wait) => message.with("seconds", wait.as_secs().max(1)),
-                    None => message,
-                }
-            }
-            Error::ContextFull {
-                endpoint,
-                message: reason,
-            }
-            | Error::Failed {
-                endpoint,
-                message: reason,
-            }
-            | Error::Unreadable { endpoint, reason } => message.with("endpoint", endpoint).with("reason", reason),
+            Error::Net(error) => error.into(),
+            Error::NoEndpoint(name) => coded(ErrorCode::ModelNotFound).with("name", name),
+            Error::NotRemote(model) => coded(ErrorCode::ModelNotFound).with("model", model),
+            Error::NoModel { endpoint, model } => coded(ErrorCode::ModelNotFound)
+                .with("endpoint", endpoint)
+                .with("model", model),
+            Error::BadName(name) | Error::NameTaken(name) => coded(ErrorCode::BadRequest).with("name", name),
+            Error::BadUrl(url) => coded(ErrorCode::BadRequest).with("url", url),
+            Error::NotSupported(what) => coded(ErrorCode::BadRequest).with("what", what),
             Error::Refused {
                 endpoint,
                 status,
-                message: reason,
-            } => message
+                message,
+            } => coded(ErrorCode::BadRequest)
                 .with("endpoint", endpoint)
                 .with("status", status)
-                .with("reason", reason),
+                .with("reason", message),
             Error::ImagesUnsupported {
                 endpoint,
                 model,
-                message: reason,
-            } => message
+                message,
+            } => coded(ErrorCode::ImageNotSeen)
                 .with("endpoint", endpoint)
                 .with("model", model)
+                .with("reason", message),
+            Error::Image(_) => coded(ErrorCode::ImageBroken),
+            Error::KeyRefused { endpoint, .. } => coded(ErrorCode::KeyRefused).with("endpoint", endpoint),
+            Error::Keychain { variable, reason } => coded(ErrorCode::Keychain)
+                .with("variable", variable)
                 .with("reason", reason),
-            Error::Net(_) | Error::Image(_) => message,
+            Error::ContextFull { endpoint, message } => coded(ErrorCode::ContextFull)
+                .with("endpoint", endpoint)
+                .with("reason", message),
+            Error::TooManyRequests { endpoint, retry_after } => {
+                let error = coded(ErrorCode::Network).with("endpoint", endpoint);
+                match retry_after {
+                    Some(wait) => error.with("seconds", wait.as_secs().max(1)),
+                    None => error,
+                }
+            }
+            Error::BrokeOff(endpoint) => coded(ErrorCode::Network).with("endpoint", endpoint),
+            Error::Failed {
+                endpoint,
+                message: reason,
+            }
+            | Error::Unreadable { endpoint, reason } => coded(ErrorCode::Network)
+                .with("endpoint", endpoint)
+                .with("reason", reason),
         }
     }
 }

@@ -202,3 +202,18 @@ async fn without_a_keychain_a_key_has_another_place() {
     );
     assert_eq!(engine.endpoint("lab-2").map(|endpoint| endpoint.has_key), Some(false));
 }
+
+#[tokio::test]
+async fn an_endpoint_gets_its_key_before_it_is_listed() {
+    let net = Net::open(Settings {
+        keychain: Arc::new(MemoryKeychain::default()),
+        ..Settings::of_a_test("http://127.0.0.1:9")
+    });
+    let mut endpoint = remote::endpoint("lab", "http://127.0.0.1:9").unwrap();
+    let engine = RemoteEngine::new(net, tokio::runtime::Handle::current(), Vec::new());
+    engine.store_first_key(&mut endpoint, "sk-right").await.unwrap();
+    assert!(endpoint.has_key);
+    engine.set_endpoints(vec![endpoint.clone()]);
+    // The name is taken now.
+    assert!(engine.store_first_key(&mut endpoint, "sk-other").await.is_err());
+}

@@ -24,5 +24,5 @@ pub use app::managed_server::{new_key, ServerSwitch};
 pub use config::{Limits, ServerConfig, DEFAULT_PORT, WAITING};
 pub use error::{Error, Result};
 pub use models::keep_alive::KeepAlive;
-pub use models::served::{served_models, ServedModel};
+pub use models::served::{reference_of, served_models, ServedModel};
 pub use server::Server;

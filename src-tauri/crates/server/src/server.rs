@@ -17,12 +17,11 @@ use crate::error::{Error, Result};
 use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
-use crate::http::json_body::BodyLimits;
 use crate::http::port_holder;
-use crate::models::served::Catalogue;
+use crate::models::served::ServedModels;
 use crate::routes;
 use crate::routes::listener;
-use crate::state::{Clock, State};
+use crate::state::State;
 
 /// The maximum number of JSON schemas checked at once.
 const SCHEMAS_AT_ONCE: usize = 2;
@@ -43,46 +42,34 @@ impl Server {
         if key.is_none() && !config.address.ip().is_loopback() {
             return Err(Error::NeedsKey(config.address));
         }
-        let listener = TcpListener::bind(config.address)
-            .await
-            .map_err(|reason| match reason.kind() {
-                ErrorKind::AddrInUse => Error::PortTaken {
-                    address: config.address,
-                    by: port_holder::of(config.address.port()),
-                },
-                _ => Error::Address {
-                    address: config.address,
-                    reason,
-                },
-            })?;
+        let listener =
+            TcpListener::bind(config.address)
+                .await
+                .map_err(|reason| match (reason.kind(), config.address) {
+                    (ErrorKind::AddrInUse, address) => Error::PortTaken {
+                        address,
+                        by: port_holder::of(address.port()),
+                    },
+                    (_, address) => Error::Address { address, reason },
+                })?;
         // Port 0 was replaced by a free one.
         let address = listener.local_addr().unwrap_or(config.address);
-        let (limits, stop) = (config.limits, CancellationToken::new());
         let state = Arc::new(State {
             engine,
-            catalogue: Catalogue::new(models, config.fallback_model),
+            served_models: ServedModels::new(models, config.fallback_model),
             guard: Guard::new(address, config.allow_hosts, config.allow_origins, key.as_deref()),
             clients: Clients::default(),
             metrics: Metrics::new(),
             responses: ResponsesStore::default(),
-            clock: Clock {
-                ping: limits.ping,
-                counted: limits.counted_ping,
-            },
-            most_answers: limits.answers,
-            body: BodyLimits {
-                bytes: limits.body_bytes,
-                time: limits.body_time,
-            },
+            limits: config.limits,
             schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
-            schema_time: limits.schema_time,
             keep_alive: config.keep_alive,
             image_detail: Mutex::new(config.image_detail),
             address,
-            stop,
+            stop: CancellationToken::new(),
         });
         let router = routes::router(state.clone());
-        let listening = tokio::spawn(listener::listen(listener, state.clone(), router, limits));
+        let listening = tokio::spawn(listener::listen(listener, state.clone(), router));
         Ok(Self { state, listening })
     }
 

@@ -2,45 +2,30 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use protocol::{Engine, ImageDetail, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::responses_store::ResponsesStore;
+use crate::config::Limits;
 use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
-use crate::http::json_body::BodyLimits;
 use crate::models::keep_alive::KeepAlive;
-use crate::models::served::Catalogue;
-
-/// The intervals of keep-alives.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
-    /// The interval of comments and pings.
-    pub(crate) ping: Duration,
-    /// The interval of events that the client counts as progress.
-    pub(crate) counted: Duration,
-}
+use crate::models::served::ServedModels;
 
 /// The state that all requests share.
 pub(crate) struct State {
     pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) catalogue: Catalogue,
+    pub(crate) served_models: ServedModels,
     pub(crate) guard: Guard,
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
     pub(crate) responses: ResponsesStore,
-    pub(crate) clock: Clock,
-    /// The maximum number of running and waiting answers.
-    pub(crate) most_answers: usize,
-    pub(crate) body: BodyLimits,
+    pub(crate) limits: Limits,
     /// A permit for each schema that may be checked now.
     pub(crate) schemas: Arc<Semaphore>,
-    /// The maximum time of a check.
-    pub(crate) schema_time: Duration,
     /// The time for which models stay loaded that a request gives no time.
     pub(crate) keep_alive: KeepAlive,
     /// The default image detail.

@@ -12,16 +12,8 @@ fn secret_name(endpoint: &str) -> String {
 
 /// The variable that goes before the keychain: `PONDER_KEY_LAB_2` for an endpoint called `lab-2`.
 pub(crate) fn variable(endpoint: &str) -> String {
-    let name: String = endpoint
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
+    let name = endpoint.to_ascii_uppercase();
+    let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     format!("PONDER_KEY_{name}")
 }
 

@@ -14,6 +14,15 @@ pub(crate) struct Parsed {
     pub(crate) events: Vec<Event>,
 }
 
+impl From<Vec<Event>> for Parsed {
+    fn from(events: Vec<Event>) -> Self {
+        Self {
+            replaces: false,
+            events,
+        }
+    }
+}
+
 /// Parses the text of one answer. Which model's markers it may hold is decided by its beginning.
 pub(crate) struct ContentParser {
     tools: Vec<Value>,
@@ -71,11 +80,7 @@ impl ContentParser {
         } else {
             Parsed::default()
         };
-        let rest = Parsed {
-            replaces: false,
-            events: self.splitter.finish(),
-        };
-        [held_back, answer, rest]
+        [held_back, answer, self.splitter.finish().into()]
     }
 
     /// The stop text that ended the answer.
@@ -124,10 +129,7 @@ impl ContentParser {
                 }
             }
         }
-        Parsed {
-            replaces: false,
-            events: self.splitter.push(text),
-        }
+        self.splitter.push(text).into()
     }
 
     fn reread(&mut self, text: &str, opened: bool) -> Parsed {

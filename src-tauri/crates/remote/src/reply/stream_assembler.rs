@@ -193,10 +193,9 @@ impl StreamAssembler {
         self.thought = true;
         if self.request.thinking == Some(Thinking::Off) && !self.reported {
             self.reported = true;
-            events.push(EngineEvent::Notice(Notice::new(
-                NoticeCode::ThinkingSwitchIgnored,
-                "This endpoint did not follow the Thinking switch; ask for an answer without thinking in words.",
-            )));
+            let message =
+                "This endpoint did not follow the Thinking switch; ask for an answer without thinking in words.";
+            events.push(notice(NoticeCode::ThinkingSwitchIgnored, message));
         }
         delta(Content::Thinking { text }, events);
     }
@@ -234,6 +233,10 @@ impl StreamAssembler {
     }
 }
 
+fn notice(code: NoticeCode, message: &str) -> EngineEvent {
+    EngineEvent::Notice(Notice::new(code, message))
+}
+
 fn delta(content: Content, events: &mut Vec<EngineEvent>) {
     if content.growing_text() == Some("") {
         return;
@@ -262,10 +265,9 @@ fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
 
 /// A call that cannot be made is shown as it came.
 fn broken(call: &PartialCall, events: &mut Vec<EngineEvent>) {
-    events.push(EngineEvent::Notice(Notice::new(
-        NoticeCode::BrokenToolCall,
-        "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.",
-    )));
+    let message =
+        "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.";
+    events.push(notice(NoticeCode::BrokenToolCall, message));
     delta(Content::text(format!("{}({})", call.name, call.arguments)), events);
 }
 

@@ -2,31 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Content, ImageDetail, Message, Request, Sampling, Thinking};
+use protocol::{Content, ImageDetail, Message, Request, Sampling, Thinking, SAMPLING_OPTIONS};
 use serde_json::{json, Map, Value};
 
 use super::images::DataUrls;
 use crate::error::{Error, Result};
 
-/// Optional fields of a body that servers are known to refuse, by the names that their refusals use. Everything else is
-/// needed, or is refused for its value.
-const OPTIONAL: [&str; 16] = [
+/// Optional fields of a body, beside those of sampling, that servers are known to refuse, by the names that their refusals
+/// use. Everything else is needed, or is refused for its value.
+const OPTIONAL: [&str; 4] = [
     "chat_template_kwargs",
     "reasoning_effort",
     "stream_options",
     "reasoning_content",
-    "top_k",
-    "min_p",
-    "xtc_probability",
-    "xtc_threshold",
-    "repetition_penalty",
-    "repetition_context_size",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "seed",
-    "temperature",
-    "top_p",
 ];
 
 /// OpenAI's newer models know only this name of `max_tokens`.
@@ -53,33 +41,36 @@ pub(crate) fn body(model: &str, request: &Request, images: &DataUrls, refused: &
         .iter()
         .map(|said| message(said, request.image_detail, images, refused))
         .collect();
+    let most = if refused.contains(MAX_COMPLETION_TOKENS) {
+        MAX_COMPLETION_TOKENS
+    } else {
+        "max_tokens"
+    };
+    let has_tools = !request.tools.is_empty();
+    let format = request.schema.as_ref().map(
+        |schema| json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}}),
+    );
     let mut body = Map::new();
-    body.insert("model".into(), model.into());
-    body.insert("messages".into(), messages.into());
-    body.insert("stream".into(), true.into());
-    body.insert("stream_options".into(), json!({"include_usage": true}));
-    if !request.tools.is_empty() {
-        body.insert("tools".into(), request.tools.clone().into());
-    }
-    if let Some(max_tokens) = request.max_tokens {
-        let newer = refused.contains(MAX_COMPLETION_TOKENS);
-        let name = if newer { MAX_COMPLETION_TOKENS } else { "max_tokens" };
-        body.insert(name.into(), max_tokens.into());
-    }
-    if request.call_required && !request.tools.is_empty() {
-        body.insert("tool_choice".into(), "required".into());
-    }
-    if let Some(schema) = &request.schema {
-        let format =
-            json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
-        body.insert("response_format".into(), format);
-    }
-    if !request.stop.is_empty() {
-        body.insert("stop".into(), request.stop.clone().into());
-    }
-    sampling(&request.sampling, &mut body);
-    thinking(request.thinking, &mut body);
-    body.retain(|name, _| name == MAX_COMPLETION_TOKENS || !refused.contains(name.as_str()));
+    let mut put = |name: &str, value: Value| {
+        if !value.is_null() && (name == MAX_COMPLETION_TOKENS || !refused.contains(name)) {
+            body.insert(name.to_owned(), value);
+        }
+    };
+    put("model", model.into());
+    put("messages", messages.into());
+    put("stream", true.into());
+    put("stream_options", json!({"include_usage": true}));
+    put("tools", json!(has_tools.then_some(&request.tools)));
+    put(most, request.max_tokens.into());
+    put(
+        "tool_choice",
+        json!((request.call_required && has_tools).then_some("required")),
+    );
+    put("response_format", format.into());
+    put("stop", json!((!request.stop.is_empty()).then_some(&request.stop)));
+    sampling(&request.sampling, &mut put);
+    put("chat_template_kwargs", json!(request.thinking.map(switch)));
+    put("reasoning_effort", json!(request.thinking.and_then(effort)));
     Ok(body.into())
 }
 
@@ -111,9 +102,10 @@ pub(crate) fn refused_field(body: &Value, refusal: &str) -> Option<&'static str>
         _ => body.get(name).is_some(),
     };
     // The user can lower a temperature that is too high, but not choose an effort that this model lacks.
+    let sampling = SAMPLING_OPTIONS.iter().map(|option| sampling_field(option.field));
     let named = OPTIONAL
-        .iter()
-        .copied()
+        .into_iter()
+        .chain(sampling)
         .filter(|name| refusal.contains(name) && sent(name) && (unknown || !matters(name)));
     named.max_by_key(|name| name.len())
 }
@@ -144,75 +136,39 @@ pub(crate) fn matters(field: &str) -> bool {
     )
 }
 
-/// The Thinking switch in the two forms that servers know: a variable of the chat template, and OpenAI's effort.
-fn thinking(thinking: Option<Thinking>, body: &mut Map<String, Value>) {
-    let Some(thinking) = thinking else { return };
+/// The Thinking switch as a variable of the chat template, one of the two forms that servers know.
+fn switch(thinking: Thinking) -> Value {
     let on = thinking != Thinking::Off;
-    body.insert(
-        "chat_template_kwargs".into(),
-        json!({"enable_thinking": on, "thinking": on}),
-    );
-    let effort = match thinking {
-        Thinking::Off => "none",
-        Thinking::On => return,
-        Thinking::Low => "low",
-        Thinking::Medium => "medium",
-        Thinking::High => "high",
-    };
-    body.insert("reasoning_effort".into(), effort.into());
+    json!({"enable_thinking": on, "thinking": on})
 }
 
-/// Only what was asked for: everything else is the server's business.
-fn sampling(sampling: &Sampling, body: &mut Map<String, Value>) {
-    let Sampling {
-        temperature,
-        top_p,
-        min_p,
-        top_k,
-        xtc_probability,
-        xtc_threshold,
-        repetition_penalty,
-        presence_penalty,
-        frequency_penalty,
-        penalty_context,
-        logit_bias,
-        seed,
-    } = sampling;
-    let numbers = [
-        ("temperature", temperature),
-        ("top_p", top_p),
-        ("min_p", min_p),
-        ("xtc_probability", xtc_probability),
-        ("xtc_threshold", xtc_threshold),
-        ("repetition_penalty", repetition_penalty),
-        ("presence_penalty", presence_penalty),
-        ("frequency_penalty", frequency_penalty),
-    ];
-    for (name, value) in numbers {
-        if let Some(value) = value {
-            body.insert(name.into(), shortest(*value));
-        }
-    }
-    for (name, value) in [("top_k", top_k), ("repetition_context_size", penalty_context)] {
-        if let Some(value) = value {
-            body.insert(name.into(), (*value).into());
-        }
-    }
-    if !logit_bias.is_empty() {
-        let bias: Map<String, Value> = logit_bias
-            .iter()
-            .map(|(id, bias)| (id.to_string(), shortest(*bias)))
-            .collect();
-        body.insert("logit_bias".into(), bias.into());
-    }
-    if let Some(seed) = seed {
-        body.insert("seed".into(), (*seed).into());
+/// The Thinking switch as OpenAI's effort, the other form.
+fn effort(thinking: Thinking) -> Option<&'static str> {
+    match thinking {
+        Thinking::Off => Some("none"),
+        Thinking::On => None,
+        Thinking::Low => Some("low"),
+        Thinking::Medium => Some("medium"),
+        Thinking::High => Some("high"),
     }
 }
 
-/// 0.7 as 0.7, and not as the 64 bits that are nearest to its 32.
-fn shortest(value: f32) -> Value {
-    value.to_string().parse::<f64>().unwrap_or(f64::from(value)).into()
+/// Only what was asked for: everything else is the server's business. In a text, 0.7 is 0.7, and not the 64 bits that
+/// are nearest to its 32.
+fn sampling(sampling: &Sampling, put: &mut impl FnMut(&str, Value)) {
+    let text = serde_json::to_string(sampling);
+    let set: Map<String, Value> = text.and_then(|text| serde_json::from_str(&text)).unwrap_or_default();
+    for (option, value) in set {
+        put(sampling_field(&option), value);
+    }
+}
+
+/// The field of a body for a sampling option: servers call one otherwise.
+fn sampling_field(option: &str) -> &str {
+    match option {
+        "penalty_context" => "repetition_context_size",
+        same => same,
+    }
 }
 
 /// The content of a message: a text, or a list of parts if it has images.
@@ -244,31 +200,31 @@ fn content(message: &Message, detail: ImageDetail, images: &DataUrls) -> Value {
 }
 
 fn message(message: &Message, detail: ImageDetail, images: &DataUrls, refused: &UnsupportedFields) -> Value {
+    let calls = message.tool_calls.iter().map(|call| {
+        let arguments = call.arguments.to_string();
+        json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+    });
+    let calls: Vec<Value> = calls.collect();
+    let reasoning = message
+        .reasoning
+        .as_deref()
+        .filter(|_| !refused.contains("reasoning_content"));
     let mut fields = Map::new();
     fields.insert("role".into(), message.role.name().into());
     // A turn that only calls tools has no content.
     let content = match content(message, detail, images) {
-        Value::String(text) if text.is_empty() && !message.tool_calls.is_empty() => Value::Null,
+        Value::String(text) if text.is_empty() && !calls.is_empty() => Value::Null,
         content => content,
     };
     fields.insert("content".into(), content);
-    if let Some(reasoning) = message
-        .reasoning
-        .as_deref()
-        .filter(|_| !refused.contains("reasoning_content"))
-    {
-        fields.insert("reasoning_content".into(), reasoning.into());
-    }
-    if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| {
-            let arguments = call.arguments.to_string();
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
-        });
-        fields.insert("tool_calls".into(), calls.collect());
-    }
-    for (name, value) in [("name", &message.name), ("tool_call_id", &message.tool_call_id)] {
-        if let Some(value) = value {
-            fields.insert(name.into(), value.as_str().into());
+    for (name, value) in [
+        ("reasoning_content", json!(reasoning)),
+        ("tool_calls", json!((!calls.is_empty()).then_some(calls))),
+        ("name", json!(message.name)),
+        ("tool_call_id", json!(message.tool_call_id)),
+    ] {
+        if !value.is_null() {
+            fields.insert(name.into(), value);
         }
     }
     fields.into()

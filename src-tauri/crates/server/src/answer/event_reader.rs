@@ -35,7 +35,8 @@ pub(crate) struct EventOutcome {
 }
 
 impl EventReader {
-    pub(crate) fn new(filter: ReplyFilter) -> Self {
+    /// A reader of the answer to a request that names these tools.
+    pub(crate) fn new(filter: ReplyFilter, tools: &[Value]) -> Self {
         Self {
             filter,
             prefix: 0,
@@ -43,14 +44,13 @@ impl EventReader {
             called: false,
             done: false,
             logprobs: Vec::new(),
-            broken_call: BrokenCall::default(),
+            broken_call: BrokenCall::new(tools),
         }
     }
 
-    /// The same for a request that names these tools.
-    pub(crate) fn with_tools(mut self, tools: &[Value]) -> Self {
-        self.broken_call = BrokenCall::new(tools);
-        self
+    /// True once a call was reported and no other may be.
+    fn one_is_enough(&self) -> bool {
+        self.called && !self.filter.parallel_calls
     }
 
     /// Reads one event.
@@ -58,52 +58,38 @@ impl EventReader {
     /// # Errors
     /// If the job failed, or was stopped on this computer.
     pub(crate) fn read(&mut self, event: EngineEvent) -> Result<EventOutcome, Refusal> {
+        let count = |tokens: Vec<u32>| u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        let mut outcome = EventOutcome::default();
         match event {
-            EngineEvent::Continued { tokens, .. } => {
-                self.prefix = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-                Ok(EventOutcome::default())
-            }
+            EngineEvent::Continued { tokens, .. } => self.prefix = count(tokens),
             EngineEvent::Delta { content, tokens, .. } => {
-                let tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-                self.written = self.written.saturating_add(tokens);
-                let events = self.say(content);
-                let cancel_job =
-                    self.called && !self.filter.parallel_calls && !std::mem::replace(&mut self.done, self.called);
-                Ok(EventOutcome {
-                    events,
-                    tokens,
-                    cancel_job,
-                })
+                outcome.tokens = count(tokens);
+                self.written = self.written.saturating_add(outcome.tokens);
+                outcome.events = self.say(content);
+                outcome.cancel_job = self.one_is_enough() && !std::mem::replace(&mut self.done, true);
             }
-            EngineEvent::Logprobs(logprobs) => {
-                self.logprobs = logprobs;
-                Ok(EventOutcome::default())
-            }
+            EngineEvent::Logprobs(logprobs) => self.logprobs = logprobs,
             EngineEvent::Notice(notice) if notice.code == NoticeCode::BrokenToolCall => {
                 self.broken_call.announce(&notice);
-                Ok(EventOutcome::default())
             }
-            EngineEvent::Done(done) => self.end(done).map(|end| {
-                let cut = matches!(end.reason, StopCause::TokenLimit | StopCause::Context);
-                let one_is_enough = self.called && !self.filter.parallel_calls;
-                let broken = self.broken_call.tell(cut).filter(|_| !one_is_enough);
-                EventOutcome {
-                    events: broken.into_iter().chain([ReplyEvent::End(end)]).collect(),
-                    ..EventOutcome::default()
-                }
-            }),
-            EngineEvent::Failed(error) => Err(error.into()),
+            EngineEvent::Done(done) => {
+                let end = self.end(done)?;
+                let broken = self.broken_call.tell(end.is_cut()).filter(|_| !self.one_is_enough());
+                outcome.events = broken.into_iter().chain([ReplyEvent::End(end)]).collect();
+            }
+            EngineEvent::Failed(error) => return Err(error.into()),
             EngineEvent::Progress { .. }
             | EngineEvent::Waiting { .. }
             | EngineEvent::Started { .. }
             | EngineEvent::ThinkingEnded
-            | EngineEvent::Notice(_) => Ok(EventOutcome::default()),
+            | EngineEvent::Notice(_) => {}
         }
+        Ok(outcome)
     }
 
     fn say(&mut self, content: Content) -> Vec<ReplyEvent> {
         let logprobs = std::mem::take(&mut self.logprobs);
-        if self.called && !self.filter.parallel_calls {
+        if self.one_is_enough() {
             return Vec::new();
         }
         let says_something = content.as_text().is_none_or(|text| !text.is_empty());
@@ -135,12 +121,10 @@ impl EventReader {
         let reason = match (done.finish_reason, done.ended_by) {
             (FinishReason::ToolCalls, _) => StopCause::ToolCalls,
             // Cancelled by us, after its only call.
-            (FinishReason::Cancelled, _) if self.called && !self.filter.parallel_calls => StopCause::ToolCalls,
+            (FinishReason::Cancelled, _) if self.one_is_enough() => StopCause::ToolCalls,
             (FinishReason::Cancelled, _) => {
-                return Err(Refusal::new(
-                    Kind::Unavailable,
-                    "the answer was stopped on the computer that gives it",
-                ));
+                let message = "the answer was stopped on the computer that gives it";
+                return Err(Refusal::new(Kind::Unavailable, message));
             }
             (_, EndedBy::StopText { text }) => StopCause::StopText(text),
             (FinishReason::Length, EndedBy::Context) => StopCause::Context,
@@ -232,7 +216,7 @@ pub(crate) mod tests {
     };
 
     fn said(filter: ReplyFilter, events: Vec<EngineEvent>) -> Vec<ReplyEvent> {
-        let mut reader = EventReader::new(filter);
+        let mut reader = EventReader::new(filter, &[]);
         events
             .into_iter()
             .flat_map(|event| reader.read(event).unwrap().events)
@@ -264,7 +248,7 @@ pub(crate) mod tests {
             (vec!["4", "2x"], "42", vec!["4", "2x"]),
             (vec![], "42", vec![]),
         ] {
-            let mut reader = EventReader::new(ALL);
+            let mut reader = EventReader::new(ALL, &[]);
             reader
                 .read(EngineEvent::Logprobs(tokens.into_iter().map(token).collect()))
                 .unwrap();
@@ -305,7 +289,7 @@ pub(crate) mod tests {
             parallel_calls: false,
             ..ALL
         };
-        let mut reader = EventReader::new(one);
+        let mut reader = EventReader::new(one, &[]);
         let first = reader.read(delta(call("a"))).unwrap();
         assert!(first.cancel_job && matches!(first.events[..], [ReplyEvent::Call(_)]));
         let second = reader.read(delta(call("b"))).unwrap();
@@ -343,9 +327,9 @@ pub(crate) mod tests {
             };
             assert_eq!(end.reason, reason);
         }
-        let stopped = EventReader::new(ALL).read(done(FinishReason::Cancelled, EndedBy::Cancelled));
+        let stopped = EventReader::new(ALL, &[]).read(done(FinishReason::Cancelled, EndedBy::Cancelled));
         assert_eq!(stopped.unwrap_err().kind, Kind::Unavailable);
-        let failed = EventReader::new(ALL).read(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
+        let failed = EventReader::new(ALL, &[]).read(EngineEvent::Failed(Error::new(ErrorCode::Engine, "broken")));
         assert_eq!(failed.unwrap_err().kind, Kind::Internal);
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::answer::reply_event::{ReplyEvent, ReplyFilter};
 use crate::answer::responses_store::StoredResponse;
 use crate::figures::tokens::Tokens;
-use crate::http::error_body::Refusal;
+use crate::http::error_body::{Dialect, Refusal};
 
 /// One piece of a stream of Server-Sent Events.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,13 +56,17 @@ pub(crate) trait Reply: Send {
 
     /// A keep-alive. `counted` is true if the client was silent for so much time that only an event it counts as
     /// progress helps.
-    fn keep_alive(&mut self, counted: bool) -> Vec<Frame>;
+    fn keep_alive(&mut self, _counted: bool) -> Vec<Frame> {
+        vec![Frame::Comment]
+    }
 
     /// The last frames, after all answers have ended.
     fn end(&mut self) -> Vec<Frame>;
 
     /// The last frames if an answer failed after its start.
-    fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame>;
+    fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
+        vec![Frame::Data(refusal.body(Dialect::OpenAi, request_id))]
+    }
 
     /// The token counts of all answers, after the end.
     fn tokens(&self) -> Tokens;

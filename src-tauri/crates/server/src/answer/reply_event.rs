@@ -49,6 +49,13 @@ pub(crate) struct End {
     pub(crate) usage: Tokens,
 }
 
+impl End {
+    /// True if a limit cut the answer.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self.reason, StopCause::TokenLimit | StopCause::Context)
+    }
+}
+
 /// The cause of an answer's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StopCause {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
 use crate::http::error_body::Refusal;
-use crate::request::conversation::{flush_texts, lines};
+use crate::request::conversation::{flush_texts, lines, message};
 use crate::request::fields::Fields;
 use crate::request::images::{ImageSource, Images};
 use crate::request::tools::{declaration, Kind, ToolChoice};
@@ -95,11 +95,8 @@ pub(crate) fn messages(
     images: &mut Images,
 ) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
-    let instructions = lines(
-        texts(fields, "system", system)?
-            .iter()
-            .map(|text| without_billing(text)),
-    );
+    let system = texts(fields, "system", system)?;
+    let instructions = lines(system.iter().map(|text| without_billing(text)));
     if !instructions.is_empty() {
         messages.push(Message::text(Role::System, instructions));
     }
@@ -112,12 +109,8 @@ pub(crate) fn messages(
             InputRole::User => user(&at, message.content, &mut messages, images)?,
             InputRole::Assistant => messages.push(assistant(&at, message.content)?),
             InputRole::System => {
-                let text = lines(
-                    texts(&at, "content", message.content.as_ref())?
-                        .iter()
-                        .map(String::as_str),
-                );
-                messages.push(Message::text(Role::System, text));
+                let texts = texts(&at, "content", message.content.as_ref())?;
+                messages.push(Message::text(Role::System, lines(texts)));
             }
         }
     }
@@ -170,10 +163,7 @@ fn user(
         if said.is_empty() {
             said.push(Content::text(""));
         }
-        messages.push(Message {
-            content: said,
-            ..Message::text(Role::User, "")
-        });
+        messages.push(message(Role::User, said));
     }
     Ok(())
 }
@@ -213,9 +203,8 @@ fn result(at: &Fields, block: Block, images: &mut Images) -> Result<Message> {
         content.push(Content::text(""));
     }
     Ok(Message {
-        content,
         tool_call_id: Some(at.require("tool_use_id", block.tool_use_id)?),
-        ..Message::text(Role::Tool, "")
+        ..message(Role::Tool, content)
     })
 }
 
@@ -226,10 +215,7 @@ fn assistant(at: &Fields, content: Option<TextOrList<Block>>) -> Result<Message>
         None => return at.refuse("content", NO_BLOCKS),
     };
     let (mut said, mut thoughts) = (Vec::new(), Vec::new());
-    let mut answer = Message {
-        content: Vec::new(),
-        ..Message::text(Role::Assistant, "")
-    };
+    let mut answer = message(Role::Assistant, Vec::new());
     for at in list.elements(at, "content")? {
         let block: Block = at.read()?;
         match block.r#type.as_str() {
@@ -245,18 +231,19 @@ fn assistant(at: &Fields, content: Option<TextOrList<Block>>) -> Result<Message>
             other => return unreadable(&at, other),
         }
     }
-    let join = |texts: &[String]| Some(lines(texts.iter().map(String::as_str))).filter(|text| !text.is_empty());
-    answer.content.extend(join(&said).map(Content::text));
-    answer.reasoning = join(&thoughts);
+    let join = |texts: Vec<String>| Some(lines(texts)).filter(|text| !text.is_empty());
+    answer.content.extend(join(said).map(Content::text));
+    answer.reasoning = join(thoughts);
     Ok(answer)
 }
 
 const NO_BLOCKS: &str = "this is neither a text nor a list of blocks";
 
 fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
+    let known = "only text, image, thinking, tool_use and tool_result are";
     Err(Refusal::field(
         block.place(),
-        format!("a block of type {kind:?} is not supported; only text, image, thinking, tool_use and tool_result are"),
+        format!("a block of type {kind:?} is not supported; {known}"),
     ))
 }
 
@@ -290,11 +277,8 @@ pub(crate) fn tools(fields: &Fields, list: Option<&List<Tool>>) -> Result<Vec<Va
             continue;
         }
         let tool: Tool = at.read()?;
-        tools.push(declaration(
-            &at.require("name", tool.name)?,
-            tool.description,
-            tool.input_schema,
-        ));
+        let name = at.require("name", tool.name)?;
+        tools.push(declaration(&name, tool.description, tool.input_schema));
     }
     Ok(tools)
 }

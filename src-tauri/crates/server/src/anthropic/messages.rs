@@ -115,9 +115,8 @@ impl ConversationFields {
         let mut request = Request::new(model.clone(), messages);
         let image = images.put_into(&mut request);
         request.priority = Priority::Api;
-        let (effort, format) = self
-            .output_config
-            .map_or((None, None), |config| (config.effort, config.format));
+        let config = self.output_config;
+        let (effort, format) = config.map_or((None, None), |config| (config.effort, config.format));
         (request.thinking, request.thinking_budget) = thinking(fields, self.thinking.as_ref(), effort)?;
         if let Some(format) = self.output_format {
             request.schema = format.schema(fields, "output_format", false)?;
@@ -162,16 +161,13 @@ fn thinking(
     switch: Option<&ThinkingSwitch>,
     effort: Option<Effort>,
 ) -> Result<(Option<Thinking>, Option<u32>)> {
-    match switch {
-        // Some clients switch it off with a budget of nothing.
-        None => Ok((Some(Thinking::Off), None)),
-        Some(switch) if switch.r#type == ThinkingMode::Disabled => Ok((Some(Thinking::Off), None)),
-        Some(switch) => {
-            let effort = effort.map(Thinking::from).filter(|effort| *effort != Thinking::Off);
-            let budget = max_tokens(fields, &[("thinking.budget_tokens", &switch.budget_tokens)])?;
-            Ok((Some(effort.unwrap_or(Thinking::On)), budget))
-        }
-    }
+    // Some clients switch it off with a budget of nothing.
+    let Some(switch) = switch.filter(|switch| switch.r#type != ThinkingMode::Disabled) else {
+        return Ok((Some(Thinking::Off), None));
+    };
+    let effort = effort.map(Thinking::from).filter(|effort| *effort != Thinking::Off);
+    let budget = max_tokens(fields, &[("thinking.budget_tokens", &switch.budget_tokens)])?;
+    Ok((Some(effort.unwrap_or(Thinking::On)), budget))
 }
 
 #[cfg(test)]

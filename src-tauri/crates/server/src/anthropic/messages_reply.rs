@@ -129,10 +129,10 @@ impl MessagesReply {
     fn usage(&self) -> Value {
         let tokens = self.tokens();
         // The cached part is known later; the last event repeats all counts.
-        let uncached = self
-            .end
-            .as_ref()
-            .map_or(self.counted, |_| tokens.prompt.saturating_sub(tokens.cached));
+        let uncached = match self.end {
+            Some(_) => tokens.prompt.saturating_sub(tokens.cached),
+            None => self.counted,
+        };
         json!({
             // Clients add the cached tokens to these.
             "input_tokens": uncached,
@@ -175,9 +175,8 @@ impl Reply for MessagesReply {
 
     fn begin(&mut self, prompt_tokens: Option<u32>) -> Vec<Frame> {
         self.counted = prompt_tokens.unwrap_or(0);
-        vec![Frame::Event(
-            json!({"type": "message_start", "message": self.message()}),
-        )]
+        let start = json!({"type": "message_start", "message": self.message()});
+        vec![Frame::Event(start)]
     }
 
     fn say(&mut self, _answer: usize, said: ReplyEvent) -> Vec<Frame> {

@@ -3,6 +3,9 @@
 use api::ClientSetup;
 use serde_json::Value;
 
+/// The texts in the form of `docs/server.md`. A word in angle brackets stands for its value.
+const TEXTS: &str = include_str!("client_setups.txt");
+
 /// A placeholder key for programs that insist on one.
 const ANY_KEY: &str = "local";
 
@@ -12,149 +15,51 @@ const USUAL_CONTEXT: u32 = 32_768;
 /// The setup of each program for the server at this address (without a path) and a model as the server lists it. `key`
 /// is the key that clients must send, if any; `context` is the model's context length in tokens, if known.
 pub fn client_setups(address: &str, model: &str, key: Option<&str>, context: Option<u32>) -> Vec<ClientSetup> {
-    let openai = format!("{address}/v1");
     let any_key = key.unwrap_or(ANY_KEY);
     // JSON strings are also valid in TOML, YAML, Python and JavaScript.
     let quoted = |text: &str| Value::from(text).to_string();
-    let (url, base, id, secret) = (quoted(&openai), quoted(address), quoted(model), quoted(any_key));
-    let context = context.unwrap_or(USUAL_CONTEXT);
-    let bearer = key.map_or(String::new(), |_| format!("\nexperimental_bearer_token = {secret}"));
-    let (model_word, key_word) = (shell_word(model), shell_word(any_key));
-    let aider_model = shell_word(&format!("openai/{model}"));
-    let setup = |name: &str, file: Option<&str>, language: &str, text: String| ClientSetup {
-        name: name.into(),
-        file: file.map(Into::into),
-        language: language.into(),
-        text,
+    let message = r#"[{"role": "user", "content": "What is 2 + 3?"}]"#;
+    let value = |name: &str| match name {
+        "address" => address.to_owned(),
+        "anthropic" => quoted(address),
+        "openai" => quoted(&format!("{address}/v1")),
+        "model" => quoted(model),
+        "model word" => shell_word(model),
+        "aider model" => shell_word(&format!("openai/{model}")),
+        "key" => quoted(any_key),
+        "key word" => shell_word(any_key),
+        "context" => context.unwrap_or(USUAL_CONTEXT).to_string(),
+        "question" => shell_word(&format!(r#"{{"model": {}, "messages": {message}}}"#, quoted(model))),
+        "bearer" => key.map_or_else(String::new, |key| {
+            format!("\nexperimental_bearer_token = {}", quoted(key))
+        }),
+        "authorization" => key.map_or_else(String::new, |key| {
+            format!(" -H {}", shell_word(&format!("authorization: Bearer {key}")))
+        }),
+        other => format!("<{other}>"),
     };
-    vec![
-        setup(
-            "Claude Code",
-            None,
-            "bash",
-            format!(
-                "ANTHROPIC_BASE_URL={address} ANTHROPIC_API_KEY={key_word} ANTHROPIC_MODEL={model_word} \\\n  \
-                 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 claude"
-            ),
-        ),
-        setup(
-            "Codex",
-            Some("~/.codex/config.toml"),
-            "toml",
-            format!(
-                "model = {id}\nmodel_provider = \"ponder\"\n\n[model_providers.ponder]\nname = \"Ponder\"\nbase_url = {url}\n\
-                 wire_api = \"responses\"{bearer}"
-            ),
-        ),
-        setup(
-            "OpenCode",
-            Some("opencode.json"),
-            "json",
-            format!(
-                r#"{{
-  "$schema": "https://opencode.ai/config.json",
-  "provider": {{
-    "ponder": {{
-      "npm": "@ai-sdk/openai-compatible",
-      "name": "Ponder",
-      "options": {{ "baseURL": {url}, "apiKey": {secret} }},
-      "models": {{ {id}: {{}} }}
-    }}
-  }}
-}}"#
-            ),
-        ),
-        setup(
-            "Zed",
-            Some("settings.json"),
-            "jsonc",
-            format!(
-                r#"// Start Zed with PONDER_API_KEY={key_word} in its environment, or enter the key on its page of providers.
-{{
-  "language_models": {{
-    "openai_compatible": {{
-      "Ponder": {{
-        "api_url": {url},
-        "available_models": [{{ "name": {id}, "max_tokens": {context} }}]
-      }}
-    }}
-  }}
-}}"#
-            ),
-        ),
-        setup(
-            "Continue",
-            Some("~/.continue/config.yaml"),
-            "yaml",
-            format!(
-                "name: Ponder\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: Ponder\n    provider: openai\n    model: {id}\n    \
-                 apiBase: {url}\n    apiKey: {secret}"
-            ),
-        ),
-        setup(
-            "aider",
-            None,
-            "bash",
-            format!("OPENAI_API_BASE={openai} OPENAI_API_KEY={key_word} aider --model {aider_model}"),
-        ),
-        setup(
-            "LangChain",
-            None,
-            "python",
-            format!("from langchain_openai import ChatOpenAI\n\nllm = ChatOpenAI(base_url={url}, api_key={secret}, model={id})"),
-        ),
-        setup(
-            "OpenAI SDK for Python",
-            None,
-            "python",
-            format!(
-                "from openai import OpenAI\n\nclient = OpenAI(base_url={url}, api_key={secret})\nanswer = client.chat.completions.create(\n    \
-                 model={id}, messages=[{{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}}]\n)\nprint(answer.choices[0].message.content)"
-            ),
-        ),
-        setup(
-            "OpenAI SDK for JavaScript",
-            None,
-            "javascript",
-            format!(
-                "import OpenAI from 'openai';\n\nconst client = new OpenAI({{ baseURL: {url}, apiKey: {secret} }});\n\
-                 const answer = await client.chat.completions.create({{\n  model: {id},\n  \
-                 messages: [{{ role: 'user', content: 'What is 2 + 3?' }}],\n}});\nconsole.log(answer.choices[0].message.content);"
-            ),
-        ),
-        setup(
-            "Anthropic SDK for Python",
-            None,
-            "python",
-            format!(
-                "from anthropic import Anthropic\n\nclient = Anthropic(base_url={base}, api_key={secret})\nanswer = client.messages.create(\n    \
-                 model={id}, max_tokens=1024, messages=[{{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}}]\n)\n\
-                 print(answer.content[-1].text)"
-            ),
-        ),
-        setup(
-            "Anthropic SDK for JavaScript",
-            None,
-            "javascript",
-            format!(
-                "import Anthropic from '@anthropic-ai/sdk';\n\nconst client = new Anthropic({{ baseURL: {base}, apiKey: {secret} }});\n\
-                 const answer = await client.messages.create({{\n  model: {id},\n  max_tokens: 1024,\n  \
-                 messages: [{{ role: 'user', content: 'What is 2 + 3?' }}],\n}});\nconsole.log(answer.content.at(-1).text);"
-            ),
-        ),
-        setup(
-            "curl",
-            None,
-            "bash",
-            format!(
-                "curl {openai}/chat/completions -H 'content-type: application/json'{} -d {}",
-                key.map_or(String::new(), |key| format!(" -H {}", shell_word(&format!("authorization: Bearer {key}")))),
-                shell_word(&format!(
-                    "{{\"model\": {id}, \"messages\": [{{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}}]}}"
-                )),
-            ),
-        ),
-    ]
+    TEXTS
+        .split_terminator("\n```\n")
+        .filter_map(|block| setup(block, &value))
+        .collect()
+}
+
+/// The setup in a block of the texts: a line with its name and its file, then its text after a line with the language.
+fn setup(block: &str, value: &dyn Fn(&str) -> String) -> Option<ClientSetup> {
+    let (title, code) = block.trim_start().strip_prefix("**")?.split_once("\n\n```")?;
+    let (name, place) = title.split_once("**")?;
+    let (language, text) = code.split_once('\n')?;
+    let mut parts = text.split('<');
+    let mut filled = parts.next()?.to_owned();
+    for (word, rest) in parts.filter_map(|part| part.split_once('>')) {
+        filled = filled + &value(word) + rest;
+    }
+    Some(ClientSetup {
+        name: name.to_owned(),
+        file: place.split('`').nth(1).map(str::to_owned),
+        language: language.to_owned(),
+        text: filled,
+    })
 }
 
 /// A text as one shell word.

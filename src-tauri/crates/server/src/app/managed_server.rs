@@ -156,10 +156,9 @@ pub fn new_key() -> protocol::Result<String> {
 }
 
 fn address(settings: &ServerSettings) -> SocketAddr {
-    let ip = if settings.network {
-        Ipv4Addr::UNSPECIFIED
-    } else {
-        Ipv4Addr::LOCALHOST
+    let ip = match settings.network {
+        true => Ipv4Addr::UNSPECIFIED,
+        false => Ipv4Addr::LOCALHOST,
     };
     SocketAddr::new(ip.into(), settings.port)
 }

@@ -1,7 +1,6 @@
 //! `GET /openapi.json`: the routes in the form of OpenAPI 3.1. A body is described by the structs that read it, so the
 //! description cannot differ from the code.
 
-mod examples;
 mod replies;
 
 use schemars::generate::SchemaSettings;
@@ -109,30 +108,26 @@ fn described(operation: &Operation) -> Value {
         described["parameters"] = json!([{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]);
     }
     if let Some(body) = operation.body {
-        let examples: Map<String, Value> = body
-            .examples()
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), json!({"value": value})))
-            .collect();
-        let content = json!({"application/json": {"schema": body.schema(), "examples": examples}});
+        let schema = body.schema();
+        let content = json!({"application/json": {"schema": schema, "examples": examples(operation.path, &schema)}});
         described["requestBody"] = json!({"required": true, "content": content});
     }
     described
 }
 
-impl Body {
-    fn examples(self) -> Vec<(&'static str, Value)> {
-        match self {
-            Self::Chat => examples::chat(),
-            Self::Completion => examples::completion(),
-            Self::Response => examples::response(),
-            Self::Message => examples::message(),
-            Self::CountTokens => examples::count_tokens(),
-            Self::Embeddings => examples::embeddings(),
-            Self::Unload => examples::unload(),
-        }
-    }
+/// Example requests for a path. Tokens are counted for the same requests without the fields of how an answer is made.
+fn examples(path: &str, schema: &Value) -> Map<String, Value> {
+    let all: Value = serde_json::from_str(include_str!("examples.json")).unwrap_or_default();
+    let examples = all[path.trim_end_matches("/count_tokens")].as_object();
+    let described = |(name, example): (&String, &Value)| {
+        let mut fields = example.as_object().cloned().unwrap_or_default();
+        fields.retain(|field, _| schema["properties"].get(field).is_some());
+        (name.clone(), json!({"value": fields}))
+    };
+    examples.into_iter().flatten().map(described).collect()
+}
 
+impl Body {
     fn schema(self) -> Value {
         match self {
             Self::Chat => schema::<chat::Body>(true, chat::UNSUPPORTED),

@@ -37,10 +37,8 @@ impl Clients {
         let name = name(user_agent.unwrap_or_default());
         let mut list = self.lock();
         if !list.contains_key(&name) && list.len() >= MOST_CLIENTS {
-            let oldest = list
-                .values()
-                .min_by_key(|client| client.last_seen_at)
-                .map(|client| client.name.clone());
+            let oldest = list.values().min_by_key(|client| client.last_seen_at);
+            let oldest = oldest.map(|client| client.name.clone());
             oldest.map(|oldest| list.remove(&oldest));
         }
         let client = list.entry(name.clone()).or_insert_with(|| InboundClient {
@@ -79,11 +77,8 @@ impl Clients {
 /// The first product of a User-Agent, without its version.
 fn name(user_agent: &str) -> String {
     let product = user_agent.split_whitespace().next().unwrap_or_default();
-    let product: String = product
-        .chars()
-        .filter(char::is_ascii_graphic)
-        .take(LONGEST_NAME)
-        .collect();
+    let product = product.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME);
+    let product: String = product.collect();
     let name = match product.rsplit_once('/') {
         Some((name, version)) if version.starts_with(|first: char| first.is_ascii_digit()) => name.to_owned(),
         // The SDKs of OpenAI and Anthropic write their version after a space.

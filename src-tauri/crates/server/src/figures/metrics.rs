@@ -1,7 +1,6 @@
 //! Counts of this server, for the window and for Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +14,16 @@ const RATE_SECONDS: u64 = 10;
 
 /// Upper bounds of the histogram buckets, in seconds.
 const BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0];
+
+/// The metrics that have one value.
+#[rustfmt::skip]
+const VALUES: [(&str, &str, &str); 5] = [
+    ("ponder_cancelled_total", "counter", "Answers whose client was gone."),
+    ("ponder_requests_in_flight", "gauge", "Requests that are being answered."),
+    ("ponder_models_loaded", "gauge", "Models in memory."),
+    ("ponder_connections", "gauge", "Open connections."),
+    ("ponder_tokens_per_second", "gauge", "Tokens written per second, over ten seconds."),
+];
 
 /// The counts.
 #[derive(Debug)]
@@ -59,14 +68,13 @@ impl Histogram {
         }
     }
 
-    fn write(&self, text: &mut String, name: &str, help: &str) {
-        describe(text, name, "histogram", help);
+    fn text(&self, name: &str, help: &str) -> String {
+        let mut text = about(name, "histogram", help);
         for (bucket, end) in self.buckets.iter().zip(BUCKETS) {
-            line(text, format_args!("{name}_bucket{{le=\"{end}\"}} {bucket}"));
+            text += &format!("{name}_bucket{{le=\"{end}\"}} {bucket}\n");
         }
-        line(text, format_args!("{name}_bucket{{le=\"+Inf\"}} {}", self.count));
-        line(text, format_args!("{name}_sum {}", self.sum));
-        line(text, format_args!("{name}_count {}", self.count));
+        let (count, sum) = (self.count, self.sum);
+        text + &format!("{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}\n")
     }
 }
 
@@ -145,83 +153,33 @@ impl Metrics {
     pub(crate) fn text(&self, loaded: usize) -> String {
         let figures = self.figures();
         let counts = self.counts();
-        let mut text = String::new();
-        describe(
-            &mut text,
-            "ponder_requests_total",
-            "counter",
-            "Requests by route and status.",
-        );
+        let mut text = about("ponder_requests_total", "counter", "Requests by route and status.");
         for ((route, status), count) in &counts.requests {
-            line(
-                &mut text,
-                format_args!("ponder_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"),
-            );
+            text += &format!("ponder_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}\n");
         }
-        describe(
-            &mut text,
-            "ponder_tokens_total",
-            "counter",
-            "Tokens of finished answers by kind.",
-        );
+        text += &about("ponder_tokens_total", "counter", "Tokens of finished answers by kind.");
         for (kind, count) in [
             ("prompt", counts.prompt),
             ("cached", counts.cached),
             ("completion", counts.completion),
             ("reasoning", counts.reasoning),
         ] {
-            line(
-                &mut text,
-                format_args!("ponder_tokens_total{{kind=\"{kind}\"}} {count}"),
-            );
+            text += &format!("ponder_tokens_total{{kind=\"{kind}\"}} {count}\n");
         }
-        let cancelled = self.cancelled.load(Ordering::Relaxed) as f64;
-        for (name, kind, help, value) in [
-            (
-                "ponder_cancelled_total",
-                "counter",
-                "Answers whose client was gone.",
-                cancelled,
-            ),
-            (
-                "ponder_requests_in_flight",
-                "gauge",
-                "Requests that are being answered.",
-                figures.in_flight as f64,
-            ),
-            ("ponder_models_loaded", "gauge", "Models in memory.", loaded as f64),
-            (
-                "ponder_connections",
-                "gauge",
-                "Open connections.",
-                figures.connections as f64,
-            ),
-            (
-                "ponder_tokens_per_second",
-                "gauge",
-                "Tokens written per second, over ten seconds.",
-                figures.tokens_per_second,
-            ),
-        ] {
-            describe(&mut text, name, kind, help);
-            line(&mut text, format_args!("{name} {value}"));
-        }
-        let histograms = [
-            (
-                &counts.first_token,
-                "ponder_first_token_seconds",
-                "Time from a request to its first token.",
-            ),
-            (
-                &counts.whole_answer,
-                "ponder_answer_seconds",
-                "Time from a request to the end of its answer.",
-            ),
+        let values = [
+            self.cancelled.load(Ordering::Relaxed) as f64,
+            figures.in_flight as f64,
+            loaded as f64,
+            figures.connections as f64,
+            figures.tokens_per_second,
         ];
-        for (histogram, name, help) in histograms {
-            histogram.write(&mut text, name, help);
+        for ((name, kind, help), value) in VALUES.into_iter().zip(values) {
+            text += &format!("{}{name} {value}\n", about(name, kind, help));
         }
-        text
+        let first_token = "Time from a request to its first token.";
+        text += &counts.first_token.text("ponder_first_token_seconds", first_token);
+        let whole_answer = "Time from a request to the end of its answer.";
+        text + &counts.whole_answer.text("ponder_answer_seconds", whole_answer)
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -230,13 +188,9 @@ impl Metrics {
     }
 }
 
-fn describe(text: &mut String, name: &str, kind: &str, help: &str) {
-    line(text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
-}
-
-fn line(text: &mut String, content: std::fmt::Arguments) {
-    // Writing to a String does not fail.
-    let _ = writeln!(text, "{content}");
+/// The lines that describe a metric.
+fn about(name: &str, kind: &str, help: &str) -> String {
+    format!("# HELP {name} {help}\n# TYPE {name} {kind}\n")
 }
 
 #[cfg(test)]

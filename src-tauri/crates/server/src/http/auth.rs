@@ -92,11 +92,8 @@ impl Guard {
         if port.unwrap_or(80) != self.address.port() {
             return false;
         }
-        let bare = name
-            .strip_prefix('[')
-            .and_then(|name| name.strip_suffix(']'))
-            .unwrap_or(name);
-        match bare.parse::<IpAddr>() {
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        match bare.unwrap_or(name).parse::<IpAddr>() {
             // An IP address cannot be rebound.
             Ok(ip) => ip.is_loopback() || !self.address.ip().is_loopback(),
             Err(_) => name.eq_ignore_ascii_case("localhost"),
@@ -152,9 +149,8 @@ fn split_port(host: &str) -> (&str, Option<u16>) {
 /// have no Origin (<https://www.w3.org/TR/fetch-metadata/>). A link that the user follows is not embedded.
 fn is_part_of_other_page(headers: &HeaderMap) -> bool {
     let is = |name: &str, values: &[&str]| {
-        headers
-            .get(name)
-            .is_some_and(|value| values.iter().any(|known| value == known))
+        let value = headers.get(name);
+        value.is_some_and(|value| values.iter().any(|known| value == known))
     };
     let elsewhere = headers.contains_key("sec-fetch-site") && !is("sec-fetch-site", &["same-origin", "none"]);
     elsewhere && !(is("sec-fetch-mode", &["navigate"]) && is("sec-fetch-dest", &["document"]))

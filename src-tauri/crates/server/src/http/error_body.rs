@@ -113,37 +113,29 @@ impl Refusal {
 
     /// The HTTP status.
     pub(crate) fn status(&self, dialect: Dialect) -> u16 {
-        match self.kind {
-            Kind::BadRequest => 400,
-            Kind::Unauthorized => 401,
-            Kind::Forbidden => 403,
-            Kind::NotFound => 404,
-            Kind::Method => 405,
-            Kind::Timeout => 408,
-            Kind::TooLarge => 413,
-            Kind::MediaType => 415,
-            Kind::Busy => 429,
-            Kind::Internal => 500,
-            // Anthropic's clients do not know 503.
-            Kind::Unavailable if dialect == Dialect::Anthropic => 529,
-            Kind::Unavailable => 503,
-        }
+        self.status_and_type(dialect).0
     }
 
-    /// The type of the error in this dialect.
-    fn kind_name(&self, dialect: Dialect) -> &'static str {
-        match (self.kind, dialect) {
-            (Kind::BadRequest | Kind::Method | Kind::Timeout | Kind::MediaType, _) => "invalid_request_error",
-            (Kind::Unauthorized, _) => "authentication_error",
-            (Kind::Forbidden, _) => "permission_error",
-            (Kind::NotFound, Dialect::OpenAi) => "invalid_request_error",
-            (Kind::NotFound, Dialect::Anthropic) => "not_found_error",
-            (Kind::TooLarge, Dialect::OpenAi) => "invalid_request_error",
-            (Kind::TooLarge, Dialect::Anthropic) => "request_too_large",
-            (Kind::Busy, _) => "rate_limit_error",
-            (Kind::Unavailable, _) => "overloaded_error",
-            (Kind::Internal, Dialect::OpenAi) => "server_error",
-            (Kind::Internal, Dialect::Anthropic) => "api_error",
+    /// The HTTP status and the type of the error in this dialect.
+    fn status_and_type(&self, dialect: Dialect) -> (u16, &'static str) {
+        let by_dialect = |openai, anthropic| match dialect {
+            Dialect::OpenAi => openai,
+            Dialect::Anthropic => anthropic,
+        };
+        match self.kind {
+            Kind::BadRequest => (400, "invalid_request_error"),
+            Kind::Unauthorized => (401, "authentication_error"),
+            Kind::Forbidden => (403, "permission_error"),
+            Kind::NotFound => (404, by_dialect("invalid_request_error", "not_found_error")),
+            Kind::Method => (405, "invalid_request_error"),
+            Kind::Timeout => (408, "invalid_request_error"),
+            Kind::TooLarge => (413, by_dialect("invalid_request_error", "request_too_large")),
+            Kind::MediaType => (415, "invalid_request_error"),
+            Kind::Busy => (429, "rate_limit_error"),
+            Kind::Internal => (500, by_dialect("server_error", "api_error")),
+            // Anthropic's clients do not know 503.
+            Kind::Unavailable if dialect == Dialect::Anthropic => (529, "overloaded_error"),
+            Kind::Unavailable => (503, "overloaded_error"),
         }
     }
 
@@ -158,7 +150,7 @@ impl Refusal {
 
     /// The body in this dialect.
     pub(crate) fn body(&self, dialect: Dialect, request_id: &str) -> Value {
-        let (kind, worded) = (self.kind_name(dialect), self.worded.as_ref());
+        let ((_, kind), worded) = (self.status_and_type(dialect), self.worded.as_ref());
         match dialect {
             Dialect::OpenAi => {
                 let message = worded.map_or(&self.message, |worded| &worded.openai);
@@ -172,6 +164,14 @@ impl Refusal {
     }
 }
 
+/// The argument of this name, if it is a number.
+pub(crate) fn number(error: &Error, name: &str) -> Option<u64> {
+    match error.arguments.get(name) {
+        Some(Argument::Number(number)) => Some(*number),
+        _ => None,
+    }
+}
+
 impl From<InvalidParam> for Refusal {
     fn from(error: InvalidParam) -> Self {
         Self::field(error.param, error.reason)
@@ -180,10 +180,7 @@ impl From<InvalidParam> for Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let number = |name: &str| match error.arguments.get(name) {
-            Some(Argument::Number(number)) => Some(*number),
-            _ => None,
-        };
+        let number = |name: &str| number(&error, name);
         let message = error.message.clone();
         match error.code {
             ErrorCode::ContextFull => {
@@ -223,6 +220,7 @@ impl From<Error> for Refusal {
             ErrorCode::Engine
             | ErrorCode::Network
             | ErrorCode::Storage
+            | ErrorCode::HistoryDamaged
             | ErrorCode::Keychain
             | ErrorCode::DiskFull
             | ErrorCode::Corrupt => Self::new(Kind::Internal, message),

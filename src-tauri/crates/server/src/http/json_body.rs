@@ -16,18 +16,11 @@ const MOST_VALUES: usize = 250_000;
 /// Deepest nesting of a body.
 const DEEPEST: usize = 100;
 
-/// The limits of a body.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyLimits {
-    pub(crate) bytes: usize,
-    pub(crate) time: Duration,
-}
-
 /// Reads the JSON of a request.
 ///
 /// # Errors
 /// If it is not JSON, compressed, too large, too slow, too deep or of too many values.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) -> Result<Value, Refusal> {
+pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize, time: Duration) -> Result<Value, Refusal> {
     let text = |name| {
         headers
             .get(name)
@@ -36,22 +29,20 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) ->
     let kind = text(CONTENT_TYPE).unwrap_or_default();
     // A web page can send other types to any server without a preflight request.
     if kind.split(';').next().map(str::trim) != Some("application/json") {
-        return Err(Refusal::new(
-            Kind::MediaType,
-            "the body must be JSON; send `content-type: application/json`",
-        ));
+        let message = "the body must be JSON; send `content-type: application/json`";
+        return Err(Refusal::new(Kind::MediaType, message));
     }
     if text(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Refusal::new(Kind::MediaType, "the body must not be compressed"));
     }
-    let too_large = || Refusal::new(Kind::TooLarge, format!("the body has more than {} bytes", limits.bytes));
+    let too_large = || Refusal::new(Kind::TooLarge, format!("the body has more than {most} bytes"));
     let length = headers
         .get("content-length")
         .and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > limits.bytes as u64) {
+    if length.is_some_and(|length: u64| length > most as u64) {
         return Err(too_large());
     }
-    let bytes = match tokio::time::timeout(limits.time, to_bytes(body, limits.bytes)).await {
+    let bytes = match tokio::time::timeout(time, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(too_large()),
         Err(_) => return Err(Refusal::new(Kind::Timeout, "the body did not come in time")),
@@ -85,16 +76,12 @@ fn check_shape(bytes: &[u8]) -> Result<(), Refusal> {
             _ => {}
         }
         if depth > DEEPEST {
-            return Err(Refusal::new(
-                Kind::BadRequest,
-                format!("the body is nested more than {DEEPEST} levels deep"),
-            ));
+            let message = format!("the body is nested more than {DEEPEST} levels deep");
+            return Err(Refusal::new(Kind::BadRequest, message));
         }
         if values > MOST_VALUES {
-            return Err(Refusal::new(
-                Kind::TooLarge,
-                format!("the body has more than {MOST_VALUES} values, such as messages"),
-            ));
+            let message = format!("the body has more than {MOST_VALUES} values, such as messages");
+            return Err(Refusal::new(Kind::TooLarge, message));
         }
     }
     Ok(())

@@ -1,7 +1,6 @@
-//! HTTP without a model: bodies, refusals, keys and origins, connections.
+//! HTTP without a model: bodies, refusals, keys and origins.
 
 pub(crate) mod auth;
-pub(crate) mod connection;
 pub(crate) mod error_body;
 pub(crate) mod ids;
 pub(crate) mod json_body;

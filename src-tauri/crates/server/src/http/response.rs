@@ -3,17 +3,24 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::Extension;
 use serde_json::Value;
 
 use crate::http::error_body::{Dialect, Refusal, Retry};
 
-/// The id of a request, for its response headers and errors.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestId(pub(crate) String);
+/// The id of a request, for its response headers and errors, and the listed name of the program that sent it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    pub(crate) request_id: String,
+    pub(crate) client: String,
+}
 
-/// The listed name of the program that sent a request.
-#[derive(Debug, Clone)]
-pub(crate) struct ClientName(pub(crate) String);
+/// A response whose body the listener writes, which knows the dialect and the id of the request.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        Extension(self).into_response()
+    }
+}
 
 /// The dialect of a path.
 pub(crate) fn dialect(path: &str, headers: &HeaderMap) -> Dialect {

@@ -28,10 +28,10 @@ impl std::str::FromStr for KeepAlive {
         if let Ok(seconds) = text.parse::<f64>() {
             return Self::of_seconds(seconds).ok_or_else(wrong);
         }
-        let (negative, mut rest) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let mut rest = text.strip_prefix('-').unwrap_or(text);
+        if rest.is_empty() {
+            return Err(wrong());
+        }
         let mut seconds = 0.0;
         while !rest.is_empty() {
             let digits = rest
@@ -52,10 +52,8 @@ impl std::str::FromStr for KeepAlive {
             seconds += number.parse::<f64>().map_err(|_| wrong())? * unit;
             rest = after;
         }
-        match text.is_empty() || text == "-" {
-            true => Err(wrong()),
-            false => Self::of_seconds(if negative { -1.0 } else { seconds }).ok_or_else(wrong),
-        }
+        let negative = text.starts_with('-');
+        Self::of_seconds(if negative { -1.0 } else { seconds }).ok_or_else(wrong)
     }
 }
 

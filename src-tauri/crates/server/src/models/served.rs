@@ -32,7 +32,7 @@ pub(crate) struct UnloadFields {
 }
 
 /// The models that clients may name. Names are compared with the list and never become part of a path.
-pub(crate) struct Catalogue {
+pub(crate) struct ServedModels {
     shelf: Arc<dyn ModelShelf>,
     /// The model that serves every unknown name.
     fallback: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct ResolvedModel {
     pub(crate) context: Option<u32>,
 }
 
-impl Catalogue {
+impl ServedModels {
     pub(crate) fn new(shelf: Arc<dyn ModelShelf>, fallback: Option<String>) -> Self {
         Self {
             shelf,
@@ -102,10 +102,8 @@ impl Catalogue {
         };
         let shelf = self.shelf.clone();
         let resolved = tokio::task::spawn_blocking(move || shelf.resolve(&reference)).await;
-        let source = match resolved {
-            Ok(resolved) => resolved?,
-            Err(_) => return Err(Refusal::new(Kind::Internal, "the list of models could not be read")),
-        };
+        let broken = |_| Refusal::new(Kind::Internal, "the list of models could not be read");
+        let source = resolved.map_err(broken)??;
         Ok(ResolvedModel {
             id,
             source,
@@ -117,10 +115,12 @@ impl Catalogue {
     /// The names of the first models that accept images.
     pub(crate) async fn vision_models(&self) -> Vec<String> {
         let list = self.list().await;
-        let vision_models = list
-            .iter()
-            .filter(|entry| entry.model.supports_vision && entry.model.kind == ModelKind::Chat);
-        vision_models.take(NAMED).map(|entry| entry.id.clone()).collect()
+        let sees = |entry: &&Entry| entry.model.supports_vision && entry.model.kind == ModelKind::Chat;
+        list.iter()
+            .filter(sees)
+            .take(NAMED)
+            .map(|entry| entry.id.clone())
+            .collect()
     }
 
     /// Records the use of a model, for the list of models on this computer.
@@ -133,7 +133,7 @@ impl Catalogue {
     /// The model of this name, or the fallback model without a name.
     ///
     /// # Errors
-    /// As [`Catalogue::find`], and if there is no name.
+    /// As [`ServedModels::find`], and if there is no name.
     pub(crate) async fn named(&self, name: Option<&str>) -> Result<ResolvedModel, Refusal> {
         match name.or(self.fallback.as_deref()) {
             Some(name) => self.find(name).await,
@@ -144,10 +144,8 @@ impl Catalogue {
     /// Refreshes the list.
     async fn look(&self) -> Arc<Vec<Entry>> {
         let shelf = self.shelf.clone();
-        let list = tokio::task::spawn_blocking(move || shelf.list())
-            .await
-            .unwrap_or_default();
-        let list = Arc::new(entries(list));
+        let list = tokio::task::spawn_blocking(move || shelf.list()).await;
+        let list = Arc::new(entries(list.unwrap_or_default()));
         *self.known() = Some((Instant::now(), list.clone()));
         list
     }
@@ -171,14 +169,11 @@ impl Catalogue {
 
     fn entry(&self, entry: &Entry, dialect: Dialect, loaded: &[String]) -> Value {
         let model = &entry.model;
-        let names = (entry.id.as_str(), model.name.as_str());
-        self.told(
-            names,
-            model.kind,
-            model.context,
+        let (names, loaded) = (
+            (entry.id.as_str(), model.name.as_str()),
             loaded.contains(&model.reference),
-            dialect,
-        )
+        );
+        self.told(names, model.kind, model.context, loaded, dialect)
     }
 
     fn told(
@@ -205,10 +200,8 @@ impl Catalogue {
     pub(crate) async fn body(&self, dialect: Dialect, loaded: &[String]) -> Value {
         let list = self.look().await;
         let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect, loaded)).collect();
-        let unlisted = self
-            .fallback
-            .iter()
-            .filter(|folder| !list.iter().any(|entry| entry.is_called(folder)));
+        let is_unlisted = |folder: &&String| !list.iter().any(|entry| entry.is_called(folder));
+        let unlisted = self.fallback.iter().filter(is_unlisted);
         let told = |folder: &String| {
             let name = short_name(folder);
             self.told((name, name), ModelKind::Chat, None, loaded.contains(folder), dialect)
@@ -256,42 +249,42 @@ pub fn served_models(shelf: &dyn ModelShelf) -> Vec<ServedModel> {
         reference: model.reference,
         context: model.context,
     };
-    let listed = entries(shelf.list()).into_iter();
-    listed
-        .filter(|entry| entry.model.kind == ModelKind::Chat)
-        .map(served)
-        .collect()
+    let listed = entries(shelf.list())
+        .into_iter()
+        .filter(|entry| entry.model.kind == ModelKind::Chat);
+    listed.map(served).collect()
+}
+
+/// The reference of the model that clients call by this name, of any kind. Reads files.
+pub fn reference_of(shelf: &dyn ModelShelf, name: &str) -> Option<String> {
+    let entries = entries(shelf.list());
+    let called = entries.into_iter().find(|entry| entry.is_called(name));
+    called.map(|entry| entry.model.reference)
 }
 
 /// Usable models with their served names: a folder by its own name if no other model has it.
 fn entries(models: Vec<LocalModel>) -> Vec<Entry> {
     let usable: Vec<LocalModel> = models.into_iter().filter(|model| model.problem.is_none()).collect();
     let alone = |name: &str| {
-        usable
-            .iter()
-            .filter(|other| short_name(&other.reference) == name)
-            .count()
-            == 1
+        let same = usable.iter().filter(|other| short_name(&other.reference) == name);
+        same.count() == 1
     };
     let id = |model: &LocalModel| {
         let short = short_name(&model.reference);
         if alone(short) { short } else { &model.reference }.to_owned()
     };
     let ids: Vec<String> = usable.iter().map(id).collect();
-    ids.into_iter()
-        .zip(usable)
-        .map(|(id, model)| Entry { id, model })
-        .collect()
+    let entry = |(id, model)| Entry { id, model };
+    ids.into_iter().zip(usable).map(entry).collect()
 }
 
 fn unknown(name: &str, list: &[Entry]) -> Refusal {
     let name: String = name.chars().take(200).collect();
     let ids: Vec<&str> = list.iter().take(NAMED).map(|entry| entry.id.as_str()).collect();
     let more = if list.len() > NAMED { ", and more" } else { "" };
-    let known = if ids.is_empty() {
-        "there are no models here".to_owned()
-    } else {
-        format!("models here: {}{more}", ids.join(", "))
+    let known = match ids.is_empty() {
+        true => "there are no models here".to_owned(),
+        false => format!("models here: {}{more}", ids.join(", ")),
     };
     let refusal = Refusal::new(Kind::NotFound, format!("there is no model {name:?}; {known}"));
     refusal.code("model_not_found").at("model")
@@ -320,6 +313,7 @@ pub(crate) mod tests {
             thinking: None,
             thought: None,
             sampling: Default::default(),
+            sampling_by_makers: true,
             supports_vision: false,
             vision_problem: None,
             problem: None,
@@ -352,7 +346,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn catalogue(fallback: Option<&str>) -> Catalogue {
+    fn served_models(fallback: Option<&str>) -> ServedModels {
         let unusable = LocalModel {
             problem: Some("no".into()),
             ..model("bad", "bad")
@@ -366,13 +360,13 @@ pub(crate) mod tests {
             model("/home/b/twin", "twin"),
             model("org/broken", "broken"),
         ];
-        Catalogue::new(Arc::new(Shelf(list)), fallback.map(Into::into))
+        ServedModels::new(Arc::new(Shelf(list)), fallback.map(Into::into))
     }
 
     #[tokio::test]
     async fn models_are_called_as_they_are_listed() {
-        let catalogue = catalogue(None);
-        let body = catalogue.body(Dialect::OpenAi, &[]).await;
+        let served_models = served_models(None);
+        let body = served_models.body(Dialect::OpenAi, &[]).await;
         let ids: Vec<&str> = body["data"]
             .as_array()
             .unwrap()
@@ -391,11 +385,11 @@ pub(crate) mod tests {
             ]
         );
         for id in &ids[..5] {
-            assert_eq!(catalogue.find(id).await.unwrap().id, *id);
+            assert_eq!(served_models.find(id).await.unwrap().id, *id);
         }
-        assert_eq!(catalogue.find("/home/a/own-4bit").await.unwrap().id, "own-4bit");
-        assert_eq!(catalogue.find("org/broken").await.unwrap_err().kind, Kind::Internal);
-        let anthropic = catalogue.body(Dialect::Anthropic, &[]).await;
+        assert_eq!(served_models.find("/home/a/own-4bit").await.unwrap().id, "own-4bit");
+        assert_eq!(served_models.find("org/broken").await.unwrap_err().kind, Kind::Internal);
+        let anthropic = served_models.body(Dialect::Anthropic, &[]).await;
         assert_eq!(
             (&anthropic["first_id"], &anthropic["data"][0]["max_input_tokens"]),
             (&json!("pebble"), &json!(4096))
@@ -404,12 +398,15 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_folder_that_is_on_no_list_is_served_if_it_was_named() {
-        let catalogue = catalogue(Some("/elsewhere/one"));
+        let served_models = served_models(Some("/elsewhere/one"));
         for name in ["one", "haiku", "/elsewhere/one"] {
-            assert_eq!(catalogue.find(name).await.unwrap().source.reference(), "/elsewhere/one");
+            assert_eq!(
+                served_models.find(name).await.unwrap().source.reference(),
+                "/elsewhere/one"
+            );
         }
-        assert_eq!(catalogue.find("pebble").await.unwrap().id, "pebble");
-        let body = catalogue.body(Dialect::Anthropic, &[]).await;
+        assert_eq!(served_models.find("pebble").await.unwrap().id, "pebble");
+        let body = served_models.body(Dialect::Anthropic, &[]).await;
         assert_eq!(
             (&body["last_id"], &body["data"][6]["id"]),
             (&json!("one"), &json!("one"))
@@ -419,15 +416,15 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn an_unknown_name_is_an_error_that_lists_some() {
         for name in ["bad", "/etc/passwd", "../pebble", "", "Pebble"] {
-            let refusal = catalogue(None).find(name).await.unwrap_err();
+            let refusal = served_models(None).find(name).await.unwrap_err();
             assert_eq!((refusal.kind, refusal.code), (Kind::NotFound, Some("model_not_found")));
             assert!(refusal.message.contains("pebble, org/model"), "{}", refusal.message);
         }
         for name in [Some("haiku"), None] {
-            assert_eq!(catalogue(Some("pebble")).named(name).await.unwrap().id, "pebble");
+            assert_eq!(served_models(Some("pebble")).named(name).await.unwrap().id, "pebble");
         }
         assert_eq!(
-            catalogue(None).named(None).await.unwrap_err().param.as_deref(),
+            served_models(None).named(None).await.unwrap_err().param.as_deref(),
             Some("model")
         );
     }

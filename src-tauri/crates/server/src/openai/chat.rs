@@ -91,14 +91,10 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         return fields.refuse("messages", "this list is empty, and at least one is needed");
     }
     let mut images = Images::default();
-    let parts = chat
-        .messages
-        .iter()
-        .flat_map(|message| message["content"].as_array().into_iter().flatten());
-    let shown: Vec<Option<String>> = parts
-        .filter(|part| part["type"] == "image_url")
-        .map(|part| part["image_url"]["detail"].as_str().map(str::to_owned))
-        .collect();
+    let contents = chat.messages.iter().filter_map(|message| message["content"].as_array());
+    let shown = contents.flatten().filter(|part| part["type"] == "image_url");
+    let detail = |part: &Value| part["image_url"]["detail"].as_str().map(str::to_owned);
+    let shown: Vec<Option<String>> = shown.map(detail).collect();
     let conversation = openai_wire::messages_with_images(chat.messages, &mut |url, place| images.data_url(url, place))?;
     shown.iter().for_each(|detail| images.detail(detail.as_deref()));
     let mut request = Request::new(model.clone(), conversation);

@@ -1,11 +1,10 @@
 //! `POST /v1/chat/completions`: the answer.
 
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use crate::answer::reply::{Frame, Reply, ResponseIds};
 use crate::answer::reply_event::{End, ReplyEvent, StopCause};
 use crate::figures::tokens::Tokens;
-use crate::http::error_body::{Dialect, Refusal};
 use crate::http::ids::{call_id, fresh};
 use crate::openai::{logprobs, usage};
 
@@ -35,6 +34,20 @@ struct Choice {
     end: Option<End>,
 }
 
+impl Choice {
+    /// Adds a call; returns its deltas.
+    fn call(&mut self, id: String, name: &str, arguments: String) -> Vec<Value> {
+        let index = self.calls.len();
+        let function = |arguments: &str| json!({"name": name, "arguments": arguments});
+        let call = json!({"id": id, "type": "function", "function": function(&arguments)});
+        self.calls.push(call);
+        vec![
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function("")}]}),
+            json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}),
+        ]
+    }
+}
+
 impl ChatReply {
     pub(crate) fn new(stamp: ResponseIds, model: &str, choices: usize, options: ChatOptions) -> Self {
         Self {
@@ -47,6 +60,14 @@ impl ChatReply {
 
     fn envelope(&self, object: &str, choices: Value) -> Value {
         json!({"id": self.stamp.id, "object": object, "created": self.stamp.created, "model": self.model, "choices": choices})
+    }
+
+    /// Log probabilities as a choice has them, if they were asked for.
+    fn content(&self, logprobs: Vec<Value>) -> Value {
+        match self.options.logprobs {
+            true => json!({"content": logprobs, "refusal": null}),
+            false => Value::Null,
+        }
     }
 
     fn chunk(&self, index: usize, delta: Value, finish_reason: Option<&str>) -> Value {
@@ -72,10 +93,6 @@ pub(crate) fn finish_reason(reason: &StopCause) -> &'static str {
     }
 }
 
-fn content(logprobs: Vec<Value>) -> Value {
-    json!({"content": logprobs, "refusal": null})
-}
-
 impl Reply for ChatReply {
     fn begin(&mut self, _prompt_tokens: Option<u32>) -> Vec<Frame> {
         let first = |index| Frame::Data(self.chunk(index, json!({"role": "assistant", "content": ""}), None));
@@ -95,34 +112,11 @@ impl Reply for ChatReply {
                 choice.text.push_str(&text);
                 let logprobs = logprobs::entries(&logprobs);
                 choice.logprobs.extend(logprobs.iter().cloned());
-                let told = if self.options.logprobs {
-                    content(logprobs)
-                } else {
-                    Value::Null
-                };
-                return vec![Frame::Data(self.likely_chunk(
-                    answer,
-                    json!({"content": text}),
-                    told,
-                    None,
-                ))];
+                let (delta, told) = (json!({"content": text}), self.content(logprobs));
+                return vec![Frame::Data(self.likely_chunk(answer, delta, told, None))];
             }
-            ReplyEvent::Call(_) | ReplyEvent::CutCall(_) => {
-                let (id, name, arguments) = match said {
-                    ReplyEvent::Call(call) => (call_id("call_", &call.id), call.name, call.arguments.to_string()),
-                    ReplyEvent::CutCall(call) => (fresh("call_"), call.name, call.arguments),
-                    _ => return Vec::new(),
-                };
-                let index = choice.calls.len();
-                let function = |arguments: &str| json!({"name": name, "arguments": arguments});
-                choice
-                    .calls
-                    .push(json!({"id": id, "type": "function", "function": function(&arguments)}));
-                vec![
-                    json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function("")}]}),
-                    json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}),
-                ]
-            }
+            ReplyEvent::Call(call) => choice.call(call_id("call_", &call.id), &call.name, call.arguments.to_string()),
+            ReplyEvent::CutCall(call) => choice.call(fresh("call_"), &call.name, call.arguments),
             ReplyEvent::End(end) => {
                 let reason = finish_reason(&end.reason);
                 choice.end = Some(end);
@@ -133,14 +127,8 @@ impl Reply for ChatReply {
                 return vec![Frame::Data(chunk)];
             }
         };
-        deltas
-            .into_iter()
-            .map(|delta| Frame::Data(self.chunk(answer, delta, None)))
-            .collect()
-    }
-
-    fn keep_alive(&mut self, _counted: bool) -> Vec<Frame> {
-        vec![Frame::Comment]
+        let frame = |delta| Frame::Data(self.chunk(answer, delta, None));
+        deltas.into_iter().map(frame).collect()
     }
 
     fn end(&mut self) -> Vec<Frame> {
@@ -154,10 +142,6 @@ impl Reply for ChatReply {
         frames
     }
 
-    fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
-        vec![Frame::Data(refusal.body(Dialect::OpenAi, request_id))]
-    }
-
     fn tokens(&self) -> Tokens {
         let ends = self.choices.iter().filter_map(|choice| choice.end.as_ref());
         ends.fold(Tokens::default(), |all, end| all.and(end.usage))
@@ -165,30 +149,17 @@ impl Reply for ChatReply {
 
     fn whole(&self) -> Value {
         let choice = |(index, choice): (usize, &Choice)| {
-            let mut message = Map::new();
-            message.insert("role".into(), "assistant".into());
             let silent = choice.text.is_empty() && !choice.calls.is_empty();
-            message.insert(
-                "content".into(),
-                if silent {
-                    Value::Null
-                } else {
-                    choice.text.as_str().into()
-                },
-            );
-            message.insert("refusal".into(), Value::Null);
+            let text = (!silent).then_some(&choice.text);
+            let mut message = json!({"role": "assistant", "content": text, "refusal": null});
             if !choice.reasoning.is_empty() {
-                message.insert("reasoning_content".into(), choice.reasoning.as_str().into());
+                message["reasoning_content"] = choice.reasoning.as_str().into();
             }
             if !choice.calls.is_empty() {
-                message.insert("tool_calls".into(), choice.calls.clone().into());
+                message["tool_calls"] = choice.calls.clone().into();
             }
             let reason = choice.end.as_ref().map(|end| finish_reason(&end.reason));
-            let logprobs = if self.options.logprobs {
-                content(choice.logprobs.clone())
-            } else {
-                Value::Null
-            };
+            let logprobs = self.content(choice.logprobs.clone());
             json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason})
         };
         let choices = self.choices.iter().enumerate().map(choice).collect();

@@ -12,7 +12,7 @@ use crate::openai::chat_reply::ChatOptions;
 use crate::openai::completions_reply::CompletionsReply;
 use crate::request::fields::{Body as _, Fields};
 use crate::request::sampling::{max_tokens, stop_texts, SamplingFields};
-use crate::request::values::{text_or_ids, Integer, Positive, TextOrList, Unchecked};
+use crate::request::values::{text_or_ids, token_ids, Integer, Positive, TextOrList, Unchecked};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
@@ -62,10 +62,8 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
     }
     let logprobs = body.logprobs.map(|top| top.0 as u8);
     if echo && logprobs.is_some() {
-        return fields.refuse(
-            "logprobs",
-            "log probabilities of the prompt are not told; leave out `echo`",
-        );
+        let reason = "log probabilities of the prompt are not told; leave out `echo`";
+        return fields.refuse("logprobs", reason);
     }
     let sampling = sampling.sampling(fields)?;
     let stop = stop_texts(fields, "stop", body.stop)?;
@@ -107,10 +105,6 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
 
 /// A text, ids, or a list of either.
 fn prompts(fields: &Fields, prompt: &Value, suffix: Option<&str>) -> Result<Vec<RawPrompt>> {
-    let ids = |ids: &[Value]| {
-        let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
-        ids.iter().map(id).collect::<Option<Vec<u32>>>()
-    };
     let text = |text: &str| match suffix {
         Some(after) => RawPrompt::FillIn {
             before: text.to_owned(),
@@ -120,15 +114,14 @@ fn prompts(fields: &Fields, prompt: &Value, suffix: Option<&str>) -> Result<Vec<
     };
     let one = |value: &Value| match value {
         Value::String(words) => Some(text(words)),
-        Value::Array(list) if suffix.is_none() && !list.is_empty() => ids(list).map(RawPrompt::Tokens),
+        Value::Array(list) if suffix.is_none() && !list.is_empty() => token_ids(list).map(RawPrompt::Tokens),
         _ => None,
     };
     if let Some(prompt) = one(prompt) {
         return Ok(vec![prompt]);
     }
-    let prompts = prompt
-        .as_array()
-        .and_then(|list| list.iter().map(one).collect::<Option<Vec<_>>>());
+    let all = |list: &Vec<Value>| list.iter().map(one).collect::<Option<Vec<_>>>();
+    let prompts = prompt.as_array().and_then(all);
     match prompts {
         Some(prompts) if !prompts.is_empty() => Ok(prompts),
         _ if suffix.is_some() => fields.refuse("prompt", "with a suffix, this is a text or a list of texts"),

@@ -6,7 +6,6 @@ use serde_json::{json, Map, Value};
 use crate::answer::reply::{Frame, Reply, ResponseIds};
 use crate::answer::reply_event::{End, ReplyEvent};
 use crate::figures::tokens::Tokens;
-use crate::http::error_body::{Dialect, Refusal};
 use crate::openai::chat_reply::{finish_reason, ChatOptions};
 use crate::openai::{logprobs, usage};
 
@@ -126,10 +125,6 @@ impl Reply for CompletionsReply {
         }
     }
 
-    fn keep_alive(&mut self, _counted: bool) -> Vec<Frame> {
-        vec![Frame::Comment]
-    }
-
     fn end(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         if self.options.usage_chunk {
@@ -139,10 +134,6 @@ impl Reply for CompletionsReply {
         }
         frames.push(Frame::Done);
         frames
-    }
-
-    fn fail(&mut self, refusal: &Refusal, request_id: &str) -> Vec<Frame> {
-        vec![Frame::Data(refusal.body(Dialect::OpenAi, request_id))]
     }
 
     fn tokens(&self) -> Tokens {

@@ -1,13 +1,15 @@
 //! `POST /v1/embeddings`: the request, and the response body.
 
-use protocol::{Argument, EmbeddingInput, EmbeddingRequest, Embeddings, Error, ModelSource, Priority};
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use protocol::{EmbeddingInput, EmbeddingRequest, Embeddings, Error, ModelSource, Priority};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use crate::http::error_body::Refusal;
+use crate::http::error_body::{number, Refusal};
 use crate::request::fields::{Body as _, Fields};
-use crate::request::values::{text_or_ids, Integer};
+use crate::request::values::{text_or_ids, token_ids, Integer};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
@@ -53,10 +55,8 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall
     let (body,) = Body::read(fields)?;
     let (inputs, list) = inputs(fields, &fields.require("input", body.input)?)?;
     if inputs.len() > MOST_INPUTS {
-        return fields.refuse(
-            "input",
-            format!("there are {} inputs, and a request takes {MOST_INPUTS}", inputs.len()),
-        );
+        let reason = format!("there are {} inputs, and a request takes {MOST_INPUTS}", inputs.len());
+        return fields.refuse("input", reason);
     }
     Ok(EmbeddingsCall {
         request: EmbeddingRequest {
@@ -73,8 +73,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource) -> Result<EmbeddingsCall
 
 /// A text, ids, or a list of either; and whether it is a list.
 fn inputs(fields: &Fields, input: &Value) -> Result<(Vec<EmbeddingInput>, bool)> {
-    if let Some(one) = one(input) {
-        refuse_empty(&one, || "input".to_owned())?;
+    if let Some(one) = one(input, "input")? {
         return Ok((vec![one], false));
     }
     let Some(list) = input.as_array() else {
@@ -83,45 +82,29 @@ fn inputs(fields: &Fields, input: &Value) -> Result<(Vec<EmbeddingInput>, bool)>
     if list.is_empty() {
         return fields.refuse("input", "this list is empty, and at least one is needed");
     }
-    let mut inputs = Vec::with_capacity(list.len());
-    for (index, value) in list.iter().enumerate() {
-        let place = || format!("input[{index}]");
-        let input =
-            one(value).ok_or_else(|| Refusal::field(place(), "this is neither a text nor a list of token ids"))?;
-        refuse_empty(&input, place)?;
-        inputs.push(input);
-    }
-    Ok((inputs, true))
+    let input = |(index, value): (usize, &Value)| {
+        let place = format!("input[{index}]");
+        one(value, &place)?.ok_or_else(|| Refusal::field(place, "this is neither a text nor a list of token ids"))
+    };
+    Ok((list.iter().enumerate().map(input).collect::<Result<_>>()?, true))
 }
 
 /// A text, or a list of ids, which may be an empty one only inside of a list.
-fn one(value: &Value) -> Option<EmbeddingInput> {
-    match value {
+fn one(value: &Value, place: &str) -> Result<Option<EmbeddingInput>> {
+    Ok(match value {
+        Value::String(text) if text.is_empty() => {
+            return Err(Refusal::field(place, "there is nothing in it to embed"));
+        }
         Value::String(text) => Some(EmbeddingInput::Text(text.clone())),
-        Value::Array(ids) if !ids.is_empty() => {
-            let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
-            ids.iter().map(id).collect::<Option<_>>().map(EmbeddingInput::Tokens)
-        }
+        Value::Array(ids) if !ids.is_empty() => token_ids(ids).map(EmbeddingInput::Tokens),
         _ => None,
-    }
-}
-
-fn refuse_empty(input: &EmbeddingInput, place: impl Fn() -> String) -> Result<()> {
-    match input {
-        EmbeddingInput::Text(text) if text.is_empty() => {
-            Err(Refusal::field(place(), "there is nothing in it to embed"))
-        }
-        _ => Ok(()),
-    }
+    })
 }
 
 impl EmbeddingsCall {
     /// The error for an engine error, which names an input by its index: the path in the request.
     pub(crate) fn refusal(&self, error: Error) -> Refusal {
-        let number = |name: &str| match error.arguments.get(name) {
-            Some(Argument::Number(number)) => Some(*number),
-            _ => None,
-        };
+        let number = |name: &str| number(&error, name);
         let place = match (number("input"), number("dimensions"), number("tokens")) {
             (Some(index), ..) if self.list => Some(format!("input[{index}]")),
             (Some(_), ..) | (None, None, Some(_)) => Some("input".to_owned()),
@@ -153,21 +136,8 @@ pub(crate) fn body(name: &str, embeddings: &Embeddings, encoding: Encoding) -> V
 
 /// Base64 of the numbers' bytes (RFC 4648, padded).
 fn base64(numbers: &[f32]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(part.get(index).copied().unwrap_or(0));
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            if place <= part.len() {
-                text.push(char::from(ALPHABET[(word >> (18 - 6 * place)) as usize & 63]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
+    STANDARD.encode(bytes)
 }
 
 #[cfg(test)]

@@ -21,21 +21,17 @@ impl Open {
         let begun = !self.text.is_empty();
         match self.kind {
             Growing::Reasoning => {
-                let part = |kind: &str, told: bool| {
-                    if told && begun {
-                        json!([{"type": kind, "text": self.text}])
-                    } else {
-                        json!([])
-                    }
+                let part = |kind: &str, told: bool| match told && begun {
+                    true => json!([{"type": kind, "text": self.text}]),
+                    false => json!([]),
                 };
                 json!({"type": "reasoning", "id": self.id, "summary": part("summary_text", summary), "content": part("reasoning_text", true),
                     "encrypted_content": null, "status": status})
             }
             Growing::Message => {
-                let content = if begun {
-                    json!([output_text(&self.text, &self.logprobs)])
-                } else {
-                    json!([])
+                let content = match begun {
+                    true => json!([output_text(&self.text, &self.logprobs)]),
+                    false => json!([]),
                 };
                 json!({"type": "message", "id": self.id, "role": "assistant", "status": status, "content": content})
             }

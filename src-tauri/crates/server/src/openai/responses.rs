@@ -82,10 +82,8 @@ pub(crate) fn ask(
     }
     let input = responses_input::items(fields, body.previous_response_id.as_deref(), body.input, store)?;
     let instructions = body.instructions.filter(|text| !text.is_empty());
-    let mut messages: Vec<Message> = instructions
-        .map(|text| Message::text(Role::System, text))
-        .into_iter()
-        .collect();
+    let instructions = instructions.map(|text| Message::text(Role::System, text));
+    let mut messages = Vec::from_iter(instructions);
     let mut images = Images::default();
     messages.extend(responses_input::messages(fields, &input, &mut images)?);
     let mut request = Request::new(model.clone(), messages);
@@ -99,11 +97,8 @@ pub(crate) fn ask(
     refuse_stops(fields, "stop", &request)?;
     request.max_tokens = max_tokens(fields, &[("max_output_tokens", &body.max_output_tokens)])?;
     let top = body.top_logprobs.map_or(0, |top| top.0 as u8);
-    let included = body
-        .include
-        .iter()
-        .flatten()
-        .any(|what| what == "message.output_text.logprobs");
+    let mut included = body.include.iter().flatten();
+    let included = included.any(|what| what == "message.output_text.logprobs");
     request.top_logprobs = (included || top > 0).then_some(top);
     let reasoning = body.reasoning.as_ref();
     request.thinking = template.thinking(fields, reasoning.and_then(|reasoning| reasoning.effort))?;

@@ -9,7 +9,7 @@ use serde_json::{json, Map, Value};
 
 use crate::answer::responses_store::ResponsesStore;
 use crate::http::error_body::{Kind, Refusal};
-use crate::request::conversation::{flush_texts as flush, join, lines};
+use crate::request::conversation::{flush_texts as flush, join, lines, message};
 use crate::request::fields::Fields;
 use crate::request::images::Images;
 use crate::request::tools::Kind as ItemKind;
@@ -46,10 +46,8 @@ pub(crate) fn items(
     let mut items = Vec::new();
     if let Some(id) = previous {
         let Some(previous) = store.get(id) else {
-            return Err(gone(
-                "previous_response_id",
-                format!("there is no response {id:?}; only the last ones are kept"),
-            ));
+            let reason = format!("there is no response {id:?}; only the last ones are kept");
+            return Err(gone("previous_response_id", reason));
         };
         items.extend_from_slice(previous.output());
         items.splice(0..0, previous.input);
@@ -71,11 +69,8 @@ pub(crate) fn items(
                     // them.
                     None if id.starts_with("rs_") => {}
                     None => {
-                        let place = format!("input[{index}].id");
-                        return Err(gone(
-                            &place,
-                            format!("there is no item {id:?}; only those of the last responses are kept"),
-                        ));
+                        let reason = format!("there is no item {id:?}; only those of the last responses are kept");
+                        return Err(gone(&format!("input[{index}].id"), reason));
                     }
                 }
             }
@@ -129,7 +124,7 @@ impl Conversation<'_> {
                 let thought = item.thought(at)?;
                 if !thought.is_empty() {
                     let answer = self.answer();
-                    answer.reasoning = Some(lines(answer.reasoning.as_deref().into_iter().chain([thought.as_str()])));
+                    answer.reasoning = Some(lines(answer.reasoning.take().into_iter().chain([thought])));
                 }
             }
             "function_call" => {
@@ -148,10 +143,10 @@ impl Conversation<'_> {
             }
             _ => {
                 self.flush();
+                let content = content(at, "output", item.output, images)?;
                 self.messages.push(Message {
-                    content: content(at, "output", item.output, images)?,
                     tool_call_id: Some(at.require("call_id", item.call_id)?),
-                    ..Message::text(Role::Tool, "")
+                    ..message(Role::Tool, content)
                 });
             }
         }
@@ -174,18 +169,13 @@ impl Conversation<'_> {
             return Ok(());
         }
         self.flush();
-        self.messages.push(Message {
-            content,
-            ..Message::text(role, "")
-        });
+        self.messages.push(message(role, content));
         Ok(())
     }
 
     fn answer(&mut self) -> &mut Message {
-        self.answer.get_or_insert_with(|| Message {
-            content: Vec::new(),
-            ..Message::text(Role::Assistant, "")
-        })
+        let nothing = || message(Role::Assistant, Vec::new());
+        self.answer.get_or_insert_with(nothing)
     }
 
     fn flush(&mut self) {
@@ -236,22 +226,16 @@ fn content(
             (Some("input_image"), ..) => {
                 // Some programs send chat completions' object.
                 let url = part["image_url"].as_str().or(part["image_url"]["url"].as_str());
-                let url = url.ok_or_else(|| {
-                    Refusal::field(
-                        place(),
-                        "there is no image_url; files that were uploaded are not kept here, so send a data URL",
-                    )
-                })?;
+                let none = "there is no image_url; files that were uploaded are not kept here, so send a data URL";
+                let url = url.ok_or_else(|| Refusal::field(place(), none))?;
                 flush(&mut content, &mut texts);
                 content.push(images.data_url(url, &place())?);
                 images.detail(part["detail"].as_str());
             }
             (kind, ..) => {
                 let kind = kind.unwrap_or("none");
-                return Err(Refusal::field(
-                    place(),
-                    format!("a part of type {kind:?} is not supported; only texts and input_image are"),
-                ));
+                let reason = format!("a part of type {kind:?} is not supported; only texts and input_image are");
+                return Err(Refusal::field(place(), reason));
             }
         }
     }

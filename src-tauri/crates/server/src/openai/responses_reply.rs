@@ -3,7 +3,7 @@
 use serde_json::{json, Map, Value};
 
 use crate::answer::reply::{Frame, Reply, ResponseIds};
-use crate::answer::reply_event::{End, ReplyEvent, StopCause};
+use crate::answer::reply_event::{End, ReplyEvent};
 use crate::answer::responses_store::StoredResponse;
 use crate::figures::tokens::Tokens;
 use crate::http::error_body::Refusal;
@@ -68,20 +68,14 @@ impl ResponsesReply {
     }
 
     fn item_added(&mut self, item: Value) -> Frame {
-        let index = self.output.len();
-        self.event(
-            "response.output_item.added",
-            json!({"output_index": index, "item": item}),
-        )
+        let fields = json!({"output_index": self.output.len(), "item": item});
+        self.event("response.output_item.added", fields)
     }
 
     fn item_done(&mut self, item: Value) -> Frame {
-        let frame = self.event(
-            "response.output_item.done",
-            json!({"output_index": self.output.len(), "item": item.clone()}),
-        );
+        let fields = json!({"output_index": self.output.len(), "item": item});
         self.output.push(item);
-        frame
+        self.event("response.output_item.done", fields)
     }
 
     /// Opens an item of this kind, after closing another.
@@ -124,11 +118,8 @@ impl ResponsesReply {
         let (id, kind) = (open.id.clone(), open.kind);
         match kind {
             Growing::Reasoning => {
-                let mut frames = vec![self.item_event(
-                    "response.reasoning_text.delta",
-                    &id,
-                    json!({"content_index": 0, "delta": text}),
-                )];
+                let delta = json!({"content_index": 0, "delta": text});
+                let mut frames = vec![self.item_event("response.reasoning_text.delta", &id, delta)];
                 if self.request.summary {
                     let delta = json!({"summary_index": 0, "delta": text});
                     frames.push(self.item_event("response.reasoning_summary_text.delta", &id, delta));
@@ -151,11 +142,8 @@ impl ResponsesReply {
         let mut frames = Vec::new();
         match open.kind {
             Growing::Reasoning => {
-                frames.push(self.item_event(
-                    "response.reasoning_text.done",
-                    id,
-                    json!({"content_index": 0, "text": text}),
-                ));
+                let done = json!({"content_index": 0, "text": text});
+                frames.push(self.item_event("response.reasoning_text.done", id, done));
                 let part = json!({"content_index": 0, "part": {"type": "reasoning_text", "text": text}});
                 frames.push(self.item_event("response.content_part.done", id, part));
                 if self.request.summary {
@@ -182,11 +170,8 @@ impl ResponsesReply {
         let id = fresh("fc_");
         let item = |status: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments, "status": status});
         frames.push(self.item_added(item("in_progress", "")));
-        frames.push(self.item_event(
-            "response.function_call_arguments.delta",
-            &id,
-            json!({"delta": arguments}),
-        ));
+        let delta = json!({"delta": arguments});
+        frames.push(self.item_event("response.function_call_arguments.delta", &id, delta));
         let done = json!({"arguments": arguments, "name": name});
         frames.push(self.item_event("response.function_call_arguments.done", &id, done));
         frames.push(self.item_done(item(status, arguments)));
@@ -194,23 +179,24 @@ impl ResponsesReply {
     }
 
     fn is_cut(&self) -> bool {
-        self.end
-            .as_ref()
-            .is_some_and(|end| matches!(end.reason, StopCause::TokenLimit | StopCause::Context))
+        self.end.as_ref().is_some_and(End::is_cut)
     }
 
-    fn response(&self) -> Value {
-        let status = match &self.end {
+    fn status(&self) -> &'static str {
+        match &self.end {
             _ if self.error.is_some() => "failed",
             None => "in_progress",
             Some(_) if self.is_cut() => "incomplete",
             Some(_) => "completed",
-        };
+        }
+    }
+
+    fn response(&self) -> Value {
         let mut response = json!({
             "id": self.stamp.id,
             "object": "response",
             "created_at": self.stamp.created,
-            "status": status,
+            "status": self.status(),
             "error": self.error,
             "incomplete_details": self.is_cut().then(|| json!({"reason": "max_output_tokens"})),
             "model": self.model,
@@ -258,8 +244,7 @@ impl Reply for ResponsesReply {
             ReplyEvent::CutCall(call) => self.call(&fresh("call_"), &call.name, &call.arguments, "incomplete"),
             ReplyEvent::End(end) => {
                 self.end = Some(end);
-                let cut = self.is_cut();
-                self.close(if cut { "incomplete" } else { "completed" })
+                self.close(self.status())
             }
         }
     }
@@ -273,12 +258,7 @@ impl Reply for ResponsesReply {
     }
 
     fn end(&mut self) -> Vec<Frame> {
-        let kind = if self.is_cut() {
-            "response.incomplete"
-        } else {
-            "response.completed"
-        };
-        vec![self.response_event(kind)]
+        vec![self.response_event(&format!("response.{}", self.status()))]
     }
 
     fn fail(&mut self, refusal: &Refusal, _request_id: &str) -> Vec<Frame> {
@@ -309,6 +289,7 @@ impl Reply for ResponsesReply {
 mod tests {
     use super::*;
     use crate::answer::reply::tests::{call, data, end, stamp};
+    use crate::answer::reply_event::StopCause;
     use crate::http::error_body::Kind;
 
     fn reply(summary: bool) -> ResponsesReply {

@@ -66,10 +66,22 @@ pub(crate) fn merge_neighbours(messages: &[Message]) -> Option<Vec<Message>> {
     (merged.len() < messages.len()).then_some(merged)
 }
 
+/// A message of these parts.
+pub(crate) fn message(role: Role, content: Vec<Content>) -> Message {
+    Message {
+        content,
+        ..Message::text(role, "")
+    }
+}
+
 /// Parts of a message as one text, each on a line of its own.
-pub(crate) fn lines<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn lines<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let mut all = String::new();
-    for text in texts.into_iter().filter(|text| !text.is_empty()) {
+    for text in texts {
+        let text = text.as_ref();
+        if text.is_empty() {
+            continue;
+        }
         if !all.is_empty() && !all.ends_with('\n') {
             all.push('\n');
         }
@@ -80,8 +92,7 @@ pub(crate) fn lines<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Moves these texts to the parts, each on a line of its own.
 pub(crate) fn flush_texts<T: AsRef<str>>(content: &mut Vec<Content>, texts: &mut Vec<T>) {
-    let text = lines(texts.iter().map(AsRef::as_ref));
-    texts.clear();
+    let text = lines(texts.drain(..));
     if !text.is_empty() {
         content.push(Content::text(text));
     }
@@ -111,11 +122,7 @@ pub(crate) fn join(content: &mut Vec<Content>, more: Vec<Content>) {
 /// Turns instructions without a following user message into one of their own.
 fn flush(conversation: &mut Vec<Message>, waiting: &mut Vec<Content>) {
     if !waiting.is_empty() {
-        let content = std::mem::take(waiting);
-        conversation.push(Message {
-            content,
-            ..Message::text(Role::User, "")
-        });
+        conversation.push(message(Role::User, std::mem::take(waiting)));
     }
 }
 
@@ -131,15 +138,13 @@ fn order_results(conversation: &mut [Message]) {
         }
         let results = conversation[at..]
             .iter()
-            .take_while(|message| message.role == Role::Tool)
-            .count();
+            .take_while(|message| message.role == Role::Tool);
+        let results = results.count();
         let run = &mut conversation[at..at + results];
         let call = |message: &Message| message.tool_call_id.as_ref().and_then(|id| calls.get(id));
         for message in run.iter_mut() {
-            message.name = message
-                .name
-                .take()
-                .or_else(|| call(message).map(|(_, name)| name.clone()));
+            let called = call(message).map(|(_, name)| name.clone());
+            message.name = message.name.take().or(called);
         }
         run.sort_by_key(|message| call(message).map_or(usize::MAX, |(place, _)| *place));
         at += results;

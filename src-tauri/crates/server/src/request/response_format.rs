@@ -63,28 +63,23 @@ impl ResponseFormat {
 
 /// The path of the response schema in a body, if it has one.
 pub(crate) fn schema_param(body: &Value) -> Option<&'static str> {
-    const PLACES: [(&str, &str); 4] = [
-        (
-            "/response_format/json_schema/schema",
-            "response_format.json_schema.schema",
-        ),
-        ("/text/format/schema", "text.format.schema"),
-        ("/output_config/format/schema", "output_config.format.schema"),
-        ("/output_format/schema", "output_format.schema"),
+    const PLACES: [&str; 4] = [
+        "response_format.json_schema.schema",
+        "text.format.schema",
+        "output_config.format.schema",
+        "output_format.schema",
     ];
-    let place = PLACES.into_iter().find(|(pointer, _)| body.pointer(pointer).is_some());
-    place.map(|(_, param)| param)
+    let is_set = |param: &&str| body.pointer(&format!("/{}", param.replace('.', "/"))).is_some();
+    PLACES.into_iter().find(is_set)
 }
 
 /// Refuses stop texts, in the field `name`, together with a schema: the answer ends when the JSON is complete.
 pub(crate) fn refuse_stops(fields: &Fields, name: &str, request: &protocol::Request) -> Result<()> {
-    match request.schema.is_some() && !request.stop.is_empty() {
-        true => fields.refuse(
-            name,
-            "an answer that follows a JSON schema ends when it is whole; leave this out",
-        ),
-        false => Ok(()),
+    if request.schema.is_none() || request.stop.is_empty() {
+        return Ok(());
     }
+    let reason = "an answer that follows a JSON schema ends when it is whole; leave this out";
+    fields.refuse(name, reason)
 }
 
 #[cfg(test)]

@@ -86,16 +86,16 @@ pub(crate) fn stop_texts(fields: &Fields, name: &str, stop: Option<TextOrList<St
         None => Vec::new(),
         Some(TextOrList::Text(text)) => vec![text],
         Some(TextOrList::List(_)) => {
-            let list = fields.value(name).and_then(|list| list.as_array());
+            let list = fields
+                .value(name)
+                .and_then(|list| list.as_array())
+                .into_iter()
+                .flatten();
             let text = |(index, value): (usize, &serde_json::Value)| match value.as_str() {
                 Some(text) => Ok(text.to_owned()),
                 None => fields.refuse(&format!("{name}[{index}]"), "this is not a text"),
             };
-            list.into_iter()
-                .flatten()
-                .enumerate()
-                .map(text)
-                .collect::<Result<_>>()?
+            list.enumerate().map(text).collect::<Result<_>>()?
         }
     };
     if texts.len() > MOST_STOPS {

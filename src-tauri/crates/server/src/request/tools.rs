@@ -51,20 +51,13 @@ impl Tools {
             }
             ToolChoice::Named(name) => Some(format!("Answer with a call of the tool {name}.")),
         };
-        request.tools = match &self.choice {
-            ToolChoice::Named(name) => {
-                let named = self
-                    .declarations
-                    .iter()
-                    .filter(|tool| tool["function"]["name"] == *name);
-                named.cloned().collect()
-            }
-            _ => self.declarations.clone(),
-        };
+        request.tools.clone_from(&self.declarations);
+        if let ToolChoice::Named(name) = &self.choice {
+            request.tools.retain(|tool| tool["function"]["name"] == *name);
+        }
         request.call_required = instruction.is_some();
-        request
-            .messages
-            .extend(instruction.map(|text| Message::text(Role::System, text)));
+        let instruction = instruction.map(|text| Message::text(Role::System, text));
+        request.messages.extend(instruction);
         Ok(())
     }
 }
@@ -107,6 +100,24 @@ struct Function {
     parameters: Option<Map<String, Value>>,
 }
 
+impl Tool {
+    /// The function, and the place of its name.
+    fn function(self, at: &Fields, nested: bool) -> Result<(&'static str, Function)> {
+        if nested {
+            return Ok(("function.name", at.require("function", self.function)?));
+        }
+        let (name, description, parameters) = (self.name, self.description, self.parameters);
+        Ok((
+            "name",
+            Function {
+                name,
+                description,
+                parameters,
+            },
+        ))
+    }
+}
+
 /// The type of an element, read before the rest: the other fields of a type that is skipped may hold anything.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Kind {
@@ -135,29 +146,16 @@ impl ToolFields {
     /// Types other than functions are run by OpenAI and skipped, because Codex always sends some.
     fn declarations(&self, fields: &Fields, nested: bool) -> Result<Vec<Value>> {
         let mut declarations = Vec::new();
-        let tools = self
-            .tools
-            .as_ref()
-            .map(|tools| tools.elements(fields, "tools"))
-            .transpose()?;
-        for at in tools.unwrap_or_default() {
+        let tools = self.tools.as_ref().map(|tools| tools.elements(fields, "tools"));
+        for at in tools.transpose()?.unwrap_or_default() {
             if at.read::<Kind>()?.r#type.is_some_and(|kind| kind != "function") {
                 tracing::debug!("a tool that is no function was skipped");
                 continue;
             }
             let tool: Tool = at.read()?;
-            let (place, name, description, parameters) = if nested {
-                let function = at.require("function", tool.function)?;
-                (
-                    "function.name",
-                    function.name,
-                    function.description,
-                    function.parameters,
-                )
-            } else {
-                ("name", tool.name, tool.description, tool.parameters)
-            };
-            declarations.push(declaration(&at.require(place, name)?, description, parameters));
+            let (place, function) = tool.function(&at, nested)?;
+            let name = at.require(place, function.name)?;
+            declarations.push(declaration(&name, function.description, function.parameters));
         }
         Ok(declarations)
     }
@@ -179,12 +177,8 @@ impl ToolFields {
             return choice.refuse("type", "only a function can be chosen");
         }
         let chosen: Tool = choice.read()?;
-        let (place, name) = if nested {
-            ("function.name", choice.require("function", chosen.function)?.name)
-        } else {
-            ("name", chosen.name)
-        };
-        Ok(ToolChoice::Named(choice.require(place, name)?))
+        let (place, function) = chosen.function(&choice, nested)?;
+        Ok(ToolChoice::Named(choice.require(place, function.name)?))
     }
 }
 

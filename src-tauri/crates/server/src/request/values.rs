@@ -1,11 +1,10 @@
 //! Types of the fields of requests. Each checks itself, and describes itself as a JSON schema.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeOwned, Error, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::{json, Value};
 
@@ -107,17 +106,9 @@ impl<T> List<T> {
     /// # Errors
     /// If one is not an object.
     pub(crate) fn elements<'a>(&self, fields: &Fields<'a>, name: &str) -> Result<Vec<Fields<'a>>, Refusal> {
-        let mut elements = Vec::with_capacity(self.len);
-        for (index, value) in fields
-            .value(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
-            elements.push(Fields::of(value, fields.path(&format!("{name}[{index}]")))?);
-        }
-        Ok(elements)
+        let values = fields.value(name).and_then(Value::as_array).into_iter().flatten();
+        let element = |(index, value)| Fields::of(value, fields.path(&format!("{name}[{index}]")));
+        values.enumerate().map(element).collect()
     }
 }
 
@@ -141,55 +132,20 @@ impl<T: JsonSchema> JsonSchema for List<T> {
 }
 
 /// A text, or a list of such elements.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, bound = "", expecting = "this is neither a text nor a list")]
 pub(crate) enum TextOrList<T> {
     Text(String),
     List(List<T>),
 }
 
-impl<'de, T> Deserialize<'de> for TextOrList<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either<T>(PhantomData<T>);
-        impl<'de, T> Visitor<'de> for Either<T> {
-            type Value = TextOrList<T>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-                formatter.write_str("neither a text nor a list")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(TextOrList::Text(text.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut len = 0;
-                while list.next_element::<IgnoredAny>()?.is_some() {
-                    len += 1;
-                }
-                Ok(TextOrList::List(List {
-                    len,
-                    elements: PhantomData,
-                }))
-            }
-        }
-        deserializer.deserialize_any(Either(PhantomData))
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for TextOrList<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("TextOrListOf{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "string"}, generator.subschema_for::<List<T>>()]})
-    }
-}
-
 /// A value that is checked when it is used, because another field can make it meaningless.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(transparent, bound = "")]
 pub(crate) struct Unchecked<T> {
+    #[schemars(with = "T")]
     value: Value,
+    #[serde(skip)]
     kind: PhantomData<T>,
 }
 
@@ -203,30 +159,17 @@ impl<T: DeserializeOwned> Unchecked<T> {
     }
 }
 
-impl<'de, T> Deserialize<'de> for Unchecked<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self {
-            value: Value::deserialize(deserializer)?,
-            kind: PhantomData,
-        })
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Unchecked<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Unchecked{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        generator.subschema_for::<T>()
-    }
-}
-
 /// A text, token ids, or a list of either: a prompt of completions, or the input of embeddings.
 pub(crate) fn text_or_ids(_: &mut SchemaGenerator) -> Schema {
     let ids = json!({"type": "array", "items": {"type": "integer", "minimum": 0}});
     let either = json!({"anyOf": [{"type": "string"}, ids]});
     json_schema!({"anyOf": [{"type": "string"}, ids, {"type": "array", "items": either}]})
+}
+
+/// Token ids, if all of these are some.
+pub(crate) fn token_ids(values: &[Value]) -> Option<Vec<u32>> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    values.iter().map(id).collect()
 }
 
 /// A JSON schema that an answer follows.

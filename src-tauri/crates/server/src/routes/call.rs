@@ -6,16 +6,16 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use protocol::{Argument, Error, ErrorCode, ModelKind, Request};
+use protocol::{Error, ErrorCode, ModelKind, Request};
 use serde_json::Value;
 
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
-use crate::http::error_body::{Dialect, Kind, Refusal};
+use crate::http::error_body::{Kind, Refusal};
 use crate::http::ids::fresh;
 use crate::http::json_body;
-use crate::http::response::{dialect, json_response, refuse, ClientName, RequestId};
+use crate::http::response::{json_response, Caller};
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::{ModelField, ResolvedModel};
 use crate::request::fields::Fields;
@@ -29,36 +29,23 @@ type Result<T> = std::result::Result<T, Refusal>;
 pub(crate) struct Call {
     pub(crate) state: Arc<State>,
     pub(crate) headers: HeaderMap,
-    pub(crate) request_id: String,
-    pub(crate) client: String,
-    pub(crate) dialect: Dialect,
+    pub(crate) caller: Caller,
 }
 
 impl Call {
     pub(crate) fn new(state: Arc<State>, request: HttpRequest) -> (Self, Body) {
         let (parts, body) = request.into_parts();
-        let request_id = parts
-            .extensions
-            .get::<RequestId>()
-            .map(|id| id.0.clone())
-            .unwrap_or_default();
-        let client = parts
-            .extensions
-            .get::<ClientName>()
-            .map(|name| name.0.clone())
-            .unwrap_or_default();
         let call = Self {
             state,
-            dialect: dialect(parts.uri.path(), &parts.headers),
             headers: parts.headers,
-            request_id,
-            client,
+            caller: parts.extensions.get::<Caller>().cloned().unwrap_or_default(),
         };
         (call, body)
     }
 
     pub(crate) async fn json(&self, body: Body) -> Result<Value> {
-        json_body::read(&self.headers, body, self.state.body).await
+        let limits = &self.state.limits;
+        json_body::read(&self.headers, body, limits.body_bytes, limits.body_time).await
     }
 
     /// Translates a body off the threads that serve connections, because checking its schema may take a while.
@@ -67,21 +54,14 @@ impl Call {
         body: Value,
         translate: impl FnOnce(&Fields) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (schemas, time) = (self.state.schemas.clone(), self.state.schema_time);
-        let permit = match schema_param(&body) {
-            None => None,
-            Some(_) => match tokio::time::timeout(time, schemas.acquire_owned()).await {
-                Ok(permit) => permit.ok(),
-                Err(_) => {
-                    return Err(
-                        Error::new(ErrorCode::Busy, "other schemas are being checked; try again later")
-                            .with("retry_after", 1u32)
-                            .into(),
-                    )
-                }
-            },
-        };
+        let (schemas, time) = (self.state.schemas.clone(), self.state.limits.schema_time);
         let param = schema_param(&body);
+        let mut permit = None;
+        if param.is_some() {
+            let waited = tokio::time::timeout(time, schemas.acquire_owned()).await;
+            let busy = Error::new(ErrorCode::Busy, "other schemas are being checked; try again later");
+            permit = waited.map_err(|_| busy.with("retry_after", 1u32))?.ok();
+        }
         let translated = tokio::task::spawn_blocking(move || {
             // Held until the work ends, even if the request is gone.
             let _permit = permit;
@@ -89,49 +69,24 @@ impl Call {
         });
         let translated = match param {
             None => translated.await,
-            Some(param) => match tokio::time::timeout(time, translated).await {
-                Ok(translated) => translated,
-                Err(_) => {
-                    return Err(Refusal::field(
-                        param,
-                        format!("this schema takes more than {} s to compile", time.as_secs_f32()),
-                    ))
-                }
-            },
+            Some(param) => tokio::time::timeout(time, translated).await.map_err(|_| {
+                let seconds = time.as_secs_f32();
+                Refusal::field(param, format!("this schema takes more than {seconds} s to compile"))
+            })?,
         };
         translated.unwrap_or_else(|_| Err(Refusal::new(Kind::Internal, "the request could not be translated")))
     }
 
-    /// The chat model that a body names.
-    pub(crate) async fn model(&self, fields: &Fields<'_>) -> Result<ResolvedModel> {
-        let model = self
-            .state
-            .catalogue
-            .named(fields.read::<ModelField>()?.model.as_deref())
-            .await?;
-        match model.kind {
-            ModelKind::Chat => Ok(model),
-            ModelKind::Embedding => fields.refuse(
-                "model",
-                format!("{:?} makes embeddings and writes no answers", model.id),
-            ),
-        }
-    }
-
-    /// The embedding model that a body names.
-    pub(crate) async fn embedding_model(&self, fields: &Fields<'_>) -> Result<ResolvedModel> {
-        let model = self
-            .state
-            .catalogue
-            .named(fields.read::<ModelField>()?.model.as_deref())
-            .await?;
-        match model.kind {
-            ModelKind::Embedding => Ok(model),
-            ModelKind::Chat => fields.refuse(
-                "model",
-                format!("{:?} makes no embeddings; choose an embedding model", model.id),
-            ),
-        }
+    /// The model that a body names, which must be of this kind.
+    pub(crate) async fn model(&self, fields: &Fields<'_>, kind: ModelKind) -> Result<ResolvedModel> {
+        let name = fields.read::<ModelField>()?.model;
+        let model = self.state.served_models.named(name.as_deref()).await?;
+        let reason = match model.kind {
+            found if found == kind => return Ok(model),
+            ModelKind::Embedding => "makes embeddings and writes no answers",
+            ModelKind::Chat => "makes no embeddings; choose an embedding model",
+        };
+        fields.refuse("model", format!("{:?} {reason}", model.id))
     }
 
     /// Generates the answer.
@@ -144,10 +99,8 @@ impl Call {
         let stream = ask.stream;
         let logprobs = ask.requests.iter().any(|request| request.top_logprobs.is_some());
         if logprobs && !self.state.engine.capabilities(&model.source).logprobs {
-            return Err(Refusal::field(
-                "logprobs",
-                "log probabilities are not told for this model",
-            ));
+            let reason = "log probabilities are not told for this model";
+            return Err(Refusal::field("logprobs", reason));
         }
         if let Some(place) = ask.image.as_deref() {
             self.check_vision(place, model).await?;
@@ -158,21 +111,18 @@ impl Call {
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
             self.check_context(request, context).await?;
         }
-        let keep_alive = self.keep_alive(keep_alive);
+        let keep_alive = Some(self.keep_alive(keep_alive));
         ask.requests
             .iter_mut()
-            .for_each(|request| request.keep_alive = Some(keep_alive));
-        self.state.catalogue.used(model).await;
-        let exchange = Exchange::start(&self.state, ask, &self.request_id, &self.client)?;
+            .for_each(|request| request.keep_alive = keep_alive);
+        self.state.served_models.used(model).await;
+        let exchange = Exchange::start(&self.state, ask, &self.caller)?;
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
         }
         let headers = [
-            (
-                CONTENT_TYPE,
-                HeaderValue::from_static("text/event-stream; charset=utf-8"),
-            ),
-            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+            (CACHE_CONTROL, "no-cache"),
         ];
         Ok((headers, Body::from_stream(exchange.stream().await?)).into_response())
     }
@@ -193,41 +143,35 @@ impl Call {
             return Ok(());
         }
         let because = capabilities.because_blind();
-        let vision_models = self.state.catalogue.vision_models().await;
+        let vision_models = self.state.served_models.vision_models().await;
         let hint = match vision_models.is_empty() {
             true => "no model here can; leave the image out".to_owned(),
             false => format!("models that can are {}", vision_models.join(", ")),
         };
-        Err(Refusal::field(
-            place,
-            format!("the model {:?} cannot see images{because}; {hint}", model.id),
-        ))
+        let reason = format!("the model {:?} cannot see images{because}; {hint}", model.id);
+        Err(Refusal::field(place, reason))
     }
 
     /// Refuses a conversation that exceeds the context before a stream begins, because clients act on the status, and a
     /// model that is not loaded yet would report it only later.
     async fn check_context(&self, request: &Request, context: u32) -> Result<()> {
         // A token has at least one byte, and the template adds little compared with a context.
-        let said: usize = request
+        let said = request
             .messages
             .iter()
-            .map(|message| message.text_with_placeholders().len())
-            .sum();
+            .map(|message| message.text_with_placeholders().len());
         let declared: usize = request.tools.iter().map(|tool| tool.to_string().len()).sum();
-        if request.images.is_empty() && said + declared < context as usize {
+        if request.images.is_empty() && said.sum::<usize>() + declared < context as usize {
             return Ok(());
         }
         match self.state.engine.count(request.clone()).await {
             Ok(count) if count.tokens >= context && !count.estimated => {
+                let tokens = count.tokens;
                 let message = format!(
-                    "the conversation has {} tokens and the model's context holds {context}, so no answer fits; send less",
-                    count.tokens
+                    "the conversation has {tokens} tokens and the model's context holds {context}, so no answer fits; send less"
                 );
                 let error = Error::new(ErrorCode::ContextFull, message);
-                Err(error
-                    .with("prompt", Argument::from(count.tokens))
-                    .with("context", context)
-                    .into())
+                Err(error.with("prompt", tokens).with("context", context).into())
             }
             // The engine reports other faults itself.
             _ => Ok(()),
@@ -239,9 +183,5 @@ impl Call {
             id: fresh(prefix),
             created: jiff::Timestamp::now().as_second().unsigned_abs(),
         }
-    }
-
-    pub(crate) fn finish(self, outcome: Result<Response>) -> Response {
-        outcome.unwrap_or_else(|refusal| refuse(&refusal, self.dialect, &self.request_id))
     }
 }

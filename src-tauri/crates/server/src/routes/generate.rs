@@ -20,6 +20,7 @@ use crate::answer::reply::{Frame, Reply, TranslatedRequest};
 use crate::answer::reply_event::ReplyEvent;
 use crate::figures::tokens::Tokens;
 use crate::http::error_body::Refusal;
+use crate::http::response::Caller;
 use crate::request::conversation::merge_neighbours;
 use crate::state::State;
 
@@ -95,7 +96,7 @@ impl InFlight {
     /// If the maximum is reached. The engine would refuse too, but while it loads a model that comes too late for a
     /// status.
     pub(crate) fn new(state: &Arc<State>, answers: usize) -> Result<Self, Refusal> {
-        let most = state.most_answers;
+        let most = state.limits.answers;
         let room = |now: usize| (now + answers <= most).then_some(now + answers);
         let Err(now) = state
             .metrics
@@ -111,10 +112,8 @@ impl InFlight {
         };
         let slots = state.engine.local().map_or(0, |engine| engine.follow().borrow().slots);
         let seconds = state.metrics.mean_answer().as_secs_f64() * now as f64 / slots.max(1) as f64;
-        let error = Error::new(
-            ErrorCode::Busy,
-            format!("{now} answers are being made or waited for already; try again later"),
-        );
+        let message = format!("{now} answers are being made or waited for already; try again later");
+        let error = Error::new(ErrorCode::Busy, message);
         Err(error.with("retry_after", seconds.ceil().clamp(1.0, 60.0) as u64).into())
     }
 
@@ -147,8 +146,7 @@ pub(crate) struct Exchange {
     reply: Box<dyn Reply>,
     /// Events that are received but not sent.
     waiting: VecDeque<(usize, EventOutcome)>,
-    request_id: String,
-    client: String,
+    caller: Caller,
     begun: Instant,
     first_token: bool,
     /// The prompt's tokens, if the stream begins with them.
@@ -161,20 +159,13 @@ impl Exchange {
     ///
     /// # Errors
     /// If too many are running or waiting already.
-    pub(crate) fn start(
-        state: &Arc<State>,
-        ask: TranslatedRequest,
-        request_id: &str,
-        client: &str,
-    ) -> Result<Self, Refusal> {
+    pub(crate) fn start(state: &Arc<State>, ask: TranslatedRequest, caller: &Caller) -> Result<Self, Refusal> {
         let in_flight = InFlight::new(state, ask.requests.len())?;
-        let counted = ask
-            .requests
-            .first()
-            .filter(|_| ask.stream && ask.reply.begins_with_prompt_tokens());
-        let count = counted.map(|request| state.engine.count(request.clone()));
+        let counted = ask.stream && ask.reply.begins_with_prompt_tokens();
+        let first = ask.requests.first().filter(|_| counted);
+        let count = first.map(|request| state.engine.count(request.clone()));
         let start = |request: Request| {
-            let reader = EventReader::new(ask.filter).with_tools(&request.tools);
+            let reader = EventReader::new(ask.filter, &request.tools);
             Job::start(&state.engine, request, reader)
         };
         Ok(Self {
@@ -182,8 +173,7 @@ impl Exchange {
             jobs: ask.requests.into_iter().map(start).collect(),
             reply: ask.reply,
             waiting: VecDeque::new(),
-            request_id: request_id.to_owned(),
-            client: client.to_owned(),
+            caller: caller.clone(),
             begun: Instant::now(),
             first_token: false,
             count,
@@ -275,7 +265,7 @@ impl Exchange {
         self.in_flight.finished = true;
         let tokens = self.reply.tokens();
         self.state.metrics.finished(tokens, self.begun.elapsed());
-        self.state.clients.answered(&self.client, tokens);
+        self.state.clients.answered(&self.caller.client, tokens);
         if let Some(response) = self.reply.stored() {
             self.state.responses.keep(response);
         }
@@ -284,11 +274,8 @@ impl Exchange {
 
 /// The error of an answer that the end of the server cuts.
 fn switched_off() -> Refusal {
-    Error::new(
-        ErrorCode::Stopped,
-        "the server was switched off before the answer was complete",
-    )
-    .into()
+    let message = "the server was switched off before the answer was complete";
+    Error::new(ErrorCode::Stopped, message).into()
 }
 
 /// A stream that is being written.
@@ -316,10 +303,10 @@ impl Streaming {
 
     /// The next frames; never empty.
     async fn next(&mut self) -> Option<Vec<Frame>> {
-        let clock = self.exchange.state.clock;
+        let limits = self.exchange.state.limits;
         while self.ready.is_empty() {
             // The server's own clock, independent of the engine.
-            let next = tokio::time::timeout_at(self.written + clock.ping, self.exchange.next()).await;
+            let next = tokio::time::timeout_at(self.written + limits.ping, self.exchange.next()).await;
             self.ready = match next {
                 Ok(Some(Ok((answer, outcome)))) => {
                     let frames = self.exchange.tell(answer, outcome);
@@ -331,8 +318,8 @@ impl Streaming {
                 Ok(Some(Err(refusal))) => {
                     self.over = true;
                     self.exchange.in_flight.finished = true;
-                    tracing::warn!(request = self.exchange.request_id, kind = ?refusal.kind, "an answer failed after it had begun");
-                    self.exchange.reply.fail(&refusal, &self.exchange.request_id)
+                    tracing::warn!(request = self.exchange.caller.request_id, kind = ?refusal.kind, "an answer failed after it had begun");
+                    self.exchange.reply.fail(&refusal, &self.exchange.caller.request_id)
                 }
                 Ok(None) => {
                     self.over = true;
@@ -340,7 +327,7 @@ impl Streaming {
                     self.exchange.reply.end()
                 }
                 Err(_) => {
-                    let counted = self.counted.elapsed() >= clock.counted;
+                    let counted = self.counted.elapsed() >= limits.counted_ping;
                     if counted {
                         self.counted = Instant::now();
                     }

@@ -17,12 +17,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutWriter;
 use tower_service::Service;
 
-use crate::config::Limits;
-use crate::http::connection::WriteTimeout;
+use crate::http::error_body::Refusal;
 use crate::http::ids::fresh;
-use crate::http::response::{dialect, refuse, ClientName, RequestId};
+use crate::http::response::{dialect, refuse, Caller};
 use crate::state::State;
 
 /// The time that open connections get to end when the server stops.
@@ -33,7 +33,7 @@ const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
 
 /// Accepts connections until the server is stopped, and returns once all are closed.
-pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Router, limits: Limits) {
+pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Router) {
     let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -42,11 +42,11 @@ pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Rou
             Some(_) = open.join_next() => continue,
         };
         match accepted {
-            Ok((stream, _)) if state.metrics.connections.load(Ordering::Relaxed) >= limits.connections => {
+            Ok((stream, _)) if state.metrics.connections.load(Ordering::Relaxed) >= state.limits.connections => {
                 tokio::spawn(turn_away(stream));
             }
             Ok((stream, _)) => {
-                open.spawn(serve(stream, OpenConnection::new(&state), router.clone(), limits));
+                open.spawn(serve(stream, OpenConnection::new(&state), router.clone()));
             }
             // Such as too many open files: a retry may succeed.
             Err(error) => {
@@ -84,17 +84,19 @@ impl Drop for OpenConnection {
     }
 }
 
-async fn serve(stream: TcpStream, open: OpenConnection, router: Router, limits: Limits) {
+async fn serve(stream: TcpStream, open: OpenConnection, router: Router) {
     // Nagle's algorithm would delay small tokens.
     let _ = stream.set_nodelay(true);
     let state = open.0.clone();
-    let stop = state.stop.clone();
+    let (stop, limits) = (state.stop.clone(), state.limits);
     let service = service_fn(move |request| pass(state.clone(), router.clone(), request));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
         .max_buf_size(limits.header_bytes);
-    let connection = http.serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.reader_patience)), service);
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(limits.reader_patience));
+    let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -123,14 +125,21 @@ async fn pass(state: Arc<State>, mut router: Router, request: Request<Incoming>)
         Err(refusal) => refuse(&refusal, dialect, &request_id),
         Ok(()) if method == Method::OPTIONS && origin.is_some() => preflight(request.headers()),
         Ok(()) => {
+            let mut caller = Caller {
+                request_id: request_id.clone(),
+                ..Caller::default()
+            };
             if route(&path) != "other" {
                 let user_agent = request.headers().get(USER_AGENT).and_then(|name| name.to_str().ok());
-                let client = state.clients.asked(user_agent);
-                request.extensions_mut().insert(ClientName(client));
+                caller.client = state.clients.asked(user_agent);
             }
-            request.extensions_mut().insert(RequestId(request_id.clone()));
+            request.extensions_mut().insert(caller);
             // A router is always ready and never fails.
-            router.call(request).await.unwrap_or_else(|never| match never {})
+            let mut response = router.call(request).await.unwrap_or_else(|never| match never {});
+            match response.extensions_mut().remove::<Refusal>() {
+                Some(refusal) => refuse(&refusal, dialect, &request_id),
+                None => response,
+            }
         }
     };
     let headers = response.headers_mut();
@@ -153,10 +162,8 @@ async fn pass(state: Arc<State>, mut router: Router, request: Request<Incoming>)
 fn preflight(headers: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let allowed = response.headers_mut();
-    allowed.insert(
-        "access-control-allow-methods",
-        HeaderValue::from_static("GET, POST, DELETE"),
-    );
+    let methods = HeaderValue::from_static("GET, POST, DELETE");
+    allowed.insert("access-control-allow-methods", methods);
     allowed.insert("access-control-max-age", HeaderValue::from_static("600"));
     if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         allowed.insert("access-control-allow-headers", wanted.clone());

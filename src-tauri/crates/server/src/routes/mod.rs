@@ -8,18 +8,19 @@ pub(crate) mod unload;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::{Path, Request as HttpRequest, State as Shared};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, MethodRouter};
-use axum::{Extension, Router};
+use axum::Router;
+use protocol::{ModelKind, ModelSource};
 use serde_json::json;
 
-use crate::answer::reply::TranslatedRequest;
+use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::anthropic::messages;
 use crate::describe::{document, Body as BodyKind, Operation, Reply};
 use crate::http::error_body::{Kind, Refusal};
-use crate::http::response::{dialect, json_response, refuse, RequestId};
+use crate::http::response::{dialect, json_response};
 use crate::models::keep_alive::KeepAliveField;
 use crate::models::served::{ResolvedModel, UnloadFields};
 use crate::openai::{chat, completions as text_completions, embeddings as vectors, responses};
@@ -53,12 +54,12 @@ fn takes(method: &'static str, path: &'static str, summary: &'static str, body: 
 fn versioned() -> Routes {
     use Reply::{Json, JsonOrEvents};
     vec![
-        (takes("post", "/chat/completions", "OpenAI's chat completions.", BodyKind::Chat, JsonOrEvents("ChatCompletion")), post(chat_completions)),
-        (takes("post", "/completions", "Text as it is, without a chat template.", BodyKind::Completion, JsonOrEvents("Completion")), post(completions)),
+        (takes("post", "/chat/completions", "OpenAI's chat completions.", BodyKind::Chat, JsonOrEvents("ChatCompletion")), answers(chat::ask, "chatcmpl-")),
+        (takes("post", "/completions", "Text as it is, without a chat template.", BodyKind::Completion, JsonOrEvents("Completion")), answers(text_completions::ask, "cmpl-")),
         (takes("post", "/responses", "OpenAI's responses.", BodyKind::Response, JsonOrEvents("Response")), post(create_response)),
         (operation("get", "/responses/{id}", "A response of the last ones.", Json("Response")), get(one_response)),
         (operation("delete", "/responses/{id}", "Forgets a response.", Json("DeletedResponse")), delete(delete_response)),
-        (takes("post", "/messages", "Anthropic's messages.", BodyKind::Message, JsonOrEvents("Message")), post(create_message)),
+        (takes("post", "/messages", "Anthropic's messages.", BodyKind::Message, JsonOrEvents("Message")), answers(messages::ask, "msg_")),
         (takes("post", "/messages/count_tokens", "Counts the tokens of a request.", BodyKind::CountTokens, Json("TokenCount")), post(count_tokens)),
         (takes("post", "/embeddings", "Vectors of texts.", BodyKind::Embeddings, Json("Embeddings")), post(embeddings)),
         (operation("get", "/models", "The models; in Anthropic's form if `anthropic-version` is sent.", Json("Models")), get(models)),
@@ -109,161 +110,121 @@ async fn description() -> Response {
     }
 }
 
-async fn chat_completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let ask = |fields: &Fields, model: &ResolvedModel, _: &State| {
-        chat::ask(fields, &model.source, &model.id, Call::stamp("chatcmpl-"))
-    };
-    answer(state, request, ask).await
+type Outcome = Result<Response, Refusal>;
+
+/// A translation of a body for a model, which the client calls by this name.
+type Translate = fn(&Fields, &ModelSource, &str, ResponseIds) -> Result<TranslatedRequest, Refusal>;
+
+/// A route that translates its body and generates an answer, whose id begins with this prefix.
+fn answers(translate: Translate, prefix: &'static str) -> MethodRouter<Arc<State>> {
+    post(move |Shared(state): Shared<Arc<State>>, request: HttpRequest| {
+        answer(state, request, move |fields, model, _| {
+            translate(fields, &model.source, &model.id, Call::stamp(prefix))
+        })
+    })
 }
 
-async fn completions(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let ask = |fields: &Fields, model: &ResolvedModel, _: &State| {
-        text_completions::ask(fields, &model.source, &model.id, Call::stamp("cmpl-"))
-    };
-    answer(state, request, ask).await
-}
-
-async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let ask = |fields: &Fields, model: &ResolvedModel, state: &State| {
         responses::ask(fields, &model.source, &model.id, Call::stamp("resp_"), &state.responses)
     };
     answer(state, request, ask).await
 }
 
-async fn create_message(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let ask = |fields: &Fields, model: &ResolvedModel, _: &State| {
-        messages::ask(fields, &model.source, &model.id, Call::stamp("msg_"))
-    };
-    answer(state, request, ask).await
-}
-
 /// Translates the body with `ask` and generates the answer.
-async fn answer<F>(state: Arc<State>, request: HttpRequest, ask: F) -> Response
+async fn answer<F>(state: Arc<State>, request: HttpRequest, ask: F) -> Outcome
 where
     F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
 {
     let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let model = call.model(&Fields::of(&body, "")?).await?;
-        let (named, state) = (model.clone(), call.state.clone());
-        let translate = move |fields: &Fields| {
-            let field: KeepAliveField = fields.read()?;
-            Ok((ask(fields, &named, &state)?, field.keep_alive))
-        };
-        let (ask, keep_alive) = call.translate(body, translate).await?;
-        call.answer(ask, &model, keep_alive).await
-    }
-    .await;
-    call.finish(outcome)
-}
-
-async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let model = call.model(&Fields::of(&body, "")?).await?;
-        let mut request = call
-            .translate(body, move |fields| messages::count(fields, &model.source))
-            .await?;
-        call.state.apply_image_detail(&mut request);
-        let count = call.state.engine.count(request).await?;
-        Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
-    }
-    .await;
-    call.finish(outcome)
-}
-
-async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
-    let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let fields = Fields::of(&body, "")?;
-        let model = call.embedding_model(&fields).await?;
-        let mut asked = vectors::ask(&fields, &model.source)?;
-        let KeepAliveField { keep_alive } = fields.read()?;
-        asked.request.keep_alive = Some(call.keep_alive(keep_alive));
-        call.state.catalogue.used(&model).await;
-        let in_flight = InFlight::new(&call.state, 1)?;
-        // Dropped with this request if the client disconnects, which cancels the job.
-        let made = call.state.engine.embed(asked.request.clone()).await;
-        let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
-        in_flight.finish(tokens, &call.client);
-        let made = made.map_err(|error| asked.refusal(error))?;
-        Ok(json_response(
-            StatusCode::OK,
-            &vectors::body(&model.id, &made, asked.encoding),
-        ))
-    }
-    .await;
-    call.finish(outcome)
-}
-
-async fn one_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
-    let (call, _) = Call::new(state, request);
-    let outcome = match call.state.responses.get(&id) {
-        Some(response) => Ok(json_response(StatusCode::OK, &response.body)),
-        None => Err(no_such_response()),
+    let body = call.json(body).await?;
+    let model = call.model(&Fields::of(&body, "")?, ModelKind::Chat).await?;
+    let (named, state) = (model.clone(), call.state.clone());
+    let translate = move |fields: &Fields| {
+        let field: KeepAliveField = fields.read()?;
+        Ok((ask(fields, &named, &state)?, field.keep_alive))
     };
-    call.finish(outcome)
+    let (ask, keep_alive) = call.translate(body, translate).await?;
+    call.answer(ask, &model, keep_alive).await
 }
 
-async fn delete_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
-    let (call, _) = Call::new(state, request);
-    let outcome = if call.state.responses.remove(&id) {
-        let body = json!({"id": id, "object": "response", "deleted": true});
-        Ok(json_response(StatusCode::OK, &body))
-    } else {
-        Err(no_such_response())
-    };
-    call.finish(outcome)
+async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
+    let (call, body) = Call::new(state, request);
+    let body = call.json(body).await?;
+    let model = call.model(&Fields::of(&body, "")?, ModelKind::Chat).await?;
+    let translate = move |fields: &Fields| messages::count(fields, &model.source);
+    let mut request = call.translate(body, translate).await?;
+    call.state.apply_image_detail(&mut request);
+    let count = call.state.engine.count(request).await?;
+    Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
+}
+
+async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
+    let (call, body) = Call::new(state, request);
+    let body = call.json(body).await?;
+    let fields = Fields::of(&body, "")?;
+    let model = call.model(&fields, ModelKind::Embedding).await?;
+    let mut asked = vectors::ask(&fields, &model.source)?;
+    let KeepAliveField { keep_alive } = fields.read()?;
+    asked.request.keep_alive = Some(call.keep_alive(keep_alive));
+    call.state.served_models.used(&model).await;
+    let in_flight = InFlight::new(&call.state, 1)?;
+    // Dropped with this request if the client disconnects, which cancels the job.
+    let made = call.state.engine.embed(asked.request.clone()).await;
+    let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
+    in_flight.finish(tokens, &call.caller.client);
+    let made = made.map_err(|error| asked.refusal(error))?;
+    let body = vectors::body(&model.id, &made, asked.encoding);
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+async fn one_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {
+    let response = state.responses.get(&id).ok_or_else(no_such_response)?;
+    Ok(json_response(StatusCode::OK, &response.body))
+}
+
+async fn delete_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {
+    if !state.responses.remove(&id) {
+        return Err(no_such_response());
+    }
+    let body = json!({"id": id, "object": "response", "deleted": true});
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 fn no_such_response() -> Refusal {
-    Refusal::new(
-        Kind::NotFound,
-        "there is no response of this id; only the last ones are kept",
-    )
+    let message = "there is no response of this id; only the last ones are kept";
+    Refusal::new(Kind::NotFound, message)
 }
 
 async fn models(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response {
     let dialect = dialect("/v1/models", &headers);
     let loaded = state.loaded().await;
-    json_response(StatusCode::OK, &state.catalogue.body(dialect, &loaded).await)
+    json_response(StatusCode::OK, &state.served_models.body(dialect, &loaded).await)
 }
 
-async fn one_model(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, request: HttpRequest) -> Response {
-    let (call, _) = Call::new(state, request);
-    let loaded = call.state.loaded().await;
-    let entry = call.state.catalogue.entry_of(&id, call.dialect, &loaded).await;
-    let outcome = entry.map(|entry| json_response(StatusCode::OK, &entry));
-    call.finish(outcome)
+async fn one_model(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, headers: HeaderMap) -> Outcome {
+    let dialect = dialect("/v1/models", &headers);
+    let loaded = state.loaded().await;
+    let entry = state.served_models.entry_of(&id, dialect, &loaded).await?;
+    Ok(json_response(StatusCode::OK, &entry))
 }
 
-async fn unload_model(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Response {
+async fn unload_model(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let (call, body) = Call::new(state, request);
-    let outcome = async {
-        let body = call.json(body).await?;
-        let UnloadFields { model: name } = Fields::of(&body, "")?.read()?;
-        let model = call.state.catalogue.find(&name).await?;
-        unload_now(&call.state, &model.source.reference()).await?;
-        Ok(json_response(StatusCode::OK, &json!({"success": true})))
-    }
-    .await;
-    call.finish(outcome)
+    let body = call.json(body).await?;
+    let UnloadFields { model: name } = Fields::of(&body, "")?.read()?;
+    let model = call.state.served_models.find(&name).await?;
+    unload_now(&call.state, &model.source.reference()).await?;
+    Ok(json_response(StatusCode::OK, &json!({"success": true})))
 }
 
 async fn health() -> Response {
     json_response(StatusCode::OK, &json!({"status": "ok"}))
 }
 
-async fn metrics(Shared(state): Shared<Arc<State>>) -> Response {
-    let loaded = state.loaded().await.len();
-    (
-        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        state.metrics.text(loaded),
-    )
-        .into_response()
+async fn metrics(Shared(state): Shared<Arc<State>>) -> impl IntoResponse {
+    let headers = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (headers, state.metrics.text(state.loaded().await.len()))
 }
 
 async fn page(Shared(state): Shared<Arc<State>>) -> Response {
@@ -275,29 +236,21 @@ async fn page(Shared(state): Shared<Arc<State>>) -> Response {
     let html = include_str!("page.html")
         .replace("ADDRESS", &state.address.to_string())
         .replace("KEY", key);
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
     let headers = [
-        (CONTENT_TYPE.as_str(), "text/html; charset=utf-8"),
-        (
-            "content-security-policy",
-            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-        ),
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, policy),
     ];
     (headers, html).into_response()
 }
 
-async fn no_such_path(Extension(id): Extension<RequestId>, request: HttpRequest) -> Response {
-    let dialect = dialect(request.uri().path(), request.headers());
+async fn no_such_path() -> Refusal {
     let message = "there is no such path; /v1/chat/completions, /v1/responses, /v1/messages and /v1/models are some";
-    refuse(&Refusal::new(Kind::NotFound, message), dialect, &id.0)
+    Refusal::new(Kind::NotFound, message)
 }
 
-async fn no_such_method(Extension(id): Extension<RequestId>, request: HttpRequest) -> Response {
-    let dialect = dialect(request.uri().path(), request.headers());
-    refuse(
-        &Refusal::new(Kind::Method, "this path takes another method"),
-        dialect,
-        &id.0,
-    )
+async fn no_such_method() -> Refusal {
+    Refusal::new(Kind::Method, "this path takes another method")
 }
 
 #[cfg(test)]

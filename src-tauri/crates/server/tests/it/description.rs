@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use crate::client::{ask, get, post};
+use crate::client::{ask, get, post, Response};
 use crate::harness::Harness;
 use crate::recorded::every_recorded_request;
 
@@ -164,6 +164,20 @@ async fn every_described_path_is_there_and_no_other_method_is() {
     answering.abort();
 }
 
+/// Checks a response with status 200; true if it is JSON, which its schema describes.
+fn is_as_described(description: &Value, path: &str, operation: &Value, response: &Response) -> bool {
+    let kind = response.head.header("content-type").unwrap();
+    let kind = kind.split(';').next().unwrap();
+    let described = &operation["responses"]["200"]["content"][kind];
+    assert!(described.is_object(), "{path} answers with {kind}");
+    let json = kind == "application/json";
+    if json {
+        let wrong = faults(description, &described["schema"], &response.json(), "answer");
+        assert_eq!(wrong, [] as [String; 0], "{path}");
+    }
+    json
+}
+
 #[tokio::test]
 async fn every_example_is_answered_as_described() {
     let (harness, answering) = harness().await;
@@ -185,39 +199,12 @@ async fn every_example_is_answered_as_described() {
                 let response = post(harness.address, &path, &sent).await;
                 assert_eq!(response.head.status, 200, "{path}: {}", response.body);
                 answered += 1;
-                let kind = response
-                    .head
-                    .header("content-type")
-                    .unwrap()
-                    .split(';')
-                    .next()
-                    .unwrap()
-                    .to_owned();
-                let told = &operation["responses"]["200"]["content"][&kind];
-                assert!(told.is_object(), "{path} answers with {kind}");
-                if kind == "application/json" {
-                    let wrong = faults(&description, &told["schema"], &response.json(), "answer");
-                    assert_eq!(wrong, [] as [String; 0], "{path}");
-                    whole += 1;
-                }
+                whole += usize::from(is_as_described(&description, &path, &operation, &response));
             }
         }
         if method == "get" && !path.contains("{id}") {
             let response = get(harness.address, &path).await;
-            let kind = response
-                .head
-                .header("content-type")
-                .unwrap()
-                .split(';')
-                .next()
-                .unwrap()
-                .to_owned();
-            let told = &operation["responses"]["200"]["content"][&kind];
-            assert!(told.is_object(), "{path} answers with {kind}");
-            if kind == "application/json" {
-                let wrong = faults(&description, &told["schema"], &response.json(), "answer");
-                assert_eq!(wrong, [] as [String; 0], "{path}");
-            }
+            is_as_described(&description, &path, &operation, &response);
         }
     }
     assert!(answered >= 30 && whole >= 20, "{answered} {whole}");

@@ -47,6 +47,7 @@ impl ModelShelf for Shelf {
             thinking: None,
             thought: None,
             sampling: Default::default(),
+            sampling_by_makers: true,
             supports_vision: reference == "org/model",
             vision_problem: None,
             problem: None,
