@@ -14,8 +14,18 @@ use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 
+use crate::output;
+
 /// The history file in the folder of data.
 const HISTORY: &str = "history.sqlite";
+
+/// The history file.
+///
+/// # Errors
+/// When this computer names no place for Ponder's data.
+pub fn history_file() -> Result<PathBuf> {
+    Ok(hub::data_dir()?.join(HISTORY))
+}
 
 /// Chats, models and engines, with the same data as the window.
 pub struct App {
@@ -40,11 +50,8 @@ impl App {
         let data = hub::data_dir()?;
         let models = ModelFolder::open();
         // The settings, endpoints and folders among them, are in the history, which is opened with the engine.
-        let remote = RemoteEngine::new(
-            Net::open(net::Settings::of_this_computer(&data)),
-            Handle::current(),
-            Vec::new(),
-        );
+        let net = Net::open(net::Settings::of_this_computer(&data));
+        let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
         let router = EngineRouter::new(Arc::new(shared_engine()?), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
         let chat = Chat::open(&data.join(HISTORY), Arc::new(router.clone()), shelf.clone()).await?;
@@ -69,21 +76,25 @@ impl App {
             Some(reference) => reference.to_owned(),
             None => self.chat.settings().default_model().await?,
         };
-        Ok(self.shelf.resolve(&reference)?)
+        Ok(resolve(self.shelf.as_ref(), &reference)?)
     }
+}
 
-    /// [`App::model`], if it is on this computer.
-    async fn folder(&self, reference: Option<&str>) -> Result<FolderSource> {
-        let model = self.model(reference).await?;
-        let folder = model.folder().cloned();
-        Ok(folder.ok_or_else(|| {
-            let message = format!(
-                "{} is served by another program; this needs a model of this computer, which --model names",
-                model.reference()
-            );
-            Error::new(ErrorCode::ModelNotFound, message)
-        })?)
+/// The model of this reference, or the one that clients of the server call so.
+fn resolve(shelf: &dyn ModelShelf, reference: &str) -> protocol::Result<ModelSource> {
+    match shelf.resolve(reference) {
+        Err(error) if error.code == ErrorCode::ModelNotFound => match server::reference_of(shelf, reference) {
+            Some(reference) => shelf.resolve(&reference),
+            None => Err(error),
+        },
+        found => found,
     }
+}
+
+/// The reference of a model on this computer that may be called as clients of the server call it.
+pub fn reference_of(models: &ModelFolder, reference: &str) -> String {
+    let known = resolve(models, reference).map(|model| model.reference());
+    known.unwrap_or_else(|_| reference.to_owned())
 }
 
 /// The models on this computer, in the folders that are set, for commands that leave the history alone.
@@ -119,11 +130,8 @@ pub async fn hub() -> Result<Hub> {
 /// As [`hub`].
 pub fn hub_of(models: ModelFolder) -> Result<Hub> {
     let data = hub::data_dir()?;
-    Ok(Hub::open(
-        Net::open(net::Settings::of_this_computer(&data)),
-        models,
-        &data,
-    ))
+    let net = Net::open(net::Settings::of_this_computer(&data));
+    Ok(Hub::open(net, models, &data))
 }
 
 /// The model on this computer of this reference, or the default model. A named one needs no history, so commands that
@@ -133,9 +141,24 @@ pub fn hub_of(models: ModelFolder) -> Result<Hub> {
 /// When it is not on this computer, or the history cannot be opened.
 pub async fn model(reference: Option<&str>) -> Result<FolderSource> {
     match reference {
-        Some(reference) => Ok(models().await.find(reference).map_err(protocol::Error::from)?),
-        None => App::open().await?.folder(None).await,
+        Some(reference) => folder(&models().await, reference),
+        None => {
+            let app = App::open().await?;
+            folder(app.shelf.as_ref(), &app.chat.settings().default_model().await?)
+        }
     }
+}
+
+fn folder(shelf: &dyn ModelShelf, reference: &str) -> Result<FolderSource> {
+    let model = resolve(shelf, reference)?;
+    let folder = model.folder().cloned();
+    Ok(folder.ok_or_else(|| {
+        let message = format!(
+            "{} is served by another program; this needs a model of this computer, which --model names",
+            model.reference()
+        );
+        Error::new(ErrorCode::ModelNotFound, message)
+    })?)
 }
 
 /// An engine of this process, with a memory guard so that it ends an answer before the system ends the program.
@@ -162,27 +185,38 @@ fn engine_of(data_dir: &Path) -> MlxEngine {
 pub fn shared_engine() -> Result<SharedEngine> {
     let data_dir = hub::data_dir()?;
     let own = data_dir.clone();
-    Ok(SharedEngine::new(
-        &data_dir,
-        Handle::current(),
-        move || -> Arc<dyn LocalEngine> { Arc::new(engine_of(&own)) },
-    ))
+    let make = move || -> Arc<dyn LocalEngine> { Arc::new(engine_of(&own)) };
+    Ok(SharedEngine::new(&data_dir, Handle::current(), make))
 }
 
 /// An engine and the model of this reference, or the default model. The history, which has the endpoints too, is left
-/// alone if a model of this computer is named.
+/// alone if a model of this computer is named, and is not needed: a folder of data that cannot be written, or a damaged
+/// history, are reported, and the settings that can be read count.
 ///
 /// # Errors
-/// When there is no such model, or the history cannot be opened.
+/// When there is no such model.
 pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine>, ModelSource)> {
-    match reference {
-        Some(named) if ModelSource::remote(named).is_none() => {
-            Ok((Arc::new(shared_engine()?), model(reference).await?.into()))
-        }
-        _ => {
-            let app = App::open().await?;
+    if let Some(named) = reference.filter(|named| ModelSource::remote(named).is_none()) {
+        return Ok((Arc::new(shared_engine()?), model(Some(named)).await?.into()));
+    }
+    match App::open().await {
+        Ok(app) => {
             let model = app.model(reference).await?;
             Ok((Arc::new(app.router), model))
+        }
+        Err(error) => {
+            output::warn(&format!("{}; the answer goes on without it", output::sentence(&error)));
+            let settings = settings().await;
+            let named = reference.unwrap_or(&settings.default_model).to_owned();
+            let models = models().await;
+            let net = Net::open(net::Settings::of_this_computer(&hub::data_dir()?));
+            let remote = RemoteEngine::new(net, Handle::current(), settings.endpoints);
+            let shelf = EndpointShelf::new(Arc::new(models), remote.clone());
+            let model = resolve(&shelf, &named)?;
+            Ok((
+                Arc::new(EngineRouter::new(Arc::new(shared_engine()?), Arc::new(remote))),
+                model,
+            ))
         }
     }
 }

@@ -55,11 +55,9 @@ pub async fn run(args: LogitsArgs) -> Result<()> {
     } else {
         engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?
     };
-    let value = if args.all {
-        json!({"logits": rows})
-    } else {
-        json!({"logits": rows.pop().unwrap_or_default()})
+    let value = match args.all {
+        true => json!(rows),
+        false => json!(rows.pop().unwrap_or_default()),
     };
-    output::line(&value)?;
-    Ok(())
+    Ok(output::line(&json!({ "logits": value }))?)
 }

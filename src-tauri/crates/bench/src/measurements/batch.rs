@@ -86,14 +86,9 @@ pub async fn run(args: BatchArgs) -> Result<()> {
 }
 
 fn measure_peer(script: &Path, model: &FolderSource, args: &BatchArgs) -> Result<Vec<f64>> {
-    let options = [
-        "--prompt-tokens",
-        &args.prompt_tokens.to_string(),
-        "--generate",
-        &args.generate.to_string(),
-        "--sequences",
-    ]
-    .map(str::to_owned);
+    let (prompt, generate) = (args.prompt_tokens.to_string(), args.generate.to_string());
+    let options = ["--prompt-tokens", &prompt, "--generate", &generate, "--sequences"];
+    let options = options.map(str::to_owned);
     let arguments: Vec<String> = options.into_iter().chain(SIZES.map(|size| size.to_string())).collect();
     peer::measure(script, model, peer::preload().as_deref(), &arguments)
 }

@@ -26,33 +26,24 @@ pub fn measure<T: DeserializeOwned>(
         .context("PONDER_ORACLE_PYTHON names no Python with mlx-lm; use ./dev bench")?;
     let mut command = Command::new(python);
     // The peer finds an MLX of its own; ours must not come first there.
-    command
-        .env_remove("LD_LIBRARY_PATH")
-        .arg(script)
-        .arg("--model")
-        .arg(&model.path);
+    command.env_remove("LD_LIBRARY_PATH");
+    command.arg(script).arg("--model").arg(&model.path);
     if let Some(path) = std::env::var_os("PONDER_ORACLE_LIBRARY_PATH") {
         command.env("LD_LIBRARY_PATH", path);
     }
     if let Some(library) = preload {
         command.env("LD_PRELOAD", library);
     }
-    let output = command
-        .args(arguments)
-        .output()
-        .context("the peer could not be started")?;
+    let output = command.args(arguments).output();
+    let output = output.context("the peer could not be started")?;
     if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
         bail!(
             "the peer failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-                .lines()
-                .last()
-                .unwrap_or("no reason given")
+            reason.lines().last().unwrap_or("no reason given")
         );
     }
-    let line = output
-        .stdout
-        .split(|byte| *byte == b'\n')
-        .rfind(|line| !line.is_empty());
+    let mut lines = output.stdout.split(|byte| *byte == b'\n');
+    let line = lines.rfind(|line| !line.is_empty());
     serde_json::from_slice(line.unwrap_or_default()).context("the peer printed something else than its figures")
 }

@@ -101,10 +101,8 @@ pub async fn run(args: SpeedArgs) -> Result<()> {
                 runs.peer.push(figures);
             }
             if preload.is_some() {
-                for (runs, figures) in lengths
-                    .iter_mut()
-                    .zip(measure_peer(script, &model, &args, preload.as_deref())?)
-                {
+                let measured = measure_peer(script, &model, &args, preload.as_deref())?;
+                for (runs, figures) in lengths.iter_mut().zip(measured) {
                     runs.preloaded.push(figures);
                 }
             }
@@ -125,11 +123,8 @@ fn predicted(model: &FolderSource, device: &str, tokens: usize) -> Option<u64> {
         prefix_cached: false,
     };
     let config = ModelConfig::read(&model.path).ok()?;
-    Some(
-        config
-            .estimate_memory(hub::memory_fit::stored_bytes(&model.path).ok()?, &workload)
-            .total(),
-    )
+    let stored = hub::memory_fit::stored_bytes(&model.path).ok()?;
+    Some(config.estimate_memory(stored, &workload).total())
 }
 
 fn measure_peer(
@@ -139,10 +134,8 @@ fn measure_peer(
     preload: Option<&OsStr>,
 ) -> Result<Vec<Figures>> {
     let options = ["--generate", &args.generate.to_string(), "--prompt-tokens"].map(str::to_owned);
-    let arguments: Vec<String> = options
-        .into_iter()
-        .chain(args.prompt_tokens.iter().map(usize::to_string))
-        .collect();
+    let lengths = args.prompt_tokens.iter().map(usize::to_string);
+    let arguments: Vec<String> = options.into_iter().chain(lengths).collect();
     peer::measure(script, model, preload, &arguments)
 }
 

@@ -197,23 +197,17 @@ fn print(model: &FolderSource, ahead: &[Turn], alone: &[Turn], peer: Option<&Pee
         sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
     }
     table.push_str(&row("all", &sums));
-    let same = peer.map(|peer| {
-        peer.turns
-            .iter()
-            .zip(ahead)
+    let turns = ahead.len();
+    if let Some(peer) = peer {
+        let same = peer.turns.iter().zip(ahead);
+        let same = same
             .filter(|(theirs, ours)| theirs.text.trim() == ours.text.trim())
-            .count()
-    });
-    if let Some(same) = same {
-        table.push_str(&format!(
-            "answers that are the same as mlx-lm's: {same} of {}\n",
-            ahead.len()
-        ));
+            .count();
+        table.push_str(&format!("answers that are the same as mlx-lm's: {same} of {turns}\n"));
     }
     let alike = ahead.iter().zip(alone).filter(|(a, b)| a.text == b.text).count();
     table.push_str(&format!(
-        "answers that are the same without reading ahead: {alike} of {}\n",
-        ahead.len()
+        "answers that are the same without reading ahead: {alike} of {turns}\n"
     ));
     output::text(&table)?;
     Ok(())

@@ -116,19 +116,12 @@ fn image((width, height): (u32, u32), number: u64) -> Result<ImageBytes> {
     let mut rgb = Vec::with_capacity(width as usize * height as usize * 3);
     for y in 0..height {
         for x in 0..width {
-            noise = noise
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005);
+            noise = noise.wrapping_add(1_442_695_040_888_963_407);
             let grain = (noise >> 61) as u32;
             let block = ((x / 97 + y / 61) as u64 * (number + 3) % 5 * 40) as u32;
-            rgb.extend(
-                [
-                    x * 160 / width + grain,
-                    y * 160 / height + block / 2 + grain,
-                    block + grain,
-                ]
-                .map(|value| value as u8),
-            );
+            let (red, green) = (x * 160 / width, y * 160 / height + block / 2);
+            rgb.extend([red, green, block].map(|value| (value + grain) as u8));
         }
     }
     let image = media::DecodedImage {
@@ -245,10 +238,8 @@ async fn first_token(
             EngineEvent::Logprobs(_) => first = first.or(Some(start.elapsed())),
             EngineEvent::Failed(error) => return Err(error.into()),
             EngineEvent::Done(done) => {
-                let (told, known) = (
-                    done.usage.map_or(0, |usage| usage.prompt_tokens as usize),
-                    if second { &chat.second } else { &chat.first },
-                );
+                let told = done.usage.map_or(0, |usage| usage.prompt_tokens as usize);
+                let known = if second { &chat.second } else { &chat.first };
                 if told != known.len() {
                     bail!("a prompt of {told} tokens was expected to have {}", known.len());
                 }

@@ -1,18 +1,19 @@
-use std::io::{IsTerminal, Read};
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Content, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, Request, Role};
+use protocol::{Content, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, Request, Role};
 
 use crate::app::engine_and_model;
 use crate::input::{
-    check_vision, kv_bits, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs, EnterKey, ImageArgs,
-    Images, ModelArg, SamplingArgs, ThinkingArg,
+    check_vision, kv_bits, piped_text, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs,
+    EnterKey, ImageArgs, Images, ModelArg, SamplingArgs, ThinkingArg,
 };
-use crate::output::{self, AnswerLines, Printer};
+use crate::output::{exit_code, AnswerLines, Printer, Stream};
 
 /// `ponder ask`.
 #[derive(Args)]
@@ -62,26 +63,39 @@ pub struct AskArgs {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// The question; without one it is read from standard input
+    /// Print thoughts on standard output, too; without it they go to standard error, so that the output is the answer
+    #[arg(long, conflicts_with = "json")]
+    show_thinking: bool,
+    /// Write the answer to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The question. What standard input has goes before it; without a question it is one
     prompt: Option<String>,
 }
-
-/// The exit code after Ctrl+C, as shells have it.
-const INTERRUPTED: u8 = 130;
 
 /// Asks and prints the answer, which the history does not keep.
 ///
 /// # Errors
 /// When the model cannot answer, or a file cannot be read.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
+    let out = match &args.output {
+        Some(path) => {
+            // It may be read before, and stays as it is if there is no answer.
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            let file = file.with_context(|| format!("{} cannot be written", path.display()))?;
+            Stream::File(Arc::new(file))
+        }
+        None => Stream::Out,
+    };
     let mut images = Images::default();
     let messages = conversation(&args, &mut images)?;
     let answer_prefix = args.answer_prefix.as_deref().map(read_answer_prefix).transpose()?;
     let tools = read_tools(args.tools.as_deref())?;
-    let schema = args.schema.as_deref();
-    let schema = schema
-        .map(|path| read_json(path, "schema file", "a JSON Schema"))
-        .transpose()?;
+    let schema = args
+        .schema
+        .as_deref()
+        .map(|path| read_json(path, "schema file", "a JSON Schema"));
+    let schema = schema.transpose()?;
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
     if let Some(folder) = model.folder() {
         hub::ModelFolder::open().used(&folder.reference);
@@ -111,11 +125,13 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         }
         // Pressed again, it does not wait for the end of a step.
         if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(INTERRUPTED.into());
+            std::process::exit(exit_code::STOPPED.into());
         }
     });
-    let (mut printer, mut key, mut hinted) = (Printer::default(), EnterKey::new(), false);
-    let (mut answer, mut interrupted) = (AnswerLines::default(), false);
+    let thoughts = if args.show_thinking { out.clone() } else { Stream::Err };
+    let mut printer = Printer::new(out.clone(), thoughts);
+    let (mut key, mut hinted) = (EnterKey::new(), false);
+    let (mut answer, mut exit_code, mut cut) = (AnswerLines::default(), 0, None);
     loop {
         let event = tokio::select! {
             event = job.events.recv() => event,
@@ -127,7 +143,18 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         let Some(event) = event else { break };
         match &event {
             EngineEvent::Failed(error) => return Err(args.documents.explain(error.clone()).into()),
-            EngineEvent::Done(done) => interrupted = done.finish_reason == FinishReason::Cancelled,
+            EngineEvent::Done(done) => {
+                // An answer without words is one, too.
+                out.write("")?;
+                match done.finish_reason {
+                    FinishReason::Cancelled => exit_code = exit_code::STOPPED,
+                    FinishReason::Length => {
+                        exit_code = exit_code::CUT;
+                        cut = Some(cut_remark(&done.ended_by));
+                    }
+                    _ => {}
+                }
+            }
             EngineEvent::Delta {
                 content: Content::Thinking { .. },
                 ..
@@ -135,46 +162,47 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
             _ => {}
         }
         if args.json {
-            answer.lines(&event, Instant::now()).iter().try_for_each(output::line)?;
+            let lines = answer.lines(&event, Instant::now());
+            lines.iter().try_for_each(|line| out.write(&format!("{line}\n")))?;
         } else {
             printer.print(&event)?;
         }
     }
-    Ok(if interrupted {
-        ExitCode::from(INTERRUPTED)
-    } else {
-        ExitCode::SUCCESS
-    })
+    if let Some(remark) = cut {
+        eprintln!("({remark})");
+    }
+    Ok(ExitCode::from(exit_code))
+}
+
+/// The reason why an answer is not complete, for people.
+fn cut_remark(ended_by: &EndedBy) -> &'static str {
+    match ended_by {
+        EndedBy::TokenLimit => "the answer is cut: it has as many tokens as --max-tokens allows",
+        EndedBy::Context => "the answer is cut: the context is full",
+        _ => "the answer is cut",
+    }
 }
 
 fn conversation(args: &AskArgs, images: &mut Images) -> Result<Vec<Message>> {
-    let mut conversation: Vec<Message> = args
-        .system
-        .iter()
-        .map(|text| Message::text(Role::System, text))
-        .collect();
+    let system = args.system.iter().map(|text| Message::text(Role::System, text));
+    let mut conversation: Vec<Message> = system.collect();
     if let Some(path) = &args.messages {
         conversation.extend(read_messages(path, Some(images))?);
     }
-    match &args.prompt {
-        Some(prompt) => push_question(&mut conversation, prompt),
-        None if args.messages.is_none() && !args.images.read_stdin() && !std::io::stdin().is_terminal() => {
-            let mut prompt = String::new();
-            std::io::stdin()
-                .read_to_string(&mut prompt)
-                .context("standard input is not text")?;
-            push_question(&mut conversation, prompt.trim_end_matches('\n'));
-        }
-        None => {}
-    }
+    // Input that an option reads is not text beside the question.
+    let is_taken = args.images.read_stdin() || args.documents.read_stdin();
+    let input = match is_taken || (args.prompt.is_none() && args.messages.is_some()) {
+        true => None,
+        false => piped_text()?,
+    };
+    let words = [input.as_deref(), args.prompt.as_deref()];
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    push_question(&mut conversation, &words.join("\n\n"));
     args.documents.put_into(&mut conversation)?;
     args.images.put_into(&mut conversation, images)?;
     if conversation.iter().all(|message| message.role == Role::System) {
-        return Err(Error::new(
-            ErrorCode::BadRequest,
-            "there is no question; pass one, or a conversation with --messages",
-        )
-        .into());
+        let message = "there is no question; pass one, or a conversation with --messages";
+        return Err(Error::new(ErrorCode::BadRequest, message).into());
     }
     Ok(conversation)
 }

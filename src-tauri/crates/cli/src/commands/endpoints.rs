@@ -75,11 +75,8 @@ async fn add(args: AddArgs) -> Result<()> {
     let app = App::open().await?;
     remote::check_name_is_free(&app.remote.endpoints(), &endpoint.name).map_err(protocol::Error::from)?;
     if let Some(key) = key {
-        app.remote
-            .store_key(&endpoint.name, &key)
-            .await
-            .map_err(protocol::Error::from)?;
-        endpoint.has_key = true;
+        let stored = app.remote.store_first_key(&mut endpoint, &key).await;
+        stored.map_err(protocol::Error::from)?;
     }
     let name = endpoint.name.clone();
     let added = format!("{name} is added: {} ({})\n", endpoint.base_url, mark(&endpoint));
@@ -123,17 +120,13 @@ async fn list(args: ListArgs) -> Result<()> {
         return Ok(output::line(&json!({"endpoints": listed}))?);
     }
     if listed.is_empty() {
-        return Ok(output::text(
-            "There are no endpoints; `ponder endpoints add` adds one.\n",
-        )?);
+        let none = "There are no endpoints; `ponder endpoints add` adds one.\n";
+        return Ok(output::text(none)?);
     }
     for each in &listed {
-        output::text(&format!(
-            "{}  {}  ({})\n",
-            each.endpoint.name,
-            each.endpoint.base_url,
-            mark(&each.endpoint)
-        ))?;
+        let endpoint = &each.endpoint;
+        let (name, url, mark) = (&endpoint.name, &endpoint.base_url, mark(endpoint));
+        output::text(&format!("{name}  {url}  ({mark})\n"))?;
         if let Some(problem) = &each.problem {
             output::text(&format!("  does not answer: {problem}\n"))?;
         }

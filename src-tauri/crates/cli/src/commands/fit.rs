@@ -34,14 +34,16 @@ pub struct FitArgs {
 /// # Errors
 /// When the model is neither here nor on the hub, or will not run.
 pub async fn run(args: FitArgs) -> Result<()> {
-    let hub = app::hub().await?;
+    let models = app::models().await;
+    let reference = app::reference_of(&models, &args.reference);
+    let hub = app::hub_of(models)?;
     let question = Question {
         context: args.context,
         kv_bits: args.kv_bits,
         ..Question::new()
     };
     let of = |question: Question| {
-        let (hub, reference) = (&hub, &args.reference);
+        let (hub, reference) = (&hub, &reference);
         async move {
             hub.memory()
                 .fit(reference, &question, 0)
@@ -50,26 +52,16 @@ pub async fn run(args: FitArgs) -> Result<()> {
         }
     };
     let fit = of(question).await?;
-    let mut contexts: Vec<u32> = CONTEXTS
-        .into_iter()
-        .filter(|context| *context < fit.most_context)
-        .collect();
-    contexts.push(fit.most_context);
+    let contexts = CONTEXTS.into_iter().filter(|context| *context < fit.most_context);
     let mut rows = Vec::new();
-    for context in contexts {
-        rows.push(
-            of(Question {
-                context: Some(context),
-                ..question
-            })
-            .await?,
-        );
+    for context in contexts.chain([fit.most_context]) {
+        let context = Some(context);
+        rows.push(of(Question { context, ..question }).await?);
     }
-    if args.json {
-        output::line(&json!({"model": args.reference, "fit": fit, "contexts": rows}))?;
-        return Ok(());
+    match args.json {
+        true => output::line(&json!({"model": args.reference, "fit": fit, "contexts": rows}))?,
+        false => output::text(&table(&args.reference, &fit, &rows))?,
     }
-    output::text(&table(&args.reference, &fit, &rows))?;
     Ok(())
 }
 
@@ -98,12 +90,8 @@ fn table(reference: &str, fit: &MemoryFit, rows: &[MemoryFit]) -> String {
     }
     table.push_str(&format!("\n{:>8}  {:>10}  \n", "context", "needed"));
     for row in rows {
-        table.push_str(&format!(
-            "{:>8}  {:>10}  {}\n",
-            row.context,
-            size(row.needed),
-            word(row)
-        ));
+        let (needed, word) = (size(row.needed), word(row));
+        table.push_str(&format!("{:>8}  {needed:>10}  {word}\n", row.context));
     }
     match fit.comfortable_context {
         Some(context) => table.push_str(&format!("\ncomfortable up to {context} tokens\n")),

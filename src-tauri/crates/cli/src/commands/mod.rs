@@ -2,6 +2,7 @@
 
 mod ask;
 mod chat;
+mod embed;
 mod endpoints;
 mod fit;
 mod history;
@@ -14,13 +15,26 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
+/// Examples below the help of `ponder`.
+const EXAMPLES: &str = "\
+Examples:
+  ponder ask \"What is 347 + 589?\"
+  git diff | ponder ask \"Review this\"
+  ponder ask -f report.pdf \"Sum it up.\"
+  ponder pull mlx-community/Qwen3-4B-4bit
+  ponder chat -m mlx-community/Qwen3-4B-4bit
+
+Exit codes: 0 done, 1 failed, 2 misused, 3 the answer was cut, 130 stopped by Ctrl+C";
+
 /// The arguments of `ponder`.
 #[derive(Parser)]
 #[command(
     name = "ponder",
     version,
     about = "Talk to language models on this computer",
-    max_term_width = 100
+    after_help = EXAMPLES,
+    max_term_width = 100,
+    arg_required_else_help = true
 )]
 pub struct Ponder {
     #[command(subcommand)]
@@ -35,8 +49,11 @@ enum Command {
     Ask(ask::AskArgs),
     /// Talk in the terminal, in the same history as the window
     Chat(chat::ChatArgs),
-    /// List the models on this computer
-    Models(models::ListArgs),
+    /// Turn texts into vectors with an embedding model
+    Embed(embed::EmbedArgs),
+    /// List the models on this computer, or unload one
+    #[command(alias = "list")]
+    Models(models::ModelsArgs),
     /// Fetch a model from the hub
     Pull(models::PullArgs),
     /// Read all files of a model again and compare them with what the hub has
@@ -44,6 +61,7 @@ enum Command {
     /// Fetch those files of a model again that are wrong or missing
     Repair(models::VerifyArgs),
     /// Remove a model from this computer
+    #[command(alias = "rm")]
     Remove(models::RemoveArgs),
     /// Copy a folder with a model into Ponder's own
     Import(models::ImportArgs),
@@ -68,6 +86,7 @@ impl Ponder {
         match &self.command {
             Command::Ask(args) => args.json,
             Command::Models(args) => args.json,
+            Command::Embed(args) => args.json,
             Command::Pull(args) => args.json,
             Command::Verify(args) | Command::Repair(args) => args.json,
             Command::Remove(args) => args.json,
@@ -88,7 +107,8 @@ impl Ponder {
         match self.command {
             Command::Ask(args) => return ask::run(args).await,
             Command::Chat(args) => chat::run(args).await,
-            Command::Models(args) => models::list(args).await,
+            Command::Embed(args) => embed::run(args).await,
+            Command::Models(args) => models::run(args).await,
             Command::Pull(args) => models::pull(args).await,
             Command::Verify(args) => models::verify(args).await,
             Command::Repair(args) => models::repair(args).await,

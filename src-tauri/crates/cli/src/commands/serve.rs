@@ -79,13 +79,13 @@ pub async fn run(args: ServeArgs) -> Result<()> {
     // While it runs, other commands answer with its engine. If it cannot be shared, or another Ponder shares its own,
     // each process has one.
     let _sharing = EngineSocket::listen(&hub::data_dir()?, engine.clone()).unwrap_or_else(|error| {
-        output::warn(&error.to_string());
+        output::warn(&output::sentence(&error.into()));
         None
     });
     let model = args
         .model
         .as_deref()
-        .map(|reference| models.find(reference))
+        .map(|reference| models.find(&app::reference_of(&models, reference)))
         .transpose();
     let model = model.map_err(protocol::Error::from)?;
     let config = ServerConfig {

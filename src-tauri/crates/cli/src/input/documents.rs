@@ -6,12 +6,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 use protocol::{Content, Error, ErrorCode, Excerpt, ExcerptUnit, Message, Role};
 
+use super::images::STDIN;
+use crate::output::plural;
+
 /// `--file` and `--part`: documents whose text is quoted before the question.
 #[derive(Args, Clone)]
 pub struct DocumentArgs {
     /// A document whose text goes before the question: text, code, Markdown, CSV, HTML, PDF or DOCX; may be given
-    /// several times
-    #[arg(long = "file", value_name = "FILE")]
+    /// several times. `-` reads it from standard input
+    #[arg(long = "file", short = 'f', value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only these pages of the document, or lines if it has no pages
     #[arg(long, value_name = "FIRST-LAST", value_parser = part, requires = "files")]
@@ -33,6 +36,11 @@ fn part(text: &str) -> Result<(u32, u32), String> {
 }
 
 impl DocumentArgs {
+    /// True if a document is read from standard input.
+    pub fn read_stdin(&self) -> bool {
+        self.files.iter().any(|path| path.as_os_str() == STDIN)
+    }
+
     /// Reads the documents and puts their text before the words of the last question; without one they are the
     /// question.
     ///
@@ -49,9 +57,9 @@ impl DocumentArgs {
         match messages.last_mut().filter(|last| last.role == Role::User) {
             Some(last) => {
                 let words = std::mem::replace(&mut last.content, vec![Content::text(quoted)]);
-                words
-                    .into_iter()
-                    .for_each(|part| Content::push(&mut last.content, part));
+                for part in words {
+                    Content::push(&mut last.content, part);
+                }
             }
             None => messages.push(Message::text(Role::User, quoted)),
         }
@@ -59,15 +67,7 @@ impl DocumentArgs {
     }
 
     fn read(&self, path: &Path) -> Result<String> {
-        let mut bytes = Vec::new();
-        // One byte more than any document may have: a device that never ends is refused like a file that is too long.
-        File::open(path)
-            .and_then(|file| file.take(documents::MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
-            .context("it cannot be read")?;
-        let name = path
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        let (bytes, name) = read_document(path)?;
         let document = documents::read(bytes, &name).map_err(Error::from)?;
         let whole = documents::whole(&document.text);
         let excerpt = match self.part {
@@ -85,27 +85,45 @@ impl DocumentArgs {
     /// An error of the answer, with advice if a document is too long.
     pub fn explain(&self, error: Error) -> Error {
         match error.code {
-            ErrorCode::ContextFull if !self.files.is_empty() => Error {
-                message: format!(
-                    "{}; --part takes some pages or lines of a document",
-                    error.message.trim_end_matches('.')
-                ),
-                ..error
-            },
+            ErrorCode::ContextFull if !self.files.is_empty() => {
+                let reason = error.message.trim_end_matches('.');
+                let message = format!("{reason}; --part takes some pages or lines of a document");
+                Error { message, ..error }
+            }
             _ => error,
         }
     }
 }
 
+/// The bytes and the name of a document; the path `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_document(path: &Path) -> Result<(Vec<u8>, String)> {
+    let mut bytes = Vec::new();
+    // One byte more than any document may have: a device that never ends is refused like a file that is too long.
+    let most = documents::MAX_BYTES as u64 + 1;
+    let is_stdin = path.as_os_str() == STDIN;
+    let read = match is_stdin {
+        true => std::io::stdin().take(most).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+    };
+    read.context("it cannot be read")?;
+    let name = match path.file_name() {
+        Some(name) if !is_stdin => name.to_string_lossy().into_owned(),
+        _ => "standard input".to_owned(),
+    };
+    Ok((bytes, name))
+}
+
 fn no_such_part(whole: Excerpt) -> Error {
     let what = match whole.unit {
-        ExcerptUnit::Pages => "pages",
-        ExcerptUnit::Lines => "lines",
+        ExcerptUnit::Pages => "page",
+        ExcerptUnit::Lines => "line",
     };
-    Error::new(
-        ErrorCode::BadRequest,
-        format!("it has {} {what}; choose a part of those", whole.of),
-    )
+    let parts = plural(whole.of.into(), what);
+    let message = format!("it has {parts}; --part begins after the last");
+    Error::new(ErrorCode::BadRequest, message)
 }
 
 #[cfg(test)]

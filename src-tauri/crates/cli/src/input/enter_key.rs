@@ -59,7 +59,10 @@ impl EnterKey {
     /// Tells of the key, if somebody can press it.
     pub fn hint(&self) {
         if self.presses.is_some() {
-            eprintln!("{}", output::soft("(Enter ends the thought, Ctrl+C the answer)"));
+            eprintln!(
+                "{}",
+                output::Stream::Err.soft("(Enter ends the thought, Ctrl+C the answer)")
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use protocol::{
 use crate::app;
 
 /// The path that stands for standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// `--image` and `--image-detail`.
 #[derive(Args, Clone)]
@@ -102,15 +102,11 @@ pub struct Images(pub BTreeMap<String, ImageBytes>);
 impl Images {
     fn read(&mut self, path: &Path) -> Result<Content> {
         let (bytes, name) = read_image(path)?;
-        self.add(bytes, &name)
-            .map_err(|error| {
-                let code = ErrorCode::ImageBroken;
-                Error {
-                    code,
-                    ..Error::from(error)
-                }
-            })
-            .with_context(|| path.display().to_string())
+        let added = self.add(bytes, &name).map_err(|error| Error {
+            code: ErrorCode::ImageBroken,
+            ..Error::from(error)
+        });
+        added.with_context(|| path.display().to_string())
     }
 
     /// The image in a data URL of a conversation; `place` names the URL in errors.
@@ -189,9 +185,6 @@ pub async fn check_vision(engine: &dyn Engine, request: &Request) -> Result<()> 
         false => format!("models on this computer that can: {}", vision_models.join(", ")),
     };
     let model = ModelSource::reference(&request.model);
-    Err(Error::new(
-        ErrorCode::ImageNotSeen,
-        format!("{model} cannot see images{because}; {advice}"),
-    )
-    .into())
+    let message = format!("{model} cannot see images{because}; {advice}");
+    Err(Error::new(ErrorCode::ImageNotSeen, message).into())
 }

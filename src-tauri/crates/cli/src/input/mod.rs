@@ -6,14 +6,16 @@ mod enter_key;
 mod images;
 mod messages;
 mod model;
+mod piped_text;
 mod sampling;
 
 pub(crate) use answer_prefix::read_answer_prefix;
-pub(crate) use documents::DocumentArgs;
+pub(crate) use documents::{read_document, DocumentArgs};
 pub(crate) use enter_key::EnterKey;
 pub use images::{check_vision, ImageArgs, Images};
 pub(crate) use images::{read_image, DetailArgs};
 pub use messages::{read_json, read_messages, read_tools};
 pub use model::ModelArg;
+pub(crate) use piped_text::piped_text;
 pub(crate) use sampling::SamplingArgs;
 pub use sampling::{kv_bits, ThinkingArg};

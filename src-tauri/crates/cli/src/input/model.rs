@@ -4,6 +4,6 @@ use clap::Args;
 #[derive(Args, Clone)]
 pub struct ModelArg {
     /// A folder, a hub id, `pebble` or endpoint:NAME/MODEL; without it the default model
-    #[arg(long, value_name = "REF")]
+    #[arg(long, short, value_name = "REF")]
     pub model: Option<String>,
 }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use protocol::{Content, EngineEvent, FinishReason, Notice, Stage};
+use protocol::{Content, EngineEvent, Notice};
 use serde_json::{json, Value};
 
 /// The time between two lines of progress. A load reports every tensor, which is thousands a second.
@@ -23,20 +23,11 @@ impl AnswerLines {
     pub fn lines(&mut self, event: &EngineEvent, now: Instant) -> Vec<Value> {
         match event {
             EngineEvent::Progress { stage, done, total } => {
-                if done < total
-                    && self
-                        .progress
-                        .is_some_and(|last| now.duration_since(last) < PROGRESS_INTERVAL)
-                {
+                let soon = |last| now.duration_since(last) < PROGRESS_INTERVAL;
+                if done < total && self.progress.is_some_and(soon) {
                     return Vec::new();
                 }
                 self.progress = Some(now);
-                let stage = match stage {
-                    Stage::Load => "load",
-                    Stage::Kernels => "kernels",
-                    Stage::EncodeImages => "encode_images",
-                    Stage::Prefill => "prefill",
-                };
                 vec![json!({"type": "progress", "stage": stage, "done": done, "total": total})]
             }
             EngineEvent::Waiting { models } => vec![json!({"type": "waiting", "models": models})],
@@ -46,11 +37,8 @@ impl AnswerLines {
             }
             EngineEvent::Continued { parts, notices, tokens } => {
                 self.tokens.extend(tokens);
-                parts
-                    .iter()
-                    .filter_map(content_line)
-                    .chain(notices.iter().map(notice_line))
-                    .collect()
+                let parts = parts.iter().filter_map(content_line);
+                parts.chain(notices.iter().map(notice_line)).collect()
             }
             EngineEvent::Delta { content, tokens, .. } => {
                 self.tokens.extend(tokens);
@@ -61,7 +49,7 @@ impl AnswerLines {
                 self.tokens.extend(&done.tokens);
                 let mut line = json!({
                     "type": "done",
-                    "stop": stop_word(done.finish_reason),
+                    "stop": done.finish_reason,
                     "ended_by": done.ended_by,
                     "usage": done.usage,
                     "timing": done.timing,
@@ -103,17 +91,10 @@ fn notice_line(notice: &Notice) -> Value {
     line
 }
 
-fn stop_word(stop: FinishReason) -> &'static str {
-    match stop {
-        FinishReason::Stop => "stop",
-        FinishReason::Length => "length",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::Cancelled => "cancelled",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use protocol::Stage;
+
     use super::*;
 
     #[test]

@@ -3,20 +3,31 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::exit_code;
 use super::terminal::line;
 
-/// Prints a failure of a program and gives the exit code.
+/// Prints a failure of a program and gives the exit code. A closed pipe leaves nobody to tell.
 pub fn fail(program: &str, error: &anyhow::Error, json: bool) -> ExitCode {
+    let closed = |cause: &(dyn std::error::Error + 'static)| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    if !error.chain().any(closed) {
+        print_failure(program, error, json);
+    }
+    ExitCode::from(exit_code::FAILED)
+}
+
+/// Prints a failure: a line on standard error, and with `json` an object on standard output.
+pub fn print_failure(program: &str, error: &anyhow::Error, json: bool) {
     let code = error
         .downcast_ref::<protocol::Error>()
         .map_or(json!("failed"), |error| json!(error.code));
     let message = sentence(error);
     if json {
-        // A closed pipe leaves nobody to tell.
         let _ = line(&json!({"type": "error", "code": code, "message": message}));
     }
     eprintln!("{program}: {}", message.replace('\n', " "));
-    ExitCode::FAILURE
 }
 
 /// An error and its causes as one sentence. The system's errors of files are put into words, without their numbers.

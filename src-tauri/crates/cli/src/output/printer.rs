@@ -2,16 +2,27 @@ use std::io;
 
 use protocol::{Content, EngineEvent};
 
-use super::terminal;
+use super::terminal::Stream;
 
 /// Prints an answer for people: the thought softer and apart, remarks on standard error.
 #[derive(Default)]
 pub struct Printer {
+    answer: Stream,
+    thoughts: Stream,
     /// The kind of the last text, without its words: another kind stands apart from it.
     last: Option<Content>,
 }
 
 impl Printer {
+    /// A printer of the answer and its thoughts on these streams.
+    pub fn new(answer: Stream, thoughts: Stream) -> Self {
+        Self {
+            answer,
+            thoughts,
+            last: None,
+        }
+    }
+
     /// Prints one event.
     ///
     /// # Errors
@@ -42,20 +53,21 @@ impl Printer {
     pub fn part(&mut self, content: &Content) -> io::Result<()> {
         if let Some(text) = content.growing_text() {
             let kind = content.with_text("");
-            if self.last.as_ref().is_some_and(|last| *last != kind) {
-                terminal::text("\n\n")?;
+            // The empty line goes to the stream before it, so that an answer alone begins with a word.
+            if let Some(last) = self.last.as_ref().filter(|last| **last != kind) {
+                self.stream(last).write("\n\n")?;
             }
-            let is_thinking = matches!(kind, Content::Thinking { .. });
-            self.last = Some(kind);
-            terminal::text(&if is_thinking {
-                terminal::soft(text)
+            let stream = self.stream(&kind);
+            if matches!(kind, Content::Thinking { .. }) {
+                stream.write(&stream.soft(text))?;
             } else {
-                text.to_owned()
-            })?;
+                stream.write(text)?;
+            }
+            self.last = Some(kind);
         } else if let Content::ToolCall { call } = content {
-            terminal::text(&format!("{}({})\n", call.name, call.arguments))?;
+            self.answer.write(&format!("{}({})\n", call.name, call.arguments))?;
         } else if let Some(text) = content.as_text() {
-            terminal::text(&format!("{text}\n"))?;
+            self.answer.write(&format!("{text}\n"))?;
         }
         Ok(())
     }
@@ -65,9 +77,7 @@ impl Printer {
     /// # Errors
     /// When standard output is closed.
     pub fn remark(&mut self, text: &str) -> io::Result<()> {
-        if self.last.take().is_some() {
-            terminal::text("\n")?;
-        }
+        self.end()?;
         eprintln!("({text})");
         Ok(())
     }
@@ -77,9 +87,17 @@ impl Printer {
     /// # Errors
     /// When standard output is closed.
     pub fn end(&mut self) -> io::Result<()> {
-        if self.last.take().is_some() {
-            terminal::text("\n")?;
+        match self.last.take() {
+            Some(last) => self.stream(&last).write("\n"),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn stream(&self, kind: &Content) -> &Stream {
+        if matches!(kind, Content::Thinking { .. }) {
+            &self.thoughts
+        } else {
+            &self.answer
+        }
     }
 }

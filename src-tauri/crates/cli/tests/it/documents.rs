@@ -83,7 +83,11 @@ fn what_cannot_be_read_is_refused_by_its_name() {
     let bits = file(home, "bits.bin", [0, 159, 146, 150, 0, 255, 254, 7]);
     let missing = home.join("missing.txt");
     for (path, more, words) in [
-        (&short, &["--part", "7-9"][..], "it has 1 lines; choose a part of those"),
+        (
+            &short,
+            &["--part", "7-9"][..],
+            "it has 1 line; --part begins after the last",
+        ),
         (&empty, &[], "empty.txt"),
         (&cut, &[], "cut.pdf"),
         (&bits, &[], "bits.bin"),

@@ -127,3 +127,50 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
         assert!(!bytes.windows(8).any(|part| part == b"sk-right"), "{:?}", file.path());
     }
 }
+
+/// A session with a keychain of its own, in which a command runs.
+const WITH_KEYCHAIN: &str =
+    "printf pass | gnome-keyring-daemon --unlock --components=secrets >/dev/null && exec \"$0\" \"$@\"";
+
+#[test]
+fn an_endpoint_is_added_together_with_its_key() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let add = ["endpoints", "add", "lab", "http://127.0.0.1:1/v1"];
+    let there = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
+    // Without a keychain it is refused by the keychain's name, and nothing is added.
+    let refused = command(&home.join("other"), &add)
+        .env("PONDER_ENDPOINT_KEY", "sk-right")
+        .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("keychain"),
+        "{refused:?}"
+    );
+    assert_eq!(
+        end(&run(&home.join("other"), &["endpoints", "list", "--json"]))["endpoints"],
+        serde_json::json!([])
+    );
+
+    if !there("gnome-keyring-daemon") || !there("dbus-run-session") {
+        println!("report: no key was stored, because gnome-keyring or a session bus is not installed");
+        return;
+    }
+    let mut session = std::process::Command::new("dbus-run-session");
+    let added = session
+        .args(["--", "sh", "-c", WITH_KEYCHAIN, crate::PROGRAM])
+        .args(add)
+        .env("PONDER_HOME", home.join("data"))
+        .env("PONDER_ENDPOINT_KEY", "sk-right")
+        .env("HOME", home)
+        .env("XDG_DATA_HOME", home)
+        .env("XDG_RUNTIME_DIR", home)
+        .output()
+        .unwrap();
+    assert!(text(&added).contains("lab is added"), "{added:?}");
+    let data = home.join("data");
+    let listed = &end(&run(&data, &["endpoints", "list", "--json"]))["endpoints"];
+    assert_eq!(listed[0]["endpoint"]["has_key"], true, "{listed}");
+}

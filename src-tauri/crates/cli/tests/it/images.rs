@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use serde_json::{json, Value};
 
@@ -17,6 +17,14 @@ fn without_vision(home: &Path) -> PathBuf {
     })
 }
 
+fn ask_about(home: &Path, model: &Path, image: &Path) -> Output {
+    let image = ["--image", text(image), "What is it?"];
+    run(
+        home,
+        &[["ask", "--json", "--model"].as_slice(), &[text(model)], &image].concat(),
+    )
+}
+
 #[test]
 fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_the_list() {
     let home = tempfile::tempdir().expect("a folder");
@@ -29,16 +37,7 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
     });
     fs::create_dir_all(repository.join("refs")).expect("made");
     fs::write(repository.join("refs/main"), commit).expect("written");
-    let asked = [
-        "ask",
-        "--json",
-        "--model",
-        text(&model),
-        "--image",
-        text(&image),
-        "What is it?",
-    ];
-    let output = run(home.path(), &asked);
+    let output = ask_about(home.path(), &model, &image);
     assert!(!output.status.success());
     let told = lines(&output).pop().expect("a line").to_string();
     assert!(
@@ -72,16 +71,7 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
 fn a_model_that_does_not_see_is_not_asked() {
     let home = tempfile::tempdir().expect("a folder");
     let (model, image) = (without_vision(home.path()), image(home.path()));
-    let asked = [
-        "ask",
-        "--json",
-        "--model",
-        text(&model),
-        "--image",
-        text(&image),
-        "What is it?",
-    ];
-    let output = run(home.path(), &asked);
+    let output = ask_about(home.path(), &model, &image);
     assert!(!output.status.success());
     let error = lines(&output).pop().expect("a line");
     let told = error.to_string();

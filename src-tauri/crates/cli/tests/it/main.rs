@@ -12,10 +12,13 @@ mod history_import;
 mod images;
 mod manual;
 mod pull;
+mod repair;
+mod scripting;
 mod serve;
 #[path = "../../../remote/tests/server/mod.rs"]
 mod server;
 mod support;
+mod tasks;
 mod upkeep;
 mod vision;
 mod vision_models;

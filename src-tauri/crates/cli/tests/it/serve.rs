@@ -153,6 +153,14 @@ fn ask_answers_with_the_weights_of_a_ponder_that_runs() {
     assert!(done(&shared)["usage"]["cached_tokens"].as_u64().unwrap() > 0);
     println!("report: ponder ask takes {own_bytes} bytes with an engine of its own and {shared_bytes} with that of a running Ponder");
     assert!(shared_bytes * 2 < own_bytes, "{shared_bytes} {own_bytes}");
+    // Unloaded, the next question loads it again.
+    assert!(run(home, &["models", "unload", "pebble"]).status.success());
+    assert!(
+        done(&run_and_weigh(home, &ask).0)["timing"]["load_ms"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
 }
 
 #[test]
@@ -165,7 +173,12 @@ fn what_a_killed_server_left_keeps_nobody_from_answering() {
         serving.home.path(),
         &["ask", "--json", "--model", "pebble", "--max-tokens", "3", "Hello"],
     );
-    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    assert_eq!(
+        asked.status.code(),
+        Some(3),
+        "{}",
+        String::from_utf8_lossy(&asked.stderr)
+    );
 }
 
 #[test]

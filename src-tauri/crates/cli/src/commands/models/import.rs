@@ -32,11 +32,8 @@ pub async fn import(args: ImportArgs) -> Result<()> {
     if args.json {
         output::line(&json!({"type": "imported", "model": model.reference, "path": model.path.display().to_string()}))?;
     } else {
-        output::text(&format!(
-            "{} is ready: --model {:?}\n",
-            args.folder.display(),
-            model.reference
-        ))?;
+        let folder = args.folder.display();
+        output::text(&format!("{folder} is ready: --model {:?}\n", model.reference))?;
     }
     Ok(())
 }

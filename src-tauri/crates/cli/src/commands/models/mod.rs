@@ -10,7 +10,7 @@ mod size;
 mod verify;
 
 pub use import::{import, ImportArgs};
-pub use list::{list, ListArgs};
+pub use list::{run, ModelsArgs};
 pub use pull::{pull, PullArgs};
 pub use remove::{remove, RemoveArgs};
 pub use verify::{repair, verify, VerifyArgs};

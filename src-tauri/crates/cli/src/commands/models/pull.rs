@@ -44,10 +44,8 @@ pub async fn pull(args: PullArgs) -> Result<()> {
     });
     let (id, revision) = model(&args, hub.net().endpoint())?;
     let mut downloads = hub.downloads().watch();
-    hub.downloads()
-        .start(&id, &revision)
-        .await
-        .map_err(protocol::Error::from)?;
+    let started = hub.downloads().start(&id, &revision).await;
+    started.map_err(protocol::Error::from)?;
     let mut reporter = Reporter::new(args.json);
     loop {
         tokio::select! {
@@ -75,10 +73,9 @@ pub async fn pull(args: PullArgs) -> Result<()> {
         }
     }
     reporter.clear();
-    let reference = if revision == "main" {
-        id
-    } else {
-        format!("{id}@{revision}")
+    let reference = match revision.as_str() {
+        "main" => id,
+        revision => format!("{id}@{revision}"),
     };
     let model = hub.local().find(&reference).map_err(protocol::Error::from)?;
     if args.json {
@@ -183,27 +180,20 @@ impl Bars {
 
     fn update(&mut self, download: &Download) {
         for file in &download.files {
-            let moves = matches!(
-                file.state,
-                DownloadState::Running | DownloadState::Verifying | DownloadState::Waiting
-            );
-            if !moves {
-                if let Some(bar) = self.files.remove(&file.path) {
-                    bar.finish_and_clear();
+            let checking = match file.state {
+                DownloadState::Running | DownloadState::Waiting => "",
+                DownloadState::Verifying => " · checking",
+                _ => {
+                    if let Some(bar) = self.files.remove(&file.path) {
+                        bar.finish_and_clear();
+                    }
+                    continue;
                 }
-                continue;
-            }
-            let bar = self
-                .files
-                .entry(file.path.clone())
-                .or_insert_with(|| self.all.insert_before(&self.whole, bar()));
+            };
+            let new = || self.all.insert_before(&self.whole, bar());
+            let bar = self.files.entry(file.path.clone()).or_insert_with(new);
             bar.set_length(file.bytes);
             bar.set_position(file.done);
-            let checking = if file.state == DownloadState::Verifying {
-                " · checking"
-            } else {
-                ""
-            };
             bar.set_message(format!("{}{checking}", file.path));
         }
         // 0 of 0 would be drawn as a full bar.
@@ -220,11 +210,7 @@ fn bar() -> ProgressBar {
 
 /// A download as a line.
 fn line(download: &Download) -> String {
-    let reason = download
-        .error
-        .as_ref()
-        .map(|error| error.message.as_str())
-        .unwrap_or_default();
+    let reason = download.error.as_ref().map_or("", |error| &error.message);
     let amount = || format!("{} of {}", precise_size(download.done), precise_size(download.total));
     match download.state {
         DownloadState::Queued => "waits for its turn".into(),
@@ -235,15 +221,9 @@ fn line(download: &Download) -> String {
         DownloadState::Failed => format!("{}, failed", amount()),
         DownloadState::Done => format!("{}, done", amount()),
         DownloadState::Running => {
-            let left = download
-                .seconds_left
-                .map(|seconds| format!(", {} left", time(seconds)))
-                .unwrap_or_default();
-            format!(
-                "{}, {}/s{left}",
-                amount(),
-                precise_size(download.bytes_per_second.max(0.0) as u64)
-            )
+            let left = download.seconds_left.map(|seconds| format!(", {} left", time(seconds)));
+            let rate = precise_size(download.bytes_per_second.max(0.0) as u64);
+            format!("{}, {rate}/s{}", amount(), left.unwrap_or_default())
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct RemoveArgs {
 pub async fn remove(args: RemoveArgs) -> Result<()> {
     let app = App::open().await?;
     let hub = app::hub_of(app.models.clone())?;
-    let reference = absolute(&args.reference);
+    let reference = app::reference_of(&app.models, &absolute(&args.reference));
     let told = hub.removals().plan(&reference, app.chat.models()).await?;
     if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
         return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
@@ -43,20 +43,16 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
     if !args.yes {
         let asked = !args.json && std::io::stdin().is_terminal();
         if !asked {
-            let message = format!(
-                "removing {reference} frees {}; say --yes to do it",
-                size(told.bytes_freed)
-            );
+            let freed = size(told.bytes_freed);
+            let message = format!("removing {reference} frees {freed}; say --yes to do it");
             return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
         }
         if !confirmed(&question(&told))? {
             return Err(protocol::Error::new(ErrorCode::Stopped, "nothing was removed").into());
         }
     }
-    let done = hub
-        .removals()
-        .remove(&reference, args.own_files_too, app.chat.models())
-        .await?;
+    let removal = hub.removals().remove(&reference, args.own_files_too, app.chat.models());
+    let done = removal.await?;
     if args.json {
         output::line(
             &json!({"type": "removed", "model": reference, "bytes_freed": done.bytes_freed, "shared_bytes": done.shared_bytes,
@@ -64,12 +60,10 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
         )?;
     } else {
         let chats = users(&told).map_or(String::new(), |chats| {
-            format!("; it answered last in {chats}, which stay readable")
+            format!("; it answered last in {chats}; what was said there stays readable")
         });
-        output::text(&format!(
-            "{reference} is removed; {} are free again{chats}\n",
-            size(done.bytes_freed)
-        ))?;
+        let freed = size(done.bytes_freed);
+        output::text(&format!("{reference} is removed; {freed} are free again{chats}\n"))?;
     }
     Ok(())
 }
@@ -79,15 +73,10 @@ fn question(told: &Removal) -> String {
         0 => String::new(),
         bytes => format!(" ({} stay, because other versions use them)", size(bytes)),
     };
-    let chats = users(told).map_or_else(
-        || "No chat was last answered by it.".to_owned(),
-        |chats| format!("It answered last in {chats}, which stay readable."),
-    );
-    format!(
-        "Remove {}? That frees {}{shared}. {chats} [y/N] ",
-        told.reference,
-        size(told.bytes_freed)
-    )
+    let chats = users(told).map(|chats| format!("It answered last in {chats}; what was said there stays readable."));
+    let chats = chats.unwrap_or_else(|| "No chat was last answered by it.".to_owned());
+    let (reference, freed) = (&told.reference, size(told.bytes_freed));
+    format!("Remove {reference}? That frees {freed}{shared}. {chats} [y/N] ")
 }
 
 /// The chats whose last answer is this model's, such as `2 chats (“Boats”, “Names”)`; `None` without any.
@@ -97,17 +86,15 @@ fn users(told: &Removal) -> Option<String> {
         return None;
     }
     let named = told.chat_titles.iter().filter(|title| !title.is_empty()).take(NAMED);
-    let mut titles: Vec<String> = named
-        .map(|title| format!("“{}”", title.replace(char::is_control, " ")))
-        .collect();
+    let quoted = |title: &String| format!("“{}”", title.replace(char::is_control, " "));
+    let mut titles: Vec<String> = named.map(quoted).collect();
     let more = (told.chats as usize).saturating_sub(titles.len());
     if more > 0 && !titles.is_empty() {
         titles.push(format!("{more} more"));
     }
-    let count = if told.chats == 1 {
-        "1 chat".to_owned()
-    } else {
-        format!("{} chats", told.chats)
+    let count = match told.chats {
+        1 => "1 chat".to_owned(),
+        chats => format!("{chats} chats"),
     };
     Some(match titles.is_empty() {
         true => count,

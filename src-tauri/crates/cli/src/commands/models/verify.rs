@@ -1,7 +1,7 @@
 use anyhow::Result;
 use api::Verification;
 use clap::Args;
-use hub::DownloadLimits;
+use hub::{DownloadLimits, Hub};
 use protocol::ErrorCode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -26,14 +26,10 @@ pub struct VerifyArgs {
 /// # Errors
 /// When a file is wrong or missing, or the model is not here.
 pub async fn verify(args: VerifyArgs) -> Result<()> {
-    let (hub, stop) = (app::hub().await?, CancellationToken::new());
-    let progress = FileProgress::new(args.json);
-    let found = until_stopped(
-        &stop,
-        hub.upkeep()
-            .verify(&absolute(&args.reference), stop.clone(), progress.tell()),
-    )
-    .await;
+    let (hub, reference) = hub_and_reference(&args.reference).await?;
+    let (stop, progress) = (CancellationToken::new(), FileProgress::new(args.json));
+    let work = hub.upkeep().verify(&reference, stop.clone(), progress.tell());
+    let found = until_stopped(&stop, work).await;
     progress.clear();
     report(&found.map_err(protocol::Error::from)?, args.json)
 }
@@ -43,13 +39,12 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
 /// # Errors
 /// When a file is still wrong or missing, or the model is not here.
 pub async fn repair(args: VerifyArgs) -> Result<()> {
-    let (hub, stop) = (app::hub().await?, CancellationToken::new());
-    let progress = FileProgress::new(args.json);
+    let (hub, reference) = hub_and_reference(&args.reference).await?;
+    let (stop, progress) = (CancellationToken::new(), FileProgress::new(args.json));
     hub.downloads().set_limits(DownloadLimits {
         without_network: WITHOUT_NETWORK,
         ..DownloadLimits::default()
     });
-    let reference = absolute(&args.reference);
     let work = hub.upkeep().repair(&reference, stop.clone(), progress.tell());
     let found = tokio::select! {
         found = until_stopped(&stop, work) => found,
@@ -57,6 +52,13 @@ pub async fn repair(args: VerifyArgs) -> Result<()> {
     };
     progress.clear();
     report(&found?, args.json)
+}
+
+/// The hub, and the reference of a model here that may be called as clients of the server call it.
+async fn hub_and_reference(named: &str) -> Result<(Hub, String)> {
+    let models = app::models().await;
+    let reference = app::reference_of(&models, &absolute(named));
+    Ok((app::hub_of(models)?, reference))
 }
 
 /// Prints the result; a wrong file is a failure.
@@ -84,10 +86,10 @@ fn report(found: &Verification, json: bool) -> Result<()> {
     if found.wrong.is_empty() {
         return Ok(());
     }
+    let (wrong, reference) = (found.wrong.len(), &found.reference);
+    let are = if wrong == 1 { "is" } else { "are" };
     let message = format!(
-        "{} of the files of {} are wrong or missing; `ponder repair` fetches them again, the others are right",
-        found.wrong.len(),
-        found.reference
+        "{wrong} of the files of {reference} {are} wrong or missing; `ponder repair` fetches them again, the others are right"
     );
     Err(protocol::Error::new(ErrorCode::ModelBroken, message).into())
 }

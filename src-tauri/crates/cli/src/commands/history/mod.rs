@@ -1,4 +1,6 @@
-use std::fs::File;
+mod repair;
+
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -26,10 +28,36 @@ pub struct HistoryArgs {
 
 #[derive(Subcommand)]
 enum HistoryCommand {
+    /// List chats, as without a command
+    List,
     /// Find chats by what was said in them
     Search {
         /// Words to look for
         text: String,
+    },
+    /// Print a chat
+    Show {
+        /// The chat's id
+        id: String,
+    },
+    /// Give a chat another title
+    Rename {
+        /// The chat's id
+        id: String,
+        /// The title
+        title: String,
+    },
+    /// Move chats to the trash, where they stay for 30 days
+    Delete {
+        /// The chats' ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Take chats out of the trash
+    Restore {
+        /// The chats' ids
+        #[arg(required = true)]
+        ids: Vec<String>,
     },
     /// Print one chat or more
     Export {
@@ -42,7 +70,12 @@ enum HistoryCommand {
         /// Markdown or a page for people, JSON for programs
         #[arg(long, value_enum, default_value_t = Format::Md)]
         format: Format,
+        /// Write to this file instead of standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
+    /// Show what is left of a damaged history, and repair it
+    Repair(repair::RepairArgs),
     /// Take chats from an export of Ponder, ChatGPT, Claude or LM Studio
     Import {
         /// The file, such as conversations.json, or the ZIP archive that ChatGPT or Claude sent
@@ -72,6 +105,10 @@ impl From<Format> for ExportFormat {
 /// # Errors
 /// When the history or a file cannot be read, or a chat does not exist.
 pub async fn run(args: HistoryArgs) -> Result<()> {
+    // A damaged history cannot be opened.
+    if let Some(HistoryCommand::Repair(repair)) = args.command {
+        return repair::run(repair, args.json).await;
+    }
     let app = App::open().await?;
     let done = carry_out(&app, args).await;
     // Leaves the whole history in one file, which may be copied.
@@ -81,10 +118,13 @@ pub async fn run(args: HistoryArgs) -> Result<()> {
 
 async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
     match args.command {
-        None => {
+        None | Some(HistoryCommand::List) => {
             let chats = app.chat.chats().list().await?;
             if args.json {
                 output::line(&json!({"chats": chats}))?;
+            }
+            if chats.is_empty() && !args.json {
+                output::text("There are no chats yet; `ponder chat` begins one.\n")?;
             }
             for chat in chats.iter().filter(|_| !args.json) {
                 output::text(&format!("{}  {}  {}\n", chat.id, day(chat.updated_at), chat.title))?;
@@ -95,34 +135,68 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
             if args.json {
                 output::line(&json!({"found": found.hits, "more": found.more, "indexing": found.indexing}))?;
             }
+            if found.hits.is_empty() && !args.json {
+                output::text("Nothing was found.\n")?;
+            }
             for hit in found.hits.iter().filter(|_| !args.json) {
-                output::text(&format!(
-                    "{}  {}  {}\n    {}\n",
-                    hit.chat,
-                    day(hit.at),
-                    hit.title,
-                    hit.snippet
-                ))?;
+                let (chat, title, snippet) = (&hit.chat, &hit.title, &hit.snippet);
+                output::text(&format!("{chat}  {}  {title}\n    {snippet}\n", day(hit.at)))?;
             }
         }
-        Some(HistoryCommand::Export { ids, all, format }) => {
-            let chats = (!all).then_some(&ids[..]);
-            let text = app.chat.library().export(chats, format.into()).await?;
-            output::text(&if text.ends_with('\n') { text } else { text + "\n" })?;
+        Some(HistoryCommand::Show { id }) => {
+            let format = if args.json { Format::Json } else { Format::Md };
+            output::text(&exported(app, Some(&[id]), format).await?)?;
         }
+        Some(HistoryCommand::Rename { id, title }) => app.chat.chats().rename(&id, &title).await?,
+        Some(HistoryCommand::Delete { ids }) => {
+            for id in &ids {
+                app.chat.library().delete(id).await?;
+                if !args.json {
+                    let back = format!("`ponder history restore {id}` takes it back for 30 days");
+                    output::text(&format!("{id} is in the trash; {back}\n"))?;
+                }
+            }
+        }
+        Some(HistoryCommand::Restore { ids }) => {
+            for id in &ids {
+                app.chat.library().restore(id).await?;
+            }
+        }
+        Some(HistoryCommand::Export {
+            ids,
+            all,
+            format,
+            output,
+        }) => {
+            let text = exported(app, (!all).then_some(&ids), format).await?;
+            match output {
+                Some(path) => {
+                    fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+                }
+                None => output::text(&text)?,
+            }
+        }
+        Some(HistoryCommand::Repair(_)) => {}
         Some(HistoryCommand::Import { file }) => {
             let done = app.chat.library().import(read_whole(&file)?).await?;
             if args.json {
                 output::line(&json!(done))?;
             } else {
-                output::text(&format!(
-                    "{} chats with {} messages are new; {} were here already\n",
-                    done.chats, done.messages, done.already_here
-                ))?;
+                let chats = output::plural(done.chats as u64, "chat");
+                let messages = output::plural(done.messages as u64, "message");
+                let known = done.already_here;
+                output::text(&format!("Added: {chats} with {messages}; already here: {known}\n"))?;
             }
         }
     }
     Ok(())
+}
+
+/// The text of these chats, or of all, with a line end.
+async fn exported(app: &App, chats: Option<&[String]>, format: Format) -> Result<String> {
+    let text = app.chat.library().export(chats, format.into()).await?;
+    let has_end = text.is_empty() || text.ends_with('\n');
+    Ok(if has_end { text } else { text + "\n" })
 }
 
 /// The bytes of a file of chats. A file without chats is refused by its beginning; one that is too long, or a device

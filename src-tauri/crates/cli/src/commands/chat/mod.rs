@@ -1,16 +1,17 @@
-use std::io::{self, IsTerminal};
+mod input;
+
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use api::{AnswerBody, AnswerState, Position};
+use api::{AnswerBody, AnswerState, ChatSettings, Position};
 use clap::Args;
 use protocol::{Content, Error, ErrorCode};
-use rustyline::error::ReadlineError;
-use rustyline::DefaultEditor;
 
+use self::input::{Input, Line, COMMANDS};
 use crate::app::App;
-use crate::input::{read_image, DetailArgs, EnterKey, ModelArg, SamplingArgs, ThinkingArg};
-use crate::output::{self, Printer};
+use crate::input::{read_document, read_image, DetailArgs, EnterKey, ModelArg, SamplingArgs, ThinkingArg};
+use crate::output::{self, Printer, Stream};
 
 /// `ponder chat`.
 #[derive(Args)]
@@ -18,7 +19,7 @@ pub struct ChatArgs {
     #[command(flatten)]
     model: ModelArg,
     /// Go on with this chat and its own settings instead of beginning one (ids: `ponder history`)
-    #[arg(long, value_name = "ID", conflicts_with_all = ["model", "system", "thinking", "thinking_budget", "temperature", "top_p", "top_k", "min_p", "seed"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["model", "system", "thinking", "thinking_budget", "SamplingArgs"])]
     chat: Option<String>,
     /// Instructions that stand before the conversation
     #[arg(long, value_name = "TEXT")]
@@ -44,7 +45,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     let app = App::open().await?;
     // The last message that was shown here: a question goes after it, even if another program has added to the chat.
     let mut last: Option<String> = None;
-    let (mut chat, asked) = match args.chat {
+    let (id, asked) = match args.chat {
         Some(id) => {
             let view = app.chat.chats().open(&id).await?;
             last = view.messages.last().map(|message| message.id.clone());
@@ -61,45 +62,130 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     settings.system_prompt = args.system.unwrap_or_default();
     settings.sampling = args.sampling.sampling();
     settings.image_detail = args.detail.detail().unwrap_or(settings.image_detail);
-    if std::io::stdin().is_terminal() {
-        println!(
-            "{}",
-            output::soft(&format!(
-                "{} · /quit or Ctrl+D ends, Ctrl+C stops an answer, /continue continues it, /image FILE shows an image; the chat is kept",
-                model.reference()
-            ))
-        );
-    }
     let mut input = Input::new()?;
-    // Images for the next question.
-    let mut shown: Vec<Content> = Vec::new();
+    if input.is_person() {
+        let hint = format!("{} · /help lists the commands; the chat is kept", model.reference());
+        println!("{}", Stream::Out.soft(&hint));
+    }
+    let mut talk = Talk {
+        app,
+        settings,
+        chat: id,
+        last,
+        attached: Vec::new(),
+    };
     while let Some(line) = input.next_line()? {
-        let outcome = match line {
-            Line::Question(question) => {
-                // A chat without a question is not worth keeping, so it begins with the first.
-                let id = match &chat {
-                    Some(id) => id.clone(),
-                    None => chat
-                        .insert(app.chat.chats().create(settings.clone()).await?.summary.id)
-                        .clone(),
-                };
-                let content: Vec<Content> = std::mem::take(&mut shown)
-                    .into_iter()
-                    .chain([Content::text(question)])
-                    .collect();
-                ask(&app, &id, &content, &mut last).await
-            }
-            Line::Image(path) => show(&app, &path).await.map(|image| shown.push(image)),
-            Line::Continue => continue_answer(&app, chat.as_deref()).await,
-        };
-        match outcome {
+        match talk.obey(line).await {
             // A person reads the failure and goes on; a script would take the next answer for the one to this question.
-            Err(error) if matches!(input, Input::Person(_)) => eprintln!("ponder: {}", output::sentence(&error)),
+            Err(error) if input.is_person() => eprintln!("ponder: {}", output::sentence(&error)),
             outcome => outcome?,
         }
     }
-    app.chat.shut_down().await;
+    talk.app.chat.shut_down().await;
     Ok(())
+}
+
+/// A conversation.
+struct Talk {
+    app: App,
+    /// The settings of a chat that begins.
+    settings: ChatSettings,
+    /// The chat; one without a question is not worth keeping, so it begins with the first.
+    chat: Option<String>,
+    /// The last message that was shown.
+    last: Option<String>,
+    /// Images and files for the next question.
+    attached: Vec<Content>,
+}
+
+impl Talk {
+    async fn obey(&mut self, line: Line) -> Result<()> {
+        match line {
+            Line::Question(question) => self.ask(question).await,
+            Line::Help => Ok(output::text(COMMANDS)?),
+            Line::Model(name) => self.change_model(&name).await,
+            Line::Image(path) => {
+                self.attached.push(show(&self.app, &path).await?);
+                Ok(())
+            }
+            Line::File(path) => {
+                let (bytes, name) = read_document(Path::new(&path)).with_context(|| path.clone())?;
+                let file = self.app.chat.files().add_file(bytes, &name).await?;
+                println!("{}", Stream::Out.soft(&format!("{name}: sent with the next question")));
+                self.attached.push(file);
+                Ok(())
+            }
+            Line::Continue => {
+                let answer = self.last_answer("continued").await?;
+                self.app.chat.answers().continue_answer(&answer).await?;
+                // It is printed from its beginning, so that it can be read in one piece.
+                print_answer(&self.app, &answer).await
+            }
+            Line::Retry => {
+                let answer = self.last_answer("written again").await?;
+                let view = self.app.chat.answers().regenerate(&answer, None).await?;
+                let written = view.messages.last().map(|message| message.id.clone());
+                let written = written.ok_or_else(|| nothing_yet("written again"))?;
+                self.last = Some(written.clone());
+                print_answer(&self.app, &written).await
+            }
+        }
+    }
+
+    async fn ask(&mut self, question: String) -> Result<()> {
+        let chat = match &self.chat {
+            Some(chat) => chat.clone(),
+            None => {
+                let begun = self.app.chat.chats().create(self.settings.clone()).await?;
+                self.chat.insert(begun.summary.id).clone()
+            }
+        };
+        let mut content = std::mem::take(&mut self.attached);
+        content.push(Content::text(question));
+        let position = self.last.clone().map_or(Position::Beginning, Position::After);
+        let turn = match self.app.chat.answers().send(&chat, &content, &position).await {
+            Ok(turn) => turn,
+            Err(error) => {
+                // Nothing was stored, so what is attached goes with the next question.
+                content.pop();
+                self.attached = content;
+                return Err(error.into());
+            }
+        };
+        let printed = print_answer(&self.app, &turn.answer.id).await;
+        // A question that does not fit the context is taken back.
+        if self.app.chat.chats().message(&turn.answer.id).await.is_ok() {
+            self.last = Some(turn.answer.id);
+        }
+        printed
+    }
+
+    /// Has the next questions answered by another model.
+    async fn change_model(&mut self, name: &str) -> Result<()> {
+        let model = self.app.model(Some(name)).await?.reference();
+        if let Some(chat) = &self.chat {
+            let mut settings = self.app.chat.chats().get(chat).await?.settings;
+            settings.model = Some(model.clone());
+            self.app.chat.chats().set_settings(chat, &settings).await?;
+        }
+        println!("{}", Stream::Out.soft(&format!("{model} answers from now on")));
+        self.settings.model = Some(model);
+        Ok(())
+    }
+
+    /// The id of the answer at the end of the chat; `deed` is what is to become of it.
+    async fn last_answer(&self, deed: &str) -> Result<String> {
+        let last = match &self.chat {
+            Some(chat) => self.app.chat.chats().get(chat).await?.messages.pop(),
+            None => None,
+        };
+        Ok(last.ok_or_else(|| nothing_yet(deed))?.id)
+    }
+}
+
+fn nothing_yet(deed: &str) -> Error {
+    let message = format!("there is no answer yet that could be {deed}; ask something first");
+    Error::new(ErrorCode::BadRequest, message)
 }
 
 /// Keeps an image for the next question.
@@ -107,39 +193,10 @@ async fn show(app: &App, path: &str) -> Result<Content> {
     let (bytes, name) = read_image(Path::new(path))?;
     let image = app.chat.files().add_image_part(bytes.to_vec(), &name).await?;
     if let Content::Image { width, height, .. } = &image {
-        println!(
-            "{}",
-            output::soft(&format!("{name}, {width} × {height}: shown with the next question"))
-        );
+        let hint = format!("{name}, {width} × {height}: sent with the next question");
+        println!("{}", Stream::Out.soft(&hint));
     }
     Ok(image)
-}
-
-async fn ask(app: &App, chat: &str, question: &[Content], last: &mut Option<String>) -> Result<()> {
-    let position = last.clone().map_or(Position::Beginning, Position::After);
-    let turn = app.chat.answers().send(chat, question, &position).await?;
-    let printed = print_answer(app, &turn.answer.id).await;
-    // A question that does not fit the context is taken back.
-    if app.chat.chats().message(&turn.answer.id).await.is_ok() {
-        *last = Some(turn.answer.id);
-    }
-    printed
-}
-
-/// Continues the last answer; it is printed from its beginning, so that it can be read in one piece.
-async fn continue_answer(app: &App, chat: Option<&str>) -> Result<()> {
-    let last = match chat {
-        Some(chat) => app.chat.chats().get(chat).await?.messages.pop(),
-        None => None,
-    };
-    let last = last.ok_or_else(|| {
-        Error::new(
-            ErrorCode::BadRequest,
-            "there is no answer yet that could be continued; ask something first",
-        )
-    })?;
-    app.chat.answers().continue_answer(&last.id).await?;
-    print_answer(app, &last.id).await
 }
 
 async fn print_answer(app: &App, message: &str) -> Result<()> {
@@ -196,11 +253,8 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
             ))?,
             Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. }) => {}
             Some(AnswerBody::Detached) | None => {
-                return Err(Error::new(
-                    ErrorCode::Engine,
-                    "the answer was cut off; what arrived is in the history",
-                )
-                .into())
+                let message = "the answer was cut off; what arrived is in the history";
+                return Err(Error::new(ErrorCode::Engine, message).into());
             }
         }
     }
@@ -215,64 +269,5 @@ fn print_part(printer: &mut Printer, content: &Content) -> io::Result<()> {
         | Content::Data { .. }
         | Content::Image { .. }
         | Content::File { .. } => printer.part(content),
-    }
-}
-
-/// A line of input.
-enum Line {
-    Question(String),
-    /// Continues the last answer.
-    Continue,
-    /// Shows the image in this file with the next question.
-    Image(String),
-}
-
-/// Questions from a person at a terminal, or one per line from a pipe.
-enum Input {
-    Person(Box<DefaultEditor>),
-    Pipe(std::io::Lines<std::io::StdinLock<'static>>),
-}
-
-impl Input {
-    fn new() -> Result<Self> {
-        if std::io::stdin().is_terminal() {
-            Ok(Self::Person(Box::new(
-                DefaultEditor::new().context("the terminal cannot be read")?,
-            )))
-        } else {
-            Ok(Self::Pipe(std::io::stdin().lines()))
-        }
-    }
-
-    /// The next question or command; `None` at the end.
-    fn next_line(&mut self) -> Result<Option<Line>> {
-        loop {
-            let line = match self {
-                Self::Person(editor) => match editor.readline("> ") {
-                    Ok(line) => {
-                        editor
-                            .add_history_entry(&line)
-                            .context("the line could not be remembered")?;
-                        Some(line)
-                    }
-                    Err(ReadlineError::Eof | ReadlineError::Interrupted) => None,
-                    Err(error) => return Err(error).context("the terminal cannot be read"),
-                },
-                Self::Pipe(lines) => lines.next().transpose().context("standard input is not text")?,
-            };
-            match line.as_deref().map(str::trim) {
-                None | Some("/quit" | "/exit") => return Ok(None),
-                Some("") => {}
-                Some("/continue") => return Ok(Some(Line::Continue)),
-                Some(command)
-                    if command
-                        .strip_prefix("/image")
-                        .is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
-                {
-                    return Ok(Some(Line::Image(command["/image".len()..].trim().to_owned())));
-                }
-                Some(question) => return Ok(Some(Line::Question(question.to_owned()))),
-            }
-        }
     }
 }

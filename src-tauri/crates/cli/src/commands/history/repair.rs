@@ -1,0 +1,139 @@
+//! `ponder history repair`: what is left of a damaged history, and a new file in its place once somebody said yes.
+
+use std::io::{stdin, BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Result};
+use api::{HistoryContents, HistoryDamage, HistoryRemedy};
+use clap::Args;
+use serde_json::json;
+
+use super::day;
+use crate::app::{history_file, App};
+use crate::output;
+
+/// The arguments of `ponder history repair`.
+#[derive(Args)]
+pub struct RepairArgs {
+    /// A damaged file that was set aside: adds what can be read of it and is not here
+    file: Option<PathBuf>,
+    /// Take the newest backup alone instead of all that can be read
+    #[arg(long, conflicts_with = "file")]
+    backup: bool,
+    /// Repair without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Shows what is left of a damaged history, asks, and puts it in its place.
+///
+/// # Errors
+/// When nobody said yes, nothing can be read, or another program has the history open.
+pub async fn run(args: RepairArgs, json: bool) -> Result<()> {
+    if let Some(file) = args.file {
+        return add_from(&file, json).await;
+    }
+    let path = history_file()?;
+    if !path.exists() || !chat::history_is_damaged(&path).await? {
+        return say(json, &json!({"damaged": false}), "The history is not damaged.");
+    }
+    let damage = chat::examine_history(&path).await?;
+    if !json {
+        output::text(&told(&damage))?;
+    }
+    let (remedy, contents) = match (args.backup, damage.backup) {
+        (true, Some(backup)) => (HistoryRemedy::Backup, backup.contents),
+        (true, None) => bail!("there is no backup that can be read; nothing was changed"),
+        (false, _) => (HistoryRemedy::Everything, damage.together),
+    };
+    if !args.yes && !agreed(&contents)? {
+        if json {
+            output::line(&json!({"damaged": true, "damage": damage}))?;
+        }
+        bail!("nothing was changed; `ponder history repair --yes` repairs the history");
+    }
+    let done = chat::repair_history(&path, remedy).await?;
+    let text = format!(
+        "Repaired: the history has {}. The damaged file is kept as {}; `ponder history repair FILE` tries it again.",
+        counted(&done.contents),
+        done.set_aside
+    );
+    say(
+        json,
+        &json!({"damaged": true, "damage": damage, "repaired": done}),
+        &text,
+    )
+}
+
+async fn add_from(file: &Path, json: bool) -> Result<()> {
+    let app = App::open().await?;
+    let added = app.chat.library().add_from(file).await;
+    app.chat.shut_down().await;
+    let added = added?;
+    say(json, &json!({"added": added}), &format!("Added: {}.", counted(&added)))
+}
+
+/// Asks on the terminal, beside the output, which a program may read; without one nobody agrees.
+fn agreed(contents: &HistoryContents) -> Result<bool> {
+    if !stdin().is_terminal() {
+        return Ok(false);
+    }
+    eprint!("Repair it now, so that the history has {}? [y/N] ", counted(contents));
+    let mut answer = String::new();
+    stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn told(damage: &HistoryDamage) -> String {
+    let were = if damage.known_chats == 1 { "was" } else { "were" };
+    let mut text = format!(
+        "The history is damaged. {} {were} here; {} can be read.\n",
+        output::plural(damage.known_chats, "chat"),
+        counted(&damage.readable)
+    );
+    if let Some(backup) = damage.backup {
+        text += &format!(
+            "The newest backup, of {}, has {}. Together they have {}.\n",
+            day(backup.made_at),
+            counted(&backup.contents),
+            counted(&damage.together)
+        );
+    }
+    text
+}
+
+fn counted(contents: &HistoryContents) -> String {
+    format!(
+        "{} with {}",
+        output::plural(contents.chats, "chat"),
+        output::plural(contents.messages, "message")
+    )
+}
+
+fn say(json: bool, value: &serde_json::Value, text: &str) -> Result<()> {
+    match json {
+        true => output::line(value)?,
+        false => output::text(&format!("{text}\n"))?,
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_chat_is_told_of_as_one() {
+        let one = HistoryContents { chats: 1, messages: 1 };
+        let damage = HistoryDamage {
+            known_chats: 1,
+            readable: one,
+            backup: None,
+            together: one,
+        };
+        assert_eq!(
+            told(&damage),
+            "The history is damaged. 1 chat was here; 1 chat with 1 message can be read.\n"
+        );
+    }
+}
