@@ -1,4 +1,7 @@
-//! The names of events for the windows.
+//! Events for the windows.
+
+use serde::Serialize;
+use tauri::{AppHandle, Emitter};
 
 /// Tells windows to list the chats again.
 pub const CHATS_CHANGED: &str = "chats_changed";
@@ -17,6 +20,8 @@ pub const MEMORY_RELEASED: &str = "memory_released";
 /// Tells the chat window to begin a chat with a model.
 pub const CHAT_WITH: &str = "chat_with";
 
+/// Asks a window for one of its pages.
+pub const SHOW_PAGE: &str = "show_page";
 /// Asks a window for a command.
 pub const COMMAND: &str = "command";
 /// Tells the chat window that something was brought to it.
@@ -25,3 +30,10 @@ pub const OPEN_REQUESTED: &str = "open_requested";
 pub const QUIT_ASKED: &str = "quit_asked";
 /// Tells quick entry that it is shown.
 pub const QUICK_SHOWN: &str = "quick_shown";
+
+/// Sends an event to every window; the log says what a window missed.
+pub fn tell<S: Serialize + Clone>(app: &AppHandle, event: &str, payload: S, what: &str) {
+    if let Err(error) = app.emit(event, payload) {
+        tracing::warn!("a window missed {what}: {error}");
+    }
+}

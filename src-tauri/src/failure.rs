@@ -18,13 +18,13 @@ use crate::words;
 pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>, context: tauri::Context) -> Result<()> {
     let error = reason.downcast_ref::<Error>();
     // The remedies apply to a history that cannot be opened; other failures need other ones.
-    let history = data_dir.is_some() && error.is_some_and(|error| error.code == ErrorCode::Storage);
+    let is_damaged = error.is_some_and(|error| error.code == ErrorCode::HistoryDamaged);
+    let history = data_dir.is_some() && (is_damaged || error.is_some_and(|error| error.code == ErrorCode::Storage));
     // Any other obstacle to a start is a folder or a file as well.
     let error = error
         .cloned()
         .unwrap_or_else(|| Error::new(ErrorCode::Storage, format!("{reason:#}")));
-    let told = serde_json::json!({"error": error, "history": history});
-    let script = format!("globalThis.ponderFailure = {told};");
+    let script = window::failure_script(&error, history, false);
     let mut builder = tauri::Builder::default();
     if let Some(data_dir) = data_dir {
         builder = builder.manage(Failure {
@@ -35,7 +35,14 @@ pub fn show(reason: &anyhow::Error, data_dir: Option<&Path>, context: tauri::Con
         .invoke_handler(commands::all())
         .setup(move |app| {
             // The settings are in the history, which could not be opened.
-            window::builder(app, WindowName::Failure, words::of(None))
+            let words = words::of(None);
+            let title = if is_damaged {
+                words.history_damaged
+            } else {
+                words.could_not_start
+            };
+            window::builder(app, WindowName::Failure, words)
+                .title(title)
                 .initialization_script(&script)
                 .build()?;
             Ok(())

@@ -18,40 +18,27 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use api::{DownloadState, Settings, WindowName};
 use engine::MlxEngine;
-use tauri::{AppHandle, Emitter, Manager, RunEvent, WindowEvent, Wry};
-use tauri_plugin_window_state::StateFlags;
+use tauri::{AppHandle, Manager, RunEvent, WindowEvent, Wry};
 use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::app::app_update;
-use crate::app::state;
-use crate::app::state::App;
-use crate::desktop::closing;
-use crate::desktop::menu;
-use crate::desktop::menu::Commands;
-use crate::desktop::notify;
-use crate::desktop::open_requests;
-use crate::desktop::open_requests::OpenRequests;
-use crate::desktop::power;
-use crate::desktop::run_command;
-use crate::desktop::tray;
-use crate::desktop::tray::Tray;
-#[cfg(target_os = "linux")]
-use crate::system::caret;
+use crate::app::state::{self, App};
+use crate::commands::Failure;
+use crate::desktop::menu::{self, Commands};
+use crate::desktop::open_requests::{self, OpenRequests};
+use crate::desktop::tray::{self, Tray};
+use crate::desktop::{closing, notify, power, run_command};
 use crate::system::deferred_tasks::DeferredTasks;
-#[cfg(target_os = "linux")]
-use crate::system::graphics;
 use crate::system::logging;
 use crate::system::login::{Login, AT_LOGIN};
-#[cfg(target_os = "linux")]
-use crate::system::running_app;
 #[cfg(target_os = "macos")]
 use crate::system::web_process;
-use crate::windows::appearance;
-use crate::windows::images;
+#[cfg(target_os = "linux")]
+use crate::system::{caret, graphics, running_app};
 use crate::windows::pending_quit::Quit;
-use crate::windows::quick;
-use crate::windows::quick::QuickEntry;
-use crate::windows::window;
+use crate::windows::places::{self, Places};
+use crate::windows::quick::{self, QuickEntry};
+use crate::windows::{appearance, images, window};
 use crate::words::Words;
 
 /// Starts the app and returns when it is quit.
@@ -104,16 +91,12 @@ pub fn run() -> Result<()> {
         builder = builder.plugin(tauri_plugin_updater::Builder::new().build());
     }
     let app = builder
-        .plugin(
-            tauri_plugin_window_state::Builder::default()
-                .with_filename(data_dir.join("windows.json").to_string_lossy())
-                // A window that was hidden when the app ended is shown by the next start.
-                .with_state_flags(StateFlags::all() & !StateFlags::VISIBLE)
-                .with_denylist(&[WindowName::Quick.as_str()])
-                .build(),
-        )
         .plugin(tauri_plugin_dialog::init())
+        .manage(Failure {
+            data_dir: data_dir.clone(),
+        })
         .manage(state)
+        .manage(Places::open(data_dir.join("windows.json")))
         .manage(OpenRequests::default())
         .manage(Quit::default())
         .manage(Tray::default())
@@ -131,6 +114,7 @@ pub fn run() -> Result<()> {
             caret::hold_still();
             window::open_chat(app, !hidden)?;
             forward_changes(app.clone());
+            show_damage(app.clone());
             forward_downloads(app.clone());
             forward_settings(app.clone());
             tauri::async_runtime::spawn(notify::follow_answers(app.clone()));
@@ -147,9 +131,15 @@ pub fn run() -> Result<()> {
 
     app.run(|app, event| match event {
         RunEvent::WindowEvent { label, event, .. } => match event {
-            WindowEvent::CloseRequested { api, .. } if !closing::may_close(app, &label) => api.prevent_close(),
+            WindowEvent::CloseRequested { api, .. } => {
+                places::note(app, &label);
+                if !closing::may_close(app, &label) {
+                    api.prevent_close();
+                }
+            }
             WindowEvent::Destroyed => closing::closed(app, &label),
             WindowEvent::Focused(focused) => {
+                places::note(app, &label);
                 if let Some(name) = window::name_of(&label) {
                     app.state::<Commands<Wry>>().set_front(name, focused);
                     if name == WindowName::Quick && !focused {
@@ -167,8 +157,20 @@ pub fn run() -> Result<()> {
             let requests = urls.iter().filter_map(open_requests::of_url).collect();
             when_ready(app, |app| open_requests::open(app, requests));
         }
-        // The unsaved part of a running answer is stored before the process ends.
-        RunEvent::Exit => tauri::async_runtime::block_on(app.state::<App>().shut_down()),
+        // The event loop goes on meanwhile: a task that asks about a window waits for it, and the end for the task.
+        RunEvent::ExitRequested { code, api, .. } if !app.state::<App>().has_shut_down() => {
+            api.prevent_exit();
+            let app = app.clone();
+            tauri::async_runtime::spawn(async move {
+                app.state::<App>().shut_down().await;
+                app.exit(code.unwrap_or_default());
+            });
+        }
+        // The unsaved part of a running answer is stored before the process ends, also if the system ends it.
+        RunEvent::Exit => {
+            places::note_all(app);
+            tauri::async_runtime::block_on(app.state::<App>().shut_down());
+        }
         _ => {}
     });
     Ok(())
@@ -288,14 +290,22 @@ fn context() -> tauri::Context {
     tauri::generate_context!()
 }
 
+/// Shows the failure window as soon as a part of the history turns out to be damaged.
+fn show_damage(app: AppHandle) {
+    tauri::async_runtime::spawn(async move {
+        app.state::<App>().chat.library().damage().await;
+        if let Err(error) = window::show_damage(&app) {
+            tracing::error!("the history is damaged, which could not be shown: {error}");
+        }
+    });
+}
+
 /// Notifies every window when the list of chats may have changed.
 fn forward_changes(app: AppHandle) {
     let mut changes = app.state::<App>().chat.changes();
     tauri::async_runtime::spawn(async move {
         while changes.changed().await.is_ok() {
-            if let Err(error) = app.emit(events::CHATS_CHANGED, ()) {
-                tracing::warn!("a window missed a change of the chats: {error}");
-            }
+            events::tell(&app, events::CHATS_CHANGED, (), "a change of the chats");
             app.state::<App>().record_peak().await;
         }
     });
@@ -325,9 +335,7 @@ fn forward_settings(app: AppHandle) {
                 speak(&app, words::of(language.as_deref()));
             }
             appearance::apply_everywhere(&app, &settings.appearance);
-            if let Err(error) = app.emit(events::SETTINGS_CHANGED, settings) {
-                tracing::warn!("a window missed a change of the settings: {error}");
-            }
+            events::tell(&app, events::SETTINGS_CHANGED, settings, "a change of the settings");
             // The default model and the folders are among them.
             commands::models_changed(&app);
         }
@@ -347,9 +355,7 @@ fn forward_app_update(app: AppHandle) {
     tauri::async_runtime::spawn(async move {
         while updates.changed().await.is_ok() {
             let update = updates.borrow_and_update().clone();
-            if let Err(error) = app.emit(events::APP_UPDATE_CHANGED, update) {
-                tracing::warn!("a window missed what became of an update: {error}");
-            }
+            events::tell(&app, events::APP_UPDATE_CHANGED, update, "what became of an update");
             tokio::time::sleep(PAUSE).await;
         }
     });

@@ -11,14 +11,16 @@ use engine_socket::EngineSocket;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
 use net::Net;
-use protocol::{EngineRouter, Error, ErrorCode, LocalEngine};
+use protocol::{EngineRouter, ErrorCode, LocalEngine};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::app_update::AppUpdates;
 use crate::app::local_server::LocalServer;
+use crate::system::failed;
 
 /// The time that quitting waits for the engine.
 const ENGINE_SHUTDOWN: Duration = Duration::from_secs(2);
@@ -62,6 +64,8 @@ pub struct App {
     pub data_dir: PathBuf,
     /// Cancels running checks when the app ends.
     pub stop: CancellationToken,
+    /// Set once everything is stored and the app may end.
+    ended: OnceCell<()>,
     /// The start of the process, to measure the time to the first paint.
     pub started: Instant,
 }
@@ -75,11 +79,8 @@ impl App {
     pub async fn open(data_dir: &Path, read_only: bool, releases: Option<String>) -> protocol::Result<Self> {
         let started = Instant::now();
         // The programs that received one have copied it.
-        match std::fs::remove_dir_all(data_dir.join(DRAGGED)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!("dragged images stay on the disk: {error}")
-            }
-            _ => {}
+        if let Err(error) = files::found(std::fs::remove_dir_all(data_dir.join(DRAGGED))) {
+            tracing::warn!("dragged images stay on the disk: {error}");
         }
         let mlx = MlxEngine::with_options(EngineOptions {
             memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
@@ -117,6 +118,7 @@ impl App {
             _sharing: sharing,
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
+            ended: OnceCell::new(),
             started,
         };
         app.apply(&app.chat.settings().get().await?);
@@ -171,10 +173,8 @@ impl App {
 
     /// Memory that loading another model would free, in bytes.
     pub async fn engine_bytes(&self) -> u64 {
-        self.engine
-            .memory()
-            .await
-            .map_or(0, |memory| memory.active + memory.cache)
+        let memory = self.engine.memory().await;
+        memory.map_or(0, |memory| memory.active + memory.cache)
     }
 
     /// Records the actual memory peak of the loaded model, for later estimates.
@@ -184,11 +184,8 @@ impl App {
         let ([loaded], Ok(memory)) = (&models[..], self.engine.memory().await) else {
             return;
         };
-        if let Err(error) = self
-            .hub
-            .memory()
-            .record_peak(&loaded.reference, Some(&loaded.revision), memory.peak)
-        {
+        let peaks = self.hub.memory();
+        if let Err(error) = peaks.record_peak(&loaded.reference, Some(&loaded.revision), memory.peak) {
             tracing::warn!("what the model took is not kept: {error}");
         }
     }
@@ -202,12 +199,10 @@ impl App {
         let folder = self.data_dir.join(DRAGGED).join(attachment);
         let path = folder.join(name);
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, bytes));
-        written.map_err(|error| {
-            Error::new(
-                ErrorCode::Storage,
-                format!("the image could not be written for other programs: {error}"),
-            )
-        })?;
+        written.map_err(failed(
+            ErrorCode::Storage,
+            "the image could not be written for other programs",
+        ))?;
         Ok(path)
     }
 
@@ -219,18 +214,22 @@ impl App {
         &self,
         work: impl FnOnce() -> protocol::Result<T> + Send + 'static,
     ) -> protocol::Result<T> {
-        match tauri::async_runtime::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(error) => Err(Error::new(
-                ErrorCode::Storage,
-                format!("reading the models broke down: {error}"),
-            )),
-        }
+        let done = tauri::async_runtime::spawn_blocking(work).await;
+        done.map_err(failed(ErrorCode::Storage, "reading the models broke down"))?
     }
 
     /// Stores the unsaved part of running answers and the progress of downloads, then waits until the engine is idle: a
     /// process that ends while MLX computes may crash on exit.
     pub async fn shut_down(&self) {
+        self.ended.get_or_init(|| self.end()).await;
+    }
+
+    /// True once [`App::shut_down`] is done.
+    pub fn has_shut_down(&self) -> bool {
+        self.ended.initialized()
+    }
+
+    async fn end(&self) {
         self.stop.cancel();
         let (suspended, ()) = tokio::join!(
             timeout(DOWNLOADS_SUSPEND, self.hub.downloads().suspend()),

@@ -37,7 +37,7 @@ pub async fn earlier_messages(app: State<'_, App>, message: String) -> Result<Ve
 pub async fn create_chat(app: State<'_, App>, settings: Option<ChatSettings>) -> Result<ChatView> {
     let settings = match settings {
         Some(settings) => settings,
-        None => app.chat.settings().get().await?.new_chat(),
+        None => app.chat.chats().new_settings().await?,
     };
     app.chat.chats().create(settings).await
 }
@@ -45,7 +45,7 @@ pub async fn create_chat(app: State<'_, App>, settings: Option<ChatSettings>) ->
 /// The settings that a new chat starts with.
 #[command(chat, quick)]
 pub async fn new_chat_settings(app: State<'_, App>) -> Result<ChatSettings> {
-    Ok(app.chat.settings().get().await?.new_chat())
+    app.chat.chats().new_settings().await
 }
 
 /// Gives a chat another title.

@@ -1,8 +1,9 @@
 //! The context of a chat and its compaction.
 
-use api::{ChatView, CompactionMark, ContextUse};
+use api::{ChatView, CompactionMark, ContextUse, SummaryProgress};
 use command::command;
 use protocol::{Content, Result};
+use tauri::ipc::Channel;
 use tauri::State;
 
 use crate::app::state::App;
@@ -32,8 +33,21 @@ pub async fn drop_oldest_turns(app: State<'_, App>, id: String, question: Vec<Co
 
 /// Replaces the oldest turns in the model's context by a summary that the model writes.
 #[command(chat)]
-pub async fn summarize_oldest_turns(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ChatView> {
-    app.chat.compaction().summarize_oldest_turns(&id, &question).await
+pub async fn summarize_oldest_turns(
+    app: State<'_, App>,
+    id: String,
+    question: Vec<Content>,
+    on_progress: Channel<SummaryProgress>,
+) -> Result<ChatView> {
+    let compaction = app.chat.compaction();
+    compaction
+        .summarize_oldest_turns(&id, &question, tell(on_progress))
+        .await
+}
+
+/// Hands the progress to the window; one that was closed is told nothing.
+fn tell(window: Channel<SummaryProgress>) -> impl FnMut(SummaryProgress) + Send {
+    move |progress| drop(window.send(progress))
 }
 
 /// Stops the summary of a chat that is being written.
@@ -45,6 +59,12 @@ pub async fn stop_summary(app: State<'_, App>, id: String) -> Result<()> {
 
 /// Creates a chat that starts with a summary of this one, which the model writes.
 #[command(chat)]
-pub async fn fork_with_summary(app: State<'_, App>, id: String, title: String) -> Result<ChatView> {
-    app.chat.compaction().fork_with_summary(&id, &title).await
+pub async fn fork_with_summary(
+    app: State<'_, App>,
+    id: String,
+    title: String,
+    on_progress: Channel<SummaryProgress>,
+) -> Result<ChatView> {
+    let compaction = app.chat.compaction();
+    compaction.fork_with_summary(&id, &title, tell(on_progress)).await
 }

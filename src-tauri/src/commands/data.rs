@@ -1,11 +1,12 @@
 //! The data on disk.
 
-use api::DataUse;
+use api::{DataUse, HistoryContents};
 use command::command;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{ErrorCode, Result};
 use tauri::State;
 
 use crate::app::state::App;
+use crate::system::failed;
 
 /// The place of all data and the space that each kind takes.
 #[command(settings)]
@@ -26,11 +27,18 @@ pub async fn back_up_now(app: State<'_, App>) -> Result<()> {
     app.chat.library().back_up_now().await
 }
 
+/// Adds what can be read of a damaged file that a repair set aside at this time, in milliseconds since 1970, and is not
+/// here.
+#[command(settings)]
+pub async fn add_from_set_aside(app: State<'_, App>, set_aside_at: i64) -> Result<HistoryContents> {
+    app.chat.library().add_from_set_aside(set_aside_at).await
+}
+
 /// Shows the folder of all data in the system's file browser.
 #[command(settings)]
 pub async fn reveal_data_folder(app: State<'_, App>) -> Result<()> {
     tauri_plugin_opener::open_path(&app.data_dir, None::<&str>)
-        .map_err(|error| Error::new(ErrorCode::NotFound, format!("no program showed the folder: {error}")))
+        .map_err(failed(ErrorCode::NotFound, "no program showed the folder"))
 }
 
 /// Deletes all chats for good, with the backups if that is wanted.

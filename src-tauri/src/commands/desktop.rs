@@ -4,21 +4,17 @@ use std::collections::BTreeSet;
 
 use api::{Command, Desktop, ImportReport, OpenRequest, QuitChoice, RunningWork};
 use command::command;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{ErrorCode, Result};
 use tauri::ipc::Response;
 use tauri::{AppHandle, State, WebviewWindow, Wry};
 
 use crate::app::state::App;
 use crate::desktop::menu::Commands;
-use crate::desktop::notify;
 use crate::desktop::open_requests::{self, OpenRequests, OpenTarget};
-use crate::desktop::quit;
-use crate::desktop::run_command;
-use crate::desktop::tray;
-use crate::system::command_link;
+use crate::desktop::{notify, quit, run_command, tray};
 use crate::system::login::Login;
-use crate::windows::quick;
-use crate::windows::quick::QuickEntry;
+use crate::system::{command_link, failed};
+use crate::windows::quick::{self, QuickEntry};
 use crate::windows::window;
 
 /// The abilities of the desktop that settings depend on.
@@ -111,8 +107,7 @@ pub async fn hide_quick_entry(handle: AppHandle) -> Result<()> {
 /// Makes quick entry as high as its content, in pixels.
 #[command(quick)]
 pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
-    quick::fit(&handle, height)
-        .map_err(|error| Error::new(ErrorCode::Engine, format!("the window keeps its size: {error}")))
+    quick::fit(&handle, height).map_err(failed(ErrorCode::Engine, "the window keeps its size"))
 }
 
 /// Shows a chat in the chat window.

@@ -14,11 +14,8 @@ const MAIN: &str = "main";
 /// Queues the download of a model, or resumes it. Without a revision it is the main branch.
 #[command(chat, models)]
 pub async fn download(app: State<'_, App>, id: String, revision: Option<String>) -> Result<()> {
-    Ok(app
-        .hub
-        .downloads()
-        .start(&id, revision.as_deref().unwrap_or(MAIN))
-        .await?)
+    let revision = revision.as_deref().unwrap_or(MAIN);
+    Ok(app.hub.downloads().start(&id, revision).await?)
 }
 
 /// Pauses a download.

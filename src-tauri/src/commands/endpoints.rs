@@ -17,7 +17,7 @@ pub async fn endpoints(app: State<'_, App>) -> Result<Vec<EndpointInfo>> {
 /// The meaning of an address that is not yet an endpoint. Opens no connection and rejects an invalid one.
 #[command(settings)]
 pub fn endpoint_address(url: String) -> Result<EndpointAddress> {
-    remote::address(&url).map_err(Error::from)
+    Ok(remote::address(&url)?)
 }
 
 /// Asks every endpoint for its list of models.
@@ -31,7 +31,7 @@ pub async fn endpoint_models(app: State<'_, App>) -> Result<Vec<EndpointModels>>
 #[command(settings)]
 pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<EndpointModels> {
     app.endpoints().await?;
-    app.remote.models_of(&name).await.map_err(Error::from)
+    Ok(app.remote.models_of(&name).await?)
 }
 
 /// Adds an endpoint. Its key goes to the keychain.
@@ -43,15 +43,14 @@ pub async fn add_endpoint(
     url: String,
     key: Option<String>,
 ) -> Result<()> {
-    let mut endpoint = remote::endpoint(&name, &url).map_err(Error::from)?;
-    remote::check_name_is_free(&app.endpoints().await?, &name).map_err(Error::from)?;
+    let mut endpoint = remote::endpoint(&name, &url)?;
+    remote::check_name_is_free(&app.endpoints().await?, &name)?;
     if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
-        app.remote.store_key(&name, &key).await.map_err(Error::from)?;
-        endpoint.has_key = true;
+        app.remote.store_first_key(&mut endpoint, &key).await?;
     }
     // A keychain may wait for the user, and another window or process may change the list meanwhile.
     let mut endpoints = app.endpoints().await?;
-    remote::check_name_is_free(&endpoints, &name).map_err(Error::from)?;
+    remote::check_name_is_free(&endpoints, &name)?;
     endpoints.push(endpoint);
     app.store_endpoints(endpoints).await?;
     models_changed(&handle);
@@ -70,7 +69,7 @@ pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<Str
         Some(key) => app.remote.store_key(&name, key).await,
         None => app.remote.forget_key(&name).await,
     };
-    done.map_err(Error::from)?;
+    done?;
     let mut endpoints = app.endpoints().await?;
     let endpoint = endpoints
         .iter_mut()

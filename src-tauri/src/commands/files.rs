@@ -3,10 +3,12 @@
 use api::FileText;
 use command::command;
 use protocol::{Content, Error, ErrorCode, Result, TokenCount};
-use tauri::ipc::{InvokeBody, Request, Response};
+use tauri::ipc::{Request, Response};
 use tauri::{State, WebviewWindow};
 
+use super::body;
 use crate::app::state::App;
+use crate::system::failed;
 
 /// The header with the file's name, a JSON text of ASCII letters.
 const NAME: &str = "ponder-name";
@@ -25,15 +27,8 @@ pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Conte
         .headers()
         .get(NAME)
         .and_then(|name| serde_json::from_slice::<String>(name.as_bytes()).ok());
-    match request.body() {
-        InvokeBody::Raw(bytes) => {
-            app.chat
-                .files()
-                .add_file(bytes.clone(), &name.unwrap_or_default())
-                .await
-        }
-        InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "the bytes of a file are expected")),
-    }
+    let bytes = body(&request, "the bytes of a file are expected")?;
+    app.chat.files().add_file(bytes, &name.unwrap_or_default()).await
 }
 
 /// The longest file that is read, in bytes; the page accepts no longer one.
@@ -42,8 +37,7 @@ const LONGEST: u64 = 50_000_000;
 /// Pastes the system's clipboard where the focus is, for web views in which no page can.
 #[command(all)]
 pub async fn paste(window: WebviewWindow) -> Result<()> {
-    crate::system::clipboard::paste(&window)
-        .map_err(|error| Error::new(ErrorCode::Engine, format!("nothing was pasted: {error}")))
+    crate::system::clipboard::paste(&window).map_err(failed(ErrorCode::Engine, "nothing was pasted"))
 }
 
 /// The names of the files in the system's clipboard, for web views that keep them from pages.
@@ -62,14 +56,15 @@ pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: u
     let path = path.ok_or_else(|| Error::new(ErrorCode::NotFound, "the file is no longer in the clipboard"))?;
     let read = move || {
         let refused = |reason: &str| Error::new(ErrorCode::BadRequest, format!("{} {reason}", path.display()));
-        let meta = std::fs::metadata(&path).map_err(|error| refused(&format!("cannot be read: {error}")))?;
+        let unread = |error: std::io::Error| refused(&format!("cannot be read: {error}"));
+        let meta = std::fs::metadata(&path).map_err(unread)?;
         if !meta.is_file() {
             return Err(refused("is no file; open the folder and choose files in it"));
         }
         if meta.len() > LONGEST {
             return Err(refused("is larger than 50 MB"));
         }
-        std::fs::read(&path).map_err(|error| refused(&format!("cannot be read: {error}")))
+        std::fs::read(&path).map_err(unread)
     };
     app.run_blocking(read).await.map(Response::new)
 }

@@ -2,20 +2,19 @@
 
 use api::AddedImage;
 use command::command;
-use protocol::{Error, ErrorCode, ImageDetail, Result};
-use tauri::ipc::{InvokeBody, Request, Response};
+use protocol::{ImageDetail, Result};
+use tauri::ipc::{Request, Response};
 use tauri::{State, WebviewWindow};
 
+use super::body;
 use crate::app::state::App;
 
 /// Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the
 /// reason.
 #[command(chat, quick, body(bytes))]
 pub async fn add_image(app: State<'_, App>, request: Request<'_>) -> Result<AddedImage> {
-    match request.body() {
-        InvokeBody::Raw(bytes) => app.chat.files().add_image(bytes.clone()).await,
-        InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "the bytes of an image are expected")),
-    }
+    let bytes = body(&request, "the bytes of an image are expected")?;
+    app.chat.files().add_image(bytes).await
 }
 
 /// The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none.

@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 use api::{ExportFormat, ImportReport};
 use command::command;
 use protocol::{Error, ErrorCode, Result};
-use tauri::ipc::{InvokeBody, Request};
+use tauri::ipc::Request;
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
 
+use super::body;
 use crate::app::state::App;
-use crate::system::code_file;
+use crate::system::{code_file, failed};
 use crate::words;
 
 /// The longest name of a file without its ending, in characters.
 const LONGEST_NAME: usize = 80;
+
+const UNWRITTEN: &str = "the file could not be written";
 
 /// Writes these chats, or all of them, to a new file in the user's download folder. Returns its path.
 #[command(chat, settings)]
@@ -30,7 +33,7 @@ pub async fn export_chats(
     let written = app.run_blocking(move || {
         std::fs::create_dir_all(&folder)
             .and_then(|()| write_new(&folder, &file_stem(&name), format.ending(), text.as_bytes()))
-            .map_err(|error| Error::new(ErrorCode::Storage, format!("the file could not be written: {error}")))
+            .map_err(failed(ErrorCode::Storage, UNWRITTEN))
     });
     Ok(written.await?.display().to_string())
 }
@@ -43,8 +46,7 @@ pub async fn show_export(handle: AppHandle, app: State<'_, App>, path: String) -
     if Path::new(&path).parent() != Some(folder.as_path()) {
         return Err(Error::new(ErrorCode::BadRequest, "only exported files are shown"));
     }
-    tauri_plugin_opener::reveal_item_in_dir(path)
-        .map_err(|error| Error::new(ErrorCode::NotFound, format!("no program showed the file: {error}")))
+    tauri_plugin_opener::reveal_item_in_dir(path).map_err(failed(ErrorCode::NotFound, "no program showed the file"))
 }
 
 /// The folder of exports.
@@ -55,10 +57,8 @@ fn folder(handle: &AppHandle, app: &App) -> PathBuf {
 /// Imports chats from a file of Ponder, ChatGPT, Claude or LM Studio.
 #[command(chat, settings, body(bytes))]
 pub async fn import_chats(app: State<'_, App>, request: Request<'_>) -> Result<ImportReport> {
-    match request.body() {
-        InvokeBody::Raw(bytes) => app.chat.library().import(bytes.clone()).await,
-        InvokeBody::Json(_) => Err(Error::new(ErrorCode::BadRequest, "a file is sent as its bytes")),
-    }
+    let bytes = body(&request, "a file is sent as its bytes")?;
+    app.chat.library().import(bytes).await
 }
 
 /// Saves code of an answer to a file that the user chooses. Returns the file's name, or `null` if they chose none.
@@ -79,28 +79,20 @@ pub async fn save_code(
     let Some(path) = answer.await.ok().flatten() else {
         return Ok(None);
     };
-    let unwritten = |reason: &dyn std::fmt::Display| {
-        Error::new(ErrorCode::Storage, format!("the file could not be written: {reason}"))
-    };
-    let path = path.into_path().map_err(|error| unwritten(&error))?;
+    let path = path.into_path().map_err(failed(ErrorCode::Storage, UNWRITTEN))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    app.run_blocking(move || std::fs::write(&path, code).map_err(|error| unwritten(&error)))
-        .await?;
+    let write = move || std::fs::write(&path, code).map_err(failed(ErrorCode::Storage, UNWRITTEN));
+    app.run_blocking(write).await?;
     Ok(name)
 }
 
 /// A name of letters, digits, dots and dashes, which leads nowhere.
 fn file_stem(name: &str) -> String {
-    let plain: String = name
-        .chars()
-        .map(|letter| if letter.is_alphanumeric() { letter } else { ' ' })
-        .collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
-    let stem: String = words.join(" ").chars().take(LONGEST_NAME).collect();
-    if stem.is_empty() {
-        "Chat".into()
-    } else {
-        stem
+    let words = name.split(|letter: char| !letter.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    match words.is_empty() {
+        true => "Chat".into(),
+        false => words.join(" ").chars().take(LONGEST_NAME).collect(),
     }
 }
 

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyProgress, WindowName};
 use command::command;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{ErrorCode, Result};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
 
 use super::{CHAT_WITH, MODELS_CHANGED};
 use crate::app::state::App;
+use crate::events;
+use crate::system::failed;
 use crate::windows::window;
 use crate::words;
 
@@ -81,15 +83,9 @@ pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> 
     let models = app.models.clone();
     let listed = app.run_blocking(move || Ok(models.list())).await?;
     let model = listed.into_iter().find(|model| model.reference == reference);
-    let path = model
-        .map(|model| PathBuf::from(model.path))
-        .ok_or(hub::Error::NotFound { reference })?;
-    tauri_plugin_opener::reveal_item_in_dir(&path).map_err(|error| {
-        Error::new(
-            ErrorCode::NotFound,
-            format!("the file manager did not show {}: {error}", path.display()),
-        )
-    })
+    let path = PathBuf::from(model.ok_or(hub::Error::NotFound(reference))?.path);
+    let what = format!("the file manager did not show {}", path.display());
+    tauri_plugin_opener::reveal_item_in_dir(&path).map_err(failed(ErrorCode::NotFound, &what))
 }
 
 /// The folders in which models are looked for.
@@ -119,12 +115,8 @@ pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: 
     let Some(folder) = answer.await.ok().flatten() else {
         return Ok(false);
     };
-    let folder = folder.into_path().map_err(|error| {
-        Error::new(
-            ErrorCode::BadRequest,
-            format!("this is no folder of this computer: {error}"),
-        )
-    })?;
+    let what = "this is no folder of this computer";
+    let folder = folder.into_path().map_err(failed(ErrorCode::BadRequest, what))?;
     app.models.add_folder(&folder)?;
     app.store_folders().await?;
     models_changed(&handle);
@@ -146,17 +138,10 @@ pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String
     app.models.resolve(&reference)?;
     window::show(&handle, WindowName::Chat)
         .and_then(|()| handle.emit(CHAT_WITH, reference))
-        .map_err(|error| {
-            Error::new(
-                ErrorCode::Engine,
-                format!("the chat window did not hear of it: {error}"),
-            )
-        })
+        .map_err(failed(ErrorCode::Engine, "the chat window did not hear of it"))
 }
 
 /// Tells every window to list the models again.
 pub fn models_changed(handle: &AppHandle) {
-    if let Err(error) = handle.emit(MODELS_CHANGED, ()) {
-        tracing::warn!("a window missed a change of the models: {error}");
-    }
+    events::tell(handle, MODELS_CHANGED, (), "a change of the models");
 }

@@ -3,9 +3,9 @@
 use api::{NetSettings, OutboundRequest};
 use command::command;
 use protocol::Result;
-use tauri::{AppHandle, Emitter, State};
+use tauri::{AppHandle, State};
 
-use super::NETWORK_CHANGED;
+use super::{tell, NETWORK_CHANGED};
 use crate::app::state::App;
 
 /// The settings of the network: the offline switch, the hub and its token.
@@ -37,9 +37,7 @@ pub async fn set_token(handle: AppHandle, app: State<'_, App>, token: String) ->
 
 /// The settings after a change that every window is told of.
 async fn changed(handle: &AppHandle, app: &App) -> NetSettings {
-    if let Err(error) = handle.emit(NETWORK_CHANGED, ()) {
-        tracing::warn!("a window missed a change of the network's settings: {error}");
-    }
+    tell(handle, NETWORK_CHANGED, (), "a change of the network's settings");
     app.hub.net().settings().await
 }
 

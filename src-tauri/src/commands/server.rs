@@ -41,27 +41,14 @@ pub async fn new_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.make_key().await?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let key_made_at = i64::try_from(now.as_millis()).ok();
-    let settings = app.chat.settings().get().await?.server;
-    store(
-        &app,
-        ServerSettings {
-            key_made_at,
-            ..settings
-        },
-    )
-    .await
+    set_key_made_at(&app, key_made_at).await
 }
 
 /// Removes the key: clients need none from now on, and other computers may not ask.
 #[command(settings)]
 pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.forget_key().await?;
-    let settings = app.chat.settings().get().await?.server;
-    let without = ServerSettings {
-        key_made_at: None,
-        ..settings
-    };
-    store(&app, without).await
+    set_key_made_at(&app, None).await
 }
 
 /// The key, to be shown or copied; `null` if there is none.
@@ -94,6 +81,12 @@ pub async fn client_setups(app: State<'_, App>, model: String, with_key: bool) -
         .find(|served| served.id == model)
         .and_then(|served| served.context);
     Ok(server::client_setups(&status.address, &model, key.as_deref(), context))
+}
+
+async fn set_key_made_at(app: &App, key_made_at: Option<i64>) -> Result<ServerStatus> {
+    let mut settings = app.chat.settings().get().await?.server;
+    settings.key_made_at = key_made_at;
+    store(app, settings).await
 }
 
 async fn store(app: &App, server: ServerSettings) -> Result<ServerStatus> {

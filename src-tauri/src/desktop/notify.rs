@@ -55,30 +55,22 @@ struct Downloads(BTreeMap<String, DownloadState>);
 impl Downloads {
     /// The downloads that ended since the last call.
     fn look(&mut self, downloads: &[Download]) -> Vec<Ended> {
-        let now: BTreeMap<String, DownloadState> = downloads
-            .iter()
-            .map(|download| (download.id.clone(), download.state))
-            .collect();
-        let before = std::mem::replace(&mut self.0, now);
-        let is_end = |state: DownloadState| matches!(state, DownloadState::Done | DownloadState::Failed);
+        let now = downloads.iter().map(|download| (download.id.clone(), download.state));
+        let before = std::mem::replace(&mut self.0, now.collect());
+        let is_end = |state: &DownloadState| matches!(state, DownloadState::Done | DownloadState::Failed);
         let ended = self
             .0
             .iter()
-            .filter(|(model, state)| is_end(**state) && before.get(*model).is_some_and(|before| !is_end(*before)));
-        ended
-            .map(|(model, state)| Ended::Download {
-                model: model.clone(),
-                failed: *state == DownloadState::Failed,
-            })
-            .collect()
+            .filter(|(model, state)| is_end(state) && before.get(*model).is_some_and(|before| !is_end(before)));
+        let ended = ended.map(|(model, state)| Ended::Download {
+            model: model.clone(),
+            failed: *state == DownloadState::Failed,
+        });
+        ended.collect()
     }
 
     fn running(&self) -> usize {
-        use DownloadState::{Listing, Running, Verifying};
-        self.0
-            .values()
-            .filter(|state| matches!(state, Listing | Running | Verifying))
-            .count()
+        self.0.values().filter(|state| state.is_under_way()).count()
     }
 }
 
@@ -89,10 +81,9 @@ pub async fn follow_answers(app: AppHandle) {
     while changes.changed().await.is_ok() {
         let running: Vec<String> = chat.answers().running().into_iter().map(|answer| answer.chat).collect();
         // The list is read only if an answer was running.
-        let chats = if answers.0.is_empty() {
-            Vec::new()
-        } else {
-            chat.chats().list().await.unwrap_or_default()
+        let chats = match answers.0.is_empty() {
+            true => Vec::new(),
+            false => chat.chats().list().await.unwrap_or_default(),
         };
         for ended in answers.look(running, &chats, Instant::now()) {
             tell(&app, ended);
@@ -179,30 +170,10 @@ fn go_to(app: &AppHandle, ended: Ended) {
 /// The reason why the desktop shows no notifications; `None` if it does.
 pub async fn unavailable_reason() -> Option<UnavailableReason> {
     #[cfg(target_os = "linux")]
-    if !has_notifications().await {
+    if !crate::system::session_bus::offers("org.freedesktop.Notifications", true).await {
         return Some(UnavailableReason::NoNotifications);
     }
     None
-}
-
-/// True if a program shows notifications, or would be started for one.
-#[cfg(target_os = "linux")]
-async fn has_notifications() -> bool {
-    const NAME: &str = "org.freedesktop.Notifications";
-    let asked = async {
-        let connection = zbus::Connection::session().await?;
-        let bus = zbus::fdo::DBusProxy::new(&connection).await?;
-        let there = bus.name_has_owner(zbus::names::BusName::try_from(NAME)?).await?;
-        zbus::Result::Ok(
-            there
-                || bus
-                    .list_activatable_names()
-                    .await?
-                    .iter()
-                    .any(|name| name.as_str() == NAME),
-        )
-    };
-    asked.await.unwrap_or(false)
 }
 
 #[cfg(test)]

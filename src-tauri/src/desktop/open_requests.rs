@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::{OpenRequest, WindowName};
 use protocol::{Error, ErrorCode, Result};
-use tauri::{AppHandle, Emitter, EventTarget, Manager, Url};
+use tauri::{AppHandle, Manager, Url};
 
 use crate::app::state::App;
 use crate::events::OPEN_REQUESTED;
@@ -132,8 +132,8 @@ pub fn open(app: &AppHandle, targets: Vec<OpenTarget>) {
 /// Hands a request to the chat window, which comes to the front for it.
 pub fn add(app: &AppHandle, request: OpenRequest) {
     app.state::<OpenRequests>().add(request);
-    let target = EventTarget::webview_window(WindowName::Chat.as_str());
-    let told = window::show(app, WindowName::Chat).and_then(|()| app.emit_to(target, OPEN_REQUESTED, ()));
+    let told =
+        window::show(app, WindowName::Chat).and_then(|()| window::send(app, WindowName::Chat, OPEN_REQUESTED, ()));
     if let Err(error) = told {
         tracing::warn!("the chat window did not hear of what was brought to it: {error}");
     }
@@ -154,10 +154,8 @@ fn of_link(link: &str) -> (WindowName, Option<OpenRequest>) {
 
 async fn of_file(app: &AppHandle, path: PathBuf) -> OpenRequest {
     let state = app.state::<App>();
-    let looked = state
-        .run_blocking(move || look_at(&path).map(|(name, chats)| (path, name, chats)))
-        .await;
-    let (path, name, chats) = match looked {
+    let look = move || look_at(&path).map(|(name, chats)| (path, name, chats));
+    let (path, name, chats) = match state.run_blocking(look).await {
         Ok(looked) => looked,
         Err(error) => return OpenRequest::Refused { error },
     };
@@ -180,9 +178,7 @@ async fn of_file(app: &AppHandle, path: PathBuf) -> OpenRequest {
 
 /// The name of a file, and its bytes if it contains chats.
 fn look_at(path: &Path) -> Result<(String, Option<Vec<u8>>)> {
-    let name = path
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let chats = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case(CHAT_FILE));

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ::power::{KeepAwake, MemoryPressure};
-use api::{Download, DownloadState, MemoryRelease};
+use api::MemoryRelease;
 use protocol::LocalEngine;
-use tauri::{AppHandle, Emitter, Manager};
+use tauri::{AppHandle, Manager};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::app::state::App;
@@ -20,9 +20,7 @@ pub fn start(app: &AppHandle) {
     if let Some(pressure) = ::power::memory_pressure() {
         let (engine, app) = (app.state::<App>().engine.clone(), app.clone());
         tauri::async_runtime::spawn(release_when_short(engine, pressure, move |release| {
-            if let Err(error) = app.emit(events::MEMORY_RELEASED, release) {
-                tracing::warn!("a window missed that memory was given back: {error}");
-            }
+            events::tell(&app, events::MEMORY_RELEASED, release, "that memory was given back")
         }));
     }
     tauri::async_runtime::spawn(keep_awake(app.clone()));
@@ -39,9 +37,7 @@ async fn follow_engine(app: AppHandle) {
             continue;
         }
         known = loaded;
-        if let Err(error) = app.emit(events::ENGINE_CHANGED, ()) {
-            tracing::warn!("a window missed a change of the engine: {error}");
-        }
+        events::tell(&app, events::ENGINE_CHANGED, (), "a change of the engine");
     }
 }
 
@@ -97,7 +93,10 @@ async fn keep_awake(app: AppHandle) {
         let wanted = settings.borrow_and_update().keep_awake
             && (!state.chat.answers().running().is_empty()
                 || engine.borrow_and_update().busy
-                || downloads.borrow_and_update().iter().any(is_under_way));
+                || downloads
+                    .borrow_and_update()
+                    .iter()
+                    .any(|download| download.state.is_under_way()));
         answers.borrow_and_update();
         if wanted != awake.is_some() {
             awake = match wanted {
@@ -128,18 +127,6 @@ async fn hold_sleep_off(reason: &'static str, complained: &mut bool) -> Option<K
         Err(error) => tracing::warn!(%error, "sleep could not be held off"),
     }
     None
-}
-
-/// True if a download is transferring or verifying.
-fn is_under_way(download: &Download) -> bool {
-    match download.state {
-        DownloadState::Listing | DownloadState::Running | DownloadState::Verifying => true,
-        DownloadState::Queued
-        | DownloadState::Paused
-        | DownloadState::Waiting
-        | DownloadState::Done
-        | DownloadState::Failed => false,
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::{Download, DownloadState, QuitChoice, RunningWork, WindowName};
 use protocol::Result;
-use tauri::{AppHandle, Emitter, EventTarget, Manager};
+use tauri::{AppHandle, Manager};
 
 use crate::app::state::App;
 use crate::desktop::tray;
@@ -19,10 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Quits the app, or asks first.
 pub fn request(app: &AppHandle) {
-    if is_busy(app) {
-        ask(app);
-    } else {
-        app.exit(0);
+    match is_busy(app) {
+        true => ask(app),
+        false => app.exit(0),
     }
 }
 
@@ -75,8 +74,7 @@ pub async fn running_work(app: &AppHandle) -> Result<RunningWork> {
 fn ask(app: &AppHandle) {
     let quit = app.state::<Quit>();
     quit.taken.store(false, Ordering::Relaxed);
-    let target = EventTarget::webview_window(WindowName::Chat.as_str());
-    let asked = window::show(app, WindowName::Chat).and_then(|()| app.emit_to(target, QUIT_ASKED, ()));
+    let asked = window::show(app, WindowName::Chat).and_then(|()| window::send(app, WindowName::Chat, QUIT_ASKED, ()));
     if let Err(error) = asked {
         tracing::warn!("nobody could be asked whether the app may end: {error}");
         return app.exit(0);
@@ -124,7 +122,7 @@ async fn done(app: &AppHandle) {
             more = downloads.changed() => more,
         };
         if more.is_err() {
-            break;
+            return;
         }
     }
 }

@@ -1,18 +1,15 @@
 //! Runs commands from any source: a menu, the tray, keys that a page received. Those of the chat window are passed to
 //! its page.
 
-use api::{Command, OpenRequest, WindowName};
+use api::{Command, OpenRequest, WindowName, WindowPage};
 use protocol::{Error, ErrorCode, Result};
-use tauri::{AppHandle, Emitter, EventTarget, Manager, Wry};
+use tauri::{AppHandle, Manager, Wry};
 
 use crate::desktop::menu::{self, Commands};
-use crate::desktop::open_requests;
-use crate::desktop::quit;
-use crate::desktop::tray;
+use crate::desktop::{open_requests, quit, tray};
 use crate::events::COMMAND;
-use crate::system::command_link;
-use crate::windows::quick;
-use crate::windows::window;
+use crate::system::{command_link, failed};
+use crate::windows::{quick, window};
 
 /// Runs the command of a menu entry.
 pub fn chosen(app: &AppHandle, entry: &str) {
@@ -42,24 +39,16 @@ pub async fn run(app: &AppHandle, command: Command, window: Option<WindowName>) 
         if command.opens_chat_window() {
             window::show(app, WindowName::Chat).map_err(refused)?;
         }
-        let target = EventTarget::webview_window(WindowName::Chat.as_str());
-        return app.emit_to(target, COMMAND, command).map_err(refused);
+        return window::send(app, WindowName::Chat, COMMAND, command).map_err(refused);
     }
-    match command {
-        Command::Models => window::show(app, WindowName::Models).map_err(refused),
-        Command::Settings => window::show(app, WindowName::Settings).map_err(refused),
-        Command::About => window::show_about(app).map_err(refused),
-        Command::QuickEntry => quick::show(app).map_err(refused),
-        command if command.is_of_page() => {
-            let target = EventTarget::webview_window(window.unwrap_or(WindowName::Chat).as_str());
-            app.emit_to(target, COMMAND, command).map_err(refused)
-        }
-        Command::FullScreen => window
-            .map_or(Ok(()), |window| window::toggle_full_screen(app, window))
-            .map_err(refused),
-        Command::CloseWindow => window
-            .map_or(Ok(()), |window| window::close(app, window))
-            .map_err(refused),
+    let done = match command {
+        Command::Models => window::show(app, WindowName::Models),
+        Command::Settings => window::show(app, WindowName::Settings),
+        Command::About => window::show_page(app, WindowPage::About),
+        Command::QuickEntry => quick::show(app),
+        command if command.is_of_page() => window::send(app, window.unwrap_or(WindowName::Chat), COMMAND, command),
+        Command::FullScreen => window.map_or(Ok(()), |window| window::toggle_full_screen(app, window)),
+        Command::CloseWindow => window.map_or(Ok(()), |window| window::close(app, window)),
         Command::InstallCommand => {
             open_requests::add(app, command_link::install()?);
             Ok(())
@@ -70,9 +59,10 @@ pub async fn run(app: &AppHandle, command: Command, window: Option<WindowName>) 
         }
         // The chat window runs the rest.
         _ => Ok(()),
-    }
+    };
+    done.map_err(refused)
 }
 
 fn refused(error: tauri::Error) -> Error {
-    Error::new(ErrorCode::Engine, format!("the window system did not do it: {error}"))
+    failed(ErrorCode::Engine, "the window system did not do it")(error)
 }

@@ -10,6 +10,8 @@ use tauri::tray::TrayIconBuilder;
 use tauri::{AppHandle, Manager, Runtime};
 
 use crate::desktop::menu;
+#[cfg(target_os = "linux")]
+use crate::system::session_bus;
 use crate::windows::window;
 use crate::words::{self, Words};
 
@@ -24,6 +26,10 @@ const ICON: &[u8] = include_bytes!("../../../icons/32x32.png");
 
 /// The entry that shows the chat window; the others are commands.
 pub const SHOW: &str = "show";
+
+/// The service that shows tray icons.
+#[cfg(target_os = "linux")]
+const WATCHER: &str = "org.kde.StatusNotifierWatcher";
 
 /// True if the user wants the icon.
 #[derive(Default)]
@@ -46,7 +52,7 @@ pub fn stays_without_windows(app: &AppHandle) -> bool {
 /// The reason why this desktop has no tray; `None` if it has.
 pub async fn unavailable_reason() -> Option<UnavailableReason> {
     #[cfg(target_os = "linux")]
-    if !linux::has_tray().await {
+    if !session_bus::offers(WATCHER, false).await {
         return Some(UnavailableReason::NoTray);
     }
     None
@@ -128,25 +134,9 @@ mod linux {
     use futures::StreamExt;
     use tauri::{AppHandle, Manager};
     use zbus::fdo::DBusProxy;
-    use zbus::names::BusName;
     use zbus::Connection;
 
-    use super::{set, Tray};
-
-    /// The service that shows tray icons.
-    const WATCHER: &str = "org.kde.StatusNotifierWatcher";
-
-    pub async fn has_tray() -> bool {
-        let asked = async {
-            let connection = Connection::session().await?;
-            let owned = DBusProxy::new(&connection)
-                .await?
-                .name_has_owner(BusName::try_from(WATCHER)?)
-                .await?;
-            zbus::Result::Ok(owned)
-        };
-        asked.await.unwrap_or(false)
-    }
+    use super::{set, Tray, WATCHER};
 
     /// Watches for a tray that appears or disappears.
     pub async fn follow(app: AppHandle) {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use api::{OpenRequest, UnavailableReason};
 use protocol::{Error, ErrorCode, Result};
 
+use crate::system::failed;
+
 /// The name of the command.
 const NAME: &str = "ponder";
 
@@ -21,16 +23,9 @@ pub fn unavailable_reason() -> Option<UnavailableReason> {
 /// # Errors
 /// When no folder can be written. An existing file of that name that is not our link stays as it is.
 pub fn install() -> Result<OpenRequest> {
-    let failed = |error: std::io::Error| {
-        Error::new(
-            ErrorCode::Storage,
-            format!("Ponder's own program was not found: {error}"),
-        )
-    };
-    let program = std::env::current_exe()
-        .and_then(|app| app.canonicalize())
-        .map_err(failed)?
-        .with_file_name(NAME);
+    let app = std::env::current_exe().and_then(|app| app.canonicalize());
+    let app = app.map_err(failed(ErrorCode::Storage, "Ponder's own program was not found"))?;
+    let program = app.with_file_name(NAME);
     let mut folders = vec![PathBuf::from("/usr/local/bin")];
     folders.extend(std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/bin")));
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -59,10 +54,8 @@ fn link_in(program: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
         return Err(Error::new(ErrorCode::BadRequest, message));
     }
     if !program.is_file() {
-        let message = format!(
-            "This copy of Ponder came without the command: {} is not there.",
-            program.display()
-        );
+        let place = program.display();
+        let message = format!("This copy of Ponder came without the command: {place} is not there.");
         return Err(Error::new(ErrorCode::NotFound, message));
     }
     let mut reasons = Vec::new();
@@ -73,10 +66,8 @@ fn link_in(program: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
             Err(reason) => reasons.push(format!("{}: {reason}", link.display())),
         }
     }
-    let message = format!(
-        "The command “{NAME}” was not installed; nothing was changed. {}",
-        reasons.join("; ")
-    );
+    let reasons = reasons.join("; ");
+    let message = format!("The command “{NAME}” was not installed; nothing was changed. {reasons}");
     Err(Error::new(ErrorCode::Storage, message))
 }
 

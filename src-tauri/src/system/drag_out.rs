@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use protocol::{Error, ErrorCode, Result};
+use protocol::{ErrorCode, Result};
 use tauri::WebviewWindow;
+
+use crate::system::failed;
 
 /// Begins to drag a file while a mouse button is pressed over the window; `icon` follows the pointer.
 ///
@@ -26,10 +28,10 @@ pub fn begin(window: &WebviewWindow, file: PathBuf, icon: Vec<u8>) -> Result<()>
         let begun = tauri::Result::Ok(drag::start_drag(&dragged, item, icon, done, options));
         match begun {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("an image could not be dragged out: {error}"),
-            Err(error) => tracing::warn!("an image could not be dragged out: {error}"),
+            Ok(Err(error)) => tracing::warn!("a file could not be dragged out: {error}"),
+            Err(error) => tracing::warn!("a file could not be dragged out: {error}"),
         }
     };
-    let gone = |error| Error::new(ErrorCode::Engine, format!("the image cannot be dragged: {error}"));
-    window.run_on_main_thread(begin).map_err(gone)
+    let done = window.run_on_main_thread(begin);
+    done.map_err(failed(ErrorCode::Engine, "the file cannot be dragged"))
 }

@@ -1,5 +1,9 @@
 //! The system's own interfaces, without knowledge of the app.
 
+use std::fmt::Display;
+
+use protocol::{Error, ErrorCode};
+
 pub mod badge;
 #[cfg(target_os = "linux")]
 pub mod caret;
@@ -19,4 +23,11 @@ pub mod navigation;
 pub mod ponder_link;
 #[cfg(target_os = "linux")]
 pub mod running_app;
+#[cfg(target_os = "linux")]
+pub mod session_bus;
 pub mod web_process;
+
+/// The error of something that the system did not do, before its reason.
+pub fn failed<E: Display>(code: ErrorCode, what: &str) -> impl FnOnce(E) -> Error + '_ {
+    move |reason| Error::new(code, format!("{what}: {reason}"))
+}

@@ -22,33 +22,24 @@ pub fn follow(view: &Webview<Wry>) -> tauri::Result<()> {
 
     let followed = view.clone();
     view.with_webview(move |platform| {
-        platform
-            .inner()
-            .connect_local("web-process-terminated", false, move |_| {
-                load_again(&followed);
-                None
-            });
+        let ended = move |_: &[gtk::glib::Value]| {
+            load_again(&followed);
+            None
+        };
+        platform.inner().connect_local("web-process-terminated", false, ended);
     })
 }
 
 /// Reloads the page of a web view whose process ended.
 pub fn load_again(view: &Webview<Wry>) {
-    let pause = pause(
-        &mut ENDED.lock().unwrap_or_else(PoisonError::into_inner),
-        Instant::now(),
-    );
-    tracing::warn!(
-        "the process of the {} window's page ended; the page is loaded again",
-        view.label()
-    );
-    let view = view.clone();
+    let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    let pause = pause(&mut ended, Instant::now());
+    let (view, name) = (view.clone(), view.label().to_owned());
+    tracing::warn!("the process of the {name} window's page ended; the page is loaded again");
     tauri::async_runtime::spawn(async move {
         tokio::time::sleep(pause).await;
         if let Err(error) = view.reload() {
-            tracing::error!(
-                "the page of the {} window could not be loaded again: {error}",
-                view.label()
-            );
+            tracing::error!("the page of the {name} window could not be loaded again: {error}");
         }
     });
 }
@@ -57,10 +48,9 @@ pub fn load_again(view: &Webview<Wry>) {
 fn pause(ended: &mut Vec<Instant>, now: Instant) -> Duration {
     ended.retain(|before| now.duration_since(*before) < WHILE);
     ended.push(now);
-    if ended.len() > AT_ONCE {
-        PAUSE
-    } else {
-        Duration::ZERO
+    match ended.len() > AT_ONCE {
+        true => PAUSE,
+        false => Duration::ZERO,
     }
 }
 

@@ -72,9 +72,8 @@ fn response(found: protocol::Result<ShownImage>) -> Response<Vec<u8>> {
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     ];
     for (name, value) in headers {
-        response
-            .headers_mut()
-            .insert(name, header::HeaderValue::from_static(value));
+        let value = header::HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
     }
     response
 }

@@ -2,6 +2,8 @@
 
 pub mod appearance;
 pub mod images;
+mod open_windows;
 pub mod pending_quit;
+pub mod places;
 pub mod quick;
 pub mod window;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use api::{UnavailableReason, WindowName};
-use tauri::{AppHandle, Emitter, EventTarget, LogicalSize, Manager};
+use tauri::{AppHandle, LogicalSize, Manager};
 use tauri_plugin_global_shortcut::{GlobalShortcutExt, ShortcutState};
 
 use crate::events::QUICK_SHOWN;
@@ -70,17 +70,16 @@ fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(),
     if unavailable_reason().is_some() {
         return Ok(());
     }
-    let said = |error: &dyn std::fmt::Display| error.to_string();
     if !entry.listening.load(Ordering::Relaxed) {
         if keys.is_none() {
             return Ok(());
         }
         app.plugin(tauri_plugin_global_shortcut::Builder::new().build())
-            .map_err(|error| said(&error))?;
+            .map_err(|error| error.to_string())?;
         entry.listening.store(true, Ordering::Relaxed);
     }
     let shortcuts = app.global_shortcut();
-    shortcuts.unregister_all().map_err(|error| said(&error))?;
+    shortcuts.unregister_all().map_err(|error| error.to_string())?;
     let Some(keys) = keys else {
         // On X11 the plugin's library flushes an unregistered shortcut only with its next request to the server; this
         // one asks for keys that hardly any keyboard has.
@@ -95,7 +94,7 @@ fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(),
             toggle(app);
         }
     });
-    pressed.map_err(|error| said(&error))
+    pressed.map_err(|error| error.to_string())
 }
 
 /// Shows the window and focuses the question.
@@ -112,7 +111,7 @@ pub fn show(app: &AppHandle) -> tauri::Result<()> {
     window::show(app, WindowName::Quick)?;
     #[cfg(target_os = "linux")]
     take_focus(app)?;
-    app.emit_to(EventTarget::webview_window(WindowName::Quick.as_str()), QUICK_SHOWN, ())
+    window::send(app, WindowName::Quick, QUICK_SHOWN, ())
 }
 
 /// Asks the window manager for the focus with the current time. GTK does not know of global shortcuts; a window that it
@@ -180,11 +179,8 @@ fn toggle(app: &AppHandle) {
 /// # Errors
 /// When the window system refuses.
 pub fn fit(app: &AppHandle, height: f64) -> tauri::Result<()> {
-    let height = if height.is_finite() {
-        height.clamp(HEIGHTS.0, HEIGHTS.1)
-    } else {
-        HEIGHTS.0
-    };
+    let height = Some(height).filter(|height| height.is_finite()).unwrap_or(HEIGHTS.0);
+    let height = height.clamp(HEIGHTS.0, HEIGHTS.1);
     match app.get_webview_window(WindowName::Quick.as_str()) {
         Some(window) => window.set_size(LogicalSize::new(WIDTH, height)),
         None => Ok(()),

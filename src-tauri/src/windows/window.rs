@@ -3,16 +3,19 @@
 
 use std::time::Duration;
 
-use api::{Command, WindowName};
+use api::{WindowName, WindowPage};
+use protocol::{Error, ErrorCode};
+use serde::Serialize;
 use tauri::{AppHandle, Emitter, EventTarget, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, Wry};
 
 use crate::app::state::App;
-use crate::events::COMMAND;
+use crate::events::SHOW_PAGE;
 use crate::system::navigation;
 #[cfg(target_os = "linux")]
 use crate::system::web_process;
-use crate::windows::appearance;
+pub use crate::windows::open_windows::{name_of, open_window};
 use crate::windows::pending_quit::Quit;
+use crate::windows::{appearance, places};
 use crate::words::{self, Words};
 
 /// The initial size and limits of a window, in logical pixels.
@@ -27,7 +30,7 @@ fn frame(name: WindowName) -> Frame {
         WindowName::Models => ((900.0, 640.0), (480.0, 360.0)),
         WindowName::Settings => ((760.0, 620.0), (440.0, 360.0)),
         WindowName::Quick => ((640.0, 64.0), (320.0, 48.0)),
-        WindowName::Failure => ((600.0, 340.0), (360.0, 240.0)),
+        WindowName::Failure => ((620.0, 440.0), (360.0, 240.0)),
     };
     Frame { size, least }
 }
@@ -76,20 +79,39 @@ pub fn open_chat(app: &AppHandle, visible: bool) -> tauri::Result<()> {
     open(app, WindowName::Chat, "", visible)
 }
 
-/// Shows the components of Ponder.
+/// Shows that the history is damaged, what is left of it, and what can be done.
 ///
 /// # Errors
 /// When the window system refuses.
-pub fn show_about(app: &AppHandle) -> tauri::Result<()> {
-    if open_window(app, WindowName::Settings).is_none() {
-        return open(app, WindowName::Settings, "&page=about", true);
+pub fn show_damage(app: &AppHandle) -> tauri::Result<()> {
+    show(app, WindowName::Failure)
+}
+
+/// The script that gives the failure window its error, and says whether the history can be mended and the app runs.
+pub fn failure_script(error: &Error, history: bool, running: bool) -> String {
+    let told = serde_json::json!({"error": error, "history": history, "running": running});
+    format!("globalThis.ponderFailure = {told};")
+}
+
+/// Brings a window to the front at one of its pages, opening it if needed.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn show_page(app: &AppHandle, page: WindowPage) -> tauri::Result<()> {
+    let name = page.window();
+    if open_window(app, name).is_none() {
+        return open(app, name, &format!("&page={}", page.as_str()), true);
     }
-    show(app, WindowName::Settings)?;
-    app.emit_to(
-        EventTarget::webview_window(WindowName::Settings.as_str()),
-        COMMAND,
-        Command::About,
-    )
+    show(app, name)?;
+    send(app, name, SHOW_PAGE, page)
+}
+
+/// Sends an event to the page of a window.
+///
+/// # Errors
+/// When the window system refuses.
+pub fn send<S: Serialize + Clone>(app: &AppHandle, name: WindowName, event: &str, payload: S) -> tauri::Result<()> {
+    app.emit_to(EventTarget::webview_window(name.as_str()), event, payload)
 }
 
 fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::Result<()> {
@@ -99,6 +121,7 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
         .visible(visible)
         .data_directory(app.state::<App>().data_dir.join("webview"));
     let window = window.initialization_script(appearance::script(&look));
+    let window = places::put(app, window, name, frame(name).size);
     let window = match name {
         // The chat window's page handles drops itself: browsers drop bitmaps, of which the shell would only receive a
         // URL.
@@ -109,7 +132,13 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
             .visible_on_all_workspaces(true)
             .skip_taskbar(true)
             .center(),
-        WindowName::Models | WindowName::Settings | WindowName::Failure => window,
+        WindowName::Failure => {
+            let error = Error::new(ErrorCode::HistoryDamaged, "the history is damaged");
+            window
+                .title(words::current(app).history_damaged)
+                .initialization_script(failure_script(&error, true, true))
+        }
+        WindowName::Models | WindowName::Settings => window,
     };
     // The chat window's sidebar reaches up to the traffic lights.
     #[cfg(target_os = "macos")]
@@ -193,13 +222,4 @@ pub fn toggle_full_screen(app: &AppHandle, name: WindowName) -> tauri::Result<()
         Some(window) => window.set_fullscreen(!window.is_fullscreen()?),
         None => Ok(()),
     }
-}
-
-/// The window of this label.
-pub fn name_of(label: &str) -> Option<WindowName> {
-    WindowName::ALL.into_iter().find(|name| name.as_str() == label)
-}
-
-pub fn open_window(app: &AppHandle, name: WindowName) -> Option<WebviewWindow> {
-    app.get_webview_window(name.as_str())
 }

@@ -1,50 +1,26 @@
-//! The texts that the shell shows itself: in menus, titles, notifications and the system's dialogs. A table for each
-//! language; a missing text does not compile. The pages' texts are in `ui/src/locales`, where the same commands have
-//! the same names.
+//! The texts that the shell shows itself: in menus, titles, notifications and the system's dialogs. A JSON file for
+//! each language; the tests refuse one that lacks a text. The pages' texts are in `ui/src/locales`, where the same
+//! commands have the same names.
 
-mod ar;
-mod de;
-mod en;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use api::{Command, WindowName};
+use serde::Deserialize;
 use tauri::{AppHandle, Manager, Runtime};
 
 use crate::app::state::App;
 
-/// The texts of a language. Names of commands are as in the palette; in English with a menu's capitals.
-#[derive(Debug)]
+/// The texts of a language.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Words {
     /// The language, a BCP 47 tag.
     pub tag: &'static str,
     /// The suffix of a command that opens a dialog first.
     pub asks: &'static str,
-
-    // Commands.
-    pub new_chat: &'static str,
-    pub search: &'static str,
-    pub find: &'static str,
-    pub palette: &'static str,
-    pub composer: &'static str,
-    pub regenerate: &'static str,
-    pub stop: &'static str,
-    pub answer_now: &'static str,
-    pub thinking: &'static str,
-    pub chat_settings: &'static str,
-    pub two_answers: &'static str,
-    pub export: &'static str,
-    pub import: &'static str,
-    pub models: &'static str,
-    pub settings: &'static str,
-    pub licences: &'static str,
-    pub quick_entry: &'static str,
-    pub zoom_in: &'static str,
-    pub zoom_out: &'static str,
-    pub zoom_reset: &'static str,
-    pub help: &'static str,
-    pub full_screen: &'static str,
-    pub close_window: &'static str,
-    pub install_command: &'static str,
-    pub quit: &'static str,
+    /// Names as in the palette; in English with a menu's capitals.
+    commands: BTreeMap<Command, &'static str>,
 
     // Menus, and the actions of macOS itself.
     pub file_menu: &'static str,
@@ -72,6 +48,8 @@ pub struct Words {
     pub show: &'static str,
     /// The title of the window that says why the app could not start.
     pub could_not_start: &'static str,
+    /// The title of the window that shows a damaged history.
+    pub history_damaged: &'static str,
 
     // Notifications.
     /// The end of an answer in a chat without a title.
@@ -93,10 +71,20 @@ pub struct Words {
 
     /// The reason for preventing sleep, as the system shows it.
     pub awake: &'static str,
+    /// The kind of app in menus of Linux; `linux/ponder.desktop` is written with it.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub generic_name: &'static str,
 }
 
-/// Every language, in the order of `ui/src/locales/languages.svelte.ts`.
-static ALL: [&Words; 3] = [&en::WORDS, &de::WORDS, &ar::WORDS];
+/// Every language, in the order of `ui/src/locales/languages.svelte.ts`, which begins with English.
+static ALL: LazyLock<[Words; 3]> = LazyLock::new(|| {
+    let files = [
+        include_str!("en.json"),
+        include_str!("de.json"),
+        include_str!("ar.json"),
+    ];
+    files.map(|file| serde_json::from_str(file).expect("every text is there, as the tests make sure"))
+});
 
 /// The texts of the app's language.
 pub fn current<R: Runtime>(app: &AppHandle<R>) -> &'static Words {
@@ -134,53 +122,27 @@ fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
 
 /// The texts of the first of these languages that Ponder supports, or English.
 fn first_spoken<T: AsRef<str>>(wanted: impl IntoIterator<Item = T>) -> &'static Words {
-    let spoken = |tag: &str| ALL.into_iter().find(|words| words.tag == tag);
+    let spoken = |tag: &str| ALL.iter().find(|words| words.tag == tag);
     let of_tag = |tag: T| {
         let tag = tag.as_ref();
         spoken(tag).or_else(|| spoken(tag.split('-').next()?))
     };
-    wanted.into_iter().find_map(of_tag).unwrap_or(&en::WORDS)
+    wanted.into_iter().find_map(of_tag).unwrap_or(&ALL[0])
 }
 
 impl Words {
     /// The name of a command.
     pub fn command(&self, command: Command) -> &'static str {
-        match command {
-            Command::NewChat => self.new_chat,
-            Command::Search => self.search,
-            Command::Find => self.find,
-            Command::Palette => self.palette,
-            Command::Composer => self.composer,
-            Command::Regenerate => self.regenerate,
-            Command::Stop => self.stop,
-            Command::AnswerNow => self.answer_now,
-            Command::Thinking => self.thinking,
-            Command::ChatSettings => self.chat_settings,
-            Command::TwoAnswers => self.two_answers,
-            Command::Export => self.export,
-            Command::Import => self.import,
-            Command::Models => self.models,
-            Command::Settings => self.settings,
-            Command::About => self.licences,
-            Command::QuickEntry => self.quick_entry,
-            Command::ZoomIn => self.zoom_in,
-            Command::ZoomOut => self.zoom_out,
-            Command::ZoomReset => self.zoom_reset,
-            Command::Help => self.help,
-            Command::FullScreen => self.full_screen,
-            Command::CloseWindow => self.close_window,
-            Command::InstallCommand => self.install_command,
-            Command::Quit => self.quit,
-        }
+        self.commands.get(&command).copied().unwrap_or_default()
     }
 
     /// The title of a window.
     pub fn title(&self, window: WindowName) -> &'static str {
         match window {
             WindowName::Chat => "Ponder",
-            WindowName::Models => self.models,
-            WindowName::Settings => self.settings,
-            WindowName::Quick => self.quick_entry,
+            WindowName::Models => self.command(Command::Models),
+            WindowName::Settings => self.command(Command::Settings),
+            WindowName::Quick => self.command(Command::QuickEntry),
             WindowName::Failure => self.could_not_start,
         }
     }

@@ -34,7 +34,7 @@ fn plain(name: &str) -> String {
 
 #[test]
 fn menus_and_pages_call_the_same_thing_by_the_same_name() {
-    for words in ALL {
+    for words in ALL.iter() {
         let texts = texts(words.tag);
         let mut compared = 0;
         for command in Command::ALL {
@@ -53,6 +53,7 @@ fn menus_and_pages_call_the_same_thing_by_the_same_name() {
             ("settings.title", words.title(WindowName::Settings)),
             ("quick.title", words.title(WindowName::Quick)),
             ("startup.title", words.title(WindowName::Failure)),
+            ("damage.title", words.history_damaged),
             ("command.undo", words.undo),
             ("common.copy", words.copy),
             ("common.save", words.save),
@@ -70,25 +71,75 @@ fn the_shell_speaks_what_the_pages_speak_and_says_every_word() {
     let spoken = languages
         .lines()
         .filter_map(|line| line.trim().split_once(": { name: ").map(|(tag, _)| tag));
-    assert_eq!(ALL.map(|words| words.tag).to_vec(), spoken.collect::<Vec<_>>());
-    for words in ALL {
+    assert_eq!(
+        ALL.each_ref().map(|words| words.tag).to_vec(),
+        spoken.collect::<Vec<_>>()
+    );
+    for words in ALL.iter() {
         // Every field is a text, and none is left empty.
         assert!(!format!("{words:?}").contains("\"\""), "{words:?}");
+        assert!(words.commands.keys().copied().eq(Command::ALL), "{words:?}");
     }
 }
 
-#[test]
-fn the_entry_in_the_menu_of_linux_calls_commands_by_the_same_names() {
-    let entry = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri/linux/ponder.desktop"))
-        .expect("the entry");
-    for words in ALL {
-        let key = match words.tag {
-            "en" => "Name".to_owned(),
-            tag => format!("Name[{tag}]"),
+/// The texts of the entry in the menu of Linux.
+const OF_THE_MENU: [fn(&'static Words) -> &'static str; 3] = [
+    |words| words.generic_name,
+    |words| words.command(Command::NewChat),
+    |words| words.command(Command::QuickEntry),
+];
+
+/// The entry in the menu of Linux with every translation of its texts below the English one.
+fn translated(entry: &str) -> String {
+    let mut others: Vec<&'static Words> = ALL.iter().skip(1).collect();
+    others.sort_by_key(|words| words.tag);
+    let mut fresh = String::new();
+    for line in entry.lines().filter(|line| !line.contains("]=")) {
+        fresh += &format!("{line}\n");
+        let Some((key @ ("GenericName" | "Name"), english)) = line.split_once('=') else {
+            continue;
         };
-        for name in [words.new_chat, words.quick_entry] {
-            let wanted = format!("{key}={name}");
-            assert!(entry.lines().any(|line| line == wanted), "{wanted}");
+        if let Some(text) = OF_THE_MENU.iter().find(|text| text(&ALL[0]) == english) {
+            for words in &others {
+                fresh += &format!("{key}[{}]={}\n", words.tag, text(words));
+            }
+        }
+    }
+    fresh
+}
+
+/// The property list of macOS with the tag of every language.
+fn localized(plist: &str) -> String {
+    const LIST: &str = "<key>CFBundleLocalizations</key>\n  <array>\n";
+    let (before, list) = plist.split_once(LIST).expect("the list of languages");
+    let (_, after) = list.split_once("  </array>").expect("its end");
+    let tags: String = ALL
+        .iter()
+        .map(|words| format!("    <string>{}</string>\n", words.tag))
+        .collect();
+    format!("{before}{LIST}{tags}  </array>{after}")
+}
+
+#[test]
+fn the_files_of_linux_and_macos_have_every_language() {
+    let file = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("src-tauri").join(path);
+    let entry = fs::read_to_string(file("linux/ponder.desktop")).expect("the entry");
+    for (key, text) in [
+        ("GenericName", ALL[0].generic_name),
+        ("Name", ALL[0].command(Command::NewChat)),
+        ("Name", ALL[0].command(Command::QuickEntry)),
+    ] {
+        let wanted = format!("{key}={text}");
+        assert!(entry.lines().any(|line| line == wanted), "{wanted}");
+    }
+    let plist = fs::read_to_string(file("macos/Info.plist")).expect("the property list");
+    for (path, committed, fresh) in [
+        ("linux/ponder.desktop", &entry, translated(&entry)),
+        ("macos/Info.plist", &plist, localized(&plist)),
+    ] {
+        if *committed != fresh {
+            fs::write(file(path), fresh).expect("it can be written");
+            panic!("{path} was stale and is written anew: commit it");
         }
     }
 }

@@ -16,6 +16,8 @@ use tauri_plugin_updater::{Update, UpdaterExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::system::failed;
+
 /// The maximum size of a list of releases, in bytes.
 const LARGEST_LIST: u64 = 1 << 20;
 
@@ -79,10 +81,8 @@ impl AppUpdates {
     /// if this build takes no updates.
     pub async fn ask<R: Runtime>(&self, app: &AppHandle<R>) -> Result<AppUpdate> {
         let Some(address) = &self.address else {
-            return Err(Error::new(
-                ErrorCode::NotFound,
-                "this build of Ponder takes no updates by itself",
-            ));
+            let message = "this build of Ponder takes no updates by itself";
+            return Err(Error::new(ErrorCode::NotFound, message));
         };
         let begun = self.state.send_if_modified(|state| match state {
             AppUpdate::NotAsked | AppUpdate::Newest | AppUpdate::Available { .. } => {
@@ -121,10 +121,10 @@ impl AppUpdates {
         }
         let update = updater.build().and_then(|updater| updater.restore_update(list));
         update.map_err(|error| {
-            Error::new(
-                ErrorCode::Corrupt,
-                format!("the list of Ponder's releases could not be used ({error}); nothing was changed, and trying again later may help"),
-            )
+            let message = format!(
+                "the list of Ponder's releases could not be used ({error}); nothing was changed, and trying again later may help"
+            );
+            Error::new(ErrorCode::Corrupt, message)
         })
     }
 
@@ -136,10 +136,8 @@ impl AppUpdates {
     pub async fn install(&self) -> Result<AppUpdate> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(update) = found else {
-            return Err(Error::new(
-                ErrorCode::NotFound,
-                "no newer version of Ponder was found yet; look for one first",
-            ));
+            let message = "no newer version of Ponder was found yet; look for one first";
+            return Err(Error::new(ErrorCode::NotFound, message));
         };
         let release = release(&update);
         let begun = self.state.send_if_modified(|state| {
@@ -174,26 +172,20 @@ impl AppUpdates {
         let package = self.fetch(&update, release).await?;
         let installed = tokio::task::spawn_blocking(move || {
             update.verify(&package).map_err(|error| {
-                Error::new(
-                    ErrorCode::Corrupt,
-                    format!("the new version is not signed as Ponder's releases are ({error}); it was thrown away and nothing was changed"),
-                )
+                let message = format!(
+                    "the new version is not signed as Ponder's releases are ({error}); it was thrown away and nothing was changed"
+                );
+                Error::new(ErrorCode::Corrupt, message)
             })?;
             update.install(&package).map_err(|error| {
-                Error::new(
-                    ErrorCode::Storage,
-                    format!(
-                        "the new version could not be put in the place of this one ({error}); this one stays as it is"
-                    ),
-                )
+                let message = format!(
+                    "the new version could not be put in the place of this one ({error}); this one stays as it is"
+                );
+                Error::new(ErrorCode::Storage, message)
             })
         });
-        installed.await.map_err(|error| {
-            Error::new(
-                ErrorCode::Storage,
-                format!("the new version was not installed: {error}"),
-            )
-        })?
+        let installed = installed.await;
+        installed.map_err(failed(ErrorCode::Storage, "the new version was not installed"))?
     }
 
     async fn fetch(&self, update: &Update, release: &AppRelease) -> Result<Vec<u8>> {
@@ -201,11 +193,8 @@ impl AppUpdates {
             stall: Some(STALL),
             ..Timeouts::default()
         };
-        let request = self
-            .net
-            .get(update.download_url.as_str(), Purpose::AppUpdate)
-            .timeouts(timeouts);
-        let mut answer = request.send().await?.error_for_status()?;
+        let request = self.net.get(update.download_url.as_str(), Purpose::AppUpdate);
+        let mut answer = request.timeouts(timeouts).send().await?.error_for_status()?;
         let total = answer.content_length().unwrap_or_default();
         let too_large = || {
             let message =

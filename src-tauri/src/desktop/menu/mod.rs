@@ -315,7 +315,7 @@ fn by_system<R: Runtime>(app: &AppHandle<R>, role: Role, words: &Words) -> tauri
         Role::Copy => PredefinedMenuItem::copy(app, Some(words.copy)),
         Role::Paste => PredefinedMenuItem::paste(app, Some(words.paste)),
         Role::SelectAll => PredefinedMenuItem::select_all(app, Some(words.select_all)),
-        Role::FullScreen => PredefinedMenuItem::fullscreen(app, Some(words.full_screen)),
+        Role::FullScreen => PredefinedMenuItem::fullscreen(app, Some(words.command(Command::FullScreen))),
         Role::Minimize => PredefinedMenuItem::minimize(app, Some(words.minimize)),
         Role::Maximize => PredefinedMenuItem::maximize(app, Some(words.maximize)),
         Role::BringAllToFront => PredefinedMenuItem::bring_all_to_front(app, Some(words.all_to_front)),

@@ -2,7 +2,7 @@
 //! setting, so changes by the desktop's own settings count.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use files::Durability;
@@ -36,22 +36,16 @@ pub struct Login {
 impl Login {
     /// The current user's login item. Resolve it at startup: after an update, `current_exe` names a deleted file.
     pub fn of(app: &AppHandle) -> Self {
-        let (form, file) = if cfg!(target_os = "macos") {
-            let home = app.path().home_dir();
-            (
-                Form::LaunchAgent,
-                home.map(|home| home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"))),
-            )
+        let (form, folder, file) = if cfg!(target_os = "macos") {
+            let agent = format!("Library/LaunchAgents/{LABEL}.plist");
+            (Form::LaunchAgent, app.path().home_dir(), agent)
         } else {
-            let settings = app.path().config_dir();
-            (
-                Form::DesktopEntry,
-                settings.map(|settings| settings.join("autostart/Ponder.desktop")),
-            )
+            let entry = "autostart/Ponder.desktop".to_owned();
+            (Form::DesktopEntry, app.path().config_dir(), entry)
         };
         Self {
             form,
-            file: file.ok(),
+            file: folder.ok().map(|folder| folder.join(file)),
             program: std::env::current_exe().and_then(|program| program.canonicalize()),
         }
     }
@@ -71,10 +65,9 @@ impl Login {
     pub fn set(&self, on: bool) -> Result<()> {
         match on {
             true => self.write(),
-            false => match fs::remove_file(self.file()?) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(refused(&error)),
-                _ => Ok(()),
-            },
+            false => files::found(fs::remove_file(self.file()?))
+                .map(drop)
+                .map_err(|error| refused(&error)),
         }
     }
 
@@ -87,10 +80,8 @@ impl Login {
         let Some(text) = self.read()? else {
             return Ok(false);
         };
-        let is_there = self
-            .form
-            .program(&text)
-            .is_some_and(|program| Path::new(&program).is_file());
+        let program = self.form.program(&text);
+        let is_there = program.is_some_and(|program| Path::new(&program).is_file());
         if is_there || self.form.is_off(&text) {
             return Ok(false);
         }
@@ -98,23 +89,19 @@ impl Login {
     }
 
     fn file(&self) -> Result<&Path> {
-        self.file
-            .as_deref()
-            .ok_or_else(|| refused(&"this account has no folder of its own"))
+        let file = self.file.as_deref();
+        file.ok_or_else(|| refused(&"this account has no folder of its own"))
     }
 
     fn read(&self) -> Result<Option<String>> {
-        match File::open(self.file()?) {
-            Ok(file) => {
-                let mut bytes = Vec::new();
-                file.take(LONGEST)
-                    .read_to_end(&mut bytes)
-                    .map_err(|error| refused(&error))?;
-                Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(refused(&error)),
-        }
+        let Some(file) = files::found(File::open(self.file()?)).map_err(|error| refused(&error))? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.take(LONGEST)
+            .read_to_end(&mut bytes)
+            .map_err(|error| refused(&error))?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     fn write(&self) -> Result<()> {
@@ -133,10 +120,8 @@ impl Login {
 }
 
 fn refused(reason: &dyn std::fmt::Display) -> Error {
-    Error::new(
-        ErrorCode::Storage,
-        format!("whether Ponder opens at login could not be read or set; it is as it was: {reason}"),
-    )
+    let what = "whether Ponder opens at login could not be read or set; it is as it was";
+    Error::new(ErrorCode::Storage, format!("{what}: {reason}"))
 }
 
 /// The label of the launch agent.
