@@ -45,5 +45,6 @@ export default defineConfig({
     css: { include: /app\.css/ },
     include: ['src/**/*.test.ts'],
     testTimeout: 30_000,
+    maxWorkers: '100%',
   },
 });

@@ -1,4 +1,4 @@
-/** Builds `src/host/contract.ts` into one script, which a test runs in the app's page. */
+/** Builds `src/testing/contract` into one script, which a test runs in the app's page. */
 
 import { defineConfig } from 'vite';
 
@@ -7,6 +7,6 @@ export default defineConfig({
   build: {
     target: 'safari17',
     minify: false,
-    lib: { entry: 'src/host/contractPage.ts', formats: ['iife'], name: 'contract', fileName: () => 'contract.js' },
+    lib: { entry: 'src/testing/contract/page.ts', formats: ['iife'], name: 'contract', fileName: () => 'contract.js' },
   },
 });

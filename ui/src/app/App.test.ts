@@ -2,18 +2,10 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
-import { all, click, host, open, pass, the, useWindow } from '../testing/window';
+import { all, click, field, host, open, pass, the, type, useWindow } from '../testing/window';
 import { DEFAULT_CHAT_SETTINGS } from '../bindings/constants';
 
 useWindow();
-
-async function type(text: string): Promise<void> {
-  const area = the('composer');
-  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
-  area.value = text;
-  area.dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(0);
-}
 
 async function press(key: string, more: KeyboardEventInit = {}): Promise<KeyboardEvent> {
   const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more });
@@ -285,6 +277,7 @@ describe('a model on another computer', () => {
     await open('chat');
     expect(all('leaves-computer')).toEqual([]);
     expect(the('empty-state').textContent).toContain('It stays on this computer.');
+    expect(the('empty-state').textContent).toContain('What is 347 + 589?');
     await click('model-picker');
     await pass(0);
     const option = [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1);
@@ -294,6 +287,7 @@ describe('a model on another computer', () => {
     expect(the('model-picker').textContent).toContain('big');
     expect(all('leaves-computer')).toHaveLength(1);
     expect(the('empty-state').textContent).toContain('Your words and images leave this computer.');
+    expect(the('empty-state').textContent, 'examples for the built-in model').not.toContain('What is 347 + 589?');
   });
 
   it('is not offered what its engine cannot do', async () => {
@@ -440,6 +434,37 @@ describe('chats', () => {
     field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
     await pass(50);
     expect(the('chat-title').textContent).toBe('Another name');
+  });
+
+  it('are renamed by a double click on the title, which is no part of the title bar that enlarges the window', async () => {
+    const edit = async (): Promise<HTMLInputElement> => {
+      the('chat-title').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }));
+      await pass(0);
+      return field('title-field');
+    };
+    const end = async (key: string): Promise<void> => {
+      field('title-field').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+      await pass(50);
+    };
+    await openAnswer({});
+    expect(the('chat-title').dataset['tauriDragRegion']).toBe('false');
+    expect(the('chat-title').closest('header')?.dataset['tauriDragRegion']).toBe('');
+    (await edit()).value = 'Another name';
+    expect(document.activeElement).toBe(the('title-field'));
+    await end('Enter');
+    expect(the('chat-title').textContent).toBe('Another name');
+    expect((await host.chats())[0]?.title).toBe('Another name');
+    (await edit()).value = 'Not this one';
+    await end('Escape');
+    expect(the('chat-title').textContent).toBe('Another name');
+    // A chat that is opened meanwhile keeps its own.
+    (await edit()).value = 'Left';
+    await click('new-chat');
+    expect([the('chat-title').textContent, all('title-field')]).toEqual(['New chat', []]);
+    expect(the('chat-title').dataset['tauriDragRegion']).toBe('');
+    the('chat-title').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }));
+    await pass(0);
+    expect(all('title-field')).toEqual([]);
   });
 });
 

@@ -20,6 +20,17 @@ describe('icons', () => {
     const widths = [...icons.matchAll(/stroke-width[=:]\s*"?([^";]+)/g)].map(([, width]) => width);
     expect(widths).toEqual(['15%', '10%']);
   });
+
+  it('are one for each thing: a wheel with teeth for the settings, and an archive that is no model', async () => {
+    host.addChat('About tea', Date.now());
+    await open('chat');
+    const drawn = (name: string): string => the(name).querySelector('svg')?.innerHTML ?? '';
+    // A sun has rays, which are lines of their own; a wheel has one outline that closes.
+    expect(drawn('open-settings')).toMatch(/<path d="M[^M]+z"/);
+    await click('chat-menu');
+    expect(drawn('archive-chat')).not.toBe('');
+    expect(drawn('archive-chat')).not.toBe(drawn('open-models'));
+  });
 });
 
 describe('appearance', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../testing/window';
+import { all, click, field, host, open, pass, submit, the, type, useWindow, write } from '../testing/window';
 
 useWindow();
 
@@ -17,14 +17,6 @@ function focused(): string {
   return activeElement === document.body
     ? 'nothing'
     : (activeElement?.getAttribute('data-testid') ?? activeElement?.getAttribute('aria-label') ?? 'something');
-}
-
-async function type(text: string): Promise<void> {
-  const area = the('composer');
-  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
-  area.value = text;
-  area.dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(0);
 }
 
 describe('the focus', () => {

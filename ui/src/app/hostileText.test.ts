@@ -60,7 +60,7 @@ function faults(root: ParentNode): string[] {
 /** Attributes that an answer may not give its elements: they would look or behave like parts of the window. */
 function disguises(markdown: Element): string[] {
   const ours =
-    '.code, .code *, .katex-display, .katex, .katex *, .katex-error, .tick, .image, .tex, svg, svg *, .markdown, .block, .plain, .footnotes, .footnotes *';
+    '.code, .code *, .katex-display, .katex, .katex *, .katex-error, .tick, .image, .tex, .raw, svg, svg *, .markdown, .block, .plain, .footnotes, .footnotes *';
   return [
     ...markdown.querySelectorAll('[class], [id], [style], [data-testid], [tabindex], [contenteditable], [autofocus]'),
   ]

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { chooseLanguage, LANGUAGES, type Spoken } from '../locales/languages.svelte';
 import { textPart } from '../host/fake';
-import { all, click, host, open, pass, the, useWindow } from '../testing/window';
+import { all, click, composer, host, open, pass, the, useWindow } from '../testing/window';
 
 useWindow();
 afterEach(() => chooseLanguage(['en']));
@@ -17,13 +17,6 @@ async function write(text: string): Promise<void> {
   composer().value = text;
   composer().dispatchEvent(new InputEvent('input', { bubbles: true }));
   await pass(0);
-}
-
-/** The last field of questions. */
-function composer(): HTMLTextAreaElement {
-  const area = the('composer');
-  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
-  return area;
 }
 
 describe('the language of the windows', () => {

@@ -60,6 +60,39 @@ describe('a link', () => {
     expect(host.opened).toEqual(['https://tracker.example/p.png?who=me']);
   });
 
+  it.each<[string, MouseEventInit]>([
+    ['with Control', { ctrlKey: true }],
+    ['with Shift', { shiftKey: true }],
+    ['with the command key', { metaKey: true }],
+    ['with Alt', { altKey: true }],
+    ['by the middle button', { button: 1 }],
+  ])('asks as well if it is clicked %s', async (_, how) => {
+    const link = await answer('[https://bank.example](https://evil.example/x)');
+    const event = new MouseEvent(how.button ? 'auxclick' : 'click', { bubbles: true, cancelable: true, ...how });
+    link.dispatchEvent(event);
+    await pass(0);
+    expect([event.defaultPrevented, host.opened, all('link-question').length]).toEqual([true, [], 1]);
+  });
+
+  it('that no program opens says so in plain words and is copied', async () => {
+    host.openLink = async () => {
+      throw { code: 'not_found', message: 'no program opened it: Launcher "xdg-open" failed: ExitStatus(768)' };
+    };
+    let copied = '';
+    const clipboard = { writeText: async (text: string) => void (copied = text) };
+    Object.defineProperty(navigator, 'clipboard', { value: clipboard, configurable: true });
+    const link = await answer('[a book](https://example.org/a)');
+    link.click();
+    await pass(0);
+    expect(the('toast').textContent).toContain('No browser could be opened on this computer.');
+    expect(the('toast').textContent).not.toMatch(/xdg|Launcher|Exit/);
+    await click('toast-undo');
+    expect(copied).toBe('https://example.org/a');
+    (await answer('[write](mailto:ann@example.org)')).click();
+    await pass(0);
+    expect(the('toast').textContent).toContain('No mail program');
+  });
+
   it('that is no address stays closed and says so', async () => {
     (await answer('[write](mailto:?attach=/etc/passwd)')).click();
     await pass(0);
@@ -87,6 +120,15 @@ describe('a thought', () => {
 });
 
 describe('text of people and models', () => {
+  it('shows HTML as it is written, in questions and in answers', async () => {
+    const chat = host.addChat('HTML', Date.now());
+    const text = 'before <template><b>x</b></template> after';
+    host.addTurn(chat, text, { parts: [textPart(text)] });
+    await open('chat', chat.summary.id);
+    expect(the('message-user').querySelector('.words')?.textContent).toBe(text);
+    expect(the('answer-text').textContent?.trim()).toBe('before <template>x</template> after');
+  });
+
   it('has the direction of its letters', async () => {
     const chat = host.addChat('שלום', Date.now());
     host.addTurn(chat, 'مرحبا', {

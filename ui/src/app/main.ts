@@ -58,7 +58,7 @@ mount(App, {
   props: {
     platform,
     window: name,
-    failure: globalThis.ponderFailure ?? { error: { code: 'storage', message: '' }, history: false },
+    failure: globalThis.ponderFailure ?? { error: { code: 'storage', message: '' }, history: false, running: false },
     requestFrame,
     localPrefs,
     look,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } fr
 
 import * as format from '../format/format';
 import { textPart } from '../host/fake';
-import { all, click, host, open, pass, the, useWindow, write } from '../testing/window';
+import { all, click, host, open, pass, the, type, useWindow, write } from '../testing/window';
 
 useWindow();
 
@@ -53,12 +53,11 @@ function addChats(count: number): void {
   for (let chat = 0; chat < count; chat++) host.addChat(`Chat ${chat}`, Date.now() - (chat + 1) * 3_600_000);
 }
 
-async function type(text: string): Promise<void> {
-  const area = the('composer');
-  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
-  area.value = text;
-  area.dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(0);
+/** Waits for rows around the view, and for colors, whose grammar is read when it is first used. */
+async function drawn(): Promise<void> {
+  await pass(500);
+  await vi.dynamicImportSettled();
+  await pass(1000);
 }
 
 describe('a chat of 3,000 messages', () => {
@@ -68,6 +67,7 @@ describe('a chat of 3,000 messages', () => {
       const id = chatOf(messages);
       tokens();
       await open('chat', id);
+      await drawn();
       const read = tokens();
       expect(read).toBeGreaterThan(0);
       expect(read).toBeLessThan(DRAWN * TOKENS);
@@ -80,9 +80,9 @@ describe('a chat of 3,000 messages', () => {
     addChats(1000);
     await open('chat', chatOf(3000));
     await type('a');
-    // The grammar of the code is read when it is first used.
-    await vi.dynamicImportSettled();
-    await pass(50);
+    await drawn();
+    // The list notes once that a draft began.
+    await pass(500);
     tokens();
     const changes = changesIn(the('messages'), the('chats'));
     for (let key = 2; key <= 20; key++) await type('a'.repeat(key));

@@ -8,7 +8,7 @@ import type { Thinking } from "./Thinking";
  */
 export type ChatSettings = { 
 /**
- * The model's reference; `None` follows the default model.
+ * The model's reference; `None` follows the default model, until the first question of a chat.
  */
 model: string | null, 
 /**

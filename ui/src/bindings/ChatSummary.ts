@@ -33,6 +33,10 @@ running: boolean,
  */
 unread: boolean, 
 /**
+ * True if an unsent question is stored in it.
+ */
+has_draft: boolean, 
+/**
  * Grows with every change of what a window draws of the chat, in any process; drafts do not count. The end of an
  * answer is one change.
  */

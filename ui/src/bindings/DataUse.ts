@@ -28,4 +28,8 @@ models: number,
 /**
  * The backups, the newest first.
  */
-backups: Array<HistoryBackup>, };
+backups: Array<HistoryBackup>, 
+/**
+ * Damaged files that a repair replaced, the newest first.
+ */
+set_aside: Array<HistoryBackup>, };

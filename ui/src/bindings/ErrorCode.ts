@@ -4,4 +4,4 @@
  * The kind of failure, as far as a caller acts on it. A code exists if the window, the command line or a script
  * behaves differently because of it.
  */
-export type ErrorCode = "context_full" | "bad_request" | "not_found" | "model_not_found" | "model_broken" | "model_unsupported" | "memory_short" | "image_broken" | "file_broken" | "image_not_seen" | "template_refused" | "busy" | "storage" | "keychain" | "offline" | "network" | "key_refused" | "gated" | "disk_full" | "corrupt" | "stopped" | "engine" | "engine_gone";
+export type ErrorCode = "context_full" | "bad_request" | "not_found" | "model_not_found" | "model_broken" | "model_unsupported" | "memory_short" | "image_broken" | "file_broken" | "image_not_seen" | "template_refused" | "busy" | "storage" | "history_damaged" | "keychain" | "offline" | "network" | "key_refused" | "gated" | "disk_full" | "corrupt" | "stopped" | "engine" | "engine_gone";

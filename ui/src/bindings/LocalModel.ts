@@ -59,9 +59,13 @@ thinking: ThinkingControl | null,
  */
 thought: ThoughtMarkers | null, 
 /**
- * The default sampling: its makers' recommendation, or greedy. Empty for models that cannot be used.
+ * The default sampling in chats. Empty for models that cannot be used.
  */
 sampling: Sampling, 
+/**
+ * True if its makers set a temperature; otherwise the default sampling is Ponder's.
+ */
+sampling_by_makers: boolean, 
 /**
  * True if it supports vision: the tensors of its vision encoder are there.
  */

@@ -2,7 +2,8 @@
 
 /**
  * The sampling options. A field that is `None` follows the model's `generation_config.json`, and without a value there
- * the default named here ([`Sampling::neutral`]). Order and meaning are those of mlx-lm (`sample_utils.py`).
+ * the default named here ([`Sampling::neutral`]), or that of chats ([`Sampling::chat_defaults`]). Order and meaning
+ * are those of mlx-lm (`sample_utils.py`).
  */
 export type Sampling = { 
 /**

@@ -19,6 +19,10 @@ export type Settings = {
  */
 default_model: string, 
 /**
+ * True if new chats use the model that was used last, as long as it is there; otherwise the default model.
+ */
+new_chats_use_last_model: boolean, 
+/**
  * Folders that are searched for models, in addition to the shared cache. Absolute paths.
  */
 model_folders: Array<string>, 

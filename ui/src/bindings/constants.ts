@@ -18,6 +18,7 @@ export const ERROR_CODES: readonly ErrorCode[] = [
   "template_refused",
   "busy",
   "storage",
+  "history_damaged",
   "keychain",
   "offline",
   "network",
@@ -48,6 +49,7 @@ export const DEFAULT_CHAT_SETTINGS: ChatSettings = {
 /** The settings of the app that nobody has changed. */
 export const DEFAULT_SETTINGS: Settings = {
   "default_model": "pebble",
+  "new_chats_use_last_model": true,
   "model_folders": [],
   "endpoints": [],
   "thinking": null,
@@ -126,3 +128,21 @@ export const BOUNDS = {
     300
   ]
 } as const;
+
+/** The sampling options that windows show. */
+export const SAMPLING = [
+  "temperature",
+  "top_p",
+  "top_k",
+  "min_p",
+  "repetition_penalty",
+  "presence_penalty",
+  "frequency_penalty",
+  "seed"
+] as const;
+
+/** Those of them that are whole numbers. */
+export const WHOLE_SAMPLING: readonly string[] = [
+  "top_k",
+  "seed"
+];

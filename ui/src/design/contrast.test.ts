@@ -4,6 +4,12 @@ import css from './app.css?raw';
 
 type Colours = Record<string, string>;
 
+const STYLES = import.meta.glob<string>(['../**/*.svelte', './app.css'], {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
+
 function coloursOf(block: string): Colours {
   return Object.fromEntries(
     [...block.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6});/g)].map(([, name, colour]) => [name ?? '', colour ?? '']),
@@ -66,6 +72,43 @@ describe.each(LOOKS)('%s', (_, colours) => {
   it.each(PAIRS)('%s on %s can be read (AA)', (words, surface) => {
     expect(contrast(colours[words] ?? '', colours[surface] ?? '')).toBeGreaterThanOrEqual(4.5);
   });
+});
+
+/** The color that is seen where the scrim of a rule lies over this one. */
+function under(selector: string, colour: string): string {
+  const rule = css.slice(css.indexOf(`${selector} {`));
+  const [, tint = '', share = ''] = /--scrim: rgb\(([\d ]+) \/ (\d+)%\);/.exec(rule) ?? [];
+  const mixed = tint.split(' ').map((value, at) => {
+    const below = parseInt(colour.slice(1 + 2 * at, 3 + 2 * at), 16);
+    return Math.round(below + (Number(value) - below) * (Number(share) / 100));
+  });
+  return `#${mixed.map((value) => value.toString(16).padStart(2, '0')).join('')}`;
+}
+
+it.each([
+  [':root', LIGHT],
+  [":root[data-theme='dark']", DARK],
+])('what lies behind a sheet of %s rests: it is seen and not read, and the sheet stands out', (selector, colours) => {
+  const [words = '', paper = '', raised = ''] = [colours['text'], colours['paper'], colours['raised']];
+  const [text, page] = [under(selector, words), under(selector, paper)];
+  expect(contrast(text, page)).toBeLessThan(2);
+  expect(contrast(text, page)).toBeGreaterThan(1.2);
+  expect(contrast(raised, page)).toBeGreaterThan(1.2);
+});
+
+it('letters are as heavy in the dark as in the light: all weights are named, and lighter where letters are', () => {
+  const numbered = Object.entries(STYLES).filter(([, text]) => /font-weight: (?:\d|bold)/.test(text));
+  expect(numbered.map(([path]) => path)).toEqual([]);
+  const weights = (selector: string): number[] => {
+    const rule = css.slice(css.indexOf(`${selector} {`), css.indexOf('}', css.indexOf(`${selector} {`)));
+    const names = ['regular', 'medium', 'strong', 'bold'];
+    return names.map((name) => Number(new RegExp(`--${name}: (\\d+);`).exec(rule)?.[1]));
+  };
+  const [light, dark] = [weights(':root'), weights(":root[data-theme='dark']")];
+  expect(light).toEqual([400, 500, 600, 700]);
+  // Renderers thicken letters the more, the lighter they are; macOS's own have this contrast.
+  expect(contrast(DARK['text'] ?? '', DARK['paper'] ?? '')).toBeLessThan(13);
+  for (const [place, weight] of dark.entries()) expect((weight ?? 0) / (light[place] ?? 1)).toBeCloseTo(0.95, 2);
 });
 
 it('white on black is as far apart as colours get', () => expect(contrast('#ffffff', '#000000')).toBeCloseTo(21));

@@ -82,13 +82,13 @@ export class RowHeights {
     return moved;
   }
 
-  /** The rows in sight of a view that begins at `from`, and those near it. */
-  span(from: number, height: number): Span {
+  /** The rows in sight of a view that begins at `from`, and those within this distance of it. */
+  span(from: number, height: number, reach = OVERSCAN): Span {
     const count = this.#keys.length;
     // A view beyond the end shows the end.
     const top = Math.max(0, Math.min(from, this.total - height));
-    const first = Math.max(0, this.#at(top - OVERSCAN));
-    const end = Math.min(count, this.#at(top + height + OVERSCAN) + 1);
+    const first = Math.max(0, this.#at(top - reach));
+    const end = Math.min(count, this.#at(top + height + reach) + 1);
     return { first, end };
   }
 

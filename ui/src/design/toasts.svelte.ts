@@ -11,18 +11,31 @@ export interface Toast {
   text: string;
   /** The text that "Copy details" copies; present if the toast is an error. */
   details: string | null;
-  /** The failed operation, if it can recover: its success removes the toast. */
+  /** The operation that failed, or the thing that was done. The toast leaves once that is settled. */
   cause: string | null;
   /** A button, such as Undo. */
   action: { label: string; run: () => void } | null;
   /** Called when it is no longer shown, for whatever reason. */
   gone: (() => void) | null;
+  /** The surface over the window that was open when it came; `null`: the window itself. */
+  surface: string | null;
 }
 
-/** The reporting interface of stores. */
+/** The reporting interface of stores that share one cause. */
 export interface Reporter {
-  say(text: string, action?: Toast['action']): void;
+  say(text: string): void;
   report(reason: unknown): void;
+}
+
+/** Runs a call and reports why it was rejected; resolves to whether it succeeded. */
+export async function attempt(toasts: Pick<Reporter, 'report'>, call: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await call();
+    return true;
+  } catch (reason) {
+    toasts.report(reason);
+    return false;
+  }
 }
 
 /** The time that a toast without an error stays, in milliseconds. */
@@ -30,48 +43,66 @@ export const TOAST_TIME = 8000;
 
 export class Toasts {
   shown = $state.raw<readonly Toast[]>([]);
-  /** The surfaces over the window; the last one shows the toasts, because nothing below it can be read or pressed. */
-  #surfaces = $state.raw<readonly string[]>([]);
+  /** The surfaces over the window; the last one shows what is said now, because nothing below it can be read. */
+  #surfaces: readonly string[] = [];
   #next = 1;
 
-  /** Puts a surface over the window until the returned function is called. */
-  cover(surface: string): () => void {
-    this.#surfaces = [...this.#surfaces, surface];
-    return () => (this.#surfaces = this.#surfaces.filter((other) => other !== surface));
+  get #top(): string | null {
+    return this.#surfaces.at(-1) ?? null;
   }
 
-  /** The toasts of a surface, or of the window itself (`null`). */
+  /** Puts a surface over the window until the returned function is called; its toasts are then shown below it. */
+  cover(surface: string): () => void {
+    this.#surfaces = [...this.#surfaces, surface];
+    return () => {
+      this.#surfaces = this.#surfaces.filter((other) => other !== surface);
+      this.shown = this.shown.map((toast) => (toast.surface === surface ? { ...toast, surface: this.#top } : toast));
+    };
+  }
+
+  /** The toasts of a surface, or of the window (`null`). What was said before a surface opened stays below it. */
   on(surface: string | null): readonly Toast[] {
-    return (this.#surfaces.at(-1) ?? null) === surface ? this.shown : [];
+    return this.shown.filter((toast) => toast.surface === surface);
   }
 
   /** Shows a message, with a button if something can be done about it; returns its number. */
-  say(text: string, action: Toast['action'] = null, gone: Toast['gone'] = null): number {
+  say(
+    text: string,
+    action: Toast['action'] = null,
+    { cause = null, gone = null }: Partial<Pick<Toast, 'cause' | 'gone'>> = {},
+  ): number {
     const id = this.#next++;
-    this.#add({ id, text, details: null, cause: null, action, gone });
+    this.#add({ id, text, details: null, cause, action, gone, surface: this.#top });
     return id;
   }
 
   /**
-   * Shows why a call was rejected. The same error twice is one toast. `cause` names the attempt, so that the toast goes
-   * away once it has succeeded or does not matter.
+   * Shows why a call was rejected. The same error twice is one toast, on the surface that is on top now. `cause` names
+   * the attempt, so that the toast goes away once it has succeeded or does not matter.
    */
   report(reason: unknown, cause: string | null = null): void {
     const error = asHostError(reason);
     const text = errorText(error);
-    if (this.shown.some((toast) => toast.details !== null && toast.text === text)) return;
-    this.#add({ id: this.#next++, text, details: JSON.stringify(error, null, 2), cause, action: null, gone: null });
+    const twin = this.shown.find((toast) => toast.details !== null && toast.text === text);
+    if (twin) {
+      this.shown = this.shown.map((toast) => (toast === twin ? { ...toast, surface: this.#top } : toast));
+      return;
+    }
+    const details = JSON.stringify(error, null, 2);
+    this.#add({ id: this.#next++, text, details, cause, action: null, gone: null, surface: this.#top });
   }
 
-  /** Removes the toasts of a cause that has succeeded or does not matter. */
+  /** Removes the toasts of a cause that has succeeded, was taken back, or does not matter. */
   settle(cause: string): void {
     if (this.shown.some((toast) => toast.cause === cause))
       this.#show(this.shown.filter((toast) => toast.cause !== cause));
   }
 
-  /** A reporter for the parts of a window that fail for one cause. */
-  about(cause: string): Reporter {
-    return { say: (text, action) => void this.say(text, action), report: (reason) => this.report(reason, cause) };
+  /** Runs a call; shows why it was rejected, until one of this cause has succeeded. Resolves to whether it did. */
+  async attempt(call: () => Promise<unknown>, cause: string): Promise<boolean> {
+    const done = await attempt({ report: (reason) => this.report(reason, cause) }, call);
+    if (done) this.settle(cause);
+    return done;
   }
 
   /** Takes a message away. */

@@ -10,7 +10,15 @@ import { words } from '../shared/messageParts';
 import type { Platform } from '../host';
 
 /** The maximum number of attempts to shorten a part until it fits. */
-const TRIES = 6;
+const TRIES = 7;
+
+/** The tokens that the answer has of a context. */
+const ANSWER = 512;
+
+/** The tokens of a context that a chat leaves for a question's files. */
+export function freeTokens(context: number, used: number): number {
+  return Math.max(0, context - used - Math.min(ANSWER, Math.floor(context / 4)));
+}
 
 export class FileCosts {
   readonly #known = new SvelteMap<string, number>();
@@ -44,16 +52,41 @@ export class FileCosts {
    */
   async fitting(model: string | null, file: FileContent, room: number): Promise<Excerpt | null> {
     const { excerpt } = file;
-    if (!excerpt || room <= 0) return null;
-    let { last } = excerpt;
-    for (let tries = 0; tries < TRIES && last >= excerpt.first; tries++) {
-      const part = partOf(excerpt, excerpt.first, last);
+    if (!excerpt) return null;
+    const { first, last } = excerpt;
+    return this.#longest(model, file, room, last - first + 1, (length) => partOf(excerpt, first, first + length - 1));
+  }
+
+  /** The same of all parts with this page or line in them, which begin a little before it. */
+  async around(model: string | null, file: FileContent, at: number, room: number): Promise<Excerpt | null> {
+    const { excerpt } = file;
+    if (!excerpt) return null;
+    const { of } = excerpt;
+    return this.#longest(model, file, room, of, (length) => {
+      const first = Math.max(1, Math.min(at - Math.floor(length / 4), of - length + 1));
+      return partOf(excerpt, first, first + length - 1);
+    });
+  }
+
+  /** The longest part that fits, from this length down to a single page or line. */
+  async #longest(
+    model: string | null,
+    file: FileContent,
+    room: number,
+    longest: number,
+    partOfLength: (length: number) => Excerpt,
+  ): Promise<Excerpt | null> {
+    if (room <= 0) return null;
+    let length = longest;
+    for (let tries = 1; tries <= TRIES; tries++) {
+      const part = partOfLength(length);
       const tokens = await this.#count(model, { ...file, excerpt: part });
       if (tokens === null) return null;
       if (tokens <= room) return part;
-      // Pages differ in length, so that the share is a guess; at the end half of it is taken.
-      const share = tries + 2 < TRIES ? (0.98 * room) / tokens : 0.5 * (room / tokens);
-      last = Math.min(last - 1, excerpt.first - 1 + Math.floor((last - excerpt.first + 1) * share));
+      if (length === 1) return null;
+      // Pages differ in length, so that the share is a guess; at the end half of it is taken, and then a single one.
+      const share = (tries + 2 < TRIES ? 0.98 : 0.5) * (room / tokens);
+      length = tries + 1 < TRIES ? Math.max(1, Math.min(length - 1, Math.floor(length * share))) : 1;
     }
     return null;
   }

@@ -10,6 +10,7 @@ import {
   groupChats,
   lastLines,
   newestFirst,
+  periodName,
   searchChats,
 } from './format';
 
@@ -22,6 +23,7 @@ function chat(title: string, updated: Date, pinned = false): ChatSummary {
     pinned,
     running: false,
     unread: false,
+    has_draft: false,
     revision: 0,
     archived: false,
     project: null,
@@ -62,7 +64,11 @@ describe('numbers', () => {
 describe('chats', () => {
   const now = new Date(2026, 10, 20, 9, 30);
   const chats = [
-    chat('older', new Date(2026, 8, 1)),
+    chat('september', new Date(2026, 8, 30)),
+    chat('first of september', new Date(2026, 8, 1)),
+    chat('june', new Date(2026, 5, 15)),
+    chat('last year', new Date(2025, 11, 31)),
+    chat('long ago', new Date(2024, 1, 2)),
     chat('midnight', new Date(2026, 10, 20, 0, 0)),
     chat('last evening', new Date(2026, 10, 19, 23, 59)),
     chat('monday', new Date(2026, 10, 16, 12)),
@@ -73,16 +79,19 @@ describe('chats', () => {
 
   it('fall under the day of the own clock, pinned first, newest first', () => {
     const titles = groupChats(newestFirst(chats), now.getTime()).map((group) => [
-      group.period,
+      periodName(group.period),
       ...group.chats.map((c) => c.title),
     ]);
     expect(titles).toEqual([
-      ['pinned', 'pinned and old'],
-      ['today', 'this morning', 'midnight'],
-      ['yesterday', 'last evening'],
-      ['week', 'monday'],
-      ['month', 'october'],
-      ['older', 'older'],
+      ['Pinned', 'pinned and old'],
+      ['Today', 'this morning', 'midnight'],
+      ['Yesterday', 'last evening'],
+      ['This week', 'monday'],
+      ['Last 30 days', 'october'],
+      ['September 2026', 'september', 'first of september'],
+      ['June 2026', 'june'],
+      ['2025', 'last year'],
+      ['2024', 'long ago'],
     ]);
   });
 

@@ -104,10 +104,21 @@ export function lastLines(text: string, limit = 1200): string {
   return newline >= 0 && newline < limit / 2 ? tail.slice(newline + 1) : tail;
 }
 
-const PERIODS = ['pinned', 'today', 'yesterday', 'week', 'month', 'older'] as const;
+const RECENT = ['pinned', 'today', 'yesterday', 'week', 'month'] as const;
+type Recent = (typeof RECENT)[number];
 
-/** The period that the chats of a group share. */
-export type Period = (typeof PERIODS)[number];
+/** The period that the chats of a group share: a recent one, a month (from 0) of this year, or an earlier year. */
+export type Period = Recent | `${number}` | `${number}-${number}`;
+
+const isRecent = (period: string): period is Recent => RECENT.some((other) => other === period);
+
+/** The heading of a period: “Yesterday”, “October 2026”, “2025”. */
+export function periodName(period: Period): string {
+  if (isRecent(period)) return t(`sidebar.group.${period}`);
+  const [year = 0, month] = period.split('-').map(Number);
+  const fields: Intl.DateTimeFormatOptions = month === undefined ? {} : { month: 'long' };
+  return new Intl.DateTimeFormat(locale(), { ...fields, year: 'numeric' }).format(new Date(year, month ?? 0));
+}
 
 /** Chats under one heading of the sidebar. */
 export interface ChatGroup {
@@ -120,7 +131,7 @@ export function newestFirst(chats: readonly ChatSummary[]): readonly ChatSummary
   return [...chats].sort((a, b) => b.updated_at - a.updated_at);
 }
 
-/** The sidebar's groups of chats, newest first, without empty ones. Days are those of the user's own clock. */
+/** The groups of chats, which are newest first, without empty ones. Days are those of the user's own clock. */
 export function groupChats(chats: readonly ChatSummary[], now: number): ChatGroup[] {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
   const periodOf = ({ pinned, updated_at }: ChatSummary): Period => {
@@ -128,10 +139,18 @@ export function groupChats(chats: readonly ChatSummary[], now: number): ChatGrou
     if (updated_at >= midnight) return 'today';
     if (updated_at >= midnight - DAY) return 'yesterday';
     if (updated_at >= midnight - 6 * DAY) return 'week';
-    return updated_at >= midnight - 30 * DAY ? 'month' : 'older';
+    if (updated_at >= midnight - 30 * DAY) return 'month';
+    const said = new Date(updated_at);
+    const year = said.getFullYear();
+    return year === new Date(now).getFullYear() ? `${year}-${said.getMonth()}` : `${year}`;
   };
-  const groups = new Map<Period, ChatSummary[]>(PERIODS.map((period) => [period, []]));
-  for (const chat of chats) groups.get(periodOf(chat))?.push(chat);
+  const groups = new Map<Period, ChatSummary[]>(RECENT.map((period) => [period, []]));
+  for (const chat of chats) {
+    const period = periodOf(chat);
+    const group = groups.get(period);
+    if (group) group.push(chat);
+    else groups.set(period, [chat]);
+  }
   return [...groups].flatMap(([period, chats]) => (chats.length > 0 ? [{ period, chats }] : []));
 }
 

@@ -24,8 +24,11 @@ import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { FileText } from '../bindings/FileText';
+import type { HistoryContents } from '../bindings/HistoryContents';
+import type { HistoryDamage } from '../bindings/HistoryDamage';
 import type { HistoryHits } from '../bindings/HistoryHits';
 import type { HistoryQuery } from '../bindings/HistoryQuery';
+import type { HistoryRemedy } from '../bindings/HistoryRemedy';
 import type { HistoryState } from '../bindings/HistoryState';
 import type { HubModel } from '../bindings/HubModel';
 import type { ImageDetail } from '../bindings/ImageDetail';
@@ -41,6 +44,7 @@ import type { Position } from '../bindings/Position';
 import type { Project } from '../bindings/Project';
 import type { QuitChoice } from '../bindings/QuitChoice';
 import type { Removal } from '../bindings/Removal';
+import type { RepairedHistory } from '../bindings/RepairedHistory';
 import type { RunningWork } from '../bindings/RunningWork';
 import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { SearchPage } from '../bindings/SearchPage';
@@ -49,6 +53,7 @@ import type { ServerStatus } from '../bindings/ServerStatus';
 import type { Settings } from '../bindings/Settings';
 import type { Slowdown } from '../bindings/Slowdown';
 import type { StoredMessage } from '../bindings/StoredMessage';
+import type { SummaryProgress } from '../bindings/SummaryProgress';
 import type { TokenCount } from '../bindings/TokenCount';
 import type { TrashedChat } from '../bindings/TrashedChat';
 import type { Turn } from '../bindings/Turn';
@@ -57,6 +62,7 @@ import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import type { WindowName } from '../bindings/WindowName';
+import type { WindowPage } from '../bindings/WindowPage';
 
 /** The commands of the host. Every call may reject with its error. */
 export interface Commands {
@@ -105,11 +111,11 @@ export interface Commands {
   /** Drops the oldest turns from the model's context, so that this question fits. */
   dropOldestTurns(id: string, question: Array<Content>): Promise<ChatView>;
   /** Replaces the oldest turns in the model's context by a summary that the model writes. */
-  summarizeOldestTurns(id: string, question: Array<Content>): Promise<ChatView>;
+  summarizeOldestTurns(id: string, question: Array<Content>, onProgress: (message: SummaryProgress) => void): Promise<ChatView>;
   /** Stops the summary of a chat that is being written. */
   stopSummary(id: string): Promise<void>;
   /** Creates a chat that starts with a summary of this one, which the model writes. */
-  forkWithSummary(id: string, title: string): Promise<ChatView>;
+  forkWithSummary(id: string, title: string, onProgress: (message: SummaryProgress) => void): Promise<ChatView>;
   /** The matches of a search in titles, questions, answers and names of attachments, in all chats outside the trash. */
   searchHistory(query: HistoryQuery): Promise<HistoryHits>;
   /** Archives a chat, or takes it out of the archive. */
@@ -256,6 +262,8 @@ export interface Commands {
   dataUse(): Promise<DataUse>;
   /** Makes a backup of the chats and verifies it. */
   backUpNow(): Promise<void>;
+  /** Adds what can be read of a damaged file that a repair set aside at this time, in milliseconds since 1970, and is not here. */
+  addFromSetAside(setAsideAt: number): Promise<HistoryContents>;
   /** Shows the folder of all data in the system's file browser. */
   revealDataFolder(): Promise<void>;
   /** Deletes all chats for good, with the backups if that is wanted. */
@@ -308,6 +316,14 @@ export interface Commands {
   stopAppUpdate(): Promise<void>;
   /** Quits the app in the usual way and starts the installed version. */
   restart(): Promise<void>;
+  /** Notes that a call failed because the history is damaged, upon which the failure window opens. */
+  noteHistoryDamage(): Promise<void>;
+  /** Counts what can be read of a damaged history. Nothing is changed. */
+  examineHistory(): Promise<HistoryDamage>;
+  /** Puts what can be read in the place of a damaged history, which is kept. An app that runs ends its work before, and has to be opened again. */
+  repairHistory(remedy: HistoryRemedy): Promise<RepairedHistory>;
+  /** Opens the app again. */
+  openAgain(): Promise<void>;
   /** Shows the folder of all data in the system's file browser. */
   showDataFolder(): Promise<void>;
   /** Moves the history aside, where it is kept, and restarts the app with an empty one. */
@@ -340,7 +356,9 @@ export interface Commands {
   showChat(id: string): Promise<void>;
   /** Opens a window of the app or brings it to the front. */
   openWindow(name: WindowName): Promise<void>;
-  /** Opens a web or mail address in the user's program for it. Rejects any other address, because models write these links. */
+  /** Opens a window of the app at one of its pages, or brings it to the front and shows that page. */
+  showPage(page: WindowPage): Promise<void>;
+  /** Opens a web or mail address in the user's program for it. Rejects any other address, because models write these links; `NotFound` if no program opened it. */
   openLink(url: string): Promise<void>;
   /** Reports that the web view has painted its first frame. */
   firstPaint(): Promise<void>;
@@ -446,6 +464,7 @@ export interface CommandWindows {
   chatWith: 'models';
   dataUse: 'settings';
   backUpNow: 'settings';
+  addFromSetAside: 'settings';
   revealDataFolder: 'settings';
   deleteAllChats: 'settings';
   netSettings: 'models' | 'settings';
@@ -472,6 +491,10 @@ export interface CommandWindows {
   installAppUpdate: 'settings';
   stopAppUpdate: 'settings';
   restart: 'settings';
+  noteHistoryDamage: WindowName;
+  examineHistory: 'failure';
+  repairHistory: 'failure';
+  openAgain: 'failure';
   showDataFolder: 'failure';
   beginAnew: 'failure';
   openReadOnly: 'failure';
@@ -488,6 +511,7 @@ export interface CommandWindows {
   fitQuickEntry: 'quick';
   showChat: 'quick';
   openWindow: 'chat' | 'models' | 'settings';
+  showPage: 'chat';
   openLink: WindowName;
   firstPaint: WindowName;
 }
@@ -527,9 +551,9 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   contextUse: (id, question) => invoke('context_use', { id, question }),
   setCompactionMark: (message, mark) => invoke('set_compaction_mark', { message, mark }),
   dropOldestTurns: (id, question) => invoke('drop_oldest_turns', { id, question }),
-  summarizeOldestTurns: (id, question) => invoke('summarize_oldest_turns', { id, question }),
+  summarizeOldestTurns: (id, question, onProgress) => invoke('summarize_oldest_turns', { id, question, onProgress: channel(onProgress) }),
   stopSummary: (id) => invoke('stop_summary', { id }),
-  forkWithSummary: (id, title) => invoke('fork_with_summary', { id, title }),
+  forkWithSummary: (id, title, onProgress) => invoke('fork_with_summary', { id, title, onProgress: channel(onProgress) }),
   searchHistory: (query) => invoke('search_history', { query }),
   archiveChat: (id, archived) => invoke('archive_chat', { id, archived }),
   trash: () => invoke('trash'),
@@ -603,6 +627,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   chatWith: (reference) => invoke('chat_with', { reference }),
   dataUse: () => invoke('data_use'),
   backUpNow: () => invoke('back_up_now'),
+  addFromSetAside: (setAsideAt) => invoke('add_from_set_aside', { setAsideAt }),
   revealDataFolder: () => invoke('reveal_data_folder'),
   deleteAllChats: (backups) => invoke('delete_all_chats', { backups }),
   netSettings: () => invoke('net_settings'),
@@ -629,6 +654,10 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   installAppUpdate: () => invoke('install_app_update'),
   stopAppUpdate: () => invoke('stop_app_update'),
   restart: () => invoke('restart'),
+  noteHistoryDamage: () => invoke('note_history_damage'),
+  examineHistory: () => invoke('examine_history'),
+  repairHistory: (remedy) => invoke('repair_history', { remedy }),
+  openAgain: () => invoke('open_again'),
   showDataFolder: () => invoke('show_data_folder'),
   beginAnew: () => invoke('begin_anew'),
   openReadOnly: () => invoke('open_read_only'),
@@ -645,6 +674,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   fitQuickEntry: (height) => invoke('fit_quick_entry', { height }),
   showChat: (id) => invoke('show_chat', { id }),
   openWindow: (name) => invoke('open_window', { name }),
+  showPage: (page) => invoke('show_page', { page }),
   openLink: (url) => invoke('open_link', { url }),
   firstPaint: () => invoke('first_paint'),
 });

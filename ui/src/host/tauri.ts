@@ -7,8 +7,9 @@ import type { AppUpdate } from '../bindings/AppUpdate';
 import type { Command } from '../bindings/Command';
 import type { MemoryRelease } from '../bindings/MemoryRelease';
 import type { Settings } from '../bindings/Settings';
+import type { WindowPage } from '../bindings/WindowPage';
 import { commandsThrough } from './generated';
-import type { Platform } from './types';
+import { asHostError, type Platform } from './types';
 
 /** True if this page runs in the app's web view. */
 export const insideTauri = '__TAURI_INTERNALS__' in window;
@@ -18,8 +19,18 @@ function asciiJson(text: string): string {
   return JSON.stringify(text).replace(/[\u007f-\uffff]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
+/** Calls the host, and tells it if the history turns out to be damaged, so that it asks what to do. */
+const invokeNotingDamage: typeof invoke = async (command, call, options) => {
+  try {
+    return await invoke(command, call, options);
+  } catch (error) {
+    if (asHostError(error).code === 'history_damaged') void invoke('note_history_damage').catch(() => {});
+    throw error;
+  }
+};
+
 export const tauri: Platform = {
-  ...commandsThrough({ invoke, channel: (callback) => new Channel(callback), header: asciiJson }),
+  ...commandsThrough({ invoke: invokeNotingDamage, channel: (callback) => new Channel(callback), header: asciiJson }),
 
   imageUrl: (attachment, size) => `${convertFileSrc(attachment, 'attachment')}?size=${size}`,
 
@@ -32,6 +43,7 @@ export const tauri: Platform = {
   onModelsChanged: (listener) => listen('models_changed', () => listener()),
   onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
   onCommand: (listener) => listen<Command>('command', (event) => listener(event.payload)),
+  onPageAsked: (listener) => listen<WindowPage>('show_page', (event) => listener(event.payload)),
   onOpenRequested: (listener) => listen('open_requested', () => listener()),
   onQuitAsked: (listener) => listen('quit_asked', () => listener()),
   onQuickShown: (listener) => listen('quick_shown', () => listener()),

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { textPart } from '../host/fake';
 import { all, click, host, open, pass, the, useWindow } from '../testing/window';
@@ -33,6 +33,50 @@ describe('a code block', () => {
     await click('save-code');
     expect(the('toast').textContent).toContain('the disk is full');
     expect(the('save-code').textContent).toBe('Save');
+  });
+
+  /** How many there are after each frame. */
+  async function counts(count: () => number): Promise<number[]> {
+    const seen: number[] = [];
+    for (let frame = 0; frame < 90; frame++) {
+      seen.push(count());
+      await pass(16);
+      await vi.dynamicImportSettled();
+    }
+    return seen;
+  }
+  /** The most that one frame added. */
+  const most = (seen: readonly number[]): number =>
+    Math.max(...seen.slice(1).map((count, frame) => count - (seen[frame] ?? 0)));
+
+  it.each(['', 'rust'])('of 200 and of 50 kilobytes is drawn a few pieces in each frame (%s)', async (label) => {
+    const lines = (label ? 50_000 : 200_000) / 20;
+    await openCode(`\`\`\`${label}\n${'let number = 12345;\n'.repeat(lines)}\`\`\`\n`);
+    const pieces = (): Element[] => [...document.querySelectorAll('[data-testid=answer-text] pre .piece')];
+    const seen = await counts(() => pieces().length);
+    expect(seen[0]).toBeLessThan(12);
+    expect(most(seen)).toBe(1);
+    expect(the('answer-text').querySelectorAll('[data-drawing]')).toHaveLength(0);
+    expect(pieces().reduce((sum, piece) => sum + (piece.textContent ?? '').split('\n').length, 0)).toBe(lines);
+    expect(document.querySelectorAll('pre .t-keyword').length).toBe(label ? lines : 0);
+  });
+
+  it.each([
+    ['rust', 3100, ['This code is shown without colors, because coloring it takes long.']],
+    ['rust', 300, []],
+    ['', 3100, []],
+  ])('says that it is too long to be colored (%s, %i lines)', async (label, lines, notes) => {
+    await openCode(`\`\`\`${label}\n${'let number = 12345;\n'.repeat(lines)}\`\`\`\n`);
+    await counts(() => 0);
+    expect(document.querySelectorAll('pre .t-keyword').length).toBe(label && notes.length === 0 ? lines : 0);
+    expect(all('shown-plain').map((note) => note.textContent)).toEqual(notes);
+  });
+
+  it('is colored one in each frame, however many there are', async () => {
+    await openCode(Array.from({ length: 12 }, (_, at) => `\`\`\`rust\nfn f${at}() {}\n\`\`\``).join('\n\n'));
+    const blocks = (): Element[] => [...document.querySelectorAll('[data-testid=answer-text] pre')];
+    const seen = await counts(() => blocks().filter((block) => block.querySelector('.t-keyword')).length);
+    expect([seen.at(-1), most(seen)]).toEqual([12, 1]);
   });
 
   it('offers to draw diagrams alone', async () => {

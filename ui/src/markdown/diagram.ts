@@ -67,20 +67,8 @@ function config(): MermaidConfig {
     },
     // Settings that a diagram may not override.
     secure: [
-      'altFontFamily',
-      'dompurifyConfig',
-      'fontFamily',
-      'htmlLabels',
-      'legacyMathML',
-      'forceLegacyMathML',
-      'logLevel',
-      'maxEdges',
-      'maxTextSize',
-      'secure',
-      'securityLevel',
-      'startOnLoad',
-      'suppressErrorRendering',
-      'themeCSS',
+      'altFontFamily', 'dompurifyConfig', 'fontFamily', 'htmlLabels', 'legacyMathML', 'forceLegacyMathML', 'logLevel',
+      'maxEdges', 'maxTextSize', 'secure', 'securityLevel', 'startOnLoad', 'suppressErrorRendering', 'themeCSS',
       'arrowMarkerAbsolute',
     ],
   };

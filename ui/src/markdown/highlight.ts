@@ -7,47 +7,33 @@ import type { HighlighterCore, LanguageRegistration } from '@shikijs/core';
 
 type Grammar = () => Promise<{ default: LanguageRegistration[] }>;
 
-const GRAMMARS: ReadonlyMap<string, Grammar> = new Map<string, Grammar>([
-  ['bash', () => import('@shikijs/langs/bash')],
-  ['c', () => import('@shikijs/langs/c')],
+/** Each grammar with the labels that mean it; the first one is its name. */
+const GRAMMARS: readonly [labels: string, read: Grammar][] = [
+  ['bash sh shell zsh console', () => import('@shikijs/langs/bash')],
+  ['c h', () => import('@shikijs/langs/c')],
   ['css', () => import('@shikijs/langs/css')],
-  ['diff', () => import('@shikijs/langs/diff')],
-  ['go', () => import('@shikijs/langs/go')],
-  ['html', () => import('@shikijs/langs/html')],
+  ['diff patch', () => import('@shikijs/langs/diff')],
+  ['go golang', () => import('@shikijs/langs/go')],
+  ['html xml svg', () => import('@shikijs/langs/html')],
   ['java', () => import('@shikijs/langs/java')],
-  ['javascript', () => import('@shikijs/langs/javascript')],
-  ['json', () => import('@shikijs/langs/json')],
-  ['kotlin', () => import('@shikijs/langs/kotlin')],
-  ['python', () => import('@shikijs/langs/python')],
-  ['rust', () => import('@shikijs/langs/rust')],
+  ['javascript js jsx mjs', () => import('@shikijs/langs/javascript')],
+  ['json jsonc', () => import('@shikijs/langs/json')],
+  ['kotlin kt', () => import('@shikijs/langs/kotlin')],
+  ['python py python3', () => import('@shikijs/langs/python')],
+  ['rust rs', () => import('@shikijs/langs/rust')],
   ['sql', () => import('@shikijs/langs/sql')],
   ['swift', () => import('@shikijs/langs/swift')],
   ['toml', () => import('@shikijs/langs/toml')],
-  ['typescript', () => import('@shikijs/langs/typescript')],
-  ['yaml', () => import('@shikijs/langs/yaml')],
-]);
+  ['typescript ts', () => import('@shikijs/langs/typescript')],
+  ['yaml yml', () => import('@shikijs/langs/yaml')],
+];
 
-const ALIASES: ReadonlyMap<string, string> = new Map([
-  ['sh', 'bash'],
-  ['shell', 'bash'],
-  ['zsh', 'bash'],
-  ['console', 'bash'],
-  ['h', 'c'],
-  ['js', 'javascript'],
-  ['jsx', 'javascript'],
-  ['mjs', 'javascript'],
-  ['ts', 'typescript'],
-  ['py', 'python'],
-  ['python3', 'python'],
-  ['rs', 'rust'],
-  ['golang', 'go'],
-  ['kt', 'kotlin'],
-  ['jsonc', 'json'],
-  ['yml', 'yaml'],
-  ['xml', 'html'],
-  ['svg', 'html'],
-  ['patch', 'diff'],
-]);
+const BY_LABEL = new Map(
+  GRAMMARS.flatMap(([labels, read]) => {
+    const [name = '', ...aliases] = labels.split(' ');
+    return [name, ...aliases].map((label) => [label, { name, read }] as const);
+  }),
+);
 
 /** Longer code stays plain: coloring it would hold up the window. */
 const LIMIT = 60_000;
@@ -113,9 +99,12 @@ const loading = new Map<string, Promise<void>>();
 
 /** The grammar that a fence's label means; `null` if there is none. */
 export function grammarOf(label: string): string | null {
-  const name = label.toLowerCase();
-  const grammar = ALIASES.get(name) ?? name;
-  return GRAMMARS.has(grammar) ? grammar : null;
+  return BY_LABEL.get(label.toLowerCase())?.name ?? null;
+}
+
+/** True if code would have colors if it were shorter. */
+export function tooLong(code: string, label: string): boolean {
+  return code.length > LIMIT && grammarOf(label) !== null;
 }
 
 /** Reads a grammar, once. A grammar that cannot be read leaves its code plain. */
@@ -129,7 +118,7 @@ export function loadGrammar(name: string): Promise<void> {
 }
 
 async function read(name: string): Promise<void> {
-  const grammar = GRAMMARS.get(name);
+  const grammar = BY_LABEL.get(name)?.read;
   if (!grammar) return;
   const [shiki, engine, { default: languages }] = await Promise.all([
     import('@shikijs/core'),

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { blockOf, MarkdownText, STEP, STEP_BLOCKS } from './markdown';
 import { draftWhole, lex, MOST_BLOCKS, visible } from './markdownDraft';
 import { chunksOf, CHUNK } from '../design/chunks';
-import { DEEPEST, LONGEST_SECTION, sectionsOf } from './sections';
+import { DEEPEST, LONGEST_SECTION, PART_ROWS, sectionsOf } from './sections';
 
 /** Texts that cost a parser of Markdown more than their length, each about `n` characters long. */
 const FAMILIES: Record<string, (n: number) => string> = {
@@ -139,7 +139,8 @@ describe('what is out of proportion', () => {
     expect(
       kinds(Array.from({ length: 200 }, (_, index) => `${index + 1}. **Item** with \`code\` and words\n`).join('')),
     ).toEqual(['html']);
-    expect(kinds(`| a | b |\n|---|---|\n${'| **1** | `2` |\n'.repeat(300)}`)).toEqual(['html']);
+    const table = `| a | b |\n|---|---|\n${'| **1** | `2` |\n'.repeat(6 * PART_ROWS)}`;
+    expect(kinds(table)).toEqual(Array(6).fill('html'));
     expect(
       new Set(kinds('A paragraph of *some* length, as they are written. '.repeat(30).concat('\n\n').repeat(40))),
     ).toEqual(new Set(['html']));

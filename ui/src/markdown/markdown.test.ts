@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import blockList from './BlockList.svelte?raw';
 import { loadGrammar } from './highlight';
 import { MarkdownText, type Block } from './markdown';
 import { completeMarks } from './markdownDraft';
 import { loadTypesetter } from './math';
+import { PART_ROWS } from './sections';
 
 const MIXED = `# Squares
 
@@ -77,6 +79,26 @@ describe('a growing text', () => {
       const prefix = source.slice(0, end);
       expect(text.update(prefix, false).map(sourceOf)).toEqual(new MarkdownText().update(prefix, true).map(sourceOf));
     }
+  });
+
+  it('a long table has the same parts, whatever piece of its next one has come', () => {
+    const source = `a\n|a|b|\n|-|-|\n${'|1|2|\n'.repeat(2 * PART_ROWS + 3)}> b\n`;
+    const text = new MarkdownText();
+    for (const part of [1, 2]) {
+      const near = 'a\n|a|b|\n|-|-|\n'.length + part * PART_ROWS * '|1|2|\n'.length;
+      for (let end = near - 3; end <= Math.min(near + 24, source.length); end++) {
+        const prefix = source.slice(0, end);
+        const shown = ({ source, head }: Block): unknown[] => [source, head];
+        expect(text.update(prefix, false).map(shown)).toEqual(new MarkdownText().update(prefix, true).map(shown));
+      }
+    }
+    const [, ...parts] = text.update(source, false);
+    expect(parts.map(({ head, source }) => [head, source.split('\n').length - 1])).toEqual([
+      [null, 2 + PART_ROWS],
+      ['|a|b|\n|-|-|\n', PART_ROWS],
+      ['|a|b|\n|-|-|\n', 3],
+      [null, 1],
+    ]);
   });
 
   it('ends as the text read at once', () => {
@@ -167,6 +189,29 @@ describe('HTML in an answer', () => {
     ['<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>', 'math, style, img'],
   ])('%s loses %s', (source, forbidden) => expect(element(source).querySelector(forbidden)).toBeNull());
 
+  it.each([
+    '<template>its words</template>',
+    '<template>\n  <b>x</b>\n</template>',
+    'Put it into <template id="a">its words</template> below.',
+    'A Vec<T> and a Map<String, Vec<u8>> in a sentence.',
+    '<div class="a">\n  <custom-part>x</custom-part>\n</div>',
+    '<!-- a remark -->',
+    'before <!-- a remark --> after',
+    '<!DOCTYPE html>',
+    '<?php echo 1 ?>',
+    '<script>if (a < b) c();</script>',
+    'words, <style>b { color: red }</style> and <script>if (a<b) c();</script> more',
+    '<img src="https://example.org/x.png" alt="x">',
+    '<p title="never closed',
+  ])('%s is shown as it is written', (source) => {
+    expect(element(source).textContent?.replace(/\s+/g, ' ').trim()).toBe(source.replace(/\s+/g, ' '));
+  });
+
+  it('cannot end the table around it', () => {
+    const table = element('| a |\n|---|\n| x</td></tr></table><h1>y |\n| z |').querySelectorAll('table td');
+    expect([...table].map((cell) => cell.textContent)).toEqual(['x</td></tr></table>y', 'z']);
+  });
+
   it('keeps what Markdown has no word for', () => {
     expect(element('H<sub>2</sub>O and <kbd>Esc</kbd>').querySelectorAll('sub, kbd')).toHaveLength(2);
   });
@@ -191,10 +236,35 @@ describe('what chat models write', () => {
     expect(ticks.map((tick) => tick.getAttribute('data-done'))).toEqual(['true', 'false']);
   });
 
+  it('strikes out between two tildes, not between single ones', () => {
+    expect(html('H~2~O is ~~gone~~')).toBe('<p>H~2~O is <del>gone</del></p>\n');
+  });
+
   it('keeps single line breaks', () => expect(html('roses\nviolets')).toBe('<p>roses<br>violets</p>\n'));
 
   it('lets tables scroll on their own', () => {
     expect(element('|a|\n|-:|\n|1|').querySelector('figure > table td')?.getAttribute('align')).toBe('right');
+  });
+
+  it('makes tables as wide as what is in them', () => {
+    expect(blockList).toMatch(/\n {4}table \{/);
+    expect(/\n {4}table \{[^}]*\}/.exec(blockList)?.[0]).not.toContain('width');
+  });
+
+  it('reads a table of 2,000 rows in parts, each under its head', () => {
+    const row = (index: number): string => `| **${index}** | [a](https://example.org) | \`c\` | plain words |\n`;
+    const rows = Array.from({ length: 2000 }, (_, at) => row(at)).join('');
+    const source = `Rows:\n| a | b | c | d |\n|---|--:|---|---|\n${rows}\nEnd.\n`;
+    const blocks = new MarkdownText().update(source, true);
+    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['html']));
+    const parts = blocks.flatMap((block) => (block.kind === 'html' && block.rows > 0 ? [block] : []));
+    expect(parts.reduce((sum, { rows }) => sum + rows, 0)).toBe(2000);
+    expect(Math.max(...parts.map(({ rows }) => rows))).toBeLessThanOrEqual(PART_ROWS);
+    expect(parts.map(({ head }) => head !== null)).toEqual(parts.map((_, index) => index > 0));
+    expect(parts.at(-1)?.html).toContain('<td><strong>1999</strong></td>');
+    expect(parts.every((part) => part.html.includes('<th align="right">b</th>'))).toBe(true);
+    const lines = (text: string): string => text.replace(/\n+/g, '');
+    expect(lines(blocks.map(sourceOf).join(''))).toBe(lines(source));
   });
 
   it('numbers a list from where it begins', () => {

@@ -13,23 +13,18 @@ import {
   useNonce,
   visible,
   type BlockToken,
+  type CodeDraft,
   type Draft,
   type Links,
+  type Place,
+  type Reading,
   type Resource,
 } from './markdownDraft';
 import { sanitizeAnswer, sanitizeOurs } from './sanitize';
 
-export type { Resource } from './markdownDraft';
-
-/**
- * A block at the top level of a text. An open one may still grow; `missing` lists the resources without which it
- * renders incompletely.
- */
-export type Block = { source: string; open: boolean; missing: Resource[] } & (
-  | { kind: 'html'; html: string }
-  | { kind: 'code'; label: string; code: string; html: string | null }
-  | { kind: 'plain'; html: null }
-);
+/** A block with sanitized HTML; the pieces of long code are sanitized when they are drawn. */
+export type Block = HtmlBlock | CodeDraft | (Place & { kind: 'plain'; html: null });
+export type HtmlBlock = Place & { kind: 'html'; html: string; rows: number };
 
 /** The maximum size of a step for a text that arrived at once, in characters and in blocks. */
 export const STEP = 8192;
@@ -52,9 +47,9 @@ async function loadMathStyle(): Promise<void> {
   await import('katex/dist/katex.min.css');
 }
 
-/** A text as it is written. */
-export function plainBlock(source: string, open = false): Block {
-  return { kind: 'plain', source, open, missing: [], html: null };
+/** A text as it is written: for now if it is open, for good if it is not. */
+export function plainBlock(source: string, open: boolean, head: string | null = null): Block {
+  return { kind: 'plain', source, open, missing: [], head, html: null };
 }
 
 /** A text whose lines end as Markdown's do. */
@@ -72,18 +67,21 @@ export function blockOf(draft: Draft): Block {
 }
 
 function finish(draft: Draft): Block {
-  const { source, open, missing } = draft;
-  if (draft.kind === 'plain') return plainBlock(source, open);
-  if (draft.kind === 'code') {
-    const { label, code, html } = draft;
-    return { kind: 'code', source, open, missing, label, code, html: html === null ? null : sanitizeOurs(html) };
-  }
+  const { source, open, missing, head } = draft;
+  if (draft.kind === 'plain') return plainBlock(source, open, head);
+  if (draft.kind === 'code') return { ...draft, html: draft.html === null ? null : sanitizeOurs(draft.html) };
   if (draft.math) void loadMathStyle();
   const html = sanitizeAnswer(draft.html).replace(SLOT, (_, index: string) => {
     const slot = draft.slots[Number(index)];
     return slot ? slot.before + (slot.html && sanitizeOurs(slot.html)) + slot.after : '';
   });
-  return { kind: 'html', source, open, missing, html };
+  return { kind: 'html', source, open, missing, head, html, rows: draft.rows };
+}
+
+/** True if two blocks of the same text look the same. */
+function equal(one: Block, other: Block): boolean {
+  const pieces = (block: Block): number => (block.kind === 'code' ? block.pieces.length : 0);
+  return one.kind === other.kind && one.html === other.html && pieces(one) === pieces(other);
 }
 
 /** The text of a growing answer as blocks. */
@@ -91,8 +89,12 @@ export class MarkdownText {
   #settled: Block[] = [];
   #settledSource = '';
   #links: Links = {};
+  /** The head of the table in whose middle the settled blocks end. */
+  #head: string | null = null;
   /** The blocks after the settled ones, as they were last rendered. */
   #open: Block[] = [];
+  /** The text of which all blocks are shown, if it was read as a whole. */
+  #whole: string | null = null;
   #behind = false;
 
   /** True if the text exceeds one step: the next update reads on. */
@@ -100,15 +102,20 @@ export class MarkdownText {
     return this.#behind;
   }
 
-  /** The blocks of this text. Blocks that did not change are the same objects as before. */
-  update(text: string, whole: boolean): Block[] {
+  /**
+   * The blocks of this text. Blocks that did not change are the same objects as before. Without `rich`, code has no
+   * colors and formulas are not typeset, whatever is loaded.
+   */
+  update(text: string, whole: boolean, rich = true): Block[] {
     const source = withNewlines(text);
-    if (whole)
-      return this.replace(
-        lex(source, {})
-          .tokens.filter(visible)
-          .map((token) => draft(token, false, LONG_TEXT)),
-      );
+    if (whole) {
+      if (source === this.#whole) return this.#all();
+      const { tokens, links } = lex(source, {});
+      this.replace(tokens.filter(visible).map((token) => draft(token, false, LONG_TEXT, rich)));
+      [this.#links, this.#whole] = [links, source];
+      return this.#all();
+    }
+    this.#whole = null;
     if (!source.startsWith(this.#settledSource)) this.#reset();
 
     const unsettled = source.slice(this.#settledSource.length);
@@ -117,7 +124,7 @@ export class MarkdownText {
       this.#open = [plainBlock(unsettled, true)];
       return this.#all();
     }
-    const { tokens: read, links, taken } = lex(unsettled, this.#links, STEP);
+    const { tokens: read, links, taken } = lex(unsettled, { links: this.#links, head: this.#head, most: STEP });
     this.#links = links;
     this.#behind = taken < unsettled.length || read.length > STEP_BLOCKS;
     const tokens = read.slice(0, STEP_BLOCKS);
@@ -129,6 +136,7 @@ export class MarkdownText {
     const settled = this.#behind ? tokens.length : open[0] ? tokens.indexOf(open[0]) : 0;
     for (const token of tokens.slice(0, settled)) {
       this.#settledSource += token.raw;
+      this.#head = token.next ?? null;
       if (visible(token)) this.#settled.push(this.#rendered(token, false));
     }
     this.#open = this.#behind
@@ -144,19 +152,32 @@ export class MarkdownText {
     this.#open = drafts.map((draft) => {
       const block = blockOf(draft);
       const old = before.get(block.source);
-      return old?.html === block.html && old.kind === block.kind ? old : block;
+      return old && equal(old, block) ? old : block;
     });
     return this.#all();
   }
 
+  /** The context in which one of its blocks is read. */
+  reading({ head }: Block): Reading {
+    return { links: this.#links, head };
+  }
+
   /** Renders the blocks again whose missing resources have been loaded. */
   refresh(): Block[] {
-    const rendered = (block: Block): Block => {
-      const token = block.missing.length > 0 ? lex(block.source, this.#links).tokens.find(visible) : undefined;
-      return token ? blockOf(draft(token, false, LONG_TEXT)) : block;
+    return this.complete((block) => {
+      const token = lex(block.source, this.reading(block)).tokens.find(visible);
+      return token && draft(token, false, LONG_TEXT);
+    });
+  }
+
+  /** Replaces blocks that lack something by what `complete` knows of them. */
+  complete(complete: (block: Block) => Draft | undefined): Block[] {
+    const whole = (block: Block): Block => {
+      const known = block.missing.length > 0 ? complete(block) : undefined;
+      return known ? blockOf(known) : block;
     };
-    this.#settled = this.#settled.map(rendered);
-    this.#open = this.#open.map(rendered);
+    this.#settled = this.#settled.map(whole);
+    this.#open = this.#open.map(whole);
     return this.#all();
   }
 
@@ -175,7 +196,9 @@ export class MarkdownText {
     this.#settled = [];
     this.#settledSource = '';
     this.#links = {};
+    this.#head = null;
     this.#open = [];
+    this.#whole = null;
     this.#behind = false;
   }
 }

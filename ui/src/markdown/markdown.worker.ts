@@ -5,8 +5,11 @@ import { draftWhole, useNonce } from './markdownDraft';
 import type { Job, JobDone } from './markdownJobs';
 
 self.onmessage = async ({ data }: MessageEvent<Job>) => {
-  useCatalogue(data.language, data.texts);
+  if (data.texts) useCatalogue(data.language, data.texts);
   useNonce(data.nonce);
-  const done: JobDone = { id: data.id, drafts: await draftWhole(data.text) };
+  const done: JobDone = { id: data.id, drafts: await draftWhole(data.text, data.reading) };
   self.postMessage(done);
 };
+
+// It has started; from here on only a text can take long.
+self.postMessage(null);

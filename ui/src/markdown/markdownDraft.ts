@@ -6,13 +6,14 @@
  * and are inserted afterwards. A slot carries a random number that no answer can guess.
  */
 
-import { Lexer, Marked, Renderer, type Token, type Tokens } from 'marked';
+import { Lexer, Marked, Renderer, Tokenizer, type Token, type Tokens } from 'marked';
 
 import { t } from '../locales';
 import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
 import { footnotes } from './footnotes';
 import { loadTypesetter, mathExtension, mathHtml } from './math';
-import { sectionsOf } from './sections';
+import { sectionsOf, type Section } from './sections';
+import { isDrawn } from './tags';
 
 /** Something that is read from the app's files when it is first used: the typesetter of formulas, or a grammar. */
 export type Resource = { kind: 'math' } | { kind: 'grammar'; name: string };
@@ -24,15 +25,31 @@ export interface Slot {
   after: string;
 }
 
-/**
- * A block before its HTML is sanitized. An open one may still grow; `missing` lists the resources without which it
- * renders incompletely.
- */
-export type Draft = { source: string; open: boolean; missing: Resource[] } & (
-  | { kind: 'html'; html: string; slots: Slot[]; math: boolean }
-  | { kind: 'code'; label: string; code: string; html: string | null }
-  | { kind: 'plain' }
-);
+/** A block of a text before it is drawn. */
+export interface Place {
+  source: string;
+  /** True if it may still grow. */
+  open: boolean;
+  /** The resources without which it renders incompletely. */
+  missing: Resource[];
+  /** The head of the table whose rows it continues; `null` for all else. */
+  head: string | null;
+}
+
+/** Code, colored if `html` is not `null`; if it is long, its pieces are, of some lines each. */
+export interface CodeDraft extends Place {
+  kind: 'code';
+  label: string;
+  code: string;
+  html: string | null;
+  pieces: readonly CodeDraft[];
+}
+
+/** A block before its HTML is sanitized; `rows` is the number of rows if it is a table. */
+export type Draft =
+  | CodeDraft
+  | (Place & { kind: 'html'; html: string; slots: Slot[]; math: boolean; rows: number })
+  | (Place & { kind: 'plain' });
 
 /** Loads a resource, once. */
 export function loadResource(resource: Resource): Promise<void> {
@@ -41,8 +58,21 @@ export function loadResource(resource: Resource): Promise<void> {
 
 /** The definitions of links that a text has so far. */
 export type Links = Lexer['tokens']['links'];
-/** A block of a text, or a part of it that stays plain. */
-export type BlockToken = Token | { type: 'plain'; raw: string };
+/**
+ * A block of a text, or a part of it that stays plain; with the head of the table whose rows it continues, and that of
+ * the table whose rows follow.
+ */
+export type BlockToken = (Token | { type: 'plain'; raw: string }) & { head?: string; next?: string };
+
+/** The context in which a text is read. */
+export interface Reading {
+  /** The definitions of links before it. */
+  links?: Links;
+  /** The head of the table in whose middle it begins. */
+  head?: string | null;
+  /** True if all of it is formatted, however much that costs. */
+  anyway?: boolean;
+}
 
 /** The maximum number of definitions, because each run of text is compared with them. */
 const MOST_LINKS = 200;
@@ -59,6 +89,7 @@ let slots: Slot[] = [];
 let missing: Resource[] = [];
 let formulas = 0;
 let longestCode = Infinity;
+let rich = true;
 
 /** Lets slots carry this number. */
 export function useNonce(text: string): void {
@@ -74,7 +105,21 @@ const marked = new Marked(
   {
     gfm: true,
     breaks: true,
+    tokenizer: {
+      // Two tildes strike out; one belongs to its text, as in H~2~O.
+      del: (source) => (/^~(?!~)/.test(source) ? undefined : false),
+      // Text after a tag is text, whatever the tag: some of them are only shown.
+      tag(source) {
+        const token = Tokenizer.prototype.tag.call(this, source);
+        this.lexer.state.inRawBlock = false;
+        return token;
+      },
+    },
     renderer: {
+      html({ text, block }) {
+        if (isDrawn(text, !block)) return text;
+        return block ? slot(`<p class="raw">${escapeHtml(text.trim())}</p>`) : escapeHtml(text);
+      },
       // Nothing is loaded from an answer, so an image is shown as the link it is.
       image({ href, text }) {
         const mark = slot(`<span class="image" role="img" aria-label="${escapeHtml(t('answer.image'))}"></span>`);
@@ -100,7 +145,7 @@ const marked = new Marked(
   },
   footnotes,
   mathExtension((tex, display) => {
-    const html = mathHtml(tex, display);
+    const html = rich ? mathHtml(tex, display) : null;
     if (html === null) missing.push({ kind: 'math' });
     formulas += 1;
     return html === null ? slot(`<span class="tex">${escapeHtml(tex)}</span>`) : slot('', html);
@@ -116,14 +161,13 @@ export const MOST_BLOCKS = 2000;
  */
 export function lex(
   source: string,
-  links: Links,
-  most = Infinity,
+  { links = {}, head = null, anyway = false, most = Infinity }: Reading & { most?: number },
 ): { tokens: BlockToken[]; links: Links; taken: number } {
   const lexer = new Lexer(marked.defaults);
   const known = Object.assign(lexer.tokens.links, links);
   const tokens: BlockToken[] = [];
   let taken = 0;
-  for (const section of sectionsOf(source)) {
+  for (const section of sectionsOf(source, head)) {
     if (taken > 0 && taken + section.source.length > most) break;
     if (tokens.length >= 2 * MOST_BLOCKS) {
       tokens.push({ type: 'plain', raw: source.slice(taken) });
@@ -131,9 +175,7 @@ export function lex(
       break;
     }
     taken += section.source.length;
-    tokens.push(
-      ...((section.plain ? null : blocks(lexer, section.source)) ?? [{ type: 'plain', raw: section.source }]),
-    );
+    tokens.push(...blocksOf(lexer, section, anyway));
     if (section.source.includes(']:')) for (const label of Object.keys(known).slice(MOST_LINKS)) delete known[label];
   }
   for (const { src, tokens: words } of lexer.inlineQueue) {
@@ -145,6 +187,20 @@ export function lex(
     }
   }
   return { tokens, links: known, taken };
+}
+
+/** The blocks of a section; rows of a table that began before it are a table without that head. */
+function blocksOf(lexer: Lexer, { source, plain, head, next }: Section, anyway: boolean): BlockToken[] {
+  const read: BlockToken[] | null = plain && !anyway ? null : blocks(lexer, (head ?? '') + source);
+  const tokens: BlockToken[] = read ?? [{ type: 'plain', raw: source }];
+  const [first] = tokens;
+  if (head !== null && read && first) {
+    if (first.type !== 'table') return blocksOf(lexer, { source, plain, head: null, next }, anyway);
+    tokens[0] = { ...first, raw: first.raw.slice(head.length), head };
+  }
+  const last = tokens.at(-1);
+  if (next !== null && last) tokens[tokens.length - 1] = { ...last, next };
+  return tokens;
 }
 
 /** The blocks of a section; `null` if the lexer gives up. */
@@ -173,25 +229,50 @@ function isPlain(token: BlockToken): token is { type: 'plain'; raw: string } {
 
 /**
  * Renders one block; an open one may end in the middle of a word, a mark or a fence. Longer code than `code` stays
- * without colors.
+ * without colors; without `richly` all of it does, and formulas are not typeset.
  */
-export function draft(token: BlockToken, open: boolean, code: number): Draft {
-  longestCode = code;
+export function draft(token: BlockToken, open: boolean, code: number, richly = true): Draft {
+  [longestCode, rich] = [code, richly];
   slots = [];
   missing = [];
   formulas = 0;
-  const source = token.raw;
-  if (isPlain(token)) return { kind: 'plain', source, open, missing };
+  const { raw: source, head = null } = token;
+  if (isPlain(token)) return { kind: 'plain', source, open, missing, head };
   if (isCode(token)) {
     const label = labelOf(token.lang);
     // Colors come when the block is closed, for a half line colors wrongly.
     const html = open && !closed(token) ? null : colours(token.text, label);
-    return { kind: 'code', source, open, label, code: token.text, html, missing };
+    return coded({ source, open, missing, head }, label, token.text, html);
   }
   const html = parsed(open ? completed(token) : [token]);
   return html === null
-    ? { kind: 'plain', source, open, missing: [] }
-    : { kind: 'html', source, open, html, slots, missing, math: formulas > 0 };
+    ? { kind: 'plain', source, open, missing: [], head }
+    : { kind: 'html', source, open, html, slots, missing, head, math: formulas > 0, rows: rowsOf(token) };
+}
+
+/** The number of rows of a table; 0 for anything else. */
+function rowsOf(token: Token): number {
+  return token.type === 'table' && Array.isArray(token['rows']) ? token['rows'].length : 0;
+}
+
+/** The length of a piece of code, in characters. */
+const CODE_PIECE = 2000;
+
+/** Code with its colors, in pieces if it is long. A color ends with its line. */
+function coded(place: Place, label: string, code: string, html: string | null): CodeDraft {
+  if (html === null || code.length <= CODE_PIECE) return { ...place, kind: 'code', label, code, html, pieces: [] };
+  const pieces: CodeDraft[] = [];
+  const [lines, colored] = [code.split('\n'), html.split('\n')];
+  for (let from = 0; from < lines.length;) {
+    let to = from;
+    for (let length = 0; to < lines.length && (to === from || length < CODE_PIECE); to++)
+      length += (lines[to] ?? '').length + 1;
+    const [text, colors] = [lines, colored].map((all) => all.slice(from, to).join('\n'));
+    const own = { source: '', open: false, missing: [], head: null };
+    pieces.push({ ...own, kind: 'code', label, code: text ?? '', html: colors ?? '', pieces: [] });
+    from = to;
+  }
+  return { ...place, kind: 'code', label, code, html: null, pieces };
 }
 
 /** `null` if the parser gives up, as it does when it runs out of stack. */
@@ -205,10 +286,11 @@ function parsed(tokens: Token[]): string | null {
 
 /**
  * All blocks of a finished text, with their resources; blocks stay plain if one cannot be loaded, and after {@link
- * MOST_BLOCKS}.
+ * MOST_BLOCKS}. It takes a `turn` before it draws, and another once the resources are loaded.
  */
-export async function draftWhole(text: string): Promise<Draft[]> {
-  const all = lex(text, {}).tokens.filter(visible);
+export async function draftWhole(text: string, reading: Reading = {}, turn = async () => {}): Promise<Draft[]> {
+  await turn();
+  const all = lex(text, reading).tokens.filter(visible);
   const rest = all
     .slice(MOST_BLOCKS)
     .map((token) => token.raw)
@@ -222,6 +304,7 @@ export async function draftWhole(text: string): Promise<Draft[]> {
   );
   if (wanted.size === 0) return drafts;
   await Promise.allSettled([...wanted.values()].map(loadResource));
+  await turn();
   return drafts.map((block, index) => {
     const token = tokens[index];
     return block.missing.length > 0 && token ? { ...draft(token, false, Infinity), missing: [] } : block;
@@ -231,7 +314,7 @@ export async function draftWhole(text: string): Promise<Draft[]> {
 function colours(code: string, label: string): string | null {
   if (code.length > longestCode) return null;
   const grammar = grammarOf(label);
-  const html = highlight(code, label);
+  const html = rich ? highlight(code, label) : null;
   if (html === null && grammar !== null) missing.push({ kind: 'grammar', name: grammar });
   return html;
 }
@@ -257,9 +340,9 @@ function codeBox(label: string, html: string): string {
 /**
  * An open block with the marks closed that its text has opened, so that they do not show while their end is awaited.
  */
-function completed(token: Token): Token[] {
+function completed(token: Token & { head?: string }): Token[] {
   const source = completeMarks(token.raw);
-  const tokens = source === token.raw ? [] : lex(source, {}).tokens;
+  const tokens = source === token.raw ? [] : lex(source, { head: token.head ?? null }).tokens;
   return tokens.length === 0 || tokens.some(isPlain)
     ? [token]
     : tokens.filter((inner): inner is Token => !isPlain(inner));

@@ -2,60 +2,13 @@
 
 import createDOMPurify, { type Config } from 'dompurify';
 
+import { ANSWER_TAGS } from './tags';
+
 const purify = createDOMPurify(window);
 
-// Only the elements that Markdown needs: no class, style or id with which an answer could dress up as a part of the
-// window, nothing that loads, nothing that runs, nothing to fill in.
+// Only what Markdown needs: no class, style or id with which an answer could dress up as a part of the window.
 const ANSWER: Config = {
-  ALLOWED_TAGS: [
-    'a',
-    'abbr',
-    'b',
-    'blockquote',
-    'br',
-    'caption',
-    'cite',
-    'code',
-    'dd',
-    'del',
-    'details',
-    'dl',
-    'dt',
-    'em',
-    'figure',
-    'h1',
-    'h2',
-    'h3',
-    'h4',
-    'h5',
-    'h6',
-    'hr',
-    'i',
-    'ins',
-    'kbd',
-    'li',
-    'mark',
-    'ol',
-    'p',
-    'pre',
-    'q',
-    's',
-    'small',
-    'span',
-    'strong',
-    'sub',
-    'summary',
-    'sup',
-    'table',
-    'tbody',
-    'td',
-    'tfoot',
-    'th',
-    'thead',
-    'tr',
-    'u',
-    'ul',
-  ],
+  ALLOWED_TAGS: ANSWER_TAGS,
   ALLOWED_ATTR: ['align', 'colspan', 'data-slot', 'dir', 'href', 'lang', 'open', 'rowspan', 'start'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   // Without this every value, not only an address, would have to match the expression above.
@@ -86,15 +39,7 @@ export function sanitizeOurs(html: string): string {
 const DRAWING = {
   USE_PROFILES: { svg: true, svgFilters: true },
   FORBID_TAGS: [
-    'a',
-    'animate',
-    'animatemotion',
-    'animatetransform',
-    'feimage',
-    'foreignobject',
-    'script',
-    'set',
-    'use',
+    'a', 'animate', 'animatemotion', 'animatetransform', 'feimage', 'foreignobject', 'script', 'set', 'use',
   ],
   // No value begins like an address, but for the images of the library itself, which DOMPurify takes as data.
   ALLOWED_URI_REGEXP: /^(?!(?:[a-z][a-z0-9+.-]*:|[\\/]{2}))/i,

@@ -4,7 +4,8 @@
  * A section over the bounds stays plain text.
  *
  * A section ends where Markdown ends every block: after a blank line whose next line continues nothing, and around
- * blocks that may hold blank lines themselves (fences, formulas, comments).
+ * blocks that may hold blank lines themselves (fences, formulas, comments). A long table is cut into parts, whose rows
+ * are lexed under its head.
  */
 
 /** A stretch of a text, with the blank lines after it. */
@@ -12,6 +13,10 @@ export interface Section {
   source: string;
   /** True if it stays plain. */
   plain: boolean;
+  /** The head of the table that its rows continue; `null` if it continues none. */
+  head: string | null;
+  /** The head of the table whose rows follow it. */
+  next: string | null;
 }
 
 /** The longest section that is lexed, fences aside: their cost is their length. */
@@ -28,12 +33,22 @@ const MOST_MARKS_IN_ALL = 4 * MOST_MARKS;
 const MOST_UNCLOSED = 20;
 /** The longest gap between two words. */
 const WIDEST_GAP = 256;
+/** The maximum number of rows in a part of a table, and of cells, which rows of fewer cells get as well. */
+export const PART_ROWS = 50;
+const PART_CELLS = 1000;
+/** The longest part of a table, and the longest head, which each part is lexed with. */
+const LONGEST_PART = LONGEST_SECTION / 2;
+const LONGEST_HEAD = 2000;
 
 const FENCE = /^( {0,3})(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})/;
 const LIST = /^[ \t]*(?:[*+-]|\d{1,9}[.)])(?=[ \t\n]|$)/;
 const RAW = /^ {0,3}<(?:(script|pre|style|textarea)(?=[\s>])|(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z]))/i;
 const FORMULA = /^ {0,3}(\$\$|\\\[)/;
 const OUTER = 4;
+const DELIMITERS = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n?$/;
+/** The line after the last row of a table. */
+const NO_ROW =
+  /^(?:[ \t]*\n?$| {4}| {0,3}(?:\t|#{1,6}[ \t\n]|>|`{3}|~{3}|(?:[*+-]|1[.)])[ \t]|([*_-])(?:[ \t]*\1){2,}[ \t]*\n?$))/;
 
 /** The end of the formula of a block of its own that begins here, after its mark; `null` if there is none. */
 export function formulaAt(source: string): { tex: string; end: number } | null {
@@ -48,15 +63,118 @@ export function formulaAt(source: string): { tex: string; end: number } | null {
   return rest ? { tex, end: start + close + 2 + rest[0].length } : null;
 }
 
-/** The sections of a text, in order; all of it is in one of them. */
-export function* sectionsOf(source: string): Generator<Section> {
+/**
+ * The sections of a text, in order; all of it is in one of them. If the text begins in the middle of a table, `head` is
+ * the head of that.
+ */
+export function* sectionsOf(source: string, head: string | null = null): Generator<Section> {
   let start = 0;
+  if (head !== null) start = yield* partsOf(source, { start: 0, rows: 0, head }, source.length);
   while (start < source.length) {
     const { end, whole } = sectionEnd(source, start);
-    const section = source.slice(start, end);
-    yield { source: section, plain: !whole && exceeds(section) };
+    if (whole) yield { source: source.slice(start, end), plain: false, head: null, next: null };
+    else yield* withTables(source, start, end);
     start = end;
   }
+}
+
+/** A section, in which tables stand apart that are long, or whose marks would keep all of it plain. */
+function* withTables(source: string, start: number, end: number): Generator<Section> {
+  const section = (from: number, to: number): Section => {
+    const text = source.slice(from, to);
+    return { source: text, plain: exceeds(text), head: null, next: null };
+  };
+  const least = exceeds(source.slice(start, end)) ? 1 : 2;
+  let at = start;
+  for (;;) {
+    const table = tableIn(source, at, end, least);
+    if (!table) break;
+    if (table.start > at) yield section(at, table.start);
+    at = yield* partsOf(source, table, end);
+  }
+  if (at < end) yield section(at, end);
+}
+
+/** A table: its start, that of its rows, and its head, which is before both if it began earlier. */
+interface Table {
+  start: number;
+  rows: number;
+  head: string;
+}
+
+/** The parts of a table, one after the other; returns its end. */
+function* partsOf(source: string, { start, rows, head }: Table, end: number): Generator<Section, number> {
+  const ends = rowEnds(source, rows, end, cellsIn(head));
+  let from = start;
+  let now = ends.next();
+  while (!now.done) {
+    const next = ends.next();
+    const to = next.done ? afterBlank(source, now.value) : now.value;
+    const text = source.slice(from, to);
+    yield {
+      source: text,
+      plain: exceeds(text, true),
+      // The first part holds the head itself.
+      head: from < rows ? null : head,
+      next: next.done ? null : head,
+    };
+    from = to;
+    now = next;
+  }
+  return from;
+}
+
+/** The first table between these places that is cut into at least so many parts. */
+function tableIn(source: string, from: number, end: number, least: number): Table | null {
+  let before = end;
+  for (let at = from; at < end;) {
+    const next = lineEnd(source, at);
+    const head = next - before <= LONGEST_HEAD ? source.slice(before, next) : '';
+    const line = head.slice(at - before);
+    if (head !== '' && line.includes('|') && DELIMITERS.test(line)) {
+      const ends = cellsIn(line) === cellsIn(head) ? rowEnds(source, next, end, cellsIn(head)) : null;
+      let parts = 0;
+      while (ends && parts < least && !ends.next().done) parts += 1;
+      if (parts === least) return { start: before, rows: next, head };
+    }
+    before = at;
+    at = next;
+  }
+  return null;
+}
+
+/** The ends of the parts that the rows from here on make up, of a table that is so many cells wide. */
+function* rowEnds(source: string, from: number, end: number, cells: number): Generator<number, void> {
+  const most = Math.max(1, Math.min(PART_ROWS, Math.floor(PART_CELLS / cells)));
+  let [rows, characters, marks] = [0, 0, 0];
+  let at = from;
+  while (at < end) {
+    const next = Math.min(end, lineEnd(source, at));
+    if (NO_ROW.test(source.slice(at, Math.min(next, at + LONGEST_HEAD)))) break;
+    const more = marksIn(source, at, next);
+    if (rows > 0 && (rows >= most || characters + next - at > LONGEST_PART || marks + more > MOST_MARKS_IN_ALL)) {
+      yield at;
+      [rows, characters, marks] = [0, 0, 0];
+    }
+    [rows, characters, marks] = [rows + 1, characters + next - at, marks + more];
+    at = next;
+  }
+  if (rows > 0) yield at;
+}
+
+/** The number of cells in the first of these lines. */
+function cellsIn(lines: string): number {
+  return lines
+    .slice(0, lineEnd(lines, 0))
+    .trim()
+    .replace(/^\||(?<!\\)\|$/g, '')
+    .split(/(?<!\\)\|/).length;
+}
+
+function marksIn(source: string, from: number, to: number): number {
+  let marks = 0;
+  for (let at = from; at < to; at++) if (MARKS.has(source.charCodeAt(at))) marks += 1;
+  return marks;
 }
 
 /** The end of the section that starts here, and whether it is a fence or a formula, which cost only their length. */
@@ -148,8 +266,8 @@ function afterBlank(source: string, at: number): number {
 const MARKS = new Set([...'[]!<>&*_~`$\\@('].map((mark) => mark.charCodeAt(0)));
 const [SPACE, TAB, NEWLINE, PIPE, QUOTE] = [' ', '\t', '\n', '|', '>'].map((mark) => mark.charCodeAt(0));
 
-/** True if parsing it would cost more than its length. */
-function exceeds(section: string): boolean {
+/** True if parsing it would cost more than its length. Each row of a table is a run of text of its own. */
+function exceeds(section: string, table = false): boolean {
   if (section.length > LONGEST_SECTION) return true;
   let marks = 0;
   let all = 0;
@@ -158,7 +276,7 @@ function exceeds(section: string): boolean {
     const { depth, item, words } = prefix(section, at, next);
     if (depth > DEEPEST) return true;
     // Items, rows and blank lines begin a new run of text.
-    if (item || words >= next - 1 || section.charCodeAt(words) === PIPE) marks = 0;
+    if (table || item || words >= next - 1 || section.charCodeAt(words) === PIPE) marks = 0;
     let gap = 0;
     for (let index = words; index < next; index++) {
       const code = section.charCodeAt(index);

@@ -54,12 +54,15 @@ export function readText(markdown: string): string {
     .replace(/\*\*|__|`/g, '');
 }
 
+/** Elements whose text is no part of an answer as it is read. */
+const OURS = 'button, [data-testid="thought"], [data-testid="shown-plain"], .visually-hidden, script, style';
+
 /** The ranges of a document whose text matches these words. Text that no reader sees is left out. */
 export function rangesIn(element: Element, words: readonly string[]): Range[] {
   const nodes: { node: Text; start: number }[] = [];
   let text = '';
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT, (node) =>
-    node.parentElement?.closest('button, [data-testid="thought"], .visually-hidden, script, style')
+    node.parentElement?.closest(OURS)
       ? NodeFilter.FILTER_REJECT
       : NodeFilter.FILTER_ACCEPT,
   );

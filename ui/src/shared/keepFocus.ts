@@ -3,6 +3,8 @@
  * reader stay where they work.
  */
 
+import { tick } from 'svelte';
+
 /**
  * Calls `home` whenever the focused element disappears. One that is disabled for a while, or moved, gets the focus
  * again afterwards. The returned function ends that.
@@ -53,4 +55,16 @@ function isDisabled(element: Element): boolean {
 /** Moves the focus to the window's home: the element marked with `data-focus-home`. */
 export function focusHome(): void {
   document.querySelector<HTMLElement>('[data-focus-home]')?.focus();
+}
+
+/** Gives the focus back to the window's home, once what has changed is drawn. */
+export function returnFocus(): void {
+  void tick().then(focusHome);
+}
+
+/** Gives the focus to the window's home, once what has changed is drawn, unless the user has put it elsewhere. */
+export function offerFocus(): void {
+  void tick().then(() => {
+    if (document.activeElement === null || document.activeElement === document.body) focusHome();
+  });
 }

@@ -58,6 +58,11 @@ export function entryKey(entry: Entry): string {
   return entry.kind === 'question' ? entry.message.id : entry.id;
 }
 
+/** True if a message belongs to an entry. */
+export function holds(entry: Entry, message: string): boolean {
+  return entry.kind === 'question' ? entry.message.id === message : entry.rows.some(({ id }) => id === message);
+}
+
 const LINE = 23;
 const LINE_LENGTH = 90;
 const FRAME = 72;

@@ -19,12 +19,10 @@ export class AppSettings {
 
   /** Reads the settings, and follows every change. */
   async open(): Promise<void> {
-    try {
+    await this.toasts.attempt(async () => {
       await this.platform.onSettingsChanged((settings) => (this.value = settings));
       this.value = await this.platform.settings();
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    }, 'settings');
   }
 
   /** Sets some of it. */
@@ -53,11 +51,7 @@ export class AppSettings {
   }
 
   async openWindow(): Promise<void> {
-    try {
-      await this.platform.openWindow('settings');
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.openWindow('settings'), 'window');
   }
 }
 

@@ -39,6 +39,11 @@ export class Chats {
     return this.list.find((chat) => chat.id === id) ?? null;
   }
 
+  /** The title of a chat as it is shown. */
+  titleOf(id: string | null): string {
+    return chatTitle(this.find(id)?.title ?? '');
+  }
+
   /** Lists the chats again. Changes during the call are listed once more afterwards, no matter how many there are. */
   refresh(): Promise<void> {
     this.#stale = true;
@@ -49,24 +54,19 @@ export class Chats {
   async #refresh(): Promise<void> {
     while (this.#stale) {
       this.#stale = false;
-      await this.#read();
+      await this.toasts.attempt(async () => {
+        this.#show(await this.platform.chatsSince(this.#snapshot));
+        this.listed = true;
+      }, 'chats');
     }
     this.#refreshing = null;
-  }
-
-  async #read(): Promise<void> {
-    try {
-      this.#show(await this.platform.chatsSince(this.#snapshot));
-      this.listed = true;
-      this.toasts.settle('chats');
-    } catch (reason) {
-      this.toasts.report(reason, 'chats');
-    }
   }
 
   /** Chats that have not changed stay the same objects, so that derived values, such as their rows, are reused. */
   #show({ snapshot, whole, chats, gone }: ChatList): void {
     this.#snapshot = snapshot;
+    for (const { id } of chats) this.undo.settle(`deleted ${id}`);
+    for (const id of gone) this.toasts.settle(`chat ${id}`);
     if (whole) return void (this.list = chats);
     if (chats.length === 0 && gone.length === 0 && !this.list.some(({ unread }) => unread)) return;
     const left = new Set([...gone, ...chats.map(({ id }) => id)]);
@@ -97,24 +97,18 @@ export class Chats {
   /** Moves a chat to the trash and offers to take it back; `restored` is called once that was done. */
   async remove(id: string, restored: () => void): Promise<void> {
     const chat = this.find(id);
-    try {
-      await this.platform.deleteChat(id);
-    } catch (reason) {
-      this.toasts.report(reason);
-      return;
-    }
+    if (!(await this.toasts.attempt(() => this.platform.deleteChat(id), `chat ${id}`))) return;
     this.list = this.list.filter((other) => other.id !== id);
-    this.undo.offer(t('chat.deleted', { title: chatTitle(chat?.title ?? '') }), () => this.#restore(id, restored));
+    const text = t('chat.deleted', { title: chatTitle(chat?.title ?? '') });
+    this.undo.offer(text, () => this.#restore(id, restored), `deleted ${id}`);
   }
 
   async #restore(id: string, restored: () => void): Promise<void> {
-    try {
+    await this.toasts.attempt(async () => {
       const chat = await this.platform.restoreChat(id);
       this.list = [...this.list.filter((other) => other.id !== id), chat];
       restored();
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    }, `chat ${id}`);
   }
 
   /** Shows a change at once and takes it back if the host refuses it; says whether it did not. */
@@ -124,15 +118,9 @@ export class Chats {
     };
     const before = this.find(changed.id);
     replace(changed);
-    try {
-      await call();
-      this.toasts.settle(`chat ${changed.id}`);
-      return true;
-    } catch (reason) {
-      if (before) replace(before);
-      this.toasts.report(reason, `chat ${changed.id}`);
-      return false;
-    }
+    const accepted = await this.toasts.attempt(call, `chat ${changed.id}`);
+    if (!accepted && before) replace(before);
+    return accepted;
   }
 }
 

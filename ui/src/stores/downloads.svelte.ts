@@ -39,16 +39,18 @@ export class Downloads {
 
   /** Follows them from here on. */
   async open(): Promise<void> {
-    try {
-      await this.platform.watchDownloads((downloads) => this.#apply(downloads));
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.#call(() => this.platform.watchDownloads((downloads) => this.#apply(downloads)));
   }
 
   /** A model's download; `null` if there is none. */
   find(id: string): Download | null {
     return this.#byId.get(id) ?? null;
+  }
+
+  /** A model's download that still has work to do. */
+  unfinishedOf(id: string): Download | null {
+    const download = this.find(id);
+    return download && isUnfinished(download) ? download : null;
   }
 
   get list(): Download[] {
@@ -107,12 +109,7 @@ export class Downloads {
   }
 
   async #call(call: () => Promise<void>): Promise<void> {
-    try {
-      await call();
-      this.toasts.settle('downloads');
-    } catch (reason) {
-      this.toasts.report(reason, 'downloads');
-    }
+    await this.toasts.attempt(call, 'downloads');
   }
 }
 

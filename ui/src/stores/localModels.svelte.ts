@@ -35,12 +35,7 @@ export class LocalModels {
   ) {}
 
   async refresh(): Promise<void> {
-    try {
-      this.folders = await this.platform.modelFolders();
-      this.toasts.settle('folders');
-    } catch (reason) {
-      this.toasts.report(reason, 'folders');
-    }
+    await this.toasts.attempt(async () => (this.folders = await this.platform.modelFolders()), 'folders');
   }
 
   check(reference: string): Check | null {
@@ -78,12 +73,10 @@ export class LocalModels {
 
   async checkForUpdate(reference: string): Promise<void> {
     this.#updateChecks.set(reference, { kind: 'asking' });
-    try {
+    const known = await this.toasts.attempt(async () => {
       this.#updateChecks.set(reference, { kind: 'known', update: await this.platform.updateOf(reference) });
-    } catch (reason) {
-      this.#updateChecks.delete(reference);
-      this.toasts.report(reason);
-    }
+    }, `update of ${reference}`);
+    if (!known) this.#updateChecks.delete(reference);
   }
 
   /** Fetches the newer one. */
@@ -93,12 +86,9 @@ export class LocalModels {
 
   /** The effect of a removal, or `null` if unknown. */
   async removalOf(reference: string): Promise<Removal | null> {
-    try {
-      return await this.platform.removalOf(reference);
-    } catch (reason) {
-      this.toasts.report(reason);
-      return null;
-    }
+    let removal: Removal | null = null;
+    await this.toasts.attempt(async () => (removal = await this.platform.removalOf(reference)), 'removal');
+    return removal;
   }
 
   /** Removes a model. While its message is shown the model can be brought back, if the host still stores it. */
@@ -115,6 +105,7 @@ export class LocalModels {
       this.undo.offer(
         t('remove.removed', { name }),
         back,
+        `removed ${reference}`,
         () => void this.#call(() => this.platform.freeModel(reference)),
       );
     }
@@ -142,16 +133,6 @@ export class LocalModels {
     return chosen;
   }
 
-  /** Undoes the last action. */
-  async takeBack(): Promise<void> {
-    await this.undo.undo();
-  }
-
-  /** Calls back with paths that are dropped onto the window. */
-  async onDropped(listener: (paths: string[]) => void): Promise<() => void> {
-    return this.platform.onDropped(listener);
-  }
-
   async forgetFolder(path: string): Promise<void> {
     if (await this.#call(() => this.platform.forgetModelFolder(path))) await this.refresh();
   }
@@ -161,14 +142,7 @@ export class LocalModels {
   }
 
   async #call(call: () => Promise<unknown>): Promise<boolean> {
-    try {
-      await call();
-      this.toasts.settle('library');
-      return true;
-    } catch (reason) {
-      this.toasts.report(reason, 'library');
-      return false;
-    }
+    return this.toasts.attempt(call, 'library');
   }
 }
 

@@ -52,25 +52,22 @@ export class Models {
     return this.list?.find((model) => model.reference === reference) ?? null;
   }
 
+  /** The display name of a model: of one that is not listed, the last part of its reference. */
+  nameOf(reference: string): string {
+    return this.findLocal(reference)?.name ?? reference.split('/').findLast(Boolean) ?? reference;
+  }
+
   /** The memory that a model needs at a context, `null`: the offered one. Rejected calls are shown. */
   async fitAt(reference: string, context: number | null): Promise<MemoryFit> {
-    try {
-      return await this.platform.fitOf(reference, context);
-    } catch (reason) {
-      this.toasts.report(reason);
-      throw reason;
-    }
+    const fit = this.platform.fitOf(reference, context);
+    void this.toasts.attempt(() => fit, `fit of ${reference}`);
+    return fit;
   }
 
   async refresh(): Promise<void> {
-    try {
-      const [list, reference] = await Promise.all([this.platform.models(), this.platform.defaultModel()]);
-      this.list = list;
-      this.defaultReference = reference;
-      this.toasts.settle('models');
-    } catch (reason) {
-      this.toasts.report(reason, 'models');
-    }
+    await this.toasts.attempt(async () => {
+      [this.list, this.defaultReference] = await Promise.all([this.platform.models(), this.platform.defaultModel()]);
+    }, 'models');
   }
 
   /** The capabilities of the model of this reference, as far as {@link refreshCapabilities} has read them. */
@@ -101,21 +98,13 @@ export class Models {
 
   /** Asks every endpoint for its models. Called only by user action, because it opens connections. */
   async refreshRemote(): Promise<void> {
-    try {
-      this.remote = await this.platform.endpointModels();
-      this.toasts.settle('endpoints');
-    } catch (reason) {
-      this.toasts.report(reason, 'endpoints');
-    }
+    await this.toasts.attempt(async () => (this.remote = await this.platform.endpointModels()), 'endpoints');
   }
 
   async refreshStatus(): Promise<void> {
-    try {
+    await this.toasts.attempt(async () => {
       [this.status, this.memory] = await Promise.all([this.platform.engineStatus(), this.platform.memory()]);
-      this.toasts.settle('status');
-    } catch (reason) {
-      this.toasts.report(reason, 'status');
-    }
+    }, 'status');
   }
 
   /** Reads the status whenever other models are loaded, until the returned function is called. */
@@ -130,39 +119,25 @@ export class Models {
 
   /** Frees the memory of a model now. */
   async unload(reference: string, name: string): Promise<void> {
-    try {
-      await this.platform.unloadModel(reference);
+    if (await this.toasts.attempt(() => this.platform.unloadModel(reference), 'unload'))
       this.toasts.say(t('engine.unloaded', { name }));
-      this.toasts.settle('unload');
-    } catch (reason) {
-      this.toasts.report(reason, 'unload');
-    }
     await this.refreshStatus();
   }
 
   async makeDefault(reference: string): Promise<void> {
     const before = this.defaultReference;
     this.defaultReference = reference;
-    try {
-      await this.platform.setDefaultModel(reference);
-      this.toasts.settle('default model');
-    } catch (reason) {
+    if (!(await this.toasts.attempt(() => this.platform.setDefaultModel(reference), 'default model')))
       this.defaultReference = before;
-      this.toasts.report(reason, 'default model');
-    }
-  }
-
-  /** Calls back whenever another window starts a chat with a model. */
-  async onChatWith(listener: (reference: string) => void): Promise<Unsubscribe> {
-    return this.platform.onChatWith(listener);
   }
 
   async openWindow(): Promise<void> {
-    try {
-      await this.platform.openWindow('models');
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.openWindow('models'), 'window');
+  }
+
+  /** Opens the Models window where models are searched, or where they arrive. */
+  async openPage(page: 'discover' | 'downloads'): Promise<void> {
+    await this.toasts.attempt(() => this.platform.showPage(page), 'window');
   }
 }
 

@@ -7,6 +7,9 @@ import type { OutboundRequest } from '../bindings/OutboundRequest';
 import type { Platform } from '../host';
 import type { Toasts } from '../design/toasts.svelte';
 
+/** The hub's own address, if no mirror is set. */
+export const HUB = 'https://huggingface.co';
+
 export class Network {
   /** `null` until they were read. */
   settings = $state.raw<NetSettings | null>(null);
@@ -17,6 +20,16 @@ export class Network {
     private readonly platform: Platform,
     private readonly toasts: Toasts,
   ) {}
+
+  /** True if the hub is given a token, so that it shows gated models. */
+  get hasToken(): boolean {
+    return this.settings !== null && this.settings.token !== 'none';
+  }
+
+  /** The hub's address. */
+  get hub(): string {
+    return this.settings?.endpoint ?? HUB;
+  }
 
   /** Reads the settings, and again whenever they change. */
   async open(): Promise<void> {
@@ -29,12 +42,7 @@ export class Network {
   }
 
   async refreshRequests(): Promise<void> {
-    try {
-      this.requests = await this.platform.outboundRequests();
-      this.toasts.settle('requests');
-    } catch (reason) {
-      this.toasts.report(reason, 'requests');
-    }
+    await this.toasts.attempt(async () => (this.requests = await this.platform.outboundRequests()), 'requests');
   }
 
   async setOffline(offline: boolean): Promise<void> {
@@ -47,14 +55,7 @@ export class Network {
   }
 
   async #update(call: () => Promise<NetSettings>): Promise<boolean> {
-    try {
-      this.settings = await call();
-      this.toasts.settle('network');
-      return true;
-    } catch (reason) {
-      this.toasts.report(reason, 'network');
-      return false;
-    }
+    return this.toasts.attempt(async () => (this.settings = await call()), 'network');
   }
 }
 

@@ -12,6 +12,8 @@ interface Step {
   run: () => Promise<void> | void;
   /** The message that offers it. */
   toast: number | null;
+  /** The name of what was done, if it can be taken back in other ways, too. */
+  cause: string | null;
   /** The number of edits, at the time of the action, in the field that gets the focus. */
   typed: number;
 }
@@ -24,22 +26,31 @@ export class Undo {
 
   /** Remembers how something is taken back that is seen without a message. */
   push(run: Step['run']): void {
-    this.#steps = [...this.#steps.slice(1 - DEPTH), { run, toast: null, typed: this.#typed }];
+    this.#steps = [...this.#steps.slice(1 - DEPTH), { run, toast: null, cause: null, typed: this.#typed }];
   }
 
   /**
-   * Reports an action and offers to undo it. With `final` it can be undone for as long as the report is shown; then
-   * `final` is called.
+   * Reports an action and offers to undo it. `cause` names what was done: its report replaces the one before. With
+   * `final` it can be undone for as long as the report is shown; then `final` is called.
    */
-  offer(text: string, run: Step['run'], final: (() => void) | null = null): void {
-    const step: Step = { run, toast: null, typed: this.#typed };
+  offer(text: string, run: Step['run'], cause: string, final: (() => void) | null = null): void {
+    this.toasts.settle(cause);
+    const step: Step = { run, toast: null, cause, typed: this.#typed };
     const gone = (): void => {
       if (!this.#steps.includes(step)) return;
       this.#steps = this.#steps.filter((other) => other !== step);
       final?.();
     };
-    step.toast = this.toasts.say(text, { label: t('common.undo'), run: () => void this.#take(step) }, final && gone);
+    const action = { label: t('common.undo'), run: () => void this.#take(step) };
+    step.toast = this.toasts.say(text, action, { cause, gone: final && gone });
     this.#steps = [...this.#steps.slice(1 - DEPTH), step];
+  }
+
+  /** Forgets a thing that was taken back in another way: there is nothing to report and to undo. */
+  settle(cause: string): void {
+    if (this.#steps.some((step) => step.cause === cause))
+      this.#steps = this.#steps.filter((step) => step.cause !== cause);
+    this.toasts.settle(cause);
   }
 
   /** Something was written in a field; if that is where the focus comes to rest, the key takes back letters there. */

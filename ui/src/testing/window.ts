@@ -6,6 +6,7 @@ import { afterEach, beforeEach, vi } from 'vitest';
 import App from '../app/App.svelte';
 import { expandedIds } from '../shared/expandedIds';
 import type { WindowName } from '../bindings/WindowName';
+import type { StartFailure } from '../windows/failure/failure';
 import { fakeHost, type FakeHost } from '../host/fake';
 
 /** The host of the present test. */
@@ -68,7 +69,7 @@ export function useWindow(): void {
 }
 
 /** Opens a window, in place of the one that is open. */
-export async function open(which: WindowName, openChat = ''): Promise<void> {
+export async function open(which: WindowName, openChat = '', failure: Partial<StartFailure> = {}): Promise<void> {
   await close();
   app = mount(App, {
     target: document.body,
@@ -76,7 +77,7 @@ export async function open(which: WindowName, openChat = ''): Promise<void> {
       platform: host,
       window: which,
       requestFrame: (run) => void setTimeout(run, 16),
-      failure: { error: { code: 'storage', message: HOST_WORDS }, history: true },
+      failure: { error: { code: 'storage', message: HOST_WORDS }, history: true, running: false, ...failure },
       localPrefs: { openChat, newDraft: [] },
     },
   });
@@ -124,6 +125,26 @@ export async function write(name: string, text: string): Promise<void> {
   field(name).value = text;
   field(name).dispatchEvent(new InputEvent('input', { bubbles: true }));
   await pass(0);
+}
+
+/** The field of questions. */
+export function composer(): HTMLTextAreaElement {
+  const found = the('composer');
+  if (!(found instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
+  return found;
+}
+
+/** Writes a question. */
+export async function type(text: string): Promise<void> {
+  composer().value = text;
+  composer().dispatchEvent(new InputEvent('input', { bubbles: true }));
+  await pass(0);
+}
+
+/** Writes a question and sends it. */
+export async function ask(text: string): Promise<void> {
+  await type(text);
+  await click('send');
 }
 
 /** Sends the form of this field. */

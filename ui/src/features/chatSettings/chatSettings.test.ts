@@ -5,7 +5,7 @@ import { variants } from '../conversation/variants';
 import { changedSettings, isSetAs, stopShown, stopTyped } from './chatSettings';
 import { MODELS } from '../../host/fake/localModels';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
-import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
+import { all, ask, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
 
 useWindow();
 
@@ -49,6 +49,20 @@ describe('the sheet of a chat', () => {
     expect((await host.chat(id)).settings.sampling).toEqual({ seed: 7 });
   });
 
+  it('shows Ponder’s defaults for a model whose makers recommend nothing', async () => {
+    await openSheet();
+    expect(the('sampling-note').textContent).toContain('follows the model');
+    host.local = host.local.map((model) => ({
+      ...model,
+      sampling: { temperature: 0.7, top_p: 0.95, repetition_penalty: 1.1 },
+      sampling_by_makers: false,
+    }));
+    await openSheet();
+    expect(the('sampling-note').textContent).toContain('Ponder’s default');
+    expect(field('setting-temperature').placeholder).toBe('0.7');
+    expect(field('setting-repetition_penalty').placeholder).toBe('1.1');
+  });
+
   it('says beside the field why a value is refused, and keeps what was', async () => {
     const id = await openSheet();
     await set('setting-top_p', '1.5');
@@ -77,11 +91,7 @@ describe('the sheet of a chat', () => {
     await set('setting-max_tokens', '32');
     await click('chat-settings-done');
     expect(the('open-chat-settings').dataset['changed']).toBe('1');
-    const composer = the('composer');
-    if (composer instanceof HTMLTextAreaElement) composer.value = 'What is 2 + 3?';
-    composer.dispatchEvent(new InputEvent('input', { bubbles: true }));
-    await pass(0);
-    await click('send');
+    await ask('What is 2 + 3?');
     await pass(50);
     const [chat] = await host.chats();
     expect((await host.chat(chat?.id ?? '')).settings.max_tokens).toBe(32);

@@ -5,22 +5,7 @@ import type { LocalModel } from '../../bindings/LocalModel';
 import type { Preset } from '../../bindings/Preset';
 import type { Sampling } from '../../bindings/Sampling';
 import { t } from '../../locales';
-import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
-
-/** The sampling numbers, in display order. */
-export const SAMPLING = [
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'repetition_penalty',
-  'presence_penalty',
-  'frequency_penalty',
-  'seed',
-] as const;
-
-/** The whole numbers. */
-export const WHOLE: ReadonlySet<string> = new Set(['top_k', 'seed', 'max_tokens', 'context']);
+import { DEFAULT_CHAT_SETTINGS, SAMPLING } from '../../bindings/constants';
 
 /** The settings that the sheet of a chat shows and that are not the model's defaults, with their values. */
 export function changedSettings({
@@ -80,7 +65,7 @@ export function withSampling(sampling: Sampling, name: (typeof SAMPLING)[number]
   return value === undefined ? rest : { ...rest, [name]: value };
 }
 
-/** The value that applies if nothing is set: that of the model's authors; empty if unknown. */
+/** The value that applies if nothing is set: that of the model's makers, or Ponder's; empty if unknown. */
 export function defaultOf(name: (typeof SAMPLING)[number], model: LocalModel | null): string {
   if (name === 'seed') return t('chatSettings.seedNone');
   const value = model?.sampling[name];

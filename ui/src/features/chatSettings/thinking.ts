@@ -37,6 +37,17 @@ export function canTakeBudget(offer: ThinkingOffer): boolean {
   }
 }
 
+/** The settings of a model's reasoning that differ from this one. */
+export function otherThinking(control: ThinkingControl | null, setting: Thinking | null): Thinking[] {
+  if (control?.kind === 'switch') {
+    const on = setting === null ? control.default_on : setting !== 'off';
+    return [on ? 'off' : 'on'];
+  }
+  if (control?.kind !== 'levels') return [];
+  const levels = control.levels.filter((level) => level !== setting);
+  return control.off && setting !== 'off' ? [...levels, 'off'] : levels;
+}
+
 /** An effort level of a model that has levels, or none at all. */
 export type Level = 'off' | 'low' | 'medium' | 'high';
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { textPart } from '../../host/fake';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
-import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
+import { all, click, composer, host, open, pass, the, useWindow } from '../../testing/window';
 
 useWindow();
 
@@ -15,12 +15,6 @@ async function openChat(turns: number, letters: number, limit: number | null = n
     host.addTurn(chat, `Question ${turn}`, { parts: [textPart('x'.repeat(letters))] });
   await open('chat', chat.summary.id);
   return chat.summary.id;
-}
-
-function composer(): HTMLTextAreaElement {
-  const area = the('composer');
-  if (!(area instanceof HTMLTextAreaElement)) throw new Error('no composer');
-  return area;
 }
 
 async function ask(text: string): Promise<void> {
@@ -39,6 +33,56 @@ describe('a context', () => {
     expect(all('context-notice')).toHaveLength(0);
     await openChat(2, 3400);
     expect(the('context-notice').textContent).toContain('83 % full');
+  });
+
+  it('that is far too small says by how much, and offers only what helps', async () => {
+    await openChat(1, 46_711 * 4);
+    const said = the('context-notice').textContent ?? '';
+    const [, used = '', more = ''] = /takes ([\d,]+) of the 2,048 tokens .*: ([\d,]+) too many/.exec(said) ?? [];
+    const figure = (text: string): number => Number(text.replaceAll(',', ''));
+    expect(figure(used)).toBeGreaterThanOrEqual(46_711);
+    expect(figure(more)).toBe(figure(used) - 2048);
+    expect(said).not.toContain('%');
+    expect(the('context-share').querySelector('[title]')?.getAttribute('title')).toContain(`${more} too many`);
+    expect([all('drop-oldest-turns'), all('summarize-oldest-turns')]).toEqual([[], []]);
+    expect(all('fork-with-summary')).toHaveLength(1);
+    expect(the('use-larger').textContent).toContain('128 k');
+  });
+
+  it('offers no larger model that does not hold the chat either', async () => {
+    await openChat(2, 140_000 * 4);
+    expect(the('context-notice').textContent).toContain('too many');
+    expect(all('use-larger')).toEqual([]);
+    expect(all('drop-oldest-turns')).toHaveLength(1);
+  });
+
+  it('offers nothing to leave out once all but one turn is left out', async () => {
+    const chat = host.addChat('A long chat', Date.now());
+    const compaction_mark = { summary: null };
+    host.addTurn(chat, 'Question 1', { parts: [textPart('x')], compaction_mark });
+    host.addTurn(chat, 'Question 2', { parts: [textPart('x'.repeat(7000))] });
+    await open('chat', chat.summary.id);
+    expect([all('context-notice').length, all('fork-with-summary').length]).toEqual([1, 1]);
+    expect([all('drop-oldest-turns'), all('summarize-oldest-turns')]).toEqual([[], []]);
+  });
+
+  it('that is exceeded several times is offered only models that hold the conversation', async () => {
+    // 20,000 tokens.
+    await openChat(2, 40_000);
+    expect(the('use-larger').textContent).toContain('128 k');
+    const holding = (context: number): void => {
+      host.local = host.local.map((model) => (model.reference === 'pebble' ? model : { ...model, context }));
+    };
+    holding(8192);
+    await openChat(2, 40_000);
+    expect(all('use-larger')).toEqual([]);
+    // Another tokenizer may make more tokens of it.
+    holding(21_000);
+    await openChat(2, 40_000);
+    expect(all('use-larger')).toEqual([]);
+    holding(32_768);
+    await openChat(2, 40_000);
+    expect(all('use-larger')).toHaveLength(1);
   });
 
   it('that a question does not fit keeps the words and stores nothing', async () => {
@@ -72,7 +116,10 @@ describe('a context', () => {
     const id = await openChat(2, 3000);
     await ask(LONG);
     await click('summarize-oldest-turns');
-    expect(the('context-notice').textContent).toContain('writes a summary');
+    await pass(16);
+    expect(the('context-notice').textContent).toContain('reads the older part: 300 of 1,000 tokens');
+    await pass(50);
+    expect(the('context-notice').textContent).toContain('writes the summary: 3 tokens');
     await click('stop-summary');
     await pass(300);
     expect(all('compaction-mark')).toHaveLength(0);

@@ -24,19 +24,20 @@ export class QuestionCost {
   readonly #reference = $derived.by(
     () => this.stores.conversation.settings.model ?? this.stores.models.defaultReference,
   );
-  readonly #project = $derived.by(() => {
+  /** The project of the open chat, or of the new one. */
+  readonly project = $derived.by(() => {
     const { conversation, chats, library } = this.stores;
     return library.project(
       conversation.id === null ? conversation.project : (chats.find(conversation.id)?.project ?? null),
     );
   });
-  readonly #projectFiles = $derived.by(() => filesOf(this.#project?.files ?? []));
+  readonly #projectFiles = $derived.by(() => filesOf(this.project?.files ?? []));
   readonly #projectTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#projectFiles));
   /** A text about the project's files that the first question includes; `null` after it, and without files. */
   readonly along = $derived.by(() => {
     const count = this.#projectFiles.length;
-    if (count === 0 || !this.#project || this.stores.conversation.messages.length > 0) return null;
-    const said = t('project.along', { count, name: this.#project.name });
+    if (count === 0 || !this.project || this.stores.conversation.messages.length > 0) return null;
+    const said = t('project.along', { count, name: this.project.name });
     return this.#projectTokens === null ? said : `${said} · ${t('image.tokens', { count: this.#projectTokens })}`;
   });
   /** Tokens that the chat takes of its model's context already, or will with its first question. */
@@ -81,7 +82,7 @@ export class QuestionCost {
   /** Prefetches the project's instructions and files while the first question is typed, once for each state of them. */
   #readAhead(): void {
     const { conversation, library } = this.stores;
-    const project = this.#project;
+    const project = this.project;
     if (conversation.id !== null || !project || this.#projectFiles.length === 0) {
       this.#ahead = '';
       return;

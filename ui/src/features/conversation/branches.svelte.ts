@@ -5,7 +5,7 @@ import type { StoredMessage } from '../../bindings/StoredMessage';
 import { t } from '../../locales';
 import type { Platform } from '../../host';
 import type { Conversation } from './conversation.svelte';
-import type { Reporter } from '../../design/toasts.svelte';
+import { attempt, type Reporter } from '../../design/toasts.svelte';
 import type { Undo } from '../../stores/undo.svelte';
 
 export class Branches {
@@ -31,32 +31,26 @@ export class Branches {
 
   /** Deletes a message and offers to take that back. */
   async remove(message: StoredMessage, scope: DeleteScope): Promise<void> {
-    try {
+    await attempt(this.toasts, async () => {
       const trash = await this.platform.deleteMessage(message.id, scope);
-      this.undo.offer(t('message.deleted'), () => this.#restore(trash));
+      this.undo.offer(t('message.deleted'), () => this.#restore(trash), `deleted ${trash}`);
       await this.conversation.reload();
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    });
   }
 
   async #restore(trash: string): Promise<void> {
-    try {
+    await attempt(this.toasts, async () => {
       const { id } = await this.platform.restoreChat(trash);
       if (id === this.conversation.id) await this.conversation.reload();
       else await this.conversation.open(id);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    });
   }
 
   /** Takes the chat up to this message along into a new chat, and opens that. */
   async fork(message: StoredMessage, title: string): Promise<void> {
-    try {
+    await attempt(this.toasts, async () => {
       const { id } = await this.platform.forkChat(message.id, t('message.forkTitle', { title }));
       await this.conversation.open(id);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    });
   }
 }

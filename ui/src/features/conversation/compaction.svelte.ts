@@ -3,12 +3,13 @@
 import type { Content } from '../../bindings/Content';
 import type { ContextUse } from '../../bindings/ContextUse';
 import type { StoredMessage } from '../../bindings/StoredMessage';
+import type { SummaryProgress } from '../../bindings/SummaryProgress';
 import { words } from '../../shared/messageParts';
 import { t } from '../../locales';
 import type { Platform } from '../../host';
 import { asHostError, type HostError } from '../../host/types';
 import type { Conversation } from './conversation.svelte';
-import type { Reporter } from '../../design/toasts.svelte';
+import { attempt, type Reporter } from '../../design/toasts.svelte';
 
 /** The share of a context at which the user is warned. */
 export const NEARLY_FULL = 0.8;
@@ -20,6 +21,8 @@ export class Compaction {
   full = $state.raw<HostError | null>(null);
   /** True while a summary is being written. */
   summarizing = $state(false);
+  /** How far it is; `null` before its first figure. */
+  progress = $state.raw<SummaryProgress | null>(null);
 
   #asked = 0;
 
@@ -29,13 +32,28 @@ export class Compaction {
     private readonly conversation: Conversation,
   ) {}
 
-  /** The share of the context in use, from 0 to 1. */
+  /** The share of the context in use; above 1 if the chat does not fit. */
   get share(): number | null {
-    return this.use?.context ? Math.min(1, this.use.tokens / this.use.context) : null;
+    return this.use?.context ? this.use.tokens / this.use.context : null;
   }
 
   get nearlyFull(): boolean {
     return (this.share ?? 0) >= NEARLY_FULL;
+  }
+
+  /** A text about a chat that takes more than its model's context; `null` if it takes less. */
+  get tooMany(): string | null {
+    const { tokens = 0, context = null } = this.use ?? {};
+    return context !== null && tokens > context
+      ? t('compaction.tooMany', { used: tokens, context, count: tokens - context })
+      : null;
+  }
+
+  /** True if older turns can be left out: the model remembers more than one. */
+  get hasOlderTurns(): boolean {
+    const { messages } = this.conversation;
+    const start = messages.findLastIndex((message) => message.compaction_mark !== null) + 1;
+    return messages.slice(start).filter((message) => message.role === 'user').length > 1;
   }
 
   /** Asks again how full the context is. */
@@ -59,7 +77,7 @@ export class Compaction {
     const { id } = this.conversation;
     if (id === null || this.summarizing) return;
     await this.#summary(async () => {
-      const view = await this.platform.summarizeOldestTurns(id, this.#question);
+      const view = await this.platform.summarizeOldestTurns(id, this.#question, this.#heard);
       if (id === this.conversation.id) await this.conversation.changeBranch(async () => view);
       this.#changed();
     });
@@ -70,7 +88,7 @@ export class Compaction {
     const { id } = this.conversation;
     if (id === null || this.summarizing) return;
     await this.#summary(async () => {
-      const made = await this.platform.forkWithSummary(id, t('compaction.carriedTitle', { title }));
+      const made = await this.platform.forkWithSummary(id, t('compaction.carriedTitle', { title }), this.#heard);
       if (id !== this.conversation.id) return;
       const { text, items } = this.conversation.draft;
       this.conversation.draft.clear();
@@ -84,7 +102,7 @@ export class Compaction {
   /** Gives up the summary that is being written. */
   stop(): void {
     const { id } = this.conversation;
-    if (id !== null) void this.platform.stopSummary(id).catch((reason: unknown) => this.toasts.report(reason));
+    if (id !== null) void attempt(this.toasts, () => this.platform.stopSummary(id));
   }
 
   /** Changes the summary at a compaction mark; `null` removes the mark, so that the model sees all messages again. */
@@ -92,6 +110,8 @@ export class Compaction {
     const mark = summary === null ? null : { summary: summary.trim() === '' ? null : summary.trim() };
     if (await this.conversation.changeBranch(() => this.platform.setCompactionMark(message.id, mark))) this.#changed();
   }
+
+  readonly #heard = (progress: SummaryProgress): void => void (this.progress = progress);
 
   get #question(): Content[] {
     const { draft } = this.conversation;
@@ -105,6 +125,7 @@ export class Compaction {
 
   async #summary(make: () => Promise<void>): Promise<void> {
     this.summarizing = true;
+    this.progress = null;
     try {
       await make();
     } catch (reason) {

@@ -28,7 +28,7 @@ import { RevisionTracker } from './revisionTracker';
 import type { LocalPrefs } from '../../shared/localPrefs';
 import { Compaction } from './compaction.svelte';
 import { SideBySide } from './sideBySide.svelte';
-import type { Reporter } from '../../design/toasts.svelte';
+import { attempt, type Reporter } from '../../design/toasts.svelte';
 import type { Undo } from '../../stores/undo.svelte';
 
 export class Conversation {
@@ -56,6 +56,8 @@ export class Conversation {
   readonly pager: HistoryPager;
   /** Answers of any chat that are being written, by this process or another, by their message. */
   readonly live: LiveAnswers;
+  /** True while an answer of this chat is being written, when nothing else can start. */
+  readonly busy = $derived.by(() => this.running !== null);
   readonly #queue = new QuestionQueue();
   /** The project of a new chat that does not exist yet. */
   project = $state<string | null>(null);
@@ -110,12 +112,10 @@ export class Conversation {
     if (id === this.id) return;
     this.flushDraft();
     const opening = ++this.#opening;
-    try {
+    await attempt(this.toasts, async () => {
       const view = await this.platform.chat(id);
       if (opening === this.#opening) this.#enter(view);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    });
   }
 
   /** Begins a new chat, in this project. */
@@ -129,6 +129,8 @@ export class Conversation {
     this.draft = this.#drafts.open(null, this.localPrefs.newDraft);
     this.localPrefs.openChat = '';
     this.#leave();
+    // The model that was used last may be another one by now.
+    void this.readDefaults();
   }
 
   /** Reads the settings that new chats start with. An open and untouched new chat takes them as well. */
@@ -185,11 +187,6 @@ export class Conversation {
     else draft.clear();
     this.openNew();
     this.toasts.say(t(kept ? 'chat.deletedElsewhereDraft' : 'chat.deletedElsewhere', { title: chatTitle(title) }));
-  }
-
-  /** Remembers where a chat is scrolled to. */
-  keepPlace(chat: string, place: ScrollPlace | null): void {
-    this.platform.setScrollPlace(chat, place).catch(() => {}); // Not worth a message to a person.
   }
 
   /** Reads the open chat again. */
@@ -263,6 +260,8 @@ export class Conversation {
       : await this.platform.send(chat, content, position);
     const [answer, beside] = 'answers' in turn ? turn.answers : [turn.answer];
     this.follow(answer);
+    // From its first question on a chat keeps its model.
+    if (this.id === chat && this.settings.model === null) this.settings = { ...this.settings, model: answer.model };
     if (this.id === chat && 'answer' in turn) this.#shown.added(turn, this.messages);
     if (this.id === chat) this.#showTurn(turn.question, answer);
     if (beside && this.id === chat) this.two.show(answer, beside);
@@ -371,22 +370,27 @@ export class Conversation {
 
   /** Ends this answer, or all of the chat. */
   async stop(message: string | null = null): Promise<void> {
-    const one = message === null ? undefined : this.live.get(message);
-    const answers = message === null ? this.live.of(this.id) : one ? [one] : [];
-    await Promise.all(answers.map((answer) => answer.stop().catch((reason: unknown) => this.toasts.report(reason))));
+    const answers = this.live.of(this.id).filter((answer) => message === null || answer.message.id === message);
+    await Promise.all(answers.map((answer) => attempt(this.toasts, () => answer.stop())));
   }
 
   /** Ends the thought of an answer that is being written, here or in another process. */
   async answerNow(message: string): Promise<void> {
-    const asked = this.live.get(message)?.answerNow() ?? this.platform.answerNow(message);
-    await asked.catch((reason: unknown) => this.toasts.report(reason));
+    await attempt(this.toasts, () => this.live.get(message)?.answerNow() ?? this.platform.answerNow(message));
   }
 
-  /** Continues an answer that ended early. */
-  async continueAnswer(message: string): Promise<void> {
-    if (this.running) return;
+  /** Continues an answer that ended early, or stops one that is being written for that; false if it was refused. */
+  async continueAnswer(message: string): Promise<boolean> {
+    const live = this.live.get(message);
+    if (live) return attempt(this.toasts, () => live.stop(true));
     this.live.retry(message);
-    await this.changeBranch(() => this.platform.continueAnswer(message), message);
+    return this.changeBranch(() => this.platform.continueAnswer(message), message);
+  }
+
+  /** Continues an answer that was stopped for that; if it does not go on, the question that waits is next. */
+  async #goOn({ continues }: LiveAnswer, message: StoredMessage): Promise<void> {
+    if (continues && message.continuable && (await this.continueAnswer(message.id))) return;
+    await this.#askQueued(message.chat, message);
   }
 
   /** Starts another answer to the same question, with other settings if given. */
@@ -410,9 +414,7 @@ export class Conversation {
 
   async #storeDraft(chat: string | null, draft: Content[]): Promise<void> {
     if (chat === null) return void (this.localPrefs.newDraft = draft);
-    await this.platform
-      .setDraft(chat, [...this.#queue.kept(chat), ...draft])
-      .catch((reason: unknown) => this.toasts.report(reason));
+    await attempt(this.toasts, () => this.platform.setDraft(chat, [...this.#queue.kept(chat), ...draft]));
   }
 
   /** Changes some settings of the open chat, or of the new one. */
@@ -439,24 +441,20 @@ export class Conversation {
 
   /** Shows the result of a call that changes the chat. Returns true if it succeeded. */
   async changeBranch(call: () => Promise<ChatView>, continuing: string | null = null): Promise<boolean> {
-    try {
+    return attempt(this.toasts, async () => {
       await this.#writes.landed();
       this.#show(await this.pager.connected(await call()), continuing);
-      return true;
-    } catch (reason) {
-      this.toasts.report(reason);
-      return false;
-    }
+    });
   }
 
   #show(view: ChatView, continuing: string | null = null): void {
+    // Whichever process writes an answer, the host lets it be followed.
+    for (const message of [...view.messages, ...view.beside]) this.follow(message, message.id === continuing);
     // The chat may have been left meanwhile.
     if (view.summary.id !== this.id) return;
     if (!this.#writes.pending(this.id)) this.settings = view.settings;
     this.#shown.show(view.summary);
     this.messages = this.pager.show(view.messages);
-    // Whichever process writes an answer, the host lets it be followed.
-    for (const message of [...view.messages, ...view.beside]) this.follow(message, message.id === continuing);
     this.two.look(view);
   }
 
@@ -474,7 +472,7 @@ export class Conversation {
     }
     const { message } = outcome;
     this.two.ended(message);
-    void this.#askQueued(message.chat, message);
+    void this.#goOn(answer, message);
     if (message.chat !== this.id) return;
     this.#shown.ended(message);
     if (message.error?.code === 'context_full' && message.parts.length === 0)

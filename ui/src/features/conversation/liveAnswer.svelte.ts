@@ -32,6 +32,8 @@ export class LiveAnswer {
   stopping = $state(false);
   /** True after the user asked it to end its thought. */
   answerNowRequested = $state(false);
+  /** True if it is stopped to be continued. */
+  continues = false;
   /** True while the model has produced nothing since the request to answer or to continue. */
   waiting = $state(true);
 
@@ -61,14 +63,16 @@ export class LiveAnswer {
     }
   }
 
-  /** Stops the answer; its content stays. */
-  async stop(): Promise<void> {
+  /** Stops the answer, for good or to continue it; its content stays. */
+  async stop(continues = false): Promise<void> {
+    this.continues = continues;
     if (this.stopping) return;
     this.stopping = true;
     try {
       await this.platform.stop(this.message.id);
     } catch (reason) {
       this.stopping = false;
+      this.continues = false;
       throw reason;
     }
   }

@@ -47,11 +47,14 @@ export class SideBySide {
     if (message.id === this.beside?.id) this.beside = message;
   }
 
-  /** Continues with one of the two; the other stays as a branch. */
+  /** Continues with one of the two and its model; the other stays as a branch. */
   async keep(message: string): Promise<void> {
-    const other = message !== this.first;
+    const { beside, conversation } = this;
+    const other = message === beside?.id;
+    const model = other ? beside.model : conversation.lastAnswer?.model;
     this.leave();
-    if (other) await this.conversation.showBranch(message);
+    if (other) await conversation.showBranch(message);
+    if (model && model !== conversation.settings.model) await conversation.changeSettings({ model });
   }
 
   /** Shows one answer alone. */

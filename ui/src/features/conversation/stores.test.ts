@@ -147,6 +147,16 @@ describe('an answer', () => {
     expect(before).not.toBe('');
   });
 
+  it('is not continued when it ends if the stop for that was refused', async () => {
+    const { answer } = await host.send(host.addChat('', 0).summary.id, [{ kind: 'text', text: 'x' }], 'end');
+    const live = new LiveAnswer(answer, host, frames.request, () => {});
+    host.stop = async () => {
+      throw BROKEN;
+    };
+    await expect(live.stop(true)).rejects.toEqual(BROKEN);
+    expect([live.continues, live.stopping]).toEqual([false, false]);
+  });
+
   it('drops an event that it has seen', async () => {
     const { answer } = await host.send(host.addChat('', 0).summary.id, [{ kind: 'text', text: 'x' }], 'end');
     let emit = (_: AnswerEvent): void => {};

@@ -1,9 +1,11 @@
 import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { LocalModel } from '../../bindings/LocalModel';
 import type { Preset } from '../../bindings/Preset';
+import type { Thinking } from '../../bindings/Thinking';
 import type { ThinkingControl } from '../../bindings/ThinkingControl';
 import { t } from '../../locales';
 import { appliedTo, isSetAs } from '../chatSettings/chatSettings';
+import { otherThinking } from '../chatSettings/thinking';
 import type { Variant } from './sideBySide.svelte';
 
 /**
@@ -17,22 +19,10 @@ export function variants(
   presets: readonly Preset[],
   reference: string | null,
 ): Variant[] {
-  const ways: Variant[] = [];
-  if (control?.kind === 'switch') {
-    const on = settings.thinking === null ? control.default_on : settings.thinking !== 'off';
-    ways.push(
-      on
-        ? { name: t('two.thinkingOff'), change: { thinking: 'off' } }
-        : { name: t('two.thinkingOn'), change: { thinking: 'on' } },
-    );
-  } else if (control?.kind === 'levels') {
-    for (const level of control.levels) {
-      if (level !== settings.thinking)
-        ways.push({ name: t('two.level', { level: t(`settings.thinking.${level}`) }), change: { thinking: level } });
-    }
-    if (control.off && settings.thinking !== 'off')
-      ways.push({ name: t('two.thinkingOff'), change: { thinking: 'off' } });
-  }
+  const ways = otherThinking(control, settings.thinking).map((thinking): Variant => ({
+    name: thinkingName(thinking),
+    change: { thinking },
+  }));
   for (const model of models) {
     if (model.kind === 'chat' && model.problem === null && model.reference !== reference)
       ways.push({ name: t('two.model', { name: model.name }), change: { model: model.reference } });
@@ -42,4 +32,9 @@ export function variants(
       ways.push({ name: t('two.preset', { name: preset.name }), change: appliedTo(preset, settings) });
   }
   return [...ways, { name: t('two.again'), change: {} }];
+}
+
+function thinkingName(thinking: Thinking): string {
+  if (thinking === 'on') return t('two.thinkingOn');
+  return thinking === 'off' ? t('two.thinkingOff') : t('two.level', { level: t(`settings.thinking.${thinking}`) });
 }

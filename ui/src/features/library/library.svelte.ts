@@ -37,11 +37,9 @@ export class Library {
     const unsubscribe = await this.platform.onChatsChanged(() => void this.refresh());
     await this.refresh();
     await this.#try(async () => {
-      const { read_only, repaired } = await this.platform.historyState();
+      const { read_only } = await this.platform.historyState();
       if (read_only) this.toasts.say(t('history.readOnly'));
-      const file = repaired?.set_aside.split(/[/\\]/).at(-1) ?? '';
-      if (repaired) this.toasts.say(t('history.repaired', { count: repaired.chats, file }));
-    });
+    }, 'history');
     return unsubscribe;
   }
 
@@ -49,7 +47,7 @@ export class Library {
     await this.#try(async () => {
       const projects = await this.platform.projects();
       this.projects = projects.map((project) => ({ ...project, name: plainName(project.name) }));
-    });
+    }, 'projects');
   }
 
   project(id: string | null): Project | null {
@@ -62,61 +60,64 @@ export class Library {
   }
 
   async listTrash(): Promise<void> {
-    await this.#try(async () => void (this.trash = await this.platform.trash()));
+    await this.#try(async () => void (this.trash = await this.platform.trash()), 'trash');
   }
 
   /** Puts a chat away, or takes it back. */
   async archive(id: string, archived: boolean): Promise<void> {
     const title = chatTitle(this.chats.find(id)?.title ?? '');
-    if (!(await this.#change(() => this.platform.archiveChat(id, archived)))) return;
-    this.undo.offer(t(archived ? 'library.archived' : 'library.unarchived', { title }), async () => {
-      await this.#change(() => this.platform.archiveChat(id, !archived));
-    });
+    const archive = (away: boolean) => this.#change(() => this.platform.archiveChat(id, away), `chat ${id}`);
+    if (!(await archive(archived))) return;
+    const text = t(archived ? 'library.archived' : 'library.unarchived', { title });
+    this.undo.offer(text, async () => void (await archive(!archived)), `archived ${id}`);
   }
 
   /** Puts a chat into a project, or into none. */
   async move(id: string, project: string | null): Promise<void> {
     const before = this.chats.find(id)?.project ?? null;
-    if (before === project || !(await this.#change(() => this.platform.moveChat(id, project)))) return;
+    const move = (to: string | null) => this.#change(() => this.platform.moveChat(id, to), `chat ${id}`);
+    if (before === project || !(await move(project))) return;
     const name = this.project(project)?.name;
-    this.undo.offer(name === undefined ? t('library.movedOut') : t('library.moved', { name }), async () => {
-      await this.#change(() => this.platform.moveChat(id, before));
-    });
+    const text = name === undefined ? t('library.movedOut') : t('library.moved', { name });
+    this.undo.offer(text, async () => void (await move(before)), `moved ${id}`);
   }
 
   /** Makes a project; `null` if that failed. */
   async create(name: string): Promise<Project | null> {
     let made: Project | null = null;
-    await this.#change(async () => void (made = await this.platform.createProject(plainName(name).trim())));
+    await this.#change(async () => void (made = await this.platform.createProject(plainName(name).trim())), 'project');
     return made;
   }
 
   async change(project: Project, name: string, systemPrompt: string): Promise<void> {
-    if (!(await this.#change(() => this.platform.changeProject(project.id, name.trim() || project.name, systemPrompt))))
-      return;
-    this.undo.push(async () => {
-      await this.#change(() => this.platform.changeProject(project.id, project.name, project.system_prompt));
-    });
+    const change = (to: string, prompt: string) =>
+      this.#change(() => this.platform.changeProject(project.id, to, prompt), 'project');
+    if (!(await change(name.trim() || project.name, systemPrompt))) return;
+    this.undo.push(async () => void (await change(project.name, project.system_prompt)));
   }
 
   async deleteProject({ id, name }: Project): Promise<void> {
-    if (!(await this.#change(() => this.platform.deleteProject(id)))) return;
-    this.undo.offer(t('library.projectDeleted', { name }), async () => {
-      await this.#change(() => this.platform.restoreProject(id));
-    });
+    if (!(await this.#change(() => this.platform.deleteProject(id), 'project'))) return;
+    const restore = async (): Promise<void> =>
+      void (await this.#change(() => this.platform.restoreProject(id), 'project'));
+    this.undo.offer(t('library.projectDeleted', { name }), restore, `deleted ${id}`);
   }
 
   /** Takes a chat out of the trash. */
   async restore(id: string): Promise<void> {
-    await this.#change(async () => void (await this.platform.restoreChat(id)));
+    const restored = await this.#change(async () => void (await this.platform.restoreChat(id)), 'restore');
+    if (restored) this.undo.settle(`deleted ${id}`);
     await this.listTrash();
   }
 
   /** Deletes chats of the trash for good. */
   async purge(ids: readonly string[]): Promise<void> {
     await this.#try(async () => {
-      for (const id of ids) await this.platform.purgeChat(id);
-    });
+      for (const id of ids) {
+        await this.platform.purgeChat(id);
+        this.undo.settle(`deleted ${id}`);
+      }
+    }, 'purge');
     await this.listTrash();
   }
 
@@ -124,9 +125,9 @@ export class Library {
   async export(ids: string[] | null, format: ExportFormat, name: string): Promise<void> {
     await this.#try(async () => {
       const path = await this.platform.exportChats(ids, format, name);
-      const show = (): void => void this.#try(() => this.platform.showExport(path));
+      const show = (): void => void this.#try(() => this.platform.showExport(path), 'export');
       this.toasts.say(t('export.done', { path }), { label: t('export.show'), run: show });
-    });
+    }, 'export');
   }
 
   /** Takes chats from a file. */
@@ -153,20 +154,14 @@ export class Library {
   }
 
   /** Makes a change and lists everything again; returns true on success. */
-  async #change(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
+  async #change(call: () => Promise<void>, cause: string): Promise<boolean> {
     const done = await this.#try(call, cause);
     await Promise.all([this.refresh(), this.chats.refresh()]);
     return done;
   }
 
-  async #try(call: () => Promise<void>, cause: string | null = null): Promise<boolean> {
-    try {
-      await call();
-      return true;
-    } catch (reason) {
-      this.toasts.report(reason, cause);
-      return false;
-    }
+  async #try(call: () => Promise<void>, cause: string): Promise<boolean> {
+    return this.toasts.attempt(call, cause);
   }
 }
 

@@ -1,6 +1,6 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { all, click, field, host, open, pass, the, useWindow, write } from '../../testing/window';
+import { all, ask, click, field, host, open, pass, the, useWindow, write } from '../../testing/window';
 import { textPart } from '../../host/fake';
 
 useWindow();
@@ -83,13 +83,36 @@ describe('the search over all chats', () => {
     if (!tea || !sea) throw new Error('no chats');
     await host.renameChat(sea.id, 'Renamed');
     await pass(50);
-    expect(all('found-place').map((place) => place.querySelector('.title')?.textContent)).toEqual([
-      'About tea',
-      'Renamed',
-    ]);
+    const chatsFound = (): unknown[] => all('found-chat').map((chat) => chat.firstElementChild?.textContent);
+    expect(chatsFound()).toEqual(['About tea', 'Renamed']);
     await host.deleteChat(tea.id);
     await pass(50);
-    expect(all('found-place').map((place) => place.querySelector('.title')?.textContent)).toEqual(['Renamed']);
+    expect(chatsFound()).toEqual(['Renamed']);
+  });
+
+  it('groups what it found by chats, from the top of the list, and lists all of one on request', async () => {
+    const many = host.addChat('Many', Date.now() + 1000);
+    for (let turn = 0; turn < 150; turn++) host.addTurn(many, `Harvest ${turn}`, { parts: [textPart('Yes.')] });
+    host.addTurn(host.addChat('One', Date.now() + 2000), 'Harvest', { parts: [textPart('No.')] });
+    await open('chat');
+    the('chats').scrollTop = 400;
+    the('chats').dispatchEvent(new Event('scroll'));
+    await write('search', 'harvest');
+    await pass(300);
+    expect(the('chats').scrollTop).toBe(0);
+    expect(all('found-chat').map((chat) => chat.textContent?.replace(/\s+/g, ' '))).toEqual([
+      'Many 150 places',
+      'One 1 place',
+    ]);
+    expect([all('found-place').length, the('found-all').textContent]).toEqual([4, 'Show all 150']);
+    await click('found-all');
+    await pass(50);
+    expect(all('found-all')).toEqual([]);
+    expect(all('found-place').length).toBeGreaterThan(10);
+    expect(document.activeElement).toBe(all('found-place')[3]);
+    await write('search', 'harvest 1');
+    await pass(300);
+    expect(all('found-all')).toHaveLength(1);
   });
 
   it('narrows by time and model, and says if nothing is there', async () => {
@@ -206,11 +229,54 @@ describe('the library', () => {
     await click('open-kept');
     await pass(50);
     await click('purge');
-    expect(the('kept').textContent).toContain('1 chat is deleted for good.');
+    expect(the('purge-asks').textContent).toBe('The chat “About the sea” is deleted for good. This cannot be undone.');
     await click('purge-now');
     await pass(50);
     expect(all('trashed-chat')).toEqual([]);
     expect((await host.trash()).length).toBe(0);
+  });
+
+  it('names what was deleted out of a chat before it is deleted for good', async () => {
+    const [tea] = await host.chats();
+    const [question, answer] = (await host.chat(tea?.id ?? '')).messages;
+    if (!question || !answer) throw new Error('no turn');
+    const lines = (): string[] => all('trashed-chat').map((entry) => entry.textContent.replace(/\s+/g, ' ').trim());
+    const entry = /^Where does it grow\? Question from “About tea” 30 days left/;
+    await open('chat');
+    for (const [message, says] of [
+      [answer.id, 'The answer “Green **tea** grows in Uji. Tea, tea.” from “About tea” is deleted for good. This'],
+      [question.id, 'The question “Where does it grow?” from “About tea” is deleted for good. This cannot be undone.'],
+    ] as const) {
+      await host.deleteMessage(message, 'branch');
+      await pass(2);
+      await click('open-kept');
+      await pass(50);
+      all('purge')[0]?.click();
+      await pass(0);
+      expect(the('purge-asks').textContent).toContain(says);
+      await click('purge-keep');
+      await click('kept-close');
+    }
+    await click('open-kept');
+    await pass(50);
+    expect(lines()).toEqual([
+      expect.stringMatching(entry),
+      expect.stringMatching(/^Green \*\*tea.* Answer from “About tea” 30 days left/),
+    ]);
+    await click('purge-all');
+    expect(the('purge-asks').textContent).toContain('Everything in the trash');
+    await click('purge-keep');
+    for (let left = 0; left < 2; left++) {
+      all('restore')[0]?.click();
+      await pass(50);
+    }
+    expect(lines()).toEqual([]);
+    await click('kept-close');
+    await host.deleteMessage(question.id, 'branch');
+    await click('open-kept');
+    await pass(50);
+    await click('purge');
+    expect(the('purge-asks').textContent).toContain('is deleted for good, with what followed it.');
   });
 
   it('says in the sheet itself what went wrong there, and in the window again once that is closed', async () => {
@@ -226,6 +292,53 @@ describe('the library', () => {
     await click('kept-close');
     await pass(50);
     expect(all('toast')).toHaveLength(1);
+  });
+
+  it('leaves what was said before a sheet opened below it', async () => {
+    await open('chat');
+    await choose('About tea', 'archive-chat');
+    const said = the('toast');
+    await click('open-kept');
+    await pass(50);
+    expect(all('toast')).toEqual([said]);
+    expect(the('kept').contains(said)).toBe(false);
+    await click('kept-close');
+    expect(all('toast')).toEqual([said]);
+  });
+
+  it('says no more of what was taken back in another way, and undoes it no more', async () => {
+    const said = (): string[] => all('toast').map((toast) => toast.querySelector('p')?.textContent ?? '');
+    await open('chat');
+    await choose('About tea', 'delete-chat');
+    expect(said()).toEqual(['“About tea” was deleted.']);
+    await click('open-kept');
+    await pass(50);
+    await click('restore');
+    await pass(50);
+    expect(said()).toEqual([]);
+    await click('kept-close');
+    await press('z', control);
+    expect(said()).toEqual(['There is nothing to undo.']);
+    await pass(10_000);
+    await choose('About tea', 'delete-chat');
+    const [trashed] = await host.trash();
+    await host.restoreChat(trashed?.chat.id ?? '');
+    await pass(50);
+    expect(said()).toEqual([]);
+    await choose('About tea', 'archive-chat');
+    await click('open-kept');
+    await click('unarchive');
+    await pass(50);
+    expect(said()).toEqual(['“About tea” is back in the list.']);
+  });
+
+  it('says no more of an error once the same has succeeded', async () => {
+    await open('chat');
+    vi.spyOn(host, 'archiveChat').mockRejectedValueOnce({ code: 'storage', message: 'the disk is full' });
+    await choose('About tea', 'archive-chat');
+    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('The disk is full.')]);
+    await choose('About tea', 'archive-chat');
+    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('is in the archive')]);
   });
 
   it('takes back one thing after another, and in a field the letters alone', async () => {
@@ -283,18 +396,36 @@ describe('the library', () => {
     await click('new-in-project');
     expect(the('chat-title').textContent).toBe('New chat in “Drinks”');
     expect(document.activeElement).toBe(the('composer'));
-    const composer = the('composer');
-    if (!(composer instanceof HTMLTextAreaElement)) throw new Error('no text area');
-    composer.value = 'And coffee?';
-    composer.dispatchEvent(new InputEvent('input', { bubbles: true }));
-    await pass(0);
-    await click('send');
+    await ask('And coffee?');
     await pass(200);
     const made = (await host.chats()).find(({ title }) => title !== 'About tea' && title !== 'About the sea');
     expect(made?.project).toBe('project-1');
     // The next one is in no project.
     await click('new-chat');
     expect(the('chat-title').textContent).toBe('New chat');
+  });
+});
+
+describe('the chat of a project', () => {
+  it('says at its beginning what it takes along from it, and opens its sheet', async () => {
+    const { id } = await host.createProject('Drinks');
+    const [tea, sea] = await host.chats();
+    await host.moveChat(tea?.id ?? '', id);
+    await open('chat', tea?.id);
+    expect(the('chat-project').textContent.trim()).toBe('Drinks');
+    await host.changeProject(id, 'Drinks', 'Answer as a tea master.');
+    for (const name of ['green.txt', 'black.txt', 'white.txt', 'red.txt', 'yellow.txt'])
+      await host.putProjectFile(id, await host.addFile(new TextEncoder().encode(name), name));
+    await pass(50);
+    const said = [...the('chat-project').querySelectorAll('bdi')].map(({ textContent }) => textContent);
+    expect(said).toEqual(['Drinks', 'green.txt', 'black.txt', 'white.txt', '2 more files', 'with instructions']);
+    await click('chat-project');
+    expect(the('project-prompt')).toHaveProperty('value', 'Answer as a tea master.');
+    await click('project-settings-close');
+    await click('new-in-project');
+    expect(all('chat-project')).toHaveLength(1);
+    await open('chat', sea?.id);
+    expect(all('chat-project')).toEqual([]);
   });
 });
 

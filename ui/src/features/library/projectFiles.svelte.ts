@@ -53,7 +53,8 @@ export class ProjectFiles {
   /** Stores a file in the project, with the chosen part of it; an existing one keeps its place. */
   async put(file: FileContent): Promise<void> {
     this.#begin();
-    await this.#change(() => this.platform.putProjectFile(this.project.id, file));
+    if (await this.#change(() => this.platform.putProjectFile(this.project.id, file)))
+      this.undo.settle(this.#removal(file));
   }
 
   /** Takes a file out, which can be taken back. */
@@ -61,7 +62,13 @@ export class ProjectFiles {
     this.#begin();
     if (!(await this.#change(() => this.platform.removeProjectFile(this.project.id, file.attachment)))) return;
     this.removed = file;
-    this.undo.offer(t('project.fileRemoved', { name: file.name, project: this.project.name }), () => this.put(file));
+    const text = t('project.fileRemoved', { name: file.name, project: this.project.name });
+    this.undo.offer(text, () => this.put(file), this.#removal(file));
+  }
+
+  /** The name of a file's removal for its report. */
+  #removal(file: FileContent): string {
+    return `removed ${file.attachment} from ${this.project.id}`;
   }
 
   #begin(): void {

@@ -16,7 +16,7 @@ import { checkSettings } from './settings';
 import { pause, refusal } from './shared';
 import { addMessage, changed, chatOf, contextOf, isRunning, messageOf, questionOf, refuse, replace, shown, type RunningAnswer, type Store } from './store';
 import { pieces, restOf, scriptFor } from './text';
-import { busy, endedEarly, notFound, viewOf, type Chat } from './tree';
+import { busy, endedEarly, notFound, settingsOf, viewOf, type Chat } from './tree';
 
 export function answers(host: Store) {
   const startRunning = (answer: StoredMessage, first: AnswerBody[]): RunningAnswer => {
@@ -24,7 +24,7 @@ export function answers(host: Store) {
     host.running.set(answer.id, run);
     return run;
   };
-  const begin = (chat: Chat, question: StoredMessage, text: string, settings = chat.settings): StoredMessage => {
+  const begin = (chat: Chat, question: StoredMessage, text: string, settings = settingsOf(chat)): StoredMessage => {
     const model = settings.model ?? host.app.default_model;
     const answer = addMessage(host, chat, { role: 'assistant', parent: question.id, state: 'streaming', model, settings: { ...settings, model, system_prompt: '' } });
     const run = startRunning(answer, []);
@@ -68,7 +68,7 @@ export function answers(host: Store) {
       refuse(host, 'regenerate');
       const { chat, message } = messageOf(host, id);
       const question = questionOf(chat, message);
-      begin(chat, question, textOf(question.parts), settings ?? chat.settings);
+      begin(chat, question, textOf(question.parts), settings ?? settingsOf(chat));
       return shown(chat);
     },
     async stop(id) {
@@ -120,6 +120,10 @@ async function write(host: Store, chat: Chat, answer: StoredMessage, run: Runnin
   let state: AnswerState = 'complete';
   if (host.waitsFor.length > 0) emit({ type: 'waiting', models: [...host.waitsFor] });
   while (host.waitsFor.length > 0 && !run.stop) await pause(host.pace);
+  for (const half of host.loads === null ? [] : [0, 1, 2]) {
+    emit({ type: 'progress', stage: 'load', done: (half * (host.loads ?? 0)) / 2, total: host.loads ?? 0 });
+    await pause(10 * host.pace);
+  }
   for (let done = 0; done <= 800 && !run.stop; done += 200) {
     emit({ type: 'progress', stage: 'prefill', done, total: 800 });
     await pause(host.pace);
@@ -128,6 +132,9 @@ async function write(host: Store, chat: Chat, answer: StoredMessage, run: Runnin
   const script = restOf(scriptFor(question, settings.thinking !== 'off'), message.parts);
   const budget = settings.thinking_budget ?? Infinity;
   let thought = message.thinking_tokens ?? 0;
+  // An answer that is continued has a penalty, and what was noticed of its tokens is noticed anew.
+  const repeats = /again and again/i.test(question) && message.parts.length === 0;
+  message = { ...message, notices: message.notices.filter(({ code }) => code !== 'repeats') };
   if (message.parts.length > 0) emit({ type: 'continued', parts: message.parts, notices: message.notices });
   writing: for (const { channel, text } of script) {
     for (const piece of pieces(text)) {
@@ -140,6 +147,11 @@ async function write(host: Store, chat: Chat, answer: StoredMessage, run: Runnin
         message = { ...message, notices: [...message.notices, notice] };
         emit({ type: 'notice', notice });
         continue writing;
+      }
+      if (repeats && channel === 'text' && message.notices.length === 0) {
+        const notice: Notice = { code: 'repeats', message: 'The answer repeats itself.' };
+        message = { ...message, notices: [notice] };
+        emit({ type: 'notice', notice });
       }
       if (channel === 'thinking') thought += 1;
       const at = Date.now();

@@ -1,6 +1,8 @@
 /** The fake host's chats: listed, opened, branched, compacted. */
 
 import type { Content } from '../../bindings/Content';
+import { textOf } from '../../shared/messageParts';
+import type { SummaryProgress } from '../../bindings/SummaryProgress';
 import type { Platform } from '../types';
 import { changeSummary, inProject, type libraryControls } from './library';
 import { checkSettings, newChatSettings } from './settings';
@@ -14,7 +16,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
   const stopped = new Set<string>();
 
   const list = () =>
-    [...host.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...inProject(host, chat.summary), running: isRunning(host, chat) }));
+    [...host.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...inProject(host, chat.summary), running: isRunning(host, chat), has_draft: chat.draft.length > 0 }));
   const cut = (id: string, compaction_mark: { summary: string | null } | null) => {
     const { chat, message } = messageOf(host, id);
     replace(chat, { ...message, compaction_mark });
@@ -34,9 +36,10 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     if (!end) throw refusal('bad_request', 'There is nothing to forget.');
     return end.id;
   };
-  const summarise = async (id: string): Promise<void> => {
+  const summarise = async (id: string, tell: (progress: SummaryProgress) => void): Promise<void> => {
     refuse(host, 'summarizeOldestTurns');
     for (let step = 0; step < 20; step++) {
+      tell({ read: Math.min(step, 10) * 100, total: 1000, written: Math.max(0, step - 10) });
       await pause(host.pace);
       if (stopped.delete(id)) throw refusal('stopped', 'The summary was stopped.');
     }
@@ -88,7 +91,10 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
       chatOf(host, id).settings = settings;
     },
     async setDraft(id, draft) {
-      chatOf(host, id).draft = draft;
+      const chat = chatOf(host, id);
+      const toggled = chat.draft.length > 0 !== draft.length > 0;
+      chat.draft = draft;
+      if (toggled) chatsChanged(host);
     },
     async markRead(id) {
       if (chatOf(host, id).summary.unread) changeSummary(host, id, { unread: false });
@@ -132,6 +138,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
       const trash = addChat(host, chat.summary.title, Date.now());
       trash.trashed = Date.now();
       trash.putBack = () => Object.assign(chat, before);
+      trash.cut = { role: root.role, excerpt: textOf(root.parts).slice(0, 80), alone: gone.size === 1 };
       changed(host, chat);
       return trash.summary.id;
     },
@@ -157,16 +164,16 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
     async dropOldestTurns(id, question) {
       return cut(cutFor(chatOf(host, id), question), { summary: null });
     },
-    async summarizeOldestTurns(id, question) {
+    async summarizeOldestTurns(id, question, onProgress) {
       const message = cutFor(chatOf(host, id), question);
-      await summarise(id);
+      await summarise(id, onProgress);
       return cut(message, { summary: SUMMARY });
     },
     async stopSummary(id) {
       stopped.add(id);
     },
-    async forkWithSummary(id, title) {
-      await summarise(id);
+    async forkWithSummary(id, title, onProgress) {
+      await summarise(id, onProgress);
       const { settings, summary } = chatOf(host, id);
       const made = addChat(host, title, Date.now(), { ...settings, carried_summary: SUMMARY });
       made.summary = { ...made.summary, project: summary.project };

@@ -5,6 +5,7 @@ import type { Command } from '../../bindings/Command';
 import type { Desktop } from '../../bindings/Desktop';
 import type { QuitChoice } from '../../bindings/QuitChoice';
 import type { RunningWork } from '../../bindings/RunningWork';
+import type { WindowPage } from '../../bindings/WindowPage';
 import type { Platform } from '../types';
 import { listen, refusal } from './shared';
 
@@ -24,6 +25,8 @@ export const desktopControls = () => ({
   shownChats: [] as string[],
   quickHidden: 0,
   quickHeight: 0,
+  /** The pages of other windows that were asked for. */
+  shownPages: [] as WindowPage[],
   /** Every link that was opened. */
   opened: [] as string[],
 });
@@ -31,7 +34,13 @@ export const desktopControls = () => ({
 export function desktop(host: ReturnType<typeof desktopControls>) {
   let requests: OpenRequest[] = [];
   const files = new Set<string>();
-  const listeners = { command: new Set<(command: Command) => void>(), openRequested: new Set<() => void>(), quit: new Set<() => void>(), quick: new Set<() => void>() };
+  const listeners = {
+    command: new Set<(command: Command) => void>(),
+    page: new Set<(page: WindowPage) => void>(),
+    openRequested: new Set<() => void>(),
+    quit: new Set<() => void>(),
+    quick: new Set<() => void>(),
+  };
   const takeFile = (key: string): void => {
     if (!files.delete(key)) throw refusal('not_found', 'this file was taken already; open it once more');
   };
@@ -80,12 +89,17 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     async openWindow(name) {
       window.open(`?window=${name}`, '_blank', 'width=900,height=640');
     },
+    async showPage(page) {
+      host.shownPages.push(page);
+      for (const listener of listeners.page) listener(page);
+    },
     async openLink(url) {
       if (!/^(?:https?|mailto):/i.test(url)) throw refusal('bad_request', 'Only web and mail addresses are opened from a chat.');
       host.opened.push(url);
     },
     async firstPaint() {},
     onCommand: (listener) => listen(listeners.command, listener),
+    onPageAsked: (listener) => listen(listeners.page, listener),
     onOpenRequested: (listener) => listen(listeners.openRequested, listener),
     onQuitAsked: (listener) => listen(listeners.quit, listener),
     onQuickShown: (listener) => listen(listeners.quick, listener),

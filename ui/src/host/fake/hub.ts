@@ -94,7 +94,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
       return host.app.default_model;
     },
     async setDefaultModel(reference) {
-      storeSettings(host, { default_model: localModel(host, reference).reference });
+      storeSettings(host, { default_model: localModel(host, reference).reference, new_chats_use_last_model: false });
     },
     onModelsChanged: (listener) => listen(host.modelListeners, listener),
 

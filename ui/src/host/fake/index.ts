@@ -1,6 +1,6 @@
 /**
- * An in-memory host for developing in a browser and for tests. `contract.ts` says which rules of the real one it keeps. Its parts
- * stand beside each other; each has controls, through which tests set and read its state, and calls.
+ * An in-memory host for developing in a browser and for tests. `src/testing/contract` has the rules of the real one that it keeps. Its
+ * parts stand beside each other; each has controls, through which tests set and read its state, and calls.
  */
 
 import type { Platform } from '../types';

@@ -3,6 +3,7 @@
 import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { ExportFormat } from '../../bindings/ExportFormat';
 import type { Project } from '../../bindings/Project';
+import type { HistoryDamage } from '../../bindings/HistoryDamage';
 import type { HistoryHit } from '../../bindings/HistoryHit';
 import type { HistoryState } from '../../bindings/HistoryState';
 import type { FileContent } from '../../shared/files';
@@ -23,7 +24,10 @@ export const libraryControls = () => ({
   /** Projects that were read ahead, each time. */
   prefetched: [] as string[],
   /** The way the history was opened. */
-  openedAs: { read_only: false, repaired: null } as HistoryState,
+  openedAs: { read_only: false } as HistoryState,
+  /** A damaged history, and whether it turned out to be one. */
+  damage: { known_chats: 0, readable: { chats: 0, messages: 0 }, backup: null, together: { chats: 0, messages: 0 } } as HistoryDamage,
+  damageNotes: 0,
   /** The remedies that were chosen for an app that could not be opened. */
   remedies: [] as string[],
   exported: [] as { ids: string[] | null; format: ExportFormat; name: string }[],
@@ -81,7 +85,9 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
       changeSummary(host, id, { archived });
     },
     async trash() {
-      const trashed = [...host.kept.values()].flatMap(({ summary, trashed: at }) => (at === null ? [] : [{ chat: summary, deleted_for_good_at: at + TRASH_LASTS }]));
+      const trashed = [...host.kept.values()].flatMap(({ summary, cut, trashed: at }) =>
+        at === null ? [] : [{ chat: summary, messages: cut, deleted_for_good_at: at + TRASH_LASTS }],
+      );
       return trashed.sort((a, b) => b.deleted_for_good_at - a.deleted_for_good_at);
     },
     async purgeChat(id) {
@@ -153,6 +159,21 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
 
     async historyState() {
       return host.openedAs;
+    },
+    async noteHistoryDamage() {
+      host.damageNotes += 1;
+    },
+    async examineHistory() {
+      return host.damage;
+    },
+    async repairHistory(remedy) {
+      host.remedies.push(remedy);
+      const contents = remedy === 'backup' ? host.damage.backup?.contents : host.damage.together;
+      if (!contents || contents.chats === 0) throw refusal('history_damaged', 'nothing can be read');
+      return { set_aside: '/home/ada/.local/share/ponder/history-damaged-1795600000000.sqlite', contents };
+    },
+    async openAgain() {
+      host.remedies.push('open');
     },
     async showDataFolder() {
       host.remedies.push('folder');

@@ -5,6 +5,7 @@ import type { ChatWindowState } from '../../bindings/ChatWindowState';
 import { BOUNDS, DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import type { Error as HostError } from '../../bindings/Error';
 import type { Platform } from '../types';
+import { settingsOf } from './tree';
 import { listen, localModel, refusal, storeSettings, type Shared } from './shared';
 
 /** Settings with commands of their own. */
@@ -25,15 +26,25 @@ export function checkSettings({ sampling, max_tokens, context, stop }: ChatSetti
   if (stop.some((text) => text === '')) throw wrong('stop', {}, 'a stop text is empty');
 }
 
+/** The model that was used last, if new chats use it and it is not the default one. */
+function lastModel({ app, kept, local }: Shared): string | null {
+  const asked = [...kept.values()].filter((chat) => chat.trashed === null && chat.leaf !== null);
+  const last = asked.toSorted((one, other) => other.summary.updated_at - one.summary.updated_at)[0];
+  const model = last ? settingsOf(last).model : null;
+  const usable = app.new_chats_use_last_model && local.some(({ reference }) => reference === model);
+  return usable && model !== app.default_model ? model : null;
+}
+
 /** The settings that a new chat starts with. */
-export function newChatSettings({ app }: Shared): ChatSettings {
-  const { thinking, thinking_budget, image_detail, presets, default_preset } = app;
-  const plain = { ...DEFAULT_CHAT_SETTINGS, thinking, thinking_budget, image_detail };
+export function newChatSettings(host: Shared): ChatSettings {
+  const { thinking, thinking_budget, image_detail, presets, default_preset } = host.app;
+  const model = lastModel(host);
+  const plain = { ...DEFAULT_CHAT_SETTINGS, model, thinking, thinking_budget, image_detail };
   const preset = presets.find(({ name }) => name === default_preset)?.settings;
   if (!preset) return plain;
   return {
     ...preset,
-    model: null,
+    model,
     carried_summary: '',
     thinking: preset.thinking ?? thinking,
     thinking_budget: preset.thinking_budget ?? thinking_budget,

@@ -10,7 +10,7 @@ import type { StoredMessage } from '../../bindings/StoredMessage';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import type { Platform } from '../types';
 import { chatsChanged, type Shared } from './shared';
-import { endedEarly, newest, notFound, textPart, usedBy, viewOf, type Chat } from './tree';
+import { endedEarly, newest, notFound, settingsOf, textPart, usedBy, viewOf, type Chat } from './tree';
 
 /** An answer that is being written. */
 export interface RunningAnswer {
@@ -31,6 +31,8 @@ export const chatControls = () => ({
   refuse: null as { call: keyof Platform; error: HostError } | null,
   /** Models whose answers leave no memory for another one; while there are any, no answer begins. */
   waitsFor: [] as readonly string[],
+  /** The bytes of a model that is loaded before its answer begins; `null` if it is loaded already. */
+  loads: null as number | null,
   /** Streams break off after this many events, once. */
   detachAfter: null as number | null,
 });
@@ -101,7 +103,7 @@ export function addMessage(host: Store, chat: Chat, row: Row): StoredMessage {
 }
 
 export function contextOf({ local, app }: Store, chat: Chat, messages: readonly StoredMessage[], question: readonly Content[]): ContextUse {
-  const model = local.find(({ reference }) => reference === (chat.settings.model ?? app.default_model));
+  const model = local.find(({ reference }) => reference === (settingsOf(chat).model ?? app.default_model));
   return { tokens: usedBy(messages, question), context: model?.context ?? null, estimated: false };
 }
 
@@ -134,8 +136,8 @@ export function fillers(host: Store) {
 
 export function addChat(host: Store, title: string, updated: number, settings: ChatSettings = DEFAULT_CHAT_SETTINGS): Chat {
   const id = `chat-${host.next++}`;
-  const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false, unread: false, revision: 0, archived: false, project: null };
-  const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: null, place: null, putBack: null };
+  const summary = { id, title, created_at: updated, updated_at: updated, pinned: false, running: false, unread: false, has_draft: false, revision: 0, archived: false, project: null };
+  const chat: Chat = { summary, settings, draft: [], messages: [], leaf: null, trashed: null, place: null, putBack: null, cut: null };
   host.kept.set(id, chat);
   return chat;
 }

@@ -5,6 +5,7 @@ import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { ChatView } from '../../bindings/ChatView';
 import type { Content } from '../../bindings/Content';
+import type { DeletedMessages } from '../../bindings/DeletedMessages';
 import type { Error as HostError } from '../../bindings/Error';
 import type { Part } from '../../bindings/Part';
 import type { ScrollPlace } from '../../bindings/ScrollPlace';
@@ -24,6 +25,8 @@ export interface Chat {
   place: ScrollPlace | null;
   /** Puts messages back that were deleted out of a chat; returns that chat. */
   putBack: (() => Chat) | null;
+  /** Those messages. */
+  cut: DeletedMessages | null;
 }
 
 /** The last two states of the list of chats that a window was given. */
@@ -41,6 +44,12 @@ export class ListSnapshots {
   }
 }
 
+/** The settings for a chat's next turn: it keeps the model of its first answer. */
+export function settingsOf({ settings, messages }: Chat): ChatSettings {
+  const first = messages.find((message) => message.settings !== null);
+  return { ...settings, model: settings.model ?? first?.model ?? null };
+}
+
 /** A chat with the branch that is shown. */
 export function viewOf(chat: Chat): ChatView {
   const branch: StoredMessage[] = [];
@@ -52,7 +61,7 @@ export function viewOf(chat: Chat): ChatView {
   }
   const last = branch.at(-1);
   const beside = chat.messages.filter((other) => last !== undefined && other.parent === last.parent && other.id !== last.id && other.state === 'streaming');
-  return { summary: chat.summary, settings: chat.settings, draft: chat.draft, scroll_place: chat.place, messages: branch, beside };
+  return { summary: chat.summary, settings: settingsOf(chat), draft: chat.draft, scroll_place: chat.place, messages: branch, beside };
 }
 
 /** The number of messages of a long chat that are given first. */

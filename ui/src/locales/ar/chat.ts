@@ -18,7 +18,9 @@ export const chat = translation({
   'chat.deleted': 'حُذفت «{title}».',
   'chat.deletedElsewhere': 'حُذفت «{title}» من مكان آخر.',
   'chat.deletedElsewhereDraft': 'حُذفت «{title}» من مكان آخر. ما كنت تكتبه موجود هنا في محادثة جديدة.',
+  'chat.titleHint': '{title} – نقرة مزدوجة لإعادة التسمية',
   'chat.name': 'اسم المحادثة',
+  'chat.draft': 'مسودة',
   'chat.answering': 'تُكتب إجابة الآن',
 
   'model.picker': 'النموذج',
@@ -68,6 +70,7 @@ export const chat = translation({
   'compaction.undo': 'تذكّر كل شيء من جديد',
   'compaction.share': '{percent} % من السياق',
   'compaction.nearlyFull': 'امتلأ {percent} % من سياق النموذج.',
+  'compaction.tooMany': 'تأخذ المحادثة {used} من {context} من الرموز التي يسعها النموذج: بزيادة {count}.',
   'compaction.projectFiles': 'تأخذ ملفات مجلدها {files} منها؛ ويمكن في نافذة المجلد إخراج ملفات أو الاكتفاء بجزء من ملف.',
   'compaction.questionFull': 'هذا السؤال لا يتسع له المكان: مع المحادثة يأخذ {prompt} من {context} من الرموز التي يسعها النموذج. لم يُرسَل شيء، ونصك محفوظ.',
   'compaction.questionTooLong': 'هذا السؤال أطول من سياق النموذج. لم يُرسَل شيء، ونصك محفوظ.',
@@ -76,6 +79,8 @@ export const chat = translation({
   'compaction.newChat': 'محادثة جديدة مع ملخص',
   'compaction.larger': 'استخدام {model} ({context})',
   'compaction.summarizing': 'يكتب النموذج ملخصًا…',
+  'compaction.reading': 'يقرأ النموذج الجزء الأقدم: {read} من {total} من الرموز',
+  'compaction.writing': { one: 'يكتب النموذج الملخص: رمز واحد', two: 'يكتب النموذج الملخص: رمزان', few: 'يكتب النموذج الملخص: {count} رموز', many: 'يكتب النموذج الملخص: {count} رمزًا', other: 'يكتب النموذج الملخص: {count} رمز' },
   'compaction.stop': 'إيقاف',
   'compaction.carriedTitle': '{title} (تتمة)',
 });

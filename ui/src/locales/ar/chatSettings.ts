@@ -10,6 +10,7 @@ export const chatSettings = translation({
   'chatSettings.promptExample': 'مثل: أجب في جملتين.',
   'chatSettings.sampling': 'اختيار الكلمات',
   'chatSettings.samplingNote': 'الحقل الفارغ يتبع النموذج، وتسري قيمته الرمادية.',
+  'chatSettings.samplingPonder': 'لا يوصي صانعو هذا النموذج بشيء. في الحقل الفارغ تسري قيمة Ponder الافتراضية، وهي قيمته الرمادية.',
   'chatSettings.temperature': 'درجة الحرارة',
   'chatSettings.temperatureAbout': '0 يأخذ دائمًا الكلمة الأرجح',
   'chatSettings.top_p': 'Top p',

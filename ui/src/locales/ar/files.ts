@@ -18,6 +18,7 @@ export const files = translation({
   'file.fitsPages': { one: 'تتسع الصفحة الأولى من {of} في {name}.', two: 'تتسع أول صفحتين من {of} في {name}.', few: 'تتسع أول {count} صفحات من {of} في {name}.', other: 'تتسع أول {count} صفحة من {of} في {name}.' },
   'file.fitsLines': { one: 'يتسع السطر الأول من {of} في {name}.', two: 'يتسع أول سطرين من {of} في {name}.', few: 'تتسع أول {count} أسطر من {of} في {name}.', many: 'يتسع أول {count} سطرًا من {of} في {name}.', other: 'يتسع أول {count} سطر من {of} في {name}.' },
   'file.fitsNone': 'لا يتسع المكان حتى لجزء منه. يمكن بدء محادثة جديدة أو اختيار نموذج بسياق أطول.',
+  'file.fitsNoneNew': 'لا يتسع المكان حتى لجزء منه. يمكن اختيار نموذج بسياق أطول.',
   'file.take': 'استخدام ما يتسع',
   'file.choosePages': 'اختيار صفحات…',
   'file.chooseLines': 'اختيار أسطر…',
@@ -32,4 +33,5 @@ export const files = translation({
   'file.page': 'صفحة {place} من {of}',
   'file.span': 'الأسطر {first}–{last} من {of}',
   'file.reading': 'جارٍ القراءة…',
+  'file.search': 'البحث في هذا النص',
 });

@@ -13,6 +13,7 @@ export const host = translation({
   'error.template_refused': 'رفض قالب النموذج هذه المحادثة. {message}',
   'error.busy': 'مشغول الآن. {message}',
   'error.storage': 'تعذر الحفظ أو القراءة. {message}',
+  'error.history_damaged': 'سجل المحادثات تالف. تعرض نافذة ما يمكن قراءته منه.',
   'error.keychain': 'تعذر استخدام سلسلة المفاتيح على هذا الحاسوب ({reason}). يمكن أن يحل محلها متغير البيئة {variable} إذا ضُبط قبل تشغيل Ponder.',
   'error.engine': 'فشل تشغيل النموذج. {message}',
   'error.offline': 'Ponder بلا اتصال، فلا يُفتح أي اتصال. ما على هذا الحاسوب يعمل. لاستخدام الشبكة يُوقف وضع «بلا اتصال».',
@@ -38,6 +39,7 @@ export const host = translation({
     other: 'أُنهي التفكير بعد {count} رمز، وهي حده.',
   },
   'notice.broken_tool_call': 'بدأ النموذج استدعاء أداة ولم يكمله. ما كتبه معروض كنص.',
+  'notice.repeats': 'الإجابة تكرر نفسها.',
   'notice.repetition': 'ظلت الإجابة تكرر نفسها، فأُنهيت هنا.',
   'notice.kv_bits': {
     one: 'طبقة واحدة تحتفظ بمفاتيحها وقيمها كاملة، لأنها لا تُحفظ في بتات قليلة.',

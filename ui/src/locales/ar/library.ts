@@ -19,12 +19,14 @@ export const library = translation({
   'library.restore': 'إرجاع',
   'library.purge': 'حذف نهائي',
   'library.purgeAll': 'إفراغ المهملات',
-  'library.purgeAsks': {
-    one: 'ستُحذف محادثة واحدة نهائيًا. لا يمكن التراجع عن ذلك.',
-    two: 'ستُحذف محادثتان نهائيًا. لا يمكن التراجع عن ذلك.',
-    few: 'ستُحذف {count} محادثات نهائيًا. لا يمكن التراجع عن ذلك.',
-    other: 'ستُحذف {count} محادثة نهائيًا. لا يمكن التراجع عن ذلك.',
-  },
+  'library.purgeAsksChat': 'ستُحذف المحادثة «{title}» نهائيًا. لا يمكن التراجع عن ذلك.',
+  'library.purgeAsksQuestion': 'سيُحذف السؤال «{excerpt}» من «{title}» نهائيًا. لا يمكن التراجع عن ذلك.',
+  'library.purgeAsksQuestionOn': 'سيُحذف السؤال «{excerpt}» من «{title}» نهائيًا مع ما تلاه. لا يمكن التراجع عن ذلك.',
+  'library.purgeAsksAnswer': 'ستُحذف الإجابة «{excerpt}» من «{title}» نهائيًا. لا يمكن التراجع عن ذلك.',
+  'library.purgeAsksAnswerOn': 'ستُحذف الإجابة «{excerpt}» من «{title}» نهائيًا مع ما تلاها. لا يمكن التراجع عن ذلك.',
+  'library.purgeAsksAll': 'سيُحذف كل ما في المهملات نهائيًا. لا يمكن التراجع عن ذلك.',
+  'library.questionFrom': 'سؤال من «{title}»',
+  'library.answerFrom': 'إجابة من «{title}»',
   'library.keepThem': 'إبقاء',
   'library.daysLeft': { zero: 'اليوم', one: 'بقي يوم واحد', two: 'بقي يومان', few: 'بقيت {count} أيام', many: 'بقي {count} يومًا', other: 'بقي {count} يوم' },
 
@@ -44,6 +46,8 @@ export const library = translation({
   'project.fileRemoved': 'أُخرج «{name}» من «{project}».',
   'project.noImages': 'يأخذ المجلد نصوصًا ومستندات، لا صورًا.',
   'project.along': { zero: 'لا تُؤخذ ملفات من «{name}»', one: 'يُؤخذ ملف واحد من «{name}» مع السؤال', two: 'يُؤخذ ملفان من «{name}» مع السؤال', few: 'تُؤخذ {count} ملفات من «{name}» مع السؤال', many: 'يُؤخذ {count} ملفًا من «{name}» مع السؤال', other: 'يُؤخذ {count} ملف من «{name}» مع السؤال' },
+  'project.moreFiles': { zero: 'لا ملفات أخرى', one: 'وملف آخر', two: 'وملفان آخران', few: 'و{count} ملفات أخرى', many: 'و{count} ملفًا آخر', other: 'و{count} ملف آخر' },
+  'project.hasPrompt': 'مع تعليمات',
   'project.delete': 'حذف المجلد',
   'project.newHere': 'محادثة جديدة في «{name}»',
 
@@ -70,11 +74,4 @@ export const library = translation({
   'import.known': { zero: 'لم تكن هنا أي محادثة منها.', one: 'كانت محادثة واحدة هنا من قبل.', two: 'كانت محادثتان هنا من قبل.', few: 'كانت {count} محادثات هنا من قبل.', other: 'كانت {count} محادثة هنا من قبل.' },
 
   'history.readOnly': 'هذه نسخة من المحادثات. يمكن قراءتها ونسخها، ولا يمكن تغيير شيء فيها.',
-  'history.repaired': {
-    zero: 'كانت المحادثات تالفة وأُصلحت: لم تبقَ أي محادثة. الملف التالف محفوظ باسم {file}.',
-    one: 'كانت المحادثات تالفة وأُصلحت: بقيت محادثة واحدة. الملف التالف محفوظ باسم {file}.',
-    two: 'كانت المحادثات تالفة وأُصلحت: بقيت محادثتان. الملف التالف محفوظ باسم {file}.',
-    few: 'كانت المحادثات تالفة وأُصلحت: بقيت {count} محادثات. الملف التالف محفوظ باسم {file}.',
-    other: 'كانت المحادثات تالفة وأُصلحت: بقيت {count} محادثة. الملف التالف محفوظ باسم {file}.',
-  },
 });

@@ -31,6 +31,10 @@ export const settings = translation({
 
   'settings.chats.titles': 'عناوين من النموذج',
   'settings.chats.titlesText': 'بعد الإجابة الأولى يعطي المحادثةَ عنوانًا نموذجٌ محمّل أصلًا على هذا الحاسوب. وإلا فعنوان المحادثة هو سؤالها الأول.',
+  'settings.chats.model': 'المحادثات الجديدة تستخدم',
+  'settings.chats.modelText': 'المحادثة التي بدأت تحتفظ بنموذجها.',
+  'settings.chats.modelLast': 'آخر نموذج استُخدم',
+  'settings.chats.modelChosen': 'المحادثات الجديدة تستخدم: {name}',
 
   'settings.language': 'اللغة',
   'settings.language.text': 'لغة نوافذ Ponder وقوائمه. ما تكتبه النماذج لا يتغير.',

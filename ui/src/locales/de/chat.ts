@@ -18,7 +18,9 @@ export const chat = translation({
   'chat.deleted': '„{title}“ wurde gelöscht.',
   'chat.deletedElsewhere': '„{title}“ wurde anderswo gelöscht.',
   'chat.deletedElsewhereDraft': '„{title}“ wurde anderswo gelöscht. Was gerade geschrieben wurde, steht hier, in einem neuen Chat.',
+  'chat.titleHint': '{title} – mit einem Doppelklick umbenennen',
   'chat.name': 'Name des Chats',
+  'chat.draft': 'Entwurf',
   'chat.answering': 'Eine Antwort wird geschrieben',
 
   'model.picker': 'Modell',
@@ -68,6 +70,7 @@ export const chat = translation({
   'compaction.undo': 'Wieder an alles erinnern',
   'compaction.share': '{percent} % des Kontexts',
   'compaction.nearlyFull': 'Der Kontext des Modells ist zu {percent} % voll.',
+  'compaction.tooMany': 'Der Chat braucht {used} Tokens, das Modell fasst {context}: {count} zu viel.',
   'compaction.projectFiles': 'Davon brauchen die Dateien seines Ordners {files}; im Ordner lassen sich Dateien herausnehmen oder kürzen.',
   'compaction.questionFull': 'Diese Frage passt nicht: Mit dem Chat braucht sie {prompt} Tokens, das Modell fasst {context}. Nichts wurde gesendet; der Text bleibt erhalten.',
   'compaction.questionTooLong': 'Diese Frage passt nicht in den Kontext des Modells. Nichts wurde gesendet; der Text bleibt erhalten.',
@@ -76,6 +79,8 @@ export const chat = translation({
   'compaction.newChat': 'Neuer Chat mit Zusammenfassung',
   'compaction.larger': '{model} verwenden ({context})',
   'compaction.summarizing': 'Das Modell schreibt eine Zusammenfassung …',
+  'compaction.reading': 'Das Modell liest den älteren Teil: {read} von {total} Tokens',
+  'compaction.writing': { one: 'Das Modell schreibt die Zusammenfassung: {count} Token', other: 'Das Modell schreibt die Zusammenfassung: {count} Tokens' },
   'compaction.stop': 'Stopp',
   'compaction.carriedTitle': '{title} (Fortsetzung)',
 });

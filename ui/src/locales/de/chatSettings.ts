@@ -10,6 +10,7 @@ export const chatSettings = translation({
   'chatSettings.promptExample': 'Etwa: In zwei Sätzen antworten.',
   'chatSettings.sampling': 'Wortwahl',
   'chatSettings.samplingNote': 'Ein leeres Feld folgt dem Modell; dann gilt sein grauer Wert.',
+  'chatSettings.samplingPonder': 'Die Hersteller dieses Modells empfehlen nichts. In einem leeren Feld gilt Ponders Vorgabe, sein grauer Wert.',
   'chatSettings.temperature': 'Temperatur',
   'chatSettings.temperatureAbout': '0 nimmt immer das wahrscheinlichste Wort',
   'chatSettings.top_p': 'Top p',

@@ -18,6 +18,7 @@ export const files = translation({
   'file.fitsPages': { one: 'Die erste von {of} Seiten von {name} passt.', other: 'Die ersten {count} von {of} Seiten von {name} passen.' },
   'file.fitsLines': { one: 'Die erste von {of} Zeilen von {name} passt.', other: 'Die ersten {count} von {of} Zeilen von {name} passen.' },
   'file.fitsNone': 'Nicht einmal ein Teil davon passt. Einen neuen Chat beginnen oder ein Modell mit längerem Kontext wählen.',
+  'file.fitsNoneNew': 'Nicht einmal ein Teil davon passt. Ein Modell mit längerem Kontext wählen.',
   'file.take': 'Nehmen, was passt',
   'file.choosePages': 'Seiten wählen …',
   'file.chooseLines': 'Zeilen wählen …',
@@ -32,4 +33,5 @@ export const files = translation({
   'file.page': 'Seite {place} von {of}',
   'file.span': 'Zeilen {first}–{last} von {of}',
   'file.reading': 'Wird gelesen …',
+  'file.search': 'In diesem Text suchen',
 });

@@ -13,6 +13,7 @@ export const host = translation({
   'error.template_refused': 'Die Vorlage des Modells lehnt diesen Chat ab. {message}',
   'error.busy': 'Gerade beschäftigt. {message}',
   'error.storage': 'Sichern oder Lesen ist gescheitert. {message}',
+  'error.history_damaged': 'Der Chatverlauf ist beschädigt. Ein Fenster zeigt, was sich davon lesen lässt.',
   'error.keychain': 'Der Schlüsselbund dieses Computers lässt sich nicht verwenden ({reason}). Die Umgebungsvariable {variable} kann ihn ersetzen; sie muss gesetzt sein, bevor Ponder startet.',
   'error.engine': 'Das Modell ließ sich nicht ausführen. {message}',
   'error.offline': 'Ponder ist offline, deshalb wird keine Verbindung geöffnet. Was auf diesem Computer ist, funktioniert. Um das Netz zu nutzen, Offline ausschalten.',
@@ -32,6 +33,7 @@ export const host = translation({
   'notice.thinking_ended': 'Der Gedanke wurde hier von Hand beendet.',
   'notice.thinking_ended.budget': { one: 'Der Gedanke wurde nach {count} Token beendet, seinem Budget.', other: 'Der Gedanke wurde nach {count} Tokens beendet, seinem Budget.' },
   'notice.broken_tool_call': 'Das Modell begann, ein Werkzeug aufzurufen, und wurde nicht fertig. Was es schrieb, steht als Text da.',
+  'notice.repeats': 'Die Antwort wiederholt sich.',
   'notice.repetition': 'Die Antwort wiederholte sich immer weiter und wurde deshalb hier beendet.',
   'notice.kv_bits': {
     one: '{count} Schicht behält ihre Schlüssel und Werte ungekürzt, weil sie sich nicht in wenigen Bits halten lassen.',

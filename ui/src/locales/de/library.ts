@@ -19,7 +19,14 @@ export const library = translation({
   'library.restore': 'Zurücklegen',
   'library.purge': 'Endgültig löschen',
   'library.purgeAll': 'Papierkorb leeren',
-  'library.purgeAsks': { one: '{count} Chat wird endgültig gelöscht. Das lässt sich nicht rückgängig machen.', other: '{count} Chats werden endgültig gelöscht. Das lässt sich nicht rückgängig machen.' },
+  'library.purgeAsksChat': 'Der Chat „{title}“ wird endgültig gelöscht. Das lässt sich nicht rückgängig machen.',
+  'library.purgeAsksQuestion': 'Die Frage „{excerpt}“ aus „{title}“ wird endgültig gelöscht. Das lässt sich nicht rückgängig machen.',
+  'library.purgeAsksQuestionOn': 'Die Frage „{excerpt}“ aus „{title}“ wird endgültig gelöscht, mit allem, was auf sie folgte. Das lässt sich nicht rückgängig machen.',
+  'library.purgeAsksAnswer': 'Die Antwort „{excerpt}“ aus „{title}“ wird endgültig gelöscht. Das lässt sich nicht rückgängig machen.',
+  'library.purgeAsksAnswerOn': 'Die Antwort „{excerpt}“ aus „{title}“ wird endgültig gelöscht, mit allem, was auf sie folgte. Das lässt sich nicht rückgängig machen.',
+  'library.purgeAsksAll': 'Alles im Papierkorb wird endgültig gelöscht. Das lässt sich nicht rückgängig machen.',
+  'library.questionFrom': 'Frage aus „{title}“',
+  'library.answerFrom': 'Antwort aus „{title}“',
   'library.keepThem': 'Behalten',
   'library.daysLeft': { one: 'noch {count} Tag', other: 'noch {count} Tage' },
 
@@ -39,6 +46,8 @@ export const library = translation({
   'project.fileRemoved': '„{name}“ wurde aus „{project}“ genommen.',
   'project.noImages': 'Ein Ordner nimmt Texte und Dokumente mit, keine Bilder.',
   'project.along': { one: '{count} Datei aus „{name}“ geht mit', other: '{count} Dateien aus „{name}“ gehen mit' },
+  'project.moreFiles': { one: '{count} weitere Datei', other: '{count} weitere Dateien' },
+  'project.hasPrompt': 'mit Anweisungen',
   'project.delete': 'Ordner löschen',
   'project.newHere': 'Neuer Chat in „{name}“',
 
@@ -65,5 +74,4 @@ export const library = translation({
   'import.known': { one: '{count} Chat war schon da.', other: '{count} Chats waren schon da.' },
 
   'history.readOnly': 'Das ist eine Kopie der Chats. Sie lassen sich lesen und kopieren, aber nicht ändern.',
-  'history.repaired': { one: 'Die Chats waren beschädigt und wurden repariert: {count} Chat ist da. Die beschädigte Datei bleibt als {file} erhalten.', other: 'Die Chats waren beschädigt und wurden repariert: {count} Chats sind da. Die beschädigte Datei bleibt als {file} erhalten.' },
 });

@@ -31,6 +31,10 @@ export const settings = translation({
 
   'settings.chats.titles': 'Titel vom Modell',
   'settings.chats.titlesText': 'Nach der ersten Antwort gibt ein Modell dieses Computers, das ohnehin geladen ist, dem Chat einen Titel. Sonst heißt ein Chat wie seine erste Frage.',
+  'settings.chats.model': 'Neue Chats verwenden',
+  'settings.chats.modelText': 'Ein begonnener Chat behält sein Modell.',
+  'settings.chats.modelLast': 'Das zuletzt verwendete Modell',
+  'settings.chats.modelChosen': 'Neue Chats verwenden: {name}',
 
   'settings.language': 'Sprache',
   'settings.language.text': 'Gilt für die Fenster und Menüs von Ponder. Was Modelle schreiben, ändert sich nicht.',

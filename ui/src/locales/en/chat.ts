@@ -16,7 +16,9 @@ export const chat = {
   'chat.deleted': '“{title}” was deleted.',
   'chat.deletedElsewhere': '“{title}” was deleted elsewhere.',
   'chat.deletedElsewhereDraft': '“{title}” was deleted elsewhere. What you were writing is here, in a new chat.',
+  'chat.titleHint': '{title} – rename with a double click',
   'chat.name': 'Name of the chat',
+  'chat.draft': 'Draft',
   'chat.answering': 'An answer is being written',
 
   'model.picker': 'Model',
@@ -66,6 +68,7 @@ export const chat = {
   'compaction.undo': 'Remember everything again',
   'compaction.share': '{percent} % of the context',
   'compaction.nearlyFull': 'The model’s context is {percent} % full.',
+  'compaction.tooMany': 'The chat takes {used} of the {context} tokens that the model holds: {count} too many.',
   'compaction.projectFiles': 'The files of its folder take {files} of them; the folder’s sheet takes files out, or leaves a part of one.',
   'compaction.questionFull': 'This question does not fit: with the chat it takes {prompt} of the {context} tokens that the model holds. Nothing was sent; your words are kept.',
   'compaction.questionTooLong': 'This question does not fit the model’s context. Nothing was sent; your words are kept.',
@@ -74,6 +77,8 @@ export const chat = {
   'compaction.newChat': 'New chat with a summary',
   'compaction.larger': 'Use {model} ({context})',
   'compaction.summarizing': 'The model writes a summary…',
+  'compaction.reading': 'The model reads the older part: {read} of {total} tokens',
+  'compaction.writing': { one: 'The model writes the summary: {count} token', other: 'The model writes the summary: {count} tokens' },
   'compaction.stop': 'Stop',
   'compaction.carriedTitle': '{title} (continued)',
 } as const;

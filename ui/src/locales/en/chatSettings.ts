@@ -8,6 +8,7 @@ export const chatSettings = {
   'chatSettings.promptExample': 'Such as: Answer in two sentences.',
   'chatSettings.sampling': 'Choice of words',
   'chatSettings.samplingNote': 'An empty field follows the model; its grey value applies.',
+  'chatSettings.samplingPonder': 'The makers of this model recommend nothing. In an empty field Ponder’s default applies, its grey value.',
   'chatSettings.temperature': 'Temperature',
   'chatSettings.temperatureAbout': '0 always takes the likeliest word',
   'chatSettings.top_p': 'Top p',

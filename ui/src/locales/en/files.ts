@@ -16,6 +16,7 @@ export const files = {
   'file.fitsPages': { one: 'The first of {of} pages of {name} fits.', other: 'The first {count} of {of} pages of {name} fit.' },
   'file.fitsLines': { one: 'The first of {of} lines of {name} fits.', other: 'The first {count} of {of} lines of {name} fit.' },
   'file.fitsNone': 'Not even a part of it fits. Begin a new chat, or choose a model with a longer context.',
+  'file.fitsNoneNew': 'Not even a part of it fits. Choose a model with a longer context.',
   'file.take': 'Use what fits',
   'file.choosePages': 'Choose pages…',
   'file.chooseLines': 'Choose lines…',
@@ -30,4 +31,5 @@ export const files = {
   'file.page': 'Page {place} of {of}',
   'file.span': 'Lines {first}–{last} of {of}',
   'file.reading': 'Reading…',
+  'file.search': 'Search this text',
 } as const;

@@ -11,6 +11,7 @@ export const host = {
   'error.template_refused': '{message}',
   'error.busy': '{message}',
   'error.storage': '{message}',
+  'error.history_damaged': 'Your chat history is damaged. A window shows what can be read of it.',
   'error.keychain': 'This computer’s keychain cannot be used ({reason}). The environment variable {variable} can take its place; set it before Ponder is started.',
   'error.engine': '{message}',
   'error.offline': 'Ponder is offline, so no connection is opened. What is on this computer works. Switch Offline off to use the network.',
@@ -30,6 +31,7 @@ export const host = {
   'notice.thinking_ended': 'You ended the thought here.',
   'notice.thinking_ended.budget': { one: 'The thought was ended after {count} token, its budget.', other: 'The thought was ended after {count} tokens, its budget.' },
   'notice.broken_tool_call': 'The model began to call a tool and did not finish. What it wrote is shown as text.',
+  'notice.repeats': 'The answer repeats itself.',
   'notice.repetition': 'The answer kept repeating itself, so it was ended here.',
   'notice.kv_bits': {
     one: '{count} layer keeps its keys and values whole, because they cannot be kept in few bits.',

@@ -17,7 +17,14 @@ export const library = {
   'library.restore': 'Put back',
   'library.purge': 'Delete for good',
   'library.purgeAll': 'Empty the trash',
-  'library.purgeAsks': { one: '{count} chat is deleted for good. This cannot be undone.', other: '{count} chats are deleted for good. This cannot be undone.' },
+  'library.purgeAsksChat': 'The chat “{title}” is deleted for good. This cannot be undone.',
+  'library.purgeAsksQuestion': 'The question “{excerpt}” from “{title}” is deleted for good. This cannot be undone.',
+  'library.purgeAsksQuestionOn': 'The question “{excerpt}” from “{title}” is deleted for good, with what followed it. This cannot be undone.',
+  'library.purgeAsksAnswer': 'The answer “{excerpt}” from “{title}” is deleted for good. This cannot be undone.',
+  'library.purgeAsksAnswerOn': 'The answer “{excerpt}” from “{title}” is deleted for good, with what followed it. This cannot be undone.',
+  'library.purgeAsksAll': 'Everything in the trash is deleted for good. This cannot be undone.',
+  'library.questionFrom': 'Question from “{title}”',
+  'library.answerFrom': 'Answer from “{title}”',
   'library.keepThem': 'Keep',
   'library.daysLeft': { one: '{count} day left', other: '{count} days left' },
 
@@ -37,6 +44,8 @@ export const library = {
   'project.fileRemoved': '“{name}” was taken out of “{project}”.',
   'project.noImages': 'A folder takes texts and documents along, no images.',
   'project.along': { one: '{count} file of “{name}” goes along', other: '{count} files of “{name}” go along' },
+  'project.moreFiles': { one: '{count} more file', other: '{count} more files' },
+  'project.hasPrompt': 'with instructions',
   'project.delete': 'Delete folder',
   'project.newHere': 'New chat in “{name}”',
 
@@ -63,5 +72,4 @@ export const library = {
   'import.known': { one: '{count} chat was here already.', other: '{count} chats were here already.' },
 
   'history.readOnly': 'This is a copy of your chats. They can be read and copied, and nothing can be changed.',
-  'history.repaired': { one: 'Your chats were damaged and have been repaired: {count} chat is here. The damaged file is kept as {file}.', other: 'Your chats were damaged and have been repaired: {count} chats are here. The damaged file is kept as {file}.' },
 } as const;

@@ -29,6 +29,10 @@ export const settings = {
 
   'settings.chats.titles': 'Titles by the model',
   'settings.chats.titlesText': 'After the first answer, a model of this computer that is loaded anyway gives the chat a title. Otherwise a chat is called by its first question.',
+  'settings.chats.model': 'New chats use',
+  'settings.chats.modelText': 'A chat that has begun keeps its model.',
+  'settings.chats.modelLast': 'The model used last',
+  'settings.chats.modelChosen': 'New chats use: {name}',
 
   'settings.language': 'Language',
   'settings.language.text': 'Of Ponder’s windows and menus. What models write does not change.',

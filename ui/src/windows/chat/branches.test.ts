@@ -2,6 +2,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { textPart } from '../../host/fake';
 import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
 
@@ -10,7 +11,10 @@ useWindow();
 async function openChat(turns = 1): Promise<string> {
   const chat = host.addChat('A chat', Date.now());
   for (let turn = 1; turn <= turns; turn++)
-    host.addTurn(chat, `Question ${turn}`, { parts: [textPart(`Answer **${turn}**`)] });
+    host.addTurn(chat, `Question ${turn}`, {
+      settings: DEFAULT_CHAT_SETTINGS,
+      parts: [textPart(`Answer **${turn}**`)],
+    });
   await open('chat', chat.summary.id);
   return chat.summary.id;
 }
@@ -104,7 +108,7 @@ describe('an answer', () => {
     expect(the('pager').textContent).toContain('2 / 2');
     expect(the('origin').textContent).toContain('Gemma 4 E4B');
     const [chat] = await host.chats();
-    expect((await host.chat(chat?.id ?? '')).settings.model).toBeNull();
+    expect((await host.chat(chat?.id ?? '')).settings.model).toBe('pebble');
   });
 
   it('says who wrote it and when', async () => {

@@ -43,6 +43,17 @@ describe('a chat that is deleted elsewhere', () => {
     expect(toasts()).toEqual(['“About tea” was deleted elsewhere.']);
   });
 
+  it('is no more told of once a chat is opened', async () => {
+    const other = host.addChat('About the sea', Date.now() - 1000);
+    const id = await openChat();
+    await host.deleteChat(id);
+    await pass(500);
+    expect(toasts()).toEqual(['“About tea” was deleted elsewhere.']);
+    document.querySelector<HTMLElement>(`[data-chat-id="${other.summary.id}"]`)?.click();
+    await pass(50);
+    expect(toasts()).toEqual([]);
+  });
+
   it('leaves what was being written in it in the draft of a new chat, after what that held', async () => {
     const id = await openChat();
     await click('new-chat');

@@ -23,11 +23,7 @@ export class Power {
 
   /** Says from now on when memory was given back. */
   async open(): Promise<void> {
-    try {
-      await this.platform.onMemoryReleased((release) => this.#say(release));
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.onMemoryReleased((release) => this.#say(release)), 'memory');
   }
 
   /** Checks for a slow computer until the returned function is called. */

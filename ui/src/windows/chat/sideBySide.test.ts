@@ -1,15 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
+import { all, click, host, open, pass, the, type, useWindow } from '../../testing/window';
 
 useWindow();
-
-async function type(text: string): Promise<void> {
-  const composer = the('composer');
-  if (composer instanceof HTMLTextAreaElement) composer.value = text;
-  composer.dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(0);
-}
 
 /** Asks a question for two answers, the second one in the first way that is offered. */
 async function askTwice(question: string): Promise<string> {
@@ -45,6 +38,24 @@ describe('two answers', () => {
     expect(all('answer-column')).toEqual([]);
     expect(the('pager').textContent?.replace(/\s+/g, ' ')).toContain('2 / 2');
     expect((await host.chat(id)).messages.at(-1)?.settings?.thinking).toBe('off');
+  });
+
+  it('leave the chat with the model of the one that is chosen', async () => {
+    const { id } = host.addChat('A chat', Date.now()).summary;
+    await open('chat', id);
+    await click('two-answers');
+    const other = all('second-answer').find((way) => way.textContent?.includes('Gemma 4 E4B'));
+    other?.click();
+    await pass(0);
+    await type('What is 347 + 589?');
+    await click('send');
+    await pass(30);
+    await untilEnded();
+    expect(the('model-picker').textContent).toContain('Pebble');
+    all('keep-answer')[1]?.click();
+    await pass(50);
+    expect(the('model-picker').textContent).toContain('Gemma 4 E4B');
+    expect((await host.chat(id)).settings.model).toBe('mlx-community/gemma-4-e4b-it-4bit');
   });
 
   it('end each alone', async () => {

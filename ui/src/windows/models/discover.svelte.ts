@@ -149,11 +149,6 @@ export class Discover {
     return models.toSorted((a, b) => (this.latest(a).bytes ?? Infinity) - (this.latest(b).bytes ?? Infinity));
   }
 
-  /** A model's card. */
-  card(id: string): Promise<string> {
-    return this.platform.modelCard(id);
-  }
-
   /** Describes a model, a few at a time; rows call it when they come into view. */
   describe(model: HubModel): void {
     if (this.latest(model).described || this.#requested.has(model.id)) return;

@@ -49,6 +49,39 @@ describe('Data', () => {
     expect(all('backup')).toHaveLength(1);
   });
 
+  it('tries a damaged file again that a repair set aside', async () => {
+    await open('settings');
+    await click('tab-data');
+    await pass(0);
+    expect(all('set-aside')).toEqual([]);
+    host.damagedFiles = [{ made_at: 1_795_600_000_000, bytes: 9_600_000, chats: 3 }];
+    await open('settings');
+    await click('tab-data');
+    await pass(0);
+    await click('try-again');
+    await pass(0);
+    expect(the('toast').textContent).toContain('3 chats were added');
+    await click('try-again');
+    await pass(0);
+    expect(the('toast').textContent).toContain('here already');
+  });
+
+  it.each([
+    [{ chats: 0, messages: 1 }, '1 message was added.'],
+    [{ chats: 0, messages: 1204 }, '1,204 messages were added.'],
+    [{ chats: 1, messages: 0 }, '1 chat was added.'],
+    [{ chats: 0, messages: 0 }, 'Everything that can be read is here already.'],
+  ])('says what a damaged file added: %o', async (added, sentence) => {
+    host.damagedFiles = [{ made_at: 1_795_600_000_000, bytes: 9_600_000, chats: 3 }];
+    host.addFromSetAside = async () => added;
+    await open('settings');
+    await click('tab-data');
+    await pass(0);
+    await click('try-again');
+    await pass(0);
+    expect(the('toast').textContent).toContain(sentence);
+  });
+
   it('deletes all chats only after the word was typed, and says what stays', async () => {
     host.addChat('A chat', Date.now());
     await host.backUpNow();

@@ -8,6 +8,16 @@ import { all, click, field, host, open, pass, submit, the, useWindow, write } fr
 useWindow();
 afterEach(() => chooseLanguage(['en']));
 
+it('shows its page about Ponder when another window or the menu asks for it', async () => {
+  await open('settings');
+  await host.showPage('discover');
+  await pass(0);
+  expect(the('tab-network').getAttribute('aria-selected')).toBe('true');
+  await host.showPage('about');
+  await pass(0);
+  expect(the('tab-about').getAttribute('aria-selected')).toBe('true');
+});
+
 describe('Network', () => {
   it('switches the network off, unless the environment did', async () => {
     await open('settings');

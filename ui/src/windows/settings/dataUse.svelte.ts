@@ -19,12 +19,7 @@ export class DataStore {
   ) {}
 
   async refresh(): Promise<void> {
-    try {
-      this.use = await this.platform.dataUse();
-      this.toasts.settle('data');
-    } catch (reason) {
-      this.toasts.report(reason, 'data');
-    }
+    await this.toasts.attempt(async () => (this.use = await this.platform.dataUse()), 'data');
   }
 
   async backUp(): Promise<void> {
@@ -34,12 +29,17 @@ export class DataStore {
     });
   }
 
+  /** Adds what can be read of a damaged file that a repair set aside, and is not here. */
+  async tryAgain(setAsideAt: number): Promise<void> {
+    await this.#do(async () => {
+      const { chats, messages } = await this.platform.addFromSetAside(setAsideAt);
+      const added = chats > 0 ? t('data.added', { count: chats }) : t('data.addedMessages', { count: messages });
+      this.toasts.say(chats + messages === 0 ? t('data.addedNone') : added);
+    });
+  }
+
   async showFolder(): Promise<void> {
-    try {
-      await this.platform.revealDataFolder();
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.revealDataFolder(), 'reveal');
   }
 
   /** Deletes all chats, with the backups or without. */
@@ -54,13 +54,8 @@ export class DataStore {
   async #do(work: () => Promise<void>): Promise<void> {
     if (this.busy) return;
     this.busy = true;
-    try {
-      await work();
-    } catch (reason) {
-      this.toasts.report(reason);
-    } finally {
-      this.busy = false;
-    }
+    await this.toasts.attempt(work, 'data change');
+    this.busy = false;
     await this.refresh();
   }
 }

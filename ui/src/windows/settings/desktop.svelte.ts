@@ -23,29 +23,17 @@ export class DesktopState {
   }
 
   async refresh(): Promise<void> {
-    try {
-      this.value = await this.platform.desktop();
-    } catch (reason) {
-      this.toasts.report(reason, 'desktop');
-    }
+    await this.toasts.attempt(async () => (this.value = await this.platform.desktop()), 'desktop');
   }
 
   /** Opens the app at login from now on, or no longer. */
   async openAtLogin(on: boolean): Promise<void> {
-    try {
-      await this.platform.openAtLogin(on);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.openAtLogin(on), 'login');
     await this.refresh();
   }
 
   async run(command: Command): Promise<void> {
-    try {
-      await this.platform.runCommand(command);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.runCommand(command), 'command');
   }
 }
 

@@ -1,15 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
 import { keysLabel, keysOf } from '../../shared/shortcuts';
-import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
+import { all, click, composer, host, open, pass, the, useWindow } from '../../testing/window';
 
 useWindow();
-
-function composer(): HTMLTextAreaElement {
-  const area = the('composer');
-  if (!(area instanceof HTMLTextAreaElement)) throw new Error('the composer is no text area');
-  return area;
-}
 
 async function press(target: EventTarget, key: string, more: KeyboardEventInit = {}): Promise<KeyboardEvent> {
   const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more });

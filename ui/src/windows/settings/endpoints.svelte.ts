@@ -24,11 +24,7 @@ export class Endpoints {
 
   /** Lists the endpoints and keeps the list current. */
   async open(): Promise<void> {
-    try {
-      await this.platform.onSettingsChanged(() => void this.#refresh());
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(() => this.platform.onSettingsChanged(() => void this.#refresh()), 'settings');
     await this.#refresh();
   }
 
@@ -48,11 +44,7 @@ export class Endpoints {
     const test = {};
     this.#tests.set(name, test);
     let answer: EndpointModels | null = null;
-    try {
-      answer = await this.platform.testEndpoint(name);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(async () => (answer = await this.platform.testEndpoint(name)), `test of ${name}`);
     // After a change the reply belongs to another endpoint.
     if (this.#tests.get(name) !== test) return;
     this.#tests.delete(name);
@@ -96,17 +88,14 @@ export class Endpoints {
   }
 
   async #refresh(): Promise<void> {
-    try {
+    await this.toasts.attempt(async () => {
       const list = await this.platform.endpoints();
       for (const before of this.list ?? []) {
         const now = list.find(({ name }) => name === before.name);
         if (now?.address.base_url !== before.address.base_url || now.key !== before.key) this.#forget(before.name);
       }
       this.list = list;
-      this.toasts.settle('endpoints');
-    } catch (reason) {
-      this.toasts.report(reason, 'endpoints');
-    }
+    }, 'endpoints');
   }
 }
 

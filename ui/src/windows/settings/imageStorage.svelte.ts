@@ -15,11 +15,7 @@ export class ImageStorage {
   ) {}
 
   async refresh(): Promise<void> {
-    try {
-      this.bytes = await this.platform.imageStorage();
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(async () => (this.bytes = await this.platform.imageStorage()), 'images');
   }
 }
 

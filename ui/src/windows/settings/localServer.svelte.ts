@@ -35,22 +35,15 @@ export class LocalServer {
   /** Looks at it again. */
   async refresh(): Promise<void> {
     const before = this.#changes;
-    try {
+    await this.toasts.attempt(async () => {
       const status = await this.platform.serverStatus();
       // A request from before a change is older than its result.
       if (before === this.#changes) this.status = status;
-      this.toasts.settle('server status');
-    } catch (reason) {
-      this.toasts.report(reason, 'server status');
-    }
+    }, 'server status');
   }
 
   async refreshModels(): Promise<void> {
-    try {
-      this.models = await this.platform.servedModels();
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(async () => (this.models = await this.platform.servedModels()), 'served models');
   }
 
   /** Switches it on or off, or sets it up otherwise. */
@@ -90,22 +83,14 @@ export class LocalServer {
 
   /** Tells how programs ask for this model. */
   async describe(model: string): Promise<void> {
-    try {
-      this.setups = await this.platform.clientSetups(model, false);
-    } catch (reason) {
-      this.toasts.report(reason);
-    }
+    await this.toasts.attempt(async () => (this.setups = await this.platform.clientSetups(model, false)), 'setups');
   }
 
   /** The text for a program with the key in it; `null` if that could not be read. */
   async setup(program: string, model: string): Promise<string | null> {
-    try {
-      const setups = await this.platform.clientSetups(model, true);
-      return setups.find((setup) => setup.name === program)?.text ?? null;
-    } catch (reason) {
-      this.toasts.report(reason);
-      return null;
-    }
+    let setups: readonly ClientSetup[] = [];
+    await this.toasts.attempt(async () => (setups = await this.platform.clientSetups(model, true)), 'setup');
+    return setups.find((setup) => setup.name === program)?.text ?? null;
   }
 
   /** Shows the result of a change; returns the reason of a failure, or `null`. */

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { all, click, field, host, open, pass, the, useWindow } from '../../../testing/window';
+import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../../testing/window';
 import { carrying, fileOf } from '../../../testing/images';
 
 useWindow();
@@ -89,6 +89,76 @@ describe('a document that is too long', () => {
     expect(all('files-too-long')).toEqual([]);
     expect(the('attachment').textContent).toMatch(/pages 1–[34] of 10/);
     expect(chat.draft).toMatchObject([{ excerpt: { first: 1, of: 10 } }]);
+  });
+
+  it('is searched for the part that fits around a hit', async () => {
+    const chat = await openWith(SMALL);
+    // 195,000 letters; the model has room for 1,536 tokens.
+    const lines = Array.from({ length: 1300 }, (_, line) => `line ${line + 1} `.padEnd(149, 'x'));
+    lines[899] = 'A Needle '.padEnd(149, 'x');
+    await drop(textFile(lines.join('\n')));
+    expect(the('files-too-long').textContent).toContain('The first');
+    await click('choose-part');
+    await pass(50);
+    await write('search-file', 'nothing');
+    await submit('search-file');
+    expect(the('file-hits').textContent).toBe('Not found');
+    await write('search-file', 'needle');
+    await submit('search-file');
+    await pass(400);
+    expect(the('file-hits').textContent).toBe('1 of 1');
+    expect(the('file-text').querySelector('mark')?.textContent).toBe('Needle');
+    const [first, last] = [field('part-first').valueAsNumber, field('part-last').valueAsNumber];
+    expect([first > 860, first < 900, last > 900, last - first >= 30]).toEqual([true, true, true, true]);
+    await click('use-part');
+    await pass(400);
+    expect(all('files-too-long')).toEqual([]);
+    expect(chat.draft).toMatchObject([{ excerpt: { first, last, of: 1300 } }]);
+  });
+
+  it('keeps the part that was chosen last, however long an earlier count takes', async () => {
+    await openWith(SMALL);
+    const lines = Array.from({ length: 1300 }, (_, line) => `line ${line + 1} `.padEnd(149, 'x'));
+    for (const at of [299, 899, 1199]) lines[at] = 'A Needle '.padEnd(149, 'x');
+    await drop(textFile(lines.join('\n')));
+    await click('choose-part');
+    await pass(50);
+    const count = host.contentTokens.bind(host);
+    const slowly = async (wait: number): Promise<void> => {
+      host.contentTokens = async (...asked) => {
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        return count(...asked);
+      };
+      await submit('search-file');
+    };
+    const part = (): number[] => [field('part-first').valueAsNumber, field('part-last').valueAsNumber];
+    await write('search-file', 'needle');
+    await slowly(100);
+    await slowly(1);
+    await pass(50);
+    const [first = 0, last = 0] = part();
+    expect([first > 860, last > 900]).toEqual([true, true]);
+    await pass(1000);
+    expect(part()).toEqual([first, last]);
+    await slowly(100);
+    field('part-last').value = '1000';
+    field('part-last').dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(2000);
+    expect(part()).toEqual([first, 1000]);
+  });
+
+  it('of which only the first page fits has that offered', async () => {
+    await openWith(SMALL);
+    await drop(textFile(['x'.repeat(4000), 'y'.repeat(40_000)].join('\f'), 'book.pdf'));
+    await pass(50);
+    expect(the('files-too-long').textContent).toContain('The first of 2 pages');
+  });
+
+  it('asks for no new chat in a new chat', async () => {
+    await open('chat');
+    await drop(textFile('x'.repeat(200_000)));
+    await pass(50);
+    expect(the('files-too-long').textContent).toContain('Not even a part of it fits. Choose a model');
   });
 
   it('offers a choice of its pages', async () => {

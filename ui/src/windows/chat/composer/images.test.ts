@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { Content } from '../../../bindings/Content';
 import type { ImageContent } from '../../../shared/messageParts';
-import { all, click, field, host, open, pass, the, useWindow, write } from '../../../testing/window';
+import { all, click, field, host, open, pass, the, type, useWindow, write } from '../../../testing/window';
 import { carrying, fileOf, png, pngFile } from '../../../testing/images';
 
 useWindow();
@@ -25,13 +25,6 @@ async function paste(...files: File[]): Promise<Event> {
   the('composer').dispatchEvent(event);
   await pass(50);
   return event;
-}
-
-async function type(text: string): Promise<void> {
-  const area = the('composer') as HTMLTextAreaElement;
-  area.value = text;
-  area.dispatchEvent(new InputEvent('input', { bubbles: true }));
-  await pass(0);
 }
 
 async function press(element: HTMLElement, key: string, more: KeyboardEventInit = {}): Promise<void> {

@@ -226,3 +226,18 @@ describe('a snippet', () => {
     expect(host.app.snippets).toEqual([{ name: 'Sum', text: 'Other' }]);
   });
 });
+
+describe('the focus of a window that starts', () => {
+  it('is in the composer, unless the user has put it elsewhere by the time all is read', async () => {
+    await openChat();
+    expect(document.activeElement).toBe(area());
+
+    let read: () => void = () => {};
+    vi.spyOn(host, 'watchDownloads').mockReturnValue(new Promise((resolve) => (read = resolve)));
+    await openChat('Another');
+    the('search').focus();
+    read();
+    await pass(50);
+    expect(document.activeElement).toBe(the('search'));
+  });
+});

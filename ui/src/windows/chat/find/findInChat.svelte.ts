@@ -3,7 +3,7 @@
 import type { StoredMessage } from '../../../bindings/StoredMessage';
 import { matchesIn, readText } from '../../../shared/findText';
 import { attachmentsOf, textOf } from '../../../shared/messageParts';
-import { entries, entryKey, turnText, type Entry } from '../../../shared/turns';
+import { entries, entryKey, holds, turnText, type Entry } from '../../../shared/turns';
 
 /** A match. */
 export interface Match {
@@ -86,9 +86,7 @@ export class FindInChat {
 
   /** Highlights these words in a message of the open chat. */
   show(message: string, words: readonly string[]): void {
-    const entry = entries(this.#messages).find((one) =>
-      one.kind === 'question' ? one.message.id === message : one.rows.some(({ id }) => id === message),
-    );
+    const entry = entries(this.#messages).find((one) => holds(one, message));
     this.open = false;
     this.jump = entry && words.length > 0 ? { row: entryKey(entry), words } : null;
     this.steps += 1;

@@ -1,11 +1,36 @@
-/** The actions of a message, as its tools call them. */
+/** The actions of a message that the window does. */
+
+import { createContext } from 'svelte';
 
 import type { ChatSettings } from '../../../bindings/ChatSettings';
-import type { DeleteScope } from '../../../bindings/DeleteScope';
 import type { LocalModel } from '../../../bindings/LocalModel';
 import type { StoredMessage } from '../../../bindings/StoredMessage';
+import type { Thinking } from '../../../bindings/Thinking';
 import type { ThinkingControl } from '../../../bindings/ThinkingControl';
+import { otherThinking } from '../../../features/chatSettings/thinking';
 import { t } from '../../../locales';
+import type { FileContent } from '../../../shared/files';
+import type { ImageContent } from '../../../shared/messageParts';
+
+export interface MessageActions {
+  /** Ends the answer that is being written; `null` while that is being done. */
+  readonly stop: (() => void) | null;
+  answerNow: (message: string) => void;
+  continueAnswer: (message: string) => void;
+  regenerate: (message: string) => void;
+  /** Goes on with one of two answers. */
+  keep: (message: string) => void;
+  /** Shows the branch with this message, `step` versions before or after the one that is shown. */
+  showBranch: (message: string, step: number) => void;
+  fork: (message: StoredMessage) => void;
+  /** Shows an image whole. */
+  show: (image: ImageContent) => void;
+  /** Shows the text of a file. */
+  read: (file: FileContent) => void;
+}
+
+/** The actions of the messages in this window. */
+export const [useMessageActions, provideMessageActions] = createContext<MessageActions>();
 
 /** Another way to have a question answered. */
 export interface Alternative {
@@ -13,53 +38,31 @@ export interface Alternative {
   change: Partial<ChatSettings>;
 }
 
-export interface MessageActions {
-  /** The message that is being written over. */
-  editing: string | null;
-  edit: (message: string | null) => void;
-  /** Stores an edited version of a message. */
-  write: (message: StoredMessage, text: string) => void;
-  remove: (message: StoredMessage, scope: DeleteScope) => void;
-  fork: (message: StoredMessage) => void;
-  /** Answers again, asked otherwise. */
-  again: (message: string, change: Partial<ChatSettings>) => void;
-  /** In which other ways this answer could be asked for. */
-  alternatives: (message: StoredMessage) => Alternative[];
-  /** The display name of a model. */
-  modelName: (reference: string) => string;
-}
-
 /** The number of other models in the menu. */
 const MODELS = 5;
 
 /** The other ways to ask for an answer: the thinking setting that it was not asked with, and other models. */
 export function alternativesOf(
-  message: StoredMessage,
+  { model, settings }: StoredMessage,
   control: ThinkingControl | null,
   models: readonly LocalModel[],
 ): Alternative[] {
-  const thinking = message.settings?.thinking ?? null;
-  const off: Alternative = { label: t('message.againNoThinking'), change: { model: message.model, thinking: 'off' } };
-  const ways: Alternative[] = [];
-  if (control?.kind === 'switch') {
-    const on = thinking === null ? control.default_on : thinking !== 'off';
-    ways.push(on ? off : { label: t('message.againThinking'), change: { model: message.model, thinking: 'on' } });
-  } else if (control?.kind === 'levels') {
-    for (const level of control.levels) {
-      if (level !== thinking)
-        ways.push({
-          label: t('message.againLevel', { level: t(`settings.thinking.${level}`) }),
-          change: { model: message.model, thinking: level },
-        });
-    }
-    if (control.off && thinking !== 'off') ways.push(off);
-  }
+  const ways = otherThinking(control, settings?.thinking ?? null).map((thinking): Alternative => ({
+    label: thinkingLabel(thinking),
+    change: { model, thinking },
+  }));
   const usable = models.filter(
-    (model) => model.kind === 'chat' && model.problem === null && model.reference !== message.model,
+    ({ kind, problem, reference }) => kind === 'chat' && problem === null && reference !== model,
   );
-  const named = usable.slice(0, MODELS).map((model): Alternative => ({
-    label: t('message.againModel', { model: model.name }),
-    change: { model: model.reference },
+  const named = usable.slice(0, MODELS).map(({ name, reference }): Alternative => ({
+    label: t('message.againModel', { model: name }),
+    change: { model: reference },
   }));
   return [...ways, ...named];
+}
+
+function thinkingLabel(thinking: Thinking): string {
+  if (thinking === 'on') return t('message.againThinking');
+  if (thinking === 'off') return t('message.againNoThinking');
+  return t('message.againLevel', { level: t(`settings.thinking.${thinking}`) });
 }

@@ -11,10 +11,20 @@ export type Line =
   | { kind: 'project'; project: Project }
   | { kind: 'chat'; chat: ChatSummary }
   | { kind: 'found' }
-  | { kind: 'hit'; hit: HistoryHit };
+  | { kind: 'hits'; chat: string; title: string; count: number }
+  | { kind: 'hit'; hit: HistoryHit }
+  | { kind: 'more'; chat: string; title: string; count: number };
 
 /** The estimated height of a line that was not drawn, in pixels. */
-export const HEIGHTS: Record<Line['kind'], number> = { heading: 32, project: 36, chat: 33, found: 32, hit: 58 };
+export const HEIGHTS: Record<Line['kind'], number> = {
+  heading: 32,
+  project: 36,
+  chat: 33,
+  found: 32,
+  hits: 30,
+  hit: 44,
+  more: 30,
+};
 
 /** The identity of a line. */
 export function lineKey(line: Line): string {
@@ -27,6 +37,10 @@ export function lineKey(line: Line): string {
       return line.chat.id;
     case 'found':
       return 'found';
+    case 'hits':
+      return `hits ${line.chat}`;
+    case 'more':
+      return `more ${line.chat}`;
     case 'hit':
       return `found ${line.hit.message}`;
   }
@@ -34,5 +48,29 @@ export function lineKey(line: Line): string {
 
 /** True for a line that the arrow keys stop at. */
 export function isRow(line: Line): boolean {
-  return line.kind !== 'heading' && line.kind !== 'found';
+  return line.kind !== 'heading' && line.kind !== 'found' && line.kind !== 'hits';
+}
+
+/** The hits of a chat that are listed until all of them are asked for. */
+const AT_FIRST = 3;
+
+/** The lines of what was found: grouped by chat, in the order of their first hits. */
+export function hitLines(hits: readonly HistoryHit[], whole: ReadonlySet<string>): Line[] {
+  const groups = new Map<string, HistoryHit[]>();
+  for (const hit of hits) {
+    const others = groups.get(hit.chat);
+    if (others) others.push(hit);
+    else groups.set(hit.chat, [hit]);
+  }
+  return [...groups].flatMap(([chat, inside]): Line[] => {
+    const count = inside.length;
+    // A line that stands for one hit takes as much room as that hit.
+    const shown = whole.has(chat) || count <= AT_FIRST + 1 ? inside : inside.slice(0, AT_FIRST);
+    const title = inside[0]?.title ?? '';
+    return [
+      { kind: 'hits', chat, title, count },
+      ...shown.map((hit): Line => ({ kind: 'hit', hit })),
+      ...(shown.length < count ? [{ kind: 'more', chat, title, count } as const] : []),
+    ];
+  });
 }

@@ -1,7 +1,7 @@
 /** The contract as a script for the app's own page, which `tests/contract.rs` runs there. No part of a built app. */
 
-import { cases } from './contract';
-import { tauri } from './tauri';
+import { cases } from './cases';
+import { tauri } from '../../host/tauri';
 
 /** Runs every case against the real host; what is wrong is said beside its name. */
 export async function run(): Promise<{ name: string; problem: string | null }[]> {

@@ -1,9 +1,9 @@
 /** The rules of search, projects and the trash. */
 
-import type { ChatSummary } from '../bindings/ChatSummary';
-import type { HistoryQuery } from '../bindings/HistoryQuery';
-import { plain, refused, same, within, type Case } from './contractChecks';
-import type { Platform } from './types';
+import type { ChatSummary } from '../../bindings/ChatSummary';
+import type { HistoryQuery } from '../../bindings/HistoryQuery';
+import { plain, refused, same, within, type Case } from './checks';
+import type { Platform } from '../../host/types';
 
 /** The hits of a search, once everything is indexed. */
 async function search(host: Platform, query: HistoryQuery): Promise<string[]> {

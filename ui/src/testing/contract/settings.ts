@@ -1,9 +1,9 @@
 /** The rules of settings, presets and endpoints. */
 
-import { BOUNDS, DEFAULT_CHAT_SETTINGS } from '../bindings/constants';
-import type { ChatSettings } from '../bindings/ChatSettings';
-import type { Settings } from '../bindings/Settings';
-import { plain, refused, same, type Case } from './contractChecks';
+import { BOUNDS, DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import type { Settings } from '../../bindings/Settings';
+import { plain, refused, same, type Case } from './checks';
 
 export const settingsCases: readonly Case[] = [
   {

@@ -7,10 +7,10 @@
  * give: the built-in model counts, the in-memory host tells a story.
  */
 
-import type { Content } from '../bindings/Content';
-import type { Settings } from '../bindings/Settings';
-import { words } from '../shared/messageParts';
-import { branchCases } from './contractBranches';
+import type { Content } from '../../bindings/Content';
+import type { Settings } from '../../bindings/Settings';
+import { words } from '../../shared/messageParts';
+import { branchCases } from './branches';
 import {
   type Case,
   finished,
@@ -28,10 +28,10 @@ import {
   some,
   textOf,
   within,
-} from './contractChecks';
-import { libraryCases } from './contractLibrary';
-import { settingsCases } from './contractSettings';
-import type { Unsubscribe } from './types';
+} from './checks';
+import { libraryCases } from './library';
+import { settingsCases } from './settings';
+import type { Unsubscribe } from '../../host/types';
 
 /** Long enough to be stopped in the middle. */
 const LONG = 'Count from 1 to 120';
@@ -49,6 +49,7 @@ export const cases: readonly Case[] = [
       let view = await host.chat(summary.id);
       same(view.settings, settings, 'the settings it was created with');
       same(view.draft, words('half a quest'), 'the draft');
+      same((await host.chats()).find(({ id }) => id === summary.id)?.has_draft, true, 'the mark of the draft');
       same(view.messages, [], 'its messages');
       await host.setChatSettings(summary.id, { ...settings, thinking: 'on' });
       view = await host.chat(summary.id);
@@ -191,6 +192,17 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'a chat keeps the model of its first question',
+    async run(host) {
+      const { summary, settings } = await host.createChat({ ...plain, model: null });
+      same(settings.model, null, 'the model of an empty chat');
+      const { answer } = await host.send(summary.id, words(SHORT), 'end');
+      same((await host.chat(summary.id)).settings.model, answer.model, 'the model that it keeps');
+      finished(await follow(host, answer.id));
+      await host.deleteChat(summary.id);
+    },
+  },
+  {
     name: 'a stopped answer keeps what came, and goes on',
     async run(host) {
       const { summary } = await host.createChat(plain);
@@ -324,8 +336,11 @@ export const cases: readonly Case[] = [
   {
     name: 'the default model is announced',
     async run(host) {
+      const { new_chats_use_last_model } = await host.settings();
       await heard((listener) => host.onModelsChanged(listener), () => host.setDefaultModel(PEBBLE));
       same(await host.defaultModel(), PEBBLE, 'the default model');
+      same((await host.settings()).new_chats_use_last_model, false, 'whether new chats use another');
+      await host.changeSettings({ new_chats_use_last_model });
     },
   },
   {

@@ -1,7 +1,7 @@
 /** The rules of the tree of a chat. */
 
-import { words } from '../shared/messageParts';
-import { follow, plain, refused, same, SHORT, textOf, type Case } from './contractChecks';
+import { words } from '../../shared/messageParts';
+import { follow, plain, refused, same, SHORT, textOf, type Case } from './checks';
 
 export const branchCases: readonly Case[] = [
   {
@@ -29,6 +29,8 @@ export const branchCases: readonly Case[] = [
       const all = await ids();
       const trash = await host.deleteMessage(first.answer.id, 'turn');
       same(await ids(), [second.question.id, second.answer.id], 'the branch without the first turn');
+      const deleted = (await host.trash()).find(({ chat }) => chat.id === trash)?.messages;
+      same(deleted, { role: 'user', excerpt: SHORT, alone: false }, 'the deleted messages');
       await host.restoreChat(trash);
       same(await ids(), all, 'the branch, as before');
       await host.deleteChat(summary.id);

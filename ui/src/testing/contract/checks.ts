@@ -1,11 +1,11 @@
 /** The checks of a case of the contract; a broken promise is named. */
 
-import type { AnswerEvent } from '../bindings/AnswerEvent';
-import type { ChatSettings } from '../bindings/ChatSettings';
-import { DEFAULT_CHAT_SETTINGS } from '../bindings/constants';
-import type { ErrorCode } from '../bindings/ErrorCode';
-import type { StoredMessage } from '../bindings/StoredMessage';
-import { asHostError, type Platform, type Unsubscribe } from './types';
+import type { AnswerEvent } from '../../bindings/AnswerEvent';
+import type { ChatSettings } from '../../bindings/ChatSettings';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
+import type { ErrorCode } from '../../bindings/ErrorCode';
+import type { StoredMessage } from '../../bindings/StoredMessage';
+import { asHostError, type Platform, type Unsubscribe } from '../../host/types';
 
 /** One promise of a host. */
 export interface Case {

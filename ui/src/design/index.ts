@@ -1,0 +1,31 @@
+/** The components of the design. */
+
+export { default as ChoiceRow } from './ChoiceRow.svelte';
+export { default as CopyButton } from './CopyButton.svelte';
+export { default as FieldError } from './FieldError.svelte';
+export { default as FigureTable } from './FigureTable.svelte';
+export { default as Icon } from './Icon.svelte';
+export { default as IconButton } from './IconButton.svelte';
+export { default as ListBox } from './ListBox.svelte';
+export { default as Menu } from './Menu.svelte';
+export { default as Name } from './Name.svelte';
+export { default as NamedText } from './NamedText.svelte';
+export { default as NumberField } from './NumberField.svelte';
+export { default as OfferButton } from './OfferButton.svelte';
+export { default as Picker } from './Picker.svelte';
+export { default as PillButton } from './PillButton.svelte';
+export { default as PlainText } from './PlainText.svelte';
+export { default as Popover } from './Popover.svelte';
+export { default as ProgressBar } from './ProgressBar.svelte';
+export { default as RenameField } from './RenameField.svelte';
+export { default as SearchField } from './SearchField.svelte';
+export { default as SecretField } from './SecretField.svelte';
+export { default as Sheet } from './Sheet.svelte';
+export { default as Switch } from './Switch.svelte';
+export { default as Tabs } from './Tabs.svelte';
+export { default as TextField } from './TextField.svelte';
+export { default as ToastList } from './ToastList.svelte';
+export { default as VirtualList } from './VirtualList.svelte';
+export type { IconName } from './Icon.svelte';
+export type { Item } from './Menu.svelte';
+export { optionsOf, type Option } from './options';

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+
+import { Toasts } from './toasts.svelte';
+
+const BROKEN = { code: 'storage', message: 'The disk is full.' };
+
+describe('an error that comes again', () => {
+  it('is one toast', () => {
+    const toasts = new Toasts();
+    toasts.report(BROKEN);
+    toasts.report(BROKEN);
+    expect(toasts.on(null).map(({ text }) => text)).toEqual([BROKEN.message]);
+  });
+
+  it('is shown on the surface that covers its first toast', () => {
+    const toasts = new Toasts();
+    toasts.report(BROKEN);
+    const uncover = toasts.cover('sheet');
+    toasts.report(BROKEN);
+    expect(toasts.on('sheet').map(({ text }) => text)).toEqual([BROKEN.message]);
+    uncover();
+    expect(toasts.on(null)).toHaveLength(1);
+  });
+});
