@@ -36,13 +36,22 @@ impl Outside {
 
 /// A `PATH` on which the program that opens links records them instead; returns the record's path.
 fn browser(home: &Path) -> (String, PathBuf) {
-    let (folder, list) = (home.join("programs"), home.join("opened"));
+    let list = home.join("opened");
+    let record = format!("#!/bin/sh\necho \"$1\" >> '{}'\n", list.display());
+    (programs(home, &["xdg-open"], &record), list)
+}
+
+/// A `PATH` on which these programs are this script.
+fn programs(home: &Path, names: &[&str], script: &str) -> String {
+    let folder = home.join("programs");
     fs::create_dir(&folder).expect("a folder");
-    let program = folder.join("xdg-open");
-    fs::write(&program, format!("#!/bin/sh\necho \"$1\" >> '{}'\n", list.display())).expect("written");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it runs");
+    for name in names {
+        let program = folder.join(name);
+        fs::write(&program, script).expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it runs");
+    }
     let path = std::env::var("PATH").expect("there is one");
-    (format!("{}:{path}", folder.display()), list)
+    format!("{}:{path}", folder.display())
 }
 
 fn opened(list: &Path) -> Vec<String> {
@@ -175,6 +184,60 @@ fn a_link_has_a_menu_of_our_own() {
     );
     assert_eq!(place(&window), here);
     assert!(outside.nobody_came(), "the window itself asked the network");
+    window.close();
+}
+
+#[test]
+fn every_way_of_clicking_a_misleading_link_asks() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (path, list) = browser(home.path());
+    let window = Window::open_with(home.path(), &[("PATH", &path)]);
+    let here = place(&window);
+    plant_link(&window, "https://evil.example/x");
+    let name = "document.querySelector('[data-testid=planted]').textContent = 'https://bank.example'";
+    window.run(name, json!([]));
+    let (control, shift) = ("\u{e009}", "\u{e008}");
+    for (button, key) in [
+        (0, None),
+        (1, None),
+        (0, Some(control)),
+        (0, Some(shift)),
+        (1, Some(control)),
+    ] {
+        match key {
+            Some(key) => window.press_button_with("planted", button, key),
+            None => window.press_button("planted", button),
+        }
+        window.wait_for("link-question");
+        sleep(Duration::from_millis(300));
+        assert_eq!(opened(&list), Vec::<String>::new(), "button {button} with {key:?}");
+        window.click("link-keep");
+        window.wait_until("the question is gone", || window.count("link-question") == 0);
+    }
+    assert_eq!(place(&window), here);
+    window.close();
+}
+
+#[test]
+fn a_link_that_no_program_opens_can_be_copied() {
+    let home = tempfile::tempdir().expect("a folder");
+    let launchers = ["xdg-open", "gio", "gnome-open", "kde-open6", "kde-open5", "kde-open"];
+    let path = programs(home.path(), &launchers, "#!/bin/sh\nexit 3\n");
+    let window = Window::open_with(home.path(), &[("PATH", &path)]);
+    plant_link(&window, "https://example.org/a");
+    window.press_button("planted", 0);
+    window.wait_for("toast");
+    let said = window.newest("toast");
+    assert!(said.contains("No browser could be opened"), "{said}");
+    assert!(!said.contains("xdg-open") && !said.contains("Exit"), "{said}");
+    window.click("toast-undo");
+    window.type_into("composer", "\u{e009}v");
+    window.wait_until("the address was copied", || {
+        window.run(
+            "return document.querySelector('[data-testid=composer]').value",
+            json!([]),
+        ) == "https://example.org/a"
+    });
     window.close();
 }
 

@@ -1,4 +1,4 @@
-//! The cases of `ui/src/host/contract.ts` in the real window, against the real host. The interface's own tests ask the
+//! The cases of `ui/src/testing/contract` in the real window, against the real host. The interface's own tests ask the
 //! in-memory host the same.
 
 use std::fs;

@@ -20,6 +20,10 @@ mod confined_window;
 #[cfg(target_os = "linux")]
 mod contract;
 #[cfg(target_os = "linux")]
+mod damaged_window;
+#[cfg(target_os = "linux")]
+mod day_window;
+#[cfg(target_os = "linux")]
 mod desktop_window;
 #[cfg(target_os = "linux")]
 mod hostile_window;
@@ -27,6 +31,8 @@ mod hostile_window;
 mod images_window;
 #[cfg(target_os = "linux")]
 mod library_window;
+#[cfg(target_os = "linux")]
+mod look_window;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,8 @@
 //! Two models of which only one fits into memory, in the real window: the second answer names the model it waits for,
 //! and can be canceled.
 
+use std::path::Path;
+
 use serde_json::{json, Value};
 
 use crate::server_window::copy_pebble;
@@ -28,6 +30,23 @@ fn running(window: &Window) -> bool {
     ) == Value::Bool(true)
 }
 
+/// Asks Pebble for a long answer and, while it is being written, the model in this folder.
+fn ask_two_models(window: &Window, folder: &Path) {
+    window.type_into("composer", "\u{e009},");
+    window.switch_to("Settings");
+    window.click("tab-folders");
+    window.wait_for("shared-folder");
+    window.click("add-folder");
+    window.type_into("folder-path", &format!("{}\u{e007}", folder.display()));
+    window.wait_for("own-folder");
+    window.switch_to("Ponder");
+    new_chat(window, "Pebble");
+    window.ask("Count from 1 to 400");
+    window.wait_until("it is being written", || !window.answer().is_empty());
+    new_chat(window, "twin");
+    window.ask("What is 2 + 3?");
+}
+
 #[test]
 fn an_answer_that_waits_for_another_model_says_so() {
     for (theme, image) in [
@@ -41,20 +60,7 @@ fn an_answer_that_waits_for_another_model_says_so() {
             home.path(),
             &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)],
         );
-        window.type_into("composer", "\u{e009},");
-        window.switch_to("Settings");
-        window.click("tab-folders");
-        window.wait_for("shared-folder");
-        window.click("add-folder");
-        window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
-        window.wait_for("own-folder");
-        window.switch_to("Ponder");
-
-        new_chat(&window, "Pebble");
-        window.ask("Count from 1 to 400");
-        window.wait_until("it is being written", || !window.answer().is_empty());
-        new_chat(&window, "twin");
-        window.ask("What is 2 + 3?");
+        ask_two_models(&window, &own);
         let said = "Waits for Pebble to finish its answer: both models do not fit into memory together.";
         window.wait_until("it says for whom it waits", || window.newest("answer-progress") == said);
         window.image(image);
@@ -70,18 +76,7 @@ fn two_models_that_fit_answer_at_the_same_time() {
     let own = home.path().join("my-models");
     copy_pebble(&own.join("twin"));
     let window = Window::open(home.path());
-    window.type_into("composer", "\u{e009},");
-    window.switch_to("Settings");
-    window.click("tab-folders");
-    window.click("add-folder");
-    window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
-    window.wait_for("own-folder");
-    window.switch_to("Ponder");
-    new_chat(&window, "Pebble");
-    window.ask("Count from 1 to 400");
-    window.wait_until("it is being written", || !window.answer().is_empty());
-    new_chat(&window, "twin");
-    window.ask("What is 2 + 3?");
+    ask_two_models(&window, &own);
     window.wait_until_answer_is("complete");
     assert!(window.answer().contains('5'));
     assert!(running(&window), "the first answer goes on meanwhile");

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{json, Value};
 
 use crate::support::driver::Window;
-use crate::support::{log, ponder_json, ponder_program};
+use crate::support::{log, ponder, ponder_json, ponder_program};
 
 /// The stored messages of the only chat, from `ponder history export` next to the running app.
 pub fn stored(home: &Path) -> Vec<Value> {
@@ -208,7 +208,11 @@ fn a_rich_answer_is_drawn_with_tables_code_and_formulas() {
 fn a_history_that_cannot_be_read_is_explained_in_a_window() {
     let home = tempfile::tempdir().expect("a folder");
     let file = home.path().join("history.sqlite");
-    std::fs::write(&file, "this is no database, but it may be somebody's").expect("written");
+    assert!(ponder(home.path(), &["history"]).status.success());
+    // The format of a later version, at its place in the header.
+    let mut bytes = std::fs::read(&file).expect("a history");
+    bytes[60..64].copy_from_slice(&999_u32.to_be_bytes());
+    std::fs::write(&file, &bytes).expect("written");
     let window = Window::start(home.path(), &[]);
     window.wait_for("failure");
     assert!(
@@ -227,10 +231,7 @@ fn a_history_that_cannot_be_read_is_explained_in_a_window() {
     );
     window.image("failed-start");
     window.close();
-    assert_eq!(
-        std::fs::read_to_string(&file).expect("it is still there"),
-        "this is no database, but it may be somebody's"
-    );
+    assert_eq!(std::fs::read(&file).expect("it is still there"), bytes);
 }
 
 #[test]

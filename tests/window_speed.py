@@ -1,8 +1,8 @@
 """The waiting times of a user in the real window, with a large history: 5,000 chats, 200,000 messages, one chat of 3,000.
 
-    python window_speed.py APP --history FOLDER [--only paint,open,key,search,stream,memory,idle] [--answers 200] [--seconds 60]
+    python window_speed.py APP [APP...] --history FOLDER [--only paint,open,key,search,palette,list,stream,memory,idle,import] [--answers 200] [--seconds 60]
 
-APP is the built `ponder-app`, FOLDER what the example `scale` of the history has written. Prints each figure with its target and how many times the target it is.
+Each APP is a built `ponder-app`, of a release or for development; FOLDER is what the example `scale` of the history has written. Prints each figure with its target and how many times the target it is.
 Answers come at 200 tokens a second from an endpoint of this script, so that no model takes a processor from the window. Times are of the page's own thread where
 nothing else is said: a display without a screen draws 60 times a second, and a wait for its next frame is nobody's work. The exit code is 1 if a target is missed."""
 import argparse
@@ -20,7 +20,7 @@ from statistics import median
 
 from real_window import Window, first_paint, focus, memory, processes, threads, until, watch
 
-PARTS = ["paint", "open", "key", "search", "stream", "memory", "idle"]
+PARTS = ["paint", "open", "key", "search", "palette", "list", "stream", "memory", "idle", "import"]
 TOKENS_PER_SECOND = 200
 LONG, OTHERS = "chat-0", ["chat-77", "chat-1234", "chat-4998"]
 # Two answers of as many tokens, in seconds and in tokens.
@@ -115,82 +115,7 @@ class Endpoint:
         out.flush()
 
 
-# The probes in the page. A task posted to a channel runs as soon as the thread is free; one that a frame posts, once
-# the frame is drawn.
-TOOLS = """
-window.bench = (() => {
-  const soon = () => new Promise((resolve) => { const channel = new MessageChannel(); channel.port1.onmessage = () => resolve(performance.now()); channel.port2.postMessage(0); });
-  const frame = () => new Promise((resolve) => requestAnimationFrame(() => { const begun = performance.now(); void soon().then((ended) => resolve({ begun, ended })); }));
-  const by = (name) => document.querySelector(`[data-testid="${name}"]`);
-  /** Frames and tasks until `stop` is called; a task is as long as a timer of 4 ms is late. */
-  const watch = () => {
-    const begun = performance.now();
-    let [frames, longest, last, running] = [0, 0, begun, true];
-    const tasks = [];
-    const draw = () => { if (running) { frames += 1; requestAnimationFrame(draw); } };
-    const tick = () => {
-      const now = performance.now();
-      const task = now - last - 4;
-      longest = Math.max(longest, task);
-      if (task > 16) tasks.push(Math.round(task));
-      last = now;
-      if (running) setTimeout(tick, 4);
-    };
-    requestAnimationFrame(draw);
-    setTimeout(tick, 4);
-    return () => { running = false; return { frames: (1000 * frames) / (performance.now() - begun), longest, tasks }; };
-  };
-  /** How often in a second this display draws a page in which a word changes. */
-  const ceiling = async () => {
-    const word = document.body.appendChild(document.createElement('i'));
-    word.style.cssText = 'position: fixed; left: 0; top: 0';
-    const begun = performance.now();
-    let frames = 0;
-    while (performance.now() - begun < 3000) { word.textContent = String(frames++); await frame(); }
-    word.remove();
-    return (1000 * frames) / (performance.now() - begun);
-  };
-  const open = async (chat, end) => {
-    const item = document.querySelector(`[data-chat-id="${chat}"]`);
-    if (!item) throw new Error(`${chat} is not in sight`);
-    const begun = performance.now();
-    item.click();
-    for (;;) {
-      const { ended } = await frame();
-      if ([...document.querySelectorAll('[data-testid=answer-text]')].at(-1)?.textContent.includes(end)) return ended - begun;
-      if (ended - begun > 30000) throw new Error(`${chat} does not open`);
-    }
-  };
-  const keys = (name) => {
-    const figures = [];
-    const stop = watch();
-    let begun = 0;
-    const field = by(name);
-    const down = () => { begun = performance.now(); };
-    const input = async () => {
-      const from = begun;
-      const handled = await soon();
-      const drawn = await frame();
-      figures.push({ work: handled - from + drawn.ended - drawn.begun, seen: drawn.ended - from });
-    };
-    field.addEventListener('keydown', down, { capture: true });
-    field.addEventListener('input', input, { capture: true });
-    return () => { field.removeEventListener('keydown', down, { capture: true }); field.removeEventListener('input', input, { capture: true }); return { figures, ...stop() }; };
-  };
-  const write = (name, text) => { const field = by(name); field.value = text; field.dispatchEvent(new InputEvent('input', { bubbles: true })); };
-  const search = async (words) => {
-    const begun = performance.now();
-    const before = new Set(document.querySelectorAll('[data-testid=found-place]'));
-    write('search', words);
-    for (;;) {
-      const { ended } = await frame();
-      if ([...document.querySelectorAll('[data-testid=found-place]')].some((place) => !before.has(place))) return ended - begun;
-      if (ended - begun > 10000) throw new Error(`${words} is not found`);
-    }
-  };
-  return { watch, ceiling, open, keys, write, search, frame, by };
-})();
-"""
+TOOLS = (Path(__file__).parent / "window_probes.js").read_text()
 
 
 class Figures:
@@ -212,13 +137,13 @@ def spread(times):
 
 
 class Bench:
-    def __init__(self, options, home, endpoint, figures):
-        self.options, self.home, self.endpoint, self.figures = options, home, endpoint, figures
+    def __init__(self, app, options, home, endpoint, figures):
+        self.app, self.options, self.home, self.endpoint, self.figures = app, options, home, endpoint, figures
         self.window = None
 
     def start(self):
         """The app with the long chats at hand, and its endpoint as the default model."""
-        self.window = Window(self.options.app, self.home)
+        self.window = Window(self.app, self.home)
         until("the chats are listed", lambda: self.window.find("chat-item"))
         self.window.run(TOOLS)
         # Work at the start after the first frame is not measured.
@@ -316,6 +241,31 @@ class Bench:
         self.type("the search field", "search", "river lantern")
         self.stop()
 
+    def palette(self):
+        self.start()
+        opened, found = [], []
+        for chat in range(9):
+            times = self.window.run_async("return await bench.palette(args[0])", f"Chat {1000 + 7 * chat}")
+            opened.append(times["opened"])
+            found.append(times["found"])
+            time.sleep(0.3)
+        self.figures.tell("open the palette, until its entries are drawn", median(opened), 50, note=spread(opened))
+        self.figures.tell("words in the palette, until what they find is drawn", median(found), 50, note=spread(found))
+        self.stop()
+
+    def list(self):
+        self.start()
+        frames = self.window.run_async("return await bench.scroll(300, 120)")
+        self.figures.tell("a frame of the list of chats while it scrolls", median(frames), 16, note=spread(frames))
+        self.stop()
+
+    def importing(self):
+        """The last part, because the history is a larger one afterwards."""
+        self.start()
+        done = self.window.run_async("return await bench.importChats(1000, 12)")
+        self.figures.tell(f"import 1,000 chats of 12 messages ({done['bytes'] / 1e6:.1f} MB)", done["time"], 3000)
+        self.stop()
+
     def ask(self, model, watched=True):
         """Asks in the open chat; the figures of the answer."""
         self.window.invoke("set_default_model", {"reference": f"endpoint:bench/{model}"})
@@ -400,14 +350,25 @@ class Bench:
 
     def all(self):
         self.prepare()
-        parts = {"paint": self.paint, "open": self.opening, "key": self.key, "search": self.search, "stream": self.stream, "memory": self.memory, "idle": self.idle}
+        parts = {
+            "paint": self.paint,
+            "open": self.opening,
+            "key": self.key,
+            "search": self.search,
+            "palette": self.palette,
+            "list": self.list,
+            "stream": self.stream,
+            "memory": self.memory,
+            "idle": self.idle,
+            "import": self.importing,
+        }
         for part in self.options.only:
             parts[part]()
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("app", type=lambda path: Path(path).resolve())
+    parser.add_argument("apps", metavar="app", nargs="+", type=lambda path: Path(path).resolve())
     parser.add_argument("--history", type=Path, required=True)
     parser.add_argument("--only", type=lambda text: text.split(","), default=PARTS)
     parser.add_argument("--answers", type=int, default=200)
@@ -417,16 +378,19 @@ def main():
         parser.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     figures = Figures()
     print(f"load of the computer before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        for file in options.history.glob("history.sqlite*"):
-            shutil.copy(file, home)
-        bench = Bench(options, home, Endpoint(), figures)
-        try:
-            bench.all()
-        finally:
-            if bench.window:
-                bench.window.close()
+    endpoint = Endpoint()
+    for app in options.apps:
+        print(f"\n{app}")
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            home = Path(folder)
+            for file in options.history.glob("history.sqlite*"):
+                shutil.copy(file, home)
+            bench = Bench(app, options, home, endpoint, figures)
+            try:
+                bench.all()
+            finally:
+                if bench.window:
+                    bench.window.close()
     print(f"above its target: {', '.join(figures.missed)}" if figures.missed else "all within their targets")
     sys.exit(1 if figures.missed else 0)
 

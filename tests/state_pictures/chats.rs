@@ -50,6 +50,10 @@ pub fn put(home: &Path) {
         })
         .collect();
     let long: Vec<[&str; 3]> = long.iter().map(|turn| turn.each_ref().map(String::as_str)).collect();
+    let squares: String = (1..=300).map(|n| format!("| {n} | {} |\n", n * n)).collect();
+    let table = format!("| n | square |\n|--:|--:|\n{squares}");
+    let plain = format!("Before it.\n\n{}", "**word** ".repeat(2500));
+    let code = format!("```rust\n{}```\n", "let number = 12345;\n".repeat(3100));
     let question = "When does the tide turn, and which ferry is the last?";
     let chats = [
         chat("Markdown", "2026-11-20", &[[question, THOUGHT, MARKDOWN]]),
@@ -87,6 +91,9 @@ pub fn put(home: &Path) {
             ]],
         ),
         chat("A walk along the coast", "2026-10-02", &long),
+        chat("Three hundred squares", "2026-10-02", &[["List them.", "", &table]]),
+        chat("Too many words", "2026-10-02", &[["Say it.", "", &plain]]),
+        chat("Too much code", "2026-10-02", &[["Write it.", "", &code]]),
         chat("Sourdough", "2026-10-01", &[["How long?", "", "A night."]]),
         chat(
             "Letter to the landlord",

@@ -1,5 +1,5 @@
 //! Screenshots of every state of every window for a review: light, dark, narrow, text of 200 %, right to left. `./dev
-//! images` writes them. States that cannot be reached are listed at the end, and do not stop the others.
+//! pictures` writes them. States that cannot be reached are listed at the end, and do not stop the others.
 
 mod chat_window;
 mod chats;
@@ -309,12 +309,13 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
         failed: RefCell::default(),
     };
     let stage = open();
-    let appearance = (variant.appearance)();
-    invoke(
-        &stage.window,
-        "change_settings",
-        json!({"change": {"appearance": appearance, "language": variant.language}}),
-    );
+    // No state depends on the model that another one used.
+    let change = json!({
+        "appearance": (variant.appearance)(),
+        "language": variant.language,
+        "new_chats_use_last_model": false,
+    });
+    invoke(&stage.window, "change_settings", json!({"change": change}));
     stage.size();
     stage.state("chat", "first-start", |stage| stage.window.wait_for("empty-state"));
     let mut failed = stage.failed.take();

@@ -51,6 +51,16 @@ pub fn states(stage: &Stage) {
         );
         stage.image_all("code-wrapped");
     });
+    for (name, title, shown) in [
+        ("long-table", "Three hundred squares", "show-all-rows"),
+        ("shown-plain", "Too many words", "format-anyway"),
+        ("code-not-colored", "Too much code", "shown-plain"),
+    ] {
+        stage.state("chat", name, |stage| {
+            stage.open_chat(title);
+            stage.window.wait_for(shown);
+        });
+    }
     stage.state("chat", "thought-open", |stage| {
         stage.open_chat("Markdown");
         stage.press_for("thought-toggle", "thought-text");

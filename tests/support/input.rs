@@ -24,6 +24,24 @@ impl Window {
             .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
     }
 
+    /// Presses a mouse button over the element with this test id while a key is held.
+    pub fn press_button_with(&self, test_id: &str, button: u8, key: &str) {
+        let over = json!({ELEMENT: self.element(test_id)});
+        let pause = json!({"type": "pause", "duration": 0});
+        let hand = [
+            pause.clone(),
+            json!({"type": "pointerMove", "duration": 0, "origin": over, "x": 0, "y": 0}),
+            json!({"type": "pointerDown", "button": button}),
+            json!({"type": "pointerUp", "button": button}),
+        ];
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": hand});
+        let down = json!({"type": "keyDown", "value": key});
+        let up = json!({"type": "keyUp", "value": key});
+        let keys = json!({"type": "key", "id": "keys", "actions": [down, pause, pause, pause, up]});
+        self.post("actions", json!({"actions": [keys, mouse]}))
+            .unwrap_or_else(|error| panic!("{test_id} cannot be pressed: {error}"));
+    }
+
     /// Drags the mouse from one place to another, in pixels from the window's top left corner.
     pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
         let there = |(x, y): (i64, i64), duration: u64| json!({"type": "pointerMove", "duration": duration, "origin": "viewport", "x": x, "y": y});

@@ -45,6 +45,19 @@ impl Keyboard {
         self.xdotool(&["type", "--delay", "30", text]);
     }
 
+    /// Gives the keyboard to the window whose title contains this.
+    pub fn bring_forward(&self, title: &str) {
+        self.xdotool(&[
+            "search",
+            "--sync",
+            "--onlyvisible",
+            "--name",
+            title,
+            "windowactivate",
+            "--sync",
+        ]);
+    }
+
     fn xdotool(&self, arguments: &[&str]) {
         let done = Command::new("xdotool")
             .args(arguments)
@@ -106,15 +119,7 @@ impl OtherProgram<'_> {
     /// Gives it the focus, and checks that it gets keys.
     pub fn focus(&self) {
         let (before, deadline) = (self.presses(), Instant::now() + Duration::from_secs(20));
-        self.keyboard.xdotool(&[
-            "search",
-            "--sync",
-            "--onlyvisible",
-            "--name",
-            OTHER,
-            "windowactivate",
-            "--sync",
-        ]);
+        self.keyboard.bring_forward(OTHER);
         while self.presses() == before {
             assert!(Instant::now() < deadline, "{OTHER} does not hear keys");
             self.keyboard.press("F5");

@@ -69,6 +69,18 @@ impl Window {
             .expect("it takes a size");
     }
 
+    /// The place of the window and its size, in pixels: left, top, width, height.
+    pub fn frame(&self) -> [i64; 4] {
+        let frame = self.get("window/rect").expect("a place");
+        ["x", "y", "width", "height"].map(|key| frame[key].as_f64().expect("a number") as i64)
+    }
+
+    /// Gives the window a place and a size.
+    pub fn move_to(&self, [x, y, width, height]: [i64; 4]) {
+        self.post("window/rect", json!({"x": x, "y": y, "width": width, "height": height}))
+            .expect("it takes a place");
+    }
+
     /// Moves the mouse over the element with this test id.
     pub fn point_at(&self, test_id: &str) {
         let over = json!({ELEMENT: self.element(test_id)});

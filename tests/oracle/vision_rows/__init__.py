@@ -1,8 +1,9 @@
 """Tiny models with vision, one file per kin: each has `ROWS`, and repairs of what mlx-vlm computes otherwise than the models were trained."""
 from importlib import import_module
+from pathlib import Path
 
-# A new kin is a file here and its name in this list.
-KINS = ["falcon", "gemma3n", "gemma4", "glm", "hunyuan", "internvl", "mllama", "pixtral", "qwen", "siglip"]
+# Every file here but this one and the type of a row.
+KINS = sorted({file.stem for file in Path(__file__).parent.glob("*.py")} - {"__init__", "row"})
 
 
 def rows():

@@ -18,7 +18,8 @@ fn arrows_between_rooms_point_one_way() {
         ("prompt", &["checkpoint", "protocol"]),
         ("checkpoint", &["protocol"]),
         ("constraint", &["protocol"]),
-        ("mlx", &[]),
+        ("mlx", &["mlx-derive"]),
+        ("mlx-derive", &[]),
         ("mlx-kernels", &["mlx"]),
         (
             "engine",
