@@ -4,6 +4,7 @@ import type { ChatSummary } from '../bindings/ChatSummary';
 import type { Timing } from '../bindings/Timing';
 import type { Usage } from '../bindings/Usage';
 import { plainName } from '../shared/displayNames';
+import { folded } from '../shared/findText';
 import { locale, number, t } from '../locales';
 
 const DAY = 86_400_000;
@@ -157,17 +158,18 @@ export function groupChats(chats: readonly ChatSummary[], now: number): ChatGrou
 /** Titles as they are searched, because each letter that is typed searches all of them. */
 const searched = new WeakMap<ChatSummary, string>();
 
-function searchedTitle(chat: ChatSummary): string {
+/** A chat's title as it is shown, without accents in small letters. */
+export function searchedTitle(chat: ChatSummary): string {
   // The placeholder for no title is in the current language.
-  if (chat.title === '') return chatTitle('').toLocaleLowerCase();
+  if (chat.title === '') return folded(chatTitle(''));
   let title = searched.get(chat);
-  if (title === undefined) searched.set(chat, (title = chatTitle(chat.title).toLocaleLowerCase()));
+  if (title === undefined) searched.set(chat, (title = folded(chatTitle(chat.title))));
   return title;
 }
 
-/** The chats whose title holds every word of the query, in any case. */
+/** The chats whose title holds every word of the query, in any case and with any accents. */
 export function searchChats(chats: readonly ChatSummary[], query: string): readonly ChatSummary[] {
-  const words = query.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const words = folded(query).split(/\s+/).filter(Boolean);
   if (words.length === 0) return chats;
   return chats.filter((chat) => {
     const title = searchedTitle(chat);

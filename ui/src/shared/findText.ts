@@ -10,6 +10,12 @@ interface Folded {
 }
 
 const ACCENTS = /[\u0300-\u036f]/g;
+const ASCII = /^[\0-\x7f]*$/;
+
+/** A text without accents in small letters, for comparisons that need no places in the text itself. */
+export function folded(text: string): string {
+  return (ASCII.test(text) ? text : text.normalize('NFD').replace(ACCENTS, '')).toLowerCase();
+}
 
 function fold(text: string): Folded {
   let folded = '';
