@@ -1,5 +1,8 @@
 //! The looks that only the real window has: distances, narrow windows with large text, and the places of windows.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use serde_json::{json, Value};
 
 use crate::images_window::invoke;
@@ -65,6 +68,19 @@ const CUT: &str = "const cut = [];
     if (area.scrollHeight > area.clientHeight + 1 && area.value.length < 200) cut.push('the question');
     return cut";
 
+/// The field of the question and the count of its tokens follow the window a frame or two later, on a busy computer more.
+fn assert_nothing_cut(window: &Window, when: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let cut = window.run(CUT, json!([]));
+        if cut == json!([]) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{when}: {cut}; {}", window.image("cut").display());
+        sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn the_narrowest_window_with_text_of_200_percent_cuts_nothing() {
     let home = tempfile::tempdir().expect("a folder");
@@ -101,11 +117,7 @@ fn the_narrowest_window_with_text_of_200_percent_cuts_nothing() {
             window.wait_until("it is as high", || {
                 window.run(low, json!([height])) == Value::Bool(true)
             });
-            assert_eq!(
-                window.run(CUT, json!([])),
-                json!([]),
-                "{language}, {height} pixels high"
-            );
+            assert_nothing_cut(&window, &format!("{language}, {height} pixels high"));
         }
     }
     window.close();
