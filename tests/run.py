@@ -166,6 +166,8 @@ class Run:
 
 
 def main():
+    # A shell starts what runs in its background with Ctrl+C ignored, and tests press it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     listed, logs, factor = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     logs.mkdir(parents=True, exist_ok=True)
     history = logs / "seconds.json"
