@@ -16,7 +16,7 @@ export function thinkingTag(control: ThinkingControl | null): string | null {
     case 'switch':
       return t('tag.thinks');
     case 'levels':
-      return t(control.levels.length === 3 ? 'tag.threeLevels' : 'tag.effortLevels');
+      return t('tag.effortLevels');
     case 'always':
       return t('tag.alwaysThinks');
     case 'by_request':

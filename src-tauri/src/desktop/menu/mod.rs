@@ -131,7 +131,7 @@ const BAR: [Column; 7] = [
             Do(Command::AnswerNow),
             Line,
             Do(Command::Thinking),
-            Do(Command::TwoAnswers),
+            Asks(Command::TwoAnswers),
             Asks(Command::ChatSettings),
         ],
     },
