@@ -49,7 +49,7 @@ describe('asking', () => {
     await ask('What is 347 + 589?');
     await pass(500);
     expect(the('answer-progress').textContent).toBe(
-      'Waits for gpt-oss 20B to finish its answer: both models do not fit into memory together.',
+      'Waiting for gpt-oss 20B. Both models don’t fit in memory at once.',
     );
     host.waitsFor = [];
     await pass(5000);
@@ -58,10 +58,10 @@ describe('asking', () => {
   });
 
   it.each([
-    [['pebble'], 'Waits for another answer to end: both do not fit into memory together.'],
+    [['pebble'], 'Waiting for another response. Both don’t fit in memory at once.'],
     [
       ['a/one', 'a/two'],
-      'Waits for the answers of one, two to end: they and this model do not fit into memory together.',
+      'Waiting for one, two. They don’t fit in memory together with this model.',
     ],
   ])('stops waiting for %s when it is asked to', async (models, words) => {
     host.waitsFor = models;
@@ -155,7 +155,7 @@ describe('an answer that ended early', () => {
   it('says that Ponder was closed', async () => {
     await openAnswer({ state: 'interrupted', parts: [{ kind: 'text', text: 'Half a', started_at: 0, ended_at: 0 }] });
     expect(the('answer-text').textContent?.trim()).toBe('Half a');
-    expect(the('error-box').textContent).toContain('Ponder was closed while this was being written.');
+    expect(the('error-box').textContent).toContain('Ponder was closed during this response.');
   });
 });
 
@@ -179,7 +179,7 @@ describe('thinking', () => {
     expect(asked).toHaveBeenCalledOnce();
     await pass(3000);
     expect(the('answer-text').textContent?.trim()).toBe('347 + 589 = 936');
-    expect(the('thought-ending').textContent).toBe('You ended the thought here.');
+    expect(the('thought-ending').textContent).toBe('You stopped the thinking here.');
     expect(all('notice')).toEqual([]);
     expect(all('answer-now')).toEqual([]);
     await click('thought-toggle');
@@ -195,7 +195,7 @@ describe('thinking', () => {
     await pass(60);
     await press('A', { ctrlKey: true, shiftKey: true });
     await pass(3000);
-    expect(the('thought-ending').textContent).toBe('You ended the thought here.');
+    expect(the('thought-ending').textContent).toBe('You stopped the thinking here.');
   });
 
   it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
@@ -225,7 +225,7 @@ describe('thinking', () => {
     expect(all('message-user')).toEqual([]);
     await ask('What is 347 + 589?');
     await pass(3000);
-    expect(the('thought-ending').textContent).toContain('after 3 tokens');
+    expect(the('thought-ending').textContent).toContain('budget of 3 tokens');
     expect(the('thought-toggle').textContent).toContain('3 tokens');
     await click('thinking-switch');
     expect(all('thinking-menu')).toEqual([]);
@@ -281,12 +281,12 @@ describe('a model on another computer', () => {
     await click('model-picker');
     await pass(0);
     const option = [...document.querySelectorAll<HTMLElement>('[role=option]')].at(-1);
-    expect(option?.textContent).toContain('What you write and the images you add are sent to lab');
+    expect(option?.textContent).toContain('Messages and images are sent to lab.');
     option?.click();
     await pass(50);
     expect(the('model-picker').textContent).toContain('big');
     expect(all('leaves-computer')).toHaveLength(1);
-    expect(the('empty-state').textContent).toContain('Your words and images leave this computer.');
+    expect(the('empty-state').textContent).toContain('Messages and images go to a remote model.');
     expect(the('empty-state').textContent, 'examples for the built-in model').not.toContain('What is 347 + 589?');
   });
 
@@ -324,13 +324,13 @@ describe('answers', () => {
   it('tell which rule ended them', async () => {
     await openAnswer({ ended_by: { rule: 'stop_token', token: 106, text: '<turn|>', sources: [] } });
     expect(the('figures').title).toBe(
-      '1,162 tokens read, 187 written, 61 of them in thought.\nThe model ended its turn with <turn|>.',
+      '1,162 prompt tokens, 187 response tokens, 61 of them thinking\nStop reason: end token <turn|>',
     );
   });
 
   it('pass their notices on', async () => {
     await openAnswer({ notices: [{ code: 'thought_while_off', message: 'It thought anyway.' }] });
-    expect(the('notice').textContent).toContain('kept out of the answer');
+    expect(the('notice').textContent).toContain('isn’t part of the response');
   });
 });
 
@@ -362,8 +362,8 @@ describe('a turn with tools', () => {
     await openTurn(2);
     expect(all('message-assistant')).toHaveLength(1);
     expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual([
-      'Used the tool get_weather',
-      'Used the tool get_weather',
+      'Used get_weather',
+      'Used get_weather',
     ]);
     expect(all('tool-result')).toEqual([]);
     for (const toggle of all('tool-call-toggle')) toggle.click();
@@ -379,8 +379,8 @@ describe('a turn with tools', () => {
   it('waits for a result that is not there yet', async () => {
     await openTurn(1);
     expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual([
-      'Asked for the tool get_weather',
-      'Used the tool get_weather',
+      'Called get_weather',
+      'Used get_weather',
     ]);
   });
 
@@ -389,7 +389,7 @@ describe('a turn with tools', () => {
     host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts: [call('a1b2c3d4e', 'Lisbon')] });
     host.addRow(chat, { role: 'tool', state: 'stopped', tool_call_id: 'a1b2c3d4e', parts: [part('not run')] });
     await open('chat', chat.summary.id);
-    expect(the('tool-call').textContent?.trim()).toBe('Did not run the tool get_weather');
+    expect(the('tool-call').textContent?.trim()).toBe('Tool not run: get_weather');
     await click('tool-call-toggle');
     expect(all('tool-result')).toEqual([]);
   });

@@ -32,16 +32,16 @@ describe('the context menu', () => {
   it('has the tools of a message', async () => {
     await openChat();
     expect(await openMenu(the('message-user').querySelector('.words') ?? the('message-user'))).toEqual([
-      'Copy question',
+      'Copy message',
       'Quote',
-      'Edit question',
+      'Edit message',
     ]);
     expect(await openMenu(the('answer-text'))).toEqual([
-      'Copy answer',
+      'Copy response',
       'Quote',
-      'Edit answer',
+      'Edit response',
       'Continue',
-      'Answer again',
+      'Regenerate',
     ]);
     await click('menu-regenerate');
     await pass(100);

@@ -66,7 +66,7 @@ describe('the language of the windows', () => {
     expect([composer() === before, composer().value, composer().getAttribute('aria-label')]).toEqual([
       true,
       'Half a question',
-      'Frage',
+      'Nachricht',
     ]);
     expect(the('new-chat').getAttribute('aria-label')).toBe('Neuer Chat');
     await pass(6000);

@@ -84,20 +84,20 @@ describe('a link', () => {
     const link = await answer('[a book](https://example.org/a)');
     link.click();
     await pass(0);
-    expect(the('toast').textContent).toContain('No browser could be opened on this computer.');
+    expect(the('toast').textContent).toContain('Couldn’t open this link. No browser is set up.');
     expect(the('toast').textContent).not.toMatch(/xdg|Launcher|Exit/);
     await click('toast-undo');
     expect(copied).toBe('https://example.org/a');
     (await answer('[write](mailto:ann@example.org)')).click();
     await pass(0);
-    expect(the('toast').textContent).toContain('No mail program');
+    expect(the('toast').textContent).toContain('No email app');
   });
 
   it('that is no address stays closed and says so', async () => {
     (await answer('[write](mailto:?attach=/etc/passwd)')).click();
     await pass(0);
     expect(host.opened).toEqual([]);
-    expect(the('toast').textContent).toContain('no address that Ponder opens');
+    expect(the('toast').textContent).toContain('Ponder can’t open this link: ');
   });
 });
 
@@ -181,7 +181,7 @@ describe('the model of a chat that is gone', () => {
   it('is said before anything is sent, and got again', async () => {
     await gone('mlx-community/Gone-4B');
     expect(the('model-gone').textContent).toContain('Gone 4B, is no longer on this computer.');
-    expect(the('model-picker').getAttribute('aria-label')).toContain('is no longer here');
+    expect(the('model-picker').getAttribute('aria-label')).toContain('is missing');
     await click('get-again');
     await pass(300);
     expect(

@@ -20,14 +20,14 @@ const FIT: MemoryFit = {
 
 describe('the word', () => {
   it('says at which context, and what can be done', () => {
-    expect(fitLabel({ ...FIT, word: 'comfortable' })).toBe('comfortable');
-    expect(fitLabel(FIT)).toBe('tight at 32 k');
-    expect(fitLabel({ ...FIT, word: 'will_not_fit' })).toBe('will not fit');
+    expect(fitLabel({ ...FIT, word: 'comfortable' })).toBe('Fits');
+    expect(fitLabel(FIT)).toBe('Tight at 32K');
+    expect(fitLabel({ ...FIT, word: 'will_not_fit' })).toBe('Too large');
     expect(fitHint({ ...FIT, word: 'comfortable' })).toBeNull();
-    expect(fitHint(FIT)).toBe('Little is left for other programs.');
-    expect(fitHint({ ...FIT, free: 4 * GB })).toContain('close other programs');
+    expect(fitHint(FIT)).toBe('Leaves little memory for other apps.');
+    expect(fitHint({ ...FIT, free: 4 * GB })).toContain('Close other apps');
     expect(fitHint({ ...FIT, word: 'will_not_fit' })).toContain('smaller model');
-    expect(fitHint({ ...FIT, word: 'will_not_fit', comfortable_context: 4096 })).toBe('It fits with a context of 4 k.');
+    expect(fitHint({ ...FIT, word: 'will_not_fit', comfortable_context: 4096 })).toBe('Fits with a context of 4K.');
   });
 });
 

@@ -50,13 +50,14 @@ describe('numbers', () => {
   ])('%d ms (fine: %s) are %s', (value, fine, text) => expect(duration(value, fine)).toBe(text));
 
   it('groups thousands', () => expect(count(32_768)).toBe('32,768'));
-  it('counts contexts in 1,024s', () => expect(context(131_072)).toBe('128 k context'));
+  it('counts contexts in 1,024s', () => expect(context(131_072)).toBe('128K context'));
 
   it('leaves out figures that are not known', () => {
     const usage = { prompt_tokens: 9, cached_tokens: 0, prefilled_tokens: 9, completion_tokens: 5, thinking_tokens: 0 };
     const timing = { load_ms: 0, first_token_ms: 312, prefill_tokens_per_second: 80, decode_tokens_per_second: 41.6 };
-    expect(usageSummary(usage, timing)).toBe('42 tok/s · first token 0.3 s');
-    expect(usageSummary({ ...usage, cached_tokens: 1020 }, timing)).toBe('42 tok/s · first token 0.3 s · 1,020 reused');
+    expect(usageSummary(usage, timing)).toBe('42 tok/s · 0.3 s to first token');
+    const cached = usageSummary({ ...usage, cached_tokens: 1020 }, timing);
+    expect(cached).toBe('42 tok/s · 0.3 s to first token · 1,020 cached');
     expect(usageSummary(null, null)).toBe('');
   });
 });

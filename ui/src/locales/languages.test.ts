@@ -91,7 +91,7 @@ describe('a language', () => {
 
   it('keeps names and paths in their own direction', async () => {
     await chooseLanguage(['ar']);
-    expect(t('export.done', { path: '/tmp/a' })).toBe('كُتب في \u2068/tmp/a\u2069');
+    expect(t('export.done', { path: '/tmp/a' })).toBe('حُفظ في \u2068/tmp/a\u2069');
     expect(t('chat.deleted', { title: 'سؤال' })).toBe('حُذفت «\u2068سؤال\u2069».');
   });
 
@@ -109,7 +109,7 @@ describe('a language', () => {
   it('says what kind of error it is before the words of the host', async () => {
     await chooseLanguage(['de']);
     expect(errorText({ code: 'model_not_found', message: 'there is no model a/b' })).toBe(
-      'Dieses Modell ist nicht da. There is no model a/b.',
+      'Modell nicht gefunden. There is no model a/b.',
     );
   });
 });

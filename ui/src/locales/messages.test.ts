@@ -131,11 +131,11 @@ describe('the catalogue', () => {
 describe('the host', () => {
   it('is quoted by code and arguments', () => {
     const ended: Notice = { code: 'thinking_ended', arguments: { budget: 1204 }, message: 'ended by its budget' };
-    expect(noticeText(ended)).toBe('The thought was ended after 1,204 tokens, its budget.');
-    expect(noticeText({ ...ended, arguments: {} })).toBe('You ended the thought here.');
-    expect(noticeText({ code: 'kv_bits', arguments: { layers: 1 }, message: 'x' })).toContain('1 layer keeps');
+    expect(noticeText(ended)).toBe('Thinking stopped at its budget of 1,204 tokens.');
+    expect(noticeText({ ...ended, arguments: {} })).toBe('You stopped the thinking here.');
+    expect(noticeText({ code: 'kv_bits', arguments: { layers: 1 }, message: 'x' })).toContain('1 layer can’t');
     const full = errorText({ code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' });
-    expect(full).toContain('The chat has 2,310 tokens, but the model’s context holds 2,048.');
+    expect(full).toContain('The chat has 2,310 tokens, but the context is 2,048.');
   });
 
   it('is quoted without the words of the command line', () => {
@@ -144,7 +144,7 @@ describe('the host', () => {
       arguments: { reference: 'a/b' },
       message: 'no model called a/b is on this computer; `ponder models` and the Models window list what is',
     } as const;
-    expect(errorText(gone)).toBe('No model called a/b is on this computer. The Models window lists what is.');
+    expect(errorText(gone)).toBe('The model a/b isn’t on this computer. Choose another one in Models.');
     expect(errorText({ ...gone, arguments: {} })).toContain('`ponder models`');
   });
 

@@ -62,7 +62,7 @@ describe('a code block', () => {
   });
 
   it.each([
-    ['rust', 3100, ['This code is shown without colors, because coloring it takes long.']],
+    ['rust', 3100, ['Shown without colors because highlighting would be slow.']],
     ['rust', 300, []],
     ['', 3100, []],
   ])('says that it is too long to be colored (%s, %i lines)', async (label, lines, notes) => {

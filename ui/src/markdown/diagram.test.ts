@@ -96,7 +96,7 @@ describe('a diagram', () => {
     });
     expect(await drawDiagram('not a diagram')).toMatchObject({
       kind: 'failed',
-      reason: expect.stringContaining('kind'),
+      reason: expect.stringContaining('isn’t supported'),
     });
     const many = `graph TD\n${Array.from({ length: 400 }, (_, n) => `n${n} --> m${n}`).join('\n')}`;
     expect(await drawDiagram(many)).toMatchObject({ kind: 'failed', reason: expect.stringContaining('too large') });

@@ -75,7 +75,7 @@ describe('a table of many rows', () => {
 describe('a part that is out of proportion', () => {
   it('says that it is shown as it is written, and is formatted on request', async () => {
     await openAnswer(`# Before\n\n${'word '.repeat(3400)}**end**\n\nafter\n`);
-    expect(the('shown-plain').textContent).toContain('shown as it was written');
+    expect(the('shown-plain').textContent).toContain('Shown as plain text');
     expect(the('answer-text').querySelectorAll('strong')).toHaveLength(0);
     await click('format-anyway');
     await pass(300);
@@ -88,7 +88,7 @@ describe('a part that is out of proportion', () => {
     await openAnswer(`${'>'.repeat(10_000)}\n\nafter\n`);
     await click('format-anyway');
     await pass(300);
-    expect(the('shown-plain').textContent).toContain('could not be formatted');
+    expect(the('shown-plain').textContent).toContain('couldn’t be formatted');
     expect(all('format-anyway')).toEqual([]);
     expect(the('answer-text').textContent).toContain('>>>>');
   });

@@ -200,10 +200,10 @@ it('every change is named', () => {
 
 it('a second answer is the same otherwise, another model, or the same once more', () => {
   const ways = variants(DEFAULT_CHAT_SETTINGS, { kind: 'switch', default_on: true }, MODELS, [], 'pebble');
-  expect(ways[0]).toEqual({ name: 'The same without thinking', change: { thinking: 'off' } });
+  expect(ways[0]).toEqual({ name: 'Without thinking', change: { thinking: 'off' } });
   expect(ways.map(({ change }) => change.model)).not.toContain('pebble');
   expect(ways.map(({ change }) => change.model)).not.toContain('mlx-community/mystery-7b');
   expect(variants(DEFAULT_CHAT_SETTINGS, { kind: 'never' }, [], [], null)).toEqual([
-    { name: 'The same once more', change: {} },
+    { name: 'Same settings', change: {} },
   ]);
 });

@@ -32,13 +32,13 @@ describe('a context', () => {
     expect(the('context-share').textContent).toContain('of 2,048 tokens');
     expect(all('context-notice')).toHaveLength(0);
     await openChat(2, 3400);
-    expect(the('context-notice').textContent).toContain('83 % full');
+    expect(the('context-notice').textContent).toContain('83% full');
   });
 
   it('that is far too small says by how much, and offers only what helps', async () => {
     await openChat(1, 46_711 * 4);
     const said = the('context-notice').textContent ?? '';
-    const [, used = '', more = ''] = /takes ([\d,]+) of the 2,048 tokens .*: ([\d,]+) too many/.exec(said) ?? [];
+    const [, used = '', more = ''] = /needs ([\d,]+) of 2,048 tokens, ([\d,]+) too many/.exec(said) ?? [];
     const figure = (text: string): number => Number(text.replaceAll(',', ''));
     expect(figure(used)).toBeGreaterThanOrEqual(46_711);
     expect(figure(more)).toBe(figure(used) - 2048);
@@ -46,7 +46,7 @@ describe('a context', () => {
     expect(the('context-share').querySelector('[title]')?.getAttribute('title')).toContain(`${more} too many`);
     expect([all('drop-oldest-turns'), all('summarize-oldest-turns')]).toEqual([[], []]);
     expect(all('fork-with-summary')).toHaveLength(1);
-    expect(the('use-larger').textContent).toContain('128 k');
+    expect(the('use-larger').textContent).toContain('128K');
   });
 
   it('offers no larger model that does not hold the chat either', async () => {
@@ -69,7 +69,7 @@ describe('a context', () => {
   it('that is exceeded several times is offered only models that hold the conversation', async () => {
     // 20,000 tokens.
     await openChat(2, 40_000);
-    expect(the('use-larger').textContent).toContain('128 k');
+    expect(the('use-larger').textContent).toContain('128K');
     const holding = (context: number): void => {
       host.local = host.local.map((model) => (model.reference === 'pebble' ? model : { ...model, context }));
     };
@@ -89,7 +89,7 @@ describe('a context', () => {
     const id = await openChat(2, 3000);
     await ask(LONG);
     expect(composer().value).toBe(LONG);
-    expect(the('context-notice').textContent).toContain('2,048 tokens that the model holds');
+    expect(the('context-notice').textContent).toContain('of 2,048 tokens. It wasn’t sent, and your draft is saved.');
     expect((await host.chat(id)).messages).toHaveLength(4);
     expect(all('toast')).toHaveLength(0);
     expect(document.activeElement).toBe(composer());
@@ -117,9 +117,9 @@ describe('a context', () => {
     await ask(LONG);
     await click('summarize-oldest-turns');
     await pass(16);
-    expect(the('context-notice').textContent).toContain('reads the older part: 300 of 1,000 tokens');
+    expect(the('context-notice').textContent).toContain('Processing older messages… 300 of 1,000 tokens');
     await pass(50);
-    expect(the('context-notice').textContent).toContain('writes the summary: 3 tokens');
+    expect(the('context-notice').textContent).toContain('Writing a summary… 3 tokens');
     await click('stop-summary');
     await pass(300);
     expect(all('compaction-mark')).toHaveLength(0);
@@ -153,7 +153,7 @@ describe('a context', () => {
   it('is larger with another model, which is offered', async () => {
     const id = await openChat(2, 3000, 2000);
     await ask(LONG);
-    expect(the('use-larger').textContent).toContain('128 k');
+    expect(the('use-larger').textContent).toContain('128K');
     await click('use-larger');
     await pass(50);
     expect(all('context-notice')).toHaveLength(0);

@@ -101,8 +101,8 @@ describe('the search over all chats', () => {
     await pass(300);
     expect(the('chats').scrollTop).toBe(0);
     expect(all('found-chat').map((chat) => chat.textContent?.replace(/\s+/g, ' '))).toEqual([
-      'Many 150 places',
-      'One 1 place',
+      'Many 150 matches',
+      'One 1 match',
     ]);
     expect([all('found-place').length, the('found-all').textContent]).toEqual([4, 'Show all 150']);
     await click('found-all');
@@ -124,7 +124,7 @@ describe('the search over all chats', () => {
     expect(all('search-model')).toHaveLength(1);
     await write('search', 'nothing has this');
     await pass(300);
-    expect(the('chats').textContent).toContain('Nothing was found.');
+    expect(the('chats').textContent).toContain('No results');
     await write('search', '');
     await pass(300);
     expect(titles()).toEqual(['About tea', 'About the sea']);
@@ -164,7 +164,7 @@ describe('finding in the chat', () => {
     await write('find-words', 'NÉEDLE');
     expect(the('find-count').textContent?.trim()).toBe('1 of 60');
     await write('find-words', 'nowhere');
-    expect(the('find-count').textContent?.trim()).toBe('Not found');
+    expect(the('find-count').textContent?.trim()).toBe('No matches');
     await press('Escape', {}, field('find-words'));
     expect(all('find')).toEqual([]);
   });
@@ -196,7 +196,7 @@ describe('the palette', () => {
     expect(all('palette-entry').map(({ dataset }) => dataset['kind'])).toEqual(['hit']);
     await write('palette-words', 'zzzz');
     await pass(300);
-    expect(the('palette').textContent).toContain('Nothing is called like this.');
+    expect(the('palette').textContent).toContain('No results');
   });
 });
 
@@ -229,7 +229,7 @@ describe('the library', () => {
     await click('open-kept');
     await pass(50);
     await click('purge');
-    expect(the('purge-asks').textContent).toBe('The chat “About the sea” is deleted for good. This cannot be undone.');
+    expect(the('purge-asks').textContent).toBe('Delete “About the sea” permanently? This can’t be undone.');
     await click('purge-now');
     await pass(50);
     expect(all('trashed-chat')).toEqual([]);
@@ -241,11 +241,11 @@ describe('the library', () => {
     const [question, answer] = (await host.chat(tea?.id ?? '')).messages;
     if (!question || !answer) throw new Error('no turn');
     const lines = (): string[] => all('trashed-chat').map((entry) => entry.textContent.replace(/\s+/g, ' ').trim());
-    const entry = /^Where does it grow\? Question from “About tea” 30 days left/;
+    const entry = /^Where does it grow\? Message from “About tea” 30 days left/;
     await open('chat');
     for (const [message, says] of [
-      [answer.id, 'The answer “Green **tea** grows in Uji. Tea, tea.” from “About tea” is deleted for good. This'],
-      [question.id, 'The question “Where does it grow?” from “About tea” is deleted for good. This cannot be undone.'],
+      [answer.id, 'Delete the response “Green **tea** grows in Uji. Tea, tea.” from “About tea” permanently? This'],
+      [question.id, 'Delete the message “Where does it grow?” from “About tea” permanently? This can’t be undone.'],
     ] as const) {
       await host.deleteMessage(message, 'branch');
       await pass(2);
@@ -261,10 +261,10 @@ describe('the library', () => {
     await pass(50);
     expect(lines()).toEqual([
       expect.stringMatching(entry),
-      expect.stringMatching(/^Green \*\*tea.* Answer from “About tea” 30 days left/),
+      expect.stringMatching(/^Green \*\*tea.* Response from “About tea” 30 days left/),
     ]);
     await click('purge-all');
-    expect(the('purge-asks').textContent).toContain('Everything in the trash');
+    expect(the('purge-asks').textContent).toContain('Delete everything in Trash');
     await click('purge-keep');
     for (let left = 0; left < 2; left++) {
       all('restore')[0]?.click();
@@ -276,7 +276,7 @@ describe('the library', () => {
     await click('open-kept');
     await pass(50);
     await click('purge');
-    expect(the('purge-asks').textContent).toContain('is deleted for good, with what followed it.');
+    expect(the('purge-asks').textContent).toContain('and everything after it permanently?');
   });
 
   it('says in the sheet itself what went wrong there, and in the window again once that is closed', async () => {
@@ -318,7 +318,7 @@ describe('the library', () => {
     expect(said()).toEqual([]);
     await click('kept-close');
     await press('z', control);
-    expect(said()).toEqual(['There is nothing to undo.']);
+    expect(said()).toEqual(['Nothing to undo.']);
     await pass(10_000);
     await choose('About tea', 'delete-chat');
     const [trashed] = await host.trash();
@@ -329,7 +329,7 @@ describe('the library', () => {
     await click('open-kept');
     await click('unarchive');
     await pass(50);
-    expect(said()).toEqual(['“About tea” is back in the list.']);
+    expect(said()).toEqual(['Unarchived “About tea”.']);
   });
 
   it('says no more of an error once the same has succeeded', async () => {
@@ -338,7 +338,7 @@ describe('the library', () => {
     await choose('About tea', 'archive-chat');
     expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('The disk is full.')]);
     await choose('About tea', 'archive-chat');
-    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('is in the archive')]);
+    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('Archived')]);
   });
 
   it('takes back one thing after another, and in a field the letters alone', async () => {
@@ -359,7 +359,7 @@ describe('the library', () => {
     await press('z', control);
     expect(titles()).toEqual(['About tea', 'About the sea']);
     await press('z', control);
-    expect(document.body.textContent).toContain('There is nothing to undo.');
+    expect(document.body.textContent).toContain('Nothing to undo.');
   });
 
   it('makes a project with instructions, and its deletion is taken back', async () => {
@@ -418,7 +418,8 @@ describe('the chat of a project', () => {
       await host.putProjectFile(id, await host.addFile(new TextEncoder().encode(name), name));
     await pass(50);
     const said = [...the('chat-project').querySelectorAll('bdi')].map(({ textContent }) => textContent);
-    expect(said).toEqual(['Drinks', 'green.txt', 'black.txt', 'white.txt', '2 more files', 'with instructions']);
+    const files = ['green.txt', 'black.txt', 'white.txt', '2 more files'];
+    expect(said).toEqual(['Drinks', ...files, 'with project instructions']);
     await click('chat-project');
     expect(the('project-prompt')).toHaveProperty('value', 'Answer as a tea master.');
     await click('project-settings-close');

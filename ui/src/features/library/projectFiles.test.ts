@@ -42,7 +42,7 @@ beforeEach(async () => {
 
 describe("a project's files", () => {
   it('are added one after another, with their length and tokens, and are in the project at once', async () => {
-    expect(the('project-files').textContent).toContain('before its first question');
+    expect(the('project-files').textContent).toContain('start of every chat');
     await drop(textFile('one\ntwo\nthree\n', 'notes.md'), textFile('a,b\n', 'table.csv'));
     expect(names()).toEqual([
       expect.stringMatching(/notes\.md.*3 lines · 4 tokens/s),
@@ -59,7 +59,7 @@ describe("a project's files", () => {
     await drop(textFile('one\n', 'one.txt'), textFile('two\n', 'two.txt'));
     await takeOutFirst();
     expect((await kept()).map(({ name }) => name)).toEqual(['two.txt']);
-    expect(the('file-removed').textContent).toContain('“one.txt” was taken out of “Drinks”.');
+    expect(the('file-removed').textContent).toContain('Removed “one.txt” from “Drinks”.');
     expect(document.activeElement).toBe(the('add-project-files'));
     await click('put-file-back');
     await pass(50);
@@ -79,8 +79,8 @@ describe("a project's files", () => {
     await drop(fileOf(new Uint8Array([1, 0, 2]), 'program.exe'), pngFile('cup.png'), textFile('tea\n', 'tea.txt'));
     const broken = all('broken-file').map(({ textContent }) => textContent);
     expect(broken).toEqual([
-      expect.stringContaining('program.exe cannot be read'),
-      expect.stringContaining('no images'),
+      expect.stringContaining('program.exe can’t be read'),
+      expect.stringContaining('not images'),
     ]);
     expect(names()).toEqual([expect.stringContaining('tea.txt')]);
     await click('dismiss-file');
@@ -100,11 +100,11 @@ describe("a project's files", () => {
     await drop(textFile('one\n', 'שלום.txt'), fileOf(new Uint8Array([1, 0, 2]), 'cod\u202egpj.exe'));
     const [broken] = all('broken-file');
     expect(broken?.querySelector('b')?.hasAttribute('dir')).toBe(false);
-    expect(broken?.querySelector('b')?.innerHTML.replace(/<!---->/g, '')).toBe('<bdi>codgpj.exe</bdi> cannot be read');
+    expect(broken?.querySelector('b')?.innerHTML.replace(/<!---->/g, '')).toBe('<bdi>codgpj.exe</bdi> can’t be read');
     await takeOutFirst();
     const line = the('file-removed').querySelector('span');
     expect(line?.hasAttribute('dir')).toBe(false);
-    expect(line?.innerHTML.replace(/<!---->/g, '')).toBe('“<bdi>שלום.txt</bdi>” was taken out of “<bdi>Drinks</bdi>”.');
+    expect(line?.innerHTML.replace(/<!---->/g, '')).toBe('Removed “<bdi>שלום.txt</bdi>” from “<bdi>Drinks</bdi>”.');
   });
 
   it('that are too long say what fits, and leave that or a choice of pages', async () => {
@@ -166,7 +166,7 @@ describe("a project's files", () => {
     composer.value = 'a question of more than four tokens, as anybody sees';
     composer.dispatchEvent(new InputEvent('input', { bubbles: true }));
     await pass(600);
-    expect(the('project-along').textContent).toMatch(/^1 file of “Drinks” goes along · [\d,]+ tokens$/);
-    expect(the('draft-tokens').textContent).toBe('13 tokens: more than the 4 that are free');
+    expect(the('project-along').textContent).toMatch(/^1 file from “Drinks” included · [\d,]+ tokens$/);
+    expect(the('draft-tokens').textContent).toBe('13 tokens, only 4 free');
   });
 });

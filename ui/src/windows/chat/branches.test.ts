@@ -99,8 +99,8 @@ describe('an answer', () => {
     await openChat();
     await click('answer-menu');
     const ways = all('answer-again-with').map((entry) => entry.textContent.trim());
-    expect(ways[0]).toBe('Answer again without thinking');
-    expect(ways).toContain('Answer again with Gemma 4 E4B');
+    expect(ways[0]).toBe('Regenerate without thinking');
+    expect(ways).toContain('Regenerate with Gemma 4 E4B');
     all('answer-again-with')
       .find((entry) => entry.textContent.includes('Gemma'))
       ?.click();
@@ -175,7 +175,7 @@ describe('a chat', () => {
     await click('fork-answer');
     await pass(50);
     expect(shown()).toEqual(['Question 1', 'Answer 1']);
-    expect(the('chat-title').textContent).toBe('A chat (from here)');
+    expect(the('chat-title').textContent).toBe('A chat (branch)');
     expect((await host.chat(id)).messages).toHaveLength(4);
   });
 

@@ -65,7 +65,7 @@ describe('a chat that is deleted elsewhere', () => {
     await host.deleteChat(id);
     await pass(500);
     expect(composer().value).toBe('For a new chat\nHalf a question');
-    expect(toasts()).toEqual(['“About tea” was deleted elsewhere. What you were writing is here, in a new chat.']);
+    expect(toasts()).toEqual(['“About tea” was deleted elsewhere. Your draft is in this new chat.']);
     await send(composer().value);
     await pass(5000);
     expect((await host.chats()).map(({ id: chat }) => chat)).not.toContain(id);
@@ -97,7 +97,7 @@ describe('a chat that is deleted elsewhere', () => {
     await send('Too late');
     await pass(1000);
     expect([the('chat-title').textContent, composer().value]).toEqual(['New chat', 'Too late']);
-    expect(toasts()).toContain('“About tea” was deleted elsewhere. What you were writing is here, in a new chat.');
+    expect(toasts()).toContain('“About tea” was deleted elsewhere. Your draft is in this new chat.');
   });
 
   it('is not told of if it was deleted here', async () => {

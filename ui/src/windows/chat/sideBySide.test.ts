@@ -11,7 +11,7 @@ async function askTwice(question: string): Promise<string> {
   await click('two-answers');
   all('second-answer')[0]?.click();
   await pass(0);
-  expect(the('second-chip').textContent).toContain('without thinking');
+  expect(the('second-chip').textContent).toContain('Without thinking');
   await type(question);
   await click('send');
   await pass(30);
@@ -32,7 +32,7 @@ describe('two answers', () => {
     const [answer] = (await host.chat(id)).messages.slice(-1);
     expect(answer?.siblings).toHaveLength(2);
     expect(all('keep-answer')).toHaveLength(2);
-    expect(the('answer-column').textContent).toContain('without thinking');
+    expect(the('answer-column').textContent).toContain('Without thinking');
     all('keep-answer')[1]?.click();
     await pass(50);
     expect(all('answer-column')).toEqual([]);

@@ -83,9 +83,9 @@ describe('the window of a damaged history', () => {
   });
 
   it.each([
-    ['en', '1 chat was here. 1 chat can be read.'],
-    ['de', '1 Chat war hier. Lesbar: 1 Chat.'],
-    ['ar', 'كان هنا: \u2068محادثة واحدة\u2069. ما يمكن قراءته: \u2068محادثة واحدة\u2069.'],
+    ['en', '1 chat was stored. 1 chat can be read.'],
+    ['de', '1 Chat war gespeichert. Lesbar: 1 Chat.'],
+    ['ar', 'المحفوظ سابقًا: \u2068محادثة واحدة\u2069. ما يمكن قراءته: \u2068محادثة واحدة\u2069.'],
   ])('counts a single chat as one (%s)', async (language, sentence) => {
     await chooseLanguage([language]);
     host.damage = { known_chats: 1, readable: contents(1), backup: null, together: contents(1) };

@@ -101,9 +101,9 @@ describe('Discover', () => {
     await open('models');
     await click('browse');
     expect(row('mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ').querySelector('h3')?.textContent).toContain(
-      'for embeddings',
+      'Embeddings',
     );
-    expect(row(QWEN).querySelector('h3')?.textContent).not.toContain('for embeddings');
+    expect(row(QWEN).querySelector('h3')?.textContent).not.toContain('Embeddings');
   });
 
   it('gets a model, pauses it, goes on, and it is here', async () => {
@@ -134,7 +134,7 @@ describe('Discover', () => {
     slider.dispatchEvent(new InputEvent('input', { bubbles: true }));
     await pass(0);
     expect(the('fit-kv').textContent).not.toBe(before);
-    expect(slider.getAttribute('aria-valuetext')).toBe('1 k tokens');
+    expect(slider.getAttribute('aria-valuetext')).toBe('1K tokens');
   });
 
   it('says how to get a gated model', async () => {
@@ -227,19 +227,19 @@ describe('Discover', () => {
     await open('models');
     await click('browse');
     expect(the('as-of').textContent).toContain(
-      'From yesterday, because the hub gave no answer. Huggingface.co could not be reached',
+      'Results from yesterday. Hugging Face didn’t respond. Huggingface.co could not be reached',
     );
     host.condition = 'healthy';
     await click('ask-again');
     expect(all('as-of')).toEqual([]);
     await host.setOffline(true);
     await click('filter-fits');
-    expect(the('as-of').textContent).toContain('From yesterday: Ponder is offline.');
+    expect(the('as-of').textContent).toContain('Results from yesterday. Ponder is offline.');
     await host.setOffline(false);
     await click('filter-fits');
     host.condition = 'empty';
     await click('filter-fits');
-    expect(the('no-results').textContent).toContain('No model passes the filters');
+    expect(the('no-results').textContent).toContain('No models match these filters');
     host.condition = 'failing';
     await click('clear-filters');
     expect(the('search-failed').textContent).toContain('no route to the host');
@@ -267,7 +267,7 @@ describe('On this computer', () => {
     await open('models');
     await click('tab-local');
     expect(all('vision-problem').map((line) => line.textContent)).toEqual([
-      'Its vision part cannot be read, so it takes text alone: config.json lacks `depth`',
+      'Text only. Its image support couldn’t be read: config.json lacks `depth`',
     ]);
     expect(all('chat-with')).not.toHaveLength(0);
   });
@@ -295,7 +295,7 @@ describe('On this computer', () => {
     await click('tab-local');
     await menu(GPT, 'verify');
     await pass(700);
-    expect(the('check').textContent).toContain('Checking · ');
+    expect(the('check').textContent).toContain('Verifying · ');
     await pass(5000);
     expect(the('check').dataset.kind).toBe('wrong');
     expect(the('check').textContent).toContain('model.safetensors');
@@ -330,7 +330,7 @@ describe('On this computer', () => {
       expect(listed()).not.toContain(GPT);
     };
     await remove();
-    expect(the('toast').textContent).toContain('was removed');
+    expect(the('toast').textContent).toContain('Removed');
     await click('toast-undo');
     await pass(50);
     expect(listed()).toContain(GPT);
@@ -371,7 +371,7 @@ describe('On this computer', () => {
     await open('models');
     await click('tab-local');
     await menu('mlx-community/gemma-4-e4b-it-4bit', 'ask-update');
-    expect(the('update').textContent).toContain('2 files differ, 1.9 GB to download');
+    expect(the('update').textContent).toContain('2 files changed, 1.9 GB to download');
     await menu(GPT, 'ask-update');
     expect(all('no-update')).toHaveLength(1);
   });
@@ -407,11 +407,11 @@ describe('Downloads', () => {
     host.addDownload(QWEN, 'waiting', 0.5, { code: 'network', message: 'The network is gone.' });
     await open('models');
     await click('tab-downloads');
-    expect(the('download-about').textContent).toContain('tries again in 24 s');
+    expect(the('download-about').textContent).toContain('retrying in 24 s');
     await pass(12_000);
-    expect(the('download-about').textContent).toContain('tries again in 12 s');
+    expect(the('download-about').textContent).toContain('retrying in 12 s');
     await pass(20_000);
-    expect(the('download-about').textContent).toContain('trying again');
+    expect(the('download-about').textContent).toContain('retrying now');
   });
 
   it('are ordered, opened file by file, and ended only after a question', async () => {
@@ -472,7 +472,7 @@ describe('Downloads', () => {
     expect(all('download-glance')).toEqual([]);
     await host.resumeDownload(QWEN);
     await pass(500);
-    expect(the('toast').textContent).toContain('Qwen3 4B 4bit is here and ready.');
+    expect(the('toast').textContent).toContain('Qwen3 4B 4bit is ready.');
     await click('model-picker');
     expect([...document.querySelectorAll('[role=option]')].map((option) => option.textContent).join()).toContain(
       'Qwen3 4B',

@@ -24,6 +24,6 @@ describe('a card', () => {
   it('of many pages is cut and says so', () => {
     const long = readableCard('word word\n\n'.repeat(20_000), 'https://huggingface.co/a/b');
     expect(long.length).toBeLessThan(LONGEST + 100);
-    expect(long.endsWith('[The rest is on the hub.](https://huggingface.co/a/b)')).toBe(true);
+    expect(long.endsWith('[Read the rest on Hugging Face](https://huggingface.co/a/b)')).toBe(true);
   });
 });

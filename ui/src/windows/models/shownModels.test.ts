@@ -18,7 +18,7 @@ describe('an embedding model', () => {
     await open('models');
     await click('tab-local');
     const listed = all('model-row').find((other) => other.dataset.reference === 'ada/bge');
-    expect(listed?.textContent).toContain('for embeddings');
+    expect(listed?.textContent).toContain('Embeddings');
   });
 
   it('is offered to no chat', async () => {

@@ -43,7 +43,7 @@ describe('Network', () => {
     expect(the('token-source').dataset.source).toBe('none');
   });
 
-  it('says in its own language that the keychain cannot be used, why, and what takes its place', async () => {
+  it('says in its own language that the keychain cannot be used and why, and names no environment variable', async () => {
     const problem: HostError = {
       code: 'keychain',
       arguments: { reason: 'there is none', variable: 'HF_TOKEN' },
@@ -54,7 +54,7 @@ describe('Network', () => {
     expect(all('token-field')).toEqual([]);
     const said = (): string => (the('token-problem').textContent ?? '').replace(/[\u2068\u2069]/g, '');
     expect(said()).toBe(
-      'This computer’s keychain cannot be used (there is none). The environment variable HF_TOKEN can take its place; set it before Ponder is started.',
+      'Ponder can’t use this computer’s keychain (there is none). Set it up or unlock it, then try again.',
     );
     for (const [language, word] of [
       ['de', 'Schlüsselbund'],
@@ -64,7 +64,7 @@ describe('Network', () => {
       await pass(0);
       expect(said()).toContain(word);
       expect(said()).toContain('(there is none)');
-      expect(said()).toContain('HF_TOKEN');
+      expect(said()).not.toContain('HF_TOKEN');
       expect(said()).not.toContain('keychain');
     }
   });

@@ -13,9 +13,9 @@ describe('the load of a model', () => {
     await open('chat');
     await ask('What is 347 + 589?');
     await pass(80);
-    expect(the('answer-progress').textContent).toBe('Loading the model… 50 %');
+    expect(the('answer-progress').textContent).toBe('Loading model… 50%');
     await pass(50);
-    expect(the('answer-progress').textContent).toBe('Preparing the answer…');
+    expect(the('answer-progress').textContent).toBe('Preparing response…');
   });
 });
 
@@ -26,13 +26,13 @@ describe('an answer that repeats itself', () => {
     await open('chat');
     await ask(LOOP);
     await pass(300);
-    expect(the('notice').textContent).toBe('The answer repeats itself.');
+    expect(the('notice').textContent).toBe('The response repeats itself.');
     expect(the('message-assistant').dataset.state).toBe('streaming');
     await click('stop-repeating');
     await pass(100);
     expect(the('message-assistant').dataset.state).toBe('stopped');
     expect(all('stop-repeating')).toEqual([]);
-    expect(the('continue').textContent).toBe('Continue with a penalty');
+    expect(the('continue').textContent).toBe('Continue with penalty');
   });
 
   it('is stopped and continued with a penalty by one button', async () => {
@@ -114,8 +114,8 @@ describe('an answer that repeats itself', () => {
     });
     await open('chat', chat.summary.id);
     expect(all('notice').map((notice) => notice.textContent)).toEqual([
-      'The answer kept repeating itself, so it was ended here.',
+      'The response kept repeating itself and was stopped.',
     ]);
-    expect(the('continue').textContent).toBe('Continue with a penalty');
+    expect(the('continue').textContent).toBe('Continue with penalty');
   });
 });

@@ -39,7 +39,7 @@ describe('a document in a question', () => {
     await drop(textFile('one\ntwo\nthree\n'));
     expect(the('attachment').textContent).toContain('notes.md');
     expect(the('attachment').textContent).toContain('3 lines · 4 tokens');
-    expect(the('file-bar').textContent).toContain('of the context');
+    expect(the('file-bar').textContent).toContain('of context');
     await pass(400);
     const kept = chat.draft;
     expect(kept).toMatchObject([
@@ -63,7 +63,7 @@ describe('a document in a question', () => {
   it('says why it cannot be read, by its name, and can be taken out', async () => {
     await openWith(LARGE);
     await drop(fileOf(new Uint8Array([1, 0, 2]), 'program.exe'));
-    expect(the('broken-image').textContent).toContain('program.exe cannot be read');
+    expect(the('broken-image').textContent).toContain('program.exe can’t be read');
     expect((the('send') as HTMLButtonElement).disabled).toBe(true);
     await click('remove-attachment');
     expect(all('broken-image')).toEqual([]);
@@ -102,7 +102,7 @@ describe('a document that is too long', () => {
     await pass(50);
     await write('search-file', 'nothing');
     await submit('search-file');
-    expect(the('file-hits').textContent).toBe('Not found');
+    expect(the('file-hits').textContent).toBe('No matches');
     await write('search-file', 'needle');
     await submit('search-file');
     await pass(400);
@@ -158,7 +158,7 @@ describe('a document that is too long', () => {
     await open('chat');
     await drop(textFile('x'.repeat(200_000)));
     await pass(50);
-    expect(the('files-too-long').textContent).toContain('Not even a part of it fits. Choose a model');
+    expect(the('files-too-long').textContent).toContain('Not even part of it fits. Choose a model');
   });
 
   it('offers a choice of its pages', async () => {

@@ -84,7 +84,7 @@ describe('an image comes into a question', () => {
     await openWith(SEEING);
     the('chat-title').dispatchEvent(carrying('drop', [], { 'text/uri-list': 'https://example.org/boat.png' }));
     await pass(50);
-    expect(the('toast').textContent).toContain('Ponder fetches nothing');
+    expect(the('toast').textContent).toContain('Ponder doesn’t load images from the web');
     expect(tiles()).toEqual([]);
   });
 
@@ -104,7 +104,7 @@ describe('an image comes into a question', () => {
     await openWith(SEEING);
     await type('What is this?');
     await paste(fileOf(new Uint8Array(9), 'notes.docx'));
-    expect(the('broken-image').textContent).toContain('notes.docx cannot be read');
+    expect(the('broken-image').textContent).toContain('notes.docx can’t be read');
     expect((the('send') as HTMLButtonElement).disabled).toBe(true);
     await press(the('composer'), 'Enter');
     expect(all('message-user')).toEqual([]);
@@ -272,7 +272,7 @@ describe('images of a question', () => {
     await paste(pngFile('a.png', 1920, 1080, 1), pngFile('b.png', 640, 480, 2));
     expect(the('image-bar').textContent).toContain('2 images · 2,340 tokens');
     expect(the('images-crowded').textContent).toBe(
-      'Images take 57 % of the context, which leaves little room for words.',
+      'Images use 57% of the context.',
     );
     await click('image-detail');
     const options = [...document.querySelectorAll<HTMLElement>('[role=option]')];
@@ -284,7 +284,7 @@ describe('images of a question', () => {
     options[0]?.click();
     await pass(50);
     expect(chat.settings.image_detail).toBe('quick');
-    expect(the('image-bar').textContent).toContain('812 tokens · 20 % of the context');
+    expect(the('image-bar').textContent).toContain('812 tokens · 20% of context');
     expect(all('images-crowded')).toEqual([]);
   });
 
@@ -292,27 +292,27 @@ describe('images of a question', () => {
     await host.changeSettings({ default_model: SMALL, image_detail: 'quick' });
     await open('chat');
     await paste(pngFile('a.png', 1920, 1080, 1));
-    expect(the('image-detail').textContent?.trim()).toBe('Quick detail');
+    expect(the('image-detail').textContent?.trim()).toBe('Low detail');
   });
 
   it('that fill the context are told to', async () => {
     await openWith(SMALL);
     await paste(...[1, 2, 3].map((mark) => pngFile(`${mark}.png`, 1920, 1080, mark)));
-    expect(the('images-crowded').textContent).toContain('need 6,120 tokens, but the model’s context holds 4,096');
+    expect(the('images-crowded').textContent).toContain('need 6,120 tokens, but the context is 4,096');
   });
 
   it('that move are seen by their first frame', async () => {
     await openWith(SEEING);
     host.animated = true;
     await paste(pngFile('cat.gif'));
-    expect(the('images-animated').textContent).toBe('Moving images are seen by their first frame.');
+    expect(the('images-animated').textContent).toBe('Only the first frame of an animated image is used.');
   });
 
   it('leave the computer with the words, and it says so', async () => {
     await host.addEndpoint('lab', 'https://lab.example/v1', null);
     await openWith('endpoint:lab/big');
     await paste(pngFile('a.png'));
-    expect(the('image-bar').textContent).toContain('1 image · sent to lab, away from this computer');
+    expect(the('image-bar').textContent).toContain('1 image · Sent to lab');
   });
 });
 
@@ -321,7 +321,7 @@ describe('a model that cannot see', () => {
     const chat = await openWith(BLIND);
     await type('What is this?');
     await paste(pngFile('a.png'));
-    expect(the('cannot-see').textContent).toContain('Pebble cannot see images. These models on this computer can:');
+    expect(the('cannot-see').textContent).toContain('Pebble doesn’t support images. These models on this computer do:');
     await press(the('composer'), 'Enter');
     expect([all('message-user').length, document.activeElement]).toEqual([0, all('use-vision-model')[0]]);
     expect(all('use-vision-model').map((button) => button.textContent)).toEqual(['Use Gemma 4 E4B', 'Use Qwen3-VL 4B']);
@@ -359,16 +359,16 @@ describe('a model that cannot see', () => {
     await openWith(BLIND);
     await paste(pngFile('a.png'));
     expect(the('vision-problem').textContent).toBe(
-      'The vision part of Pebble cannot be read: config.json lacks `depth`',
+      'Pebble can’t use images: config.json lacks `depth`',
     );
-    expect(the('cannot-see').textContent).toContain('Pebble cannot see images.');
+    expect(the('cannot-see').textContent).toContain('Pebble doesn’t support images.');
   });
 
   it('is told of another if there is none', async () => {
     host.local = host.local.filter((model) => !model.supports_vision);
     await openWith(BLIND);
     await paste(pngFile('a.png'));
-    expect(the('cannot-see').textContent).toContain('neither can another model on this computer');
+    expect(the('cannot-see').textContent).toContain('No other model on this computer does');
     expect(all('use-vision-model')).toEqual([]);
   });
 });

@@ -171,7 +171,7 @@ describe('the tokens of a draft', () => {
     const context = host.local.find(({ reference }) => reference === 'pebble')?.context ?? 0;
     await type('x'.repeat(4 * context + 4));
     await pass(450);
-    expect(the('draft-tokens').textContent).toContain('that are free');
+    expect(the('draft-tokens').textContent).toContain('only 2,048 free');
   });
 });
 
