@@ -310,7 +310,7 @@ fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
     let shown = desktop.shown();
     assert_eq!(shown.len(), 1, "the short answer is not told of: {shown:?}");
     assert!(shown[0].summary.contains("Count"), "{shown:?}");
-    assert_eq!(shown[0].body, "The answer is there.");
+    assert_eq!(shown[0].body, "Response ready");
     assert!(shown[0].actions.contains(&"default".to_owned()));
     assert_eq!(window.count("message-assistant"), 0, "a new chat is open");
     desktop.click(shown[0].id);

@@ -136,7 +136,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     window.wait_until("a second chat", || window.count("chat-item") == 2);
     window.wait_until("its beginning", || shown(&window).len() == 3);
     assert!(
-        window.newest("chat-title").ends_with("(from here)"),
+        window.newest("chat-title").ends_with("(branch)"),
         "{}",
         window.newest("chat-title")
     );
@@ -146,7 +146,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     let chats = ponder_json(home.path(), &["history", "--json"]);
     assert_eq!(chats[0]["chats"].as_array().map(Vec::len), Some(2), "{chats:?}");
     window.run(
-        "[...document.querySelectorAll('[data-testid=chat-item]')].find((item) => !item.textContent.includes('from here')).click()",
+        "[...document.querySelectorAll('[data-testid=chat-item]')].find((item) => !item.textContent.includes('(branch)')).click()",
         json!([]),
     );
     window.wait_until("the old chat is whole", || shown(&window) == all);

@@ -228,7 +228,7 @@ fn a_link_that_no_program_opens_can_be_copied() {
     window.press_button("planted", 0);
     window.wait_for("toast");
     let said = window.newest("toast");
-    assert!(said.contains("No browser could be opened"), "{said}");
+    assert!(said.contains("No browser is set up"), "{said}");
     assert!(!said.contains("xdg-open") && !said.contains("Exit"), "{said}");
     window.click("toast-undo");
     window.type_into("composer", "\u{e009}v");

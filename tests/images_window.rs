@@ -160,7 +160,7 @@ fn images_are_pasted_dropped_put_in_order_sent_and_found_again() {
         json!([]),
     );
     window.wait_for("broken-image");
-    assert!(window.newest("broken-image").contains("program.exe cannot be read"));
+    assert!(window.newest("broken-image").contains("program.exe can’t be read"));
     window.image("images-broken");
     window.run(
         "document.querySelector('[data-testid=broken-image] [data-testid=remove-attachment]').click()",
@@ -295,7 +295,7 @@ fn a_model_that_cannot_see_is_sent_no_image_and_those_that_can_are_offered() {
     );
     wait_for_draft(&window, &["harbour.png"]);
     window.wait_for("cannot-see");
-    assert!(window.newest("cannot-see").contains("blind cannot see images"));
+    assert!(window.newest("cannot-see").contains("blind doesn’t support images"));
     assert_eq!(
         window.count("use-vision-model"),
         vision_models.min(3),
@@ -331,7 +331,7 @@ fn a_model_that_cannot_see_is_sent_no_image_and_those_that_can_are_offered() {
         window.count("message-assistant") == 3 && window.answer_state() == "complete"
     });
     assert!(
-        window.newest("notice").contains("not shown to the model"),
+        window.newest("notice").contains("sent to the model"),
         "{}",
         window.newest("notice")
     );

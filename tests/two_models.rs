@@ -25,7 +25,7 @@ fn new_chat(window: &Window, model: &str) {
 /// True if the sidebar marks a chat as running.
 fn running(window: &Window) -> bool {
     window.run(
-        "return document.querySelector('[data-testid=chat-item] [aria-label=\"An answer is being written\"]') !== null",
+        "return document.querySelector('[data-testid=chat-item] [aria-label=\"Response in progress\"]') !== null",
         json!([]),
     ) == Value::Bool(true)
 }
@@ -61,7 +61,7 @@ fn an_answer_that_waits_for_another_model_says_so() {
             &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)],
         );
         ask_two_models(&window, &own);
-        let said = "Waits for Pebble to finish its answer: both models do not fit into memory together.";
+        let said = "Waiting for Pebble. Both models don’t fit in memory at once.";
         window.wait_until("it says for whom it waits", || window.newest("answer-progress") == said);
         window.image(image);
         window.click("stop-waiting");

@@ -212,9 +212,9 @@ mod tests {
         );
         assert_eq!(answers.look(run(&[]), &chats, after(14)), []);
         let said_in = |language| said(&told[0], words::of(Some(language)));
-        assert_eq!(said_in("en"), ("A chat", "The answer is there."));
-        assert_eq!(said_in("de"), ("A chat", "Die Antwort ist da."));
-        assert_eq!(said_in("ar"), ("A chat", "وصلت الإجابة."));
+        assert_eq!(said_in("en"), ("A chat", "Response ready"));
+        assert_eq!(said_in("de"), ("A chat", "Antwort fertig"));
+        assert_eq!(said_in("ar"), ("A chat", "الإجابة جاهزة"));
     }
 
     #[test]

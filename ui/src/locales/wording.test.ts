@@ -46,7 +46,7 @@ const REFUSED: readonly (readonly [RegExp, string])[] = [
 /** Phrases that have such a word for a good reason. */
 const ALLOWED: readonly (readonly [RegExp, string])[] = [
   [/\bAnswer now\b/gi, 'known from other assistants'],
-  [/\b(?:and|it) answers?\b/gi, 'the verb'],
+  [/\b(?:and|it) answers?\b|\bAnswer in\b/gi, 'the verb'],
   [/\bThought for\b/g, 'known from other assistants'],
 ];
 
