@@ -58,7 +58,7 @@ describe('asking', () => {
   });
 
   it.each([
-    [['pebble'], 'Waiting for another response. Both don’t fit in memory at once.'],
+    [['pebble'], 'Waiting for another response. They don’t fit in memory at once.'],
     [
       ['a/one', 'a/two'],
       'Waiting for one, two. They don’t fit in memory together with this model.',

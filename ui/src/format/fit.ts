@@ -4,7 +4,7 @@ import type { MemoryFit } from '../bindings/MemoryFit';
 import { t } from '../locales';
 import { contextSize } from './format';
 
-/** `comfortable`, `tight at 32 k`, `will not fit`. */
+/** `Fits`, `Tight at 32K`, `Too large`. */
 export function fitLabel(fit: MemoryFit): string {
   switch (fit.word) {
     case 'comfortable':

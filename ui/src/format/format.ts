@@ -69,17 +69,17 @@ export function duration(milliseconds: number, fine = false): string {
   return t('time.minutesSeconds', { minutes: Math.floor(whole / 60), seconds: whole % 60 });
 }
 
-/** A model's context: `128 k context`. Contexts are powers of two, so k is 1,024. */
+/** A model's context: `128K context`. Contexts are powers of two, so K is 1,024. */
 export function context(tokens: number): string {
   return t('amount.context', { tokens: contextSize(tokens) });
 }
 
-/** A context without its word: `32 k`. */
+/** A context without its word: `32K`. */
 export function contextSize(tokens: number): string {
   return tokens >= 1024 ? t('amount.thousands', { value: Math.round(tokens / 1024) }) : number(tokens);
 }
 
-/** The cost of an answer: `42 tok/s · first token 0.3 s · 1,020 reused`; empty if unknown. */
+/** The cost of an answer: `42 tok/s · 0.3 s to first token · 1,020 cached`; empty if unknown. */
 export function usageSummary(usage: Usage | null, timing: Timing | null): string {
   const parts: string[] = [];
   if (timing && timing.decode_tokens_per_second > 0) {

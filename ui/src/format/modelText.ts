@@ -26,7 +26,7 @@ export function thinkingTag(control: ThinkingControl | null): string | null {
   }
 }
 
-/** The bits of a weight, as a text of the window (`4 bit`); another format by its name (`mxfp4`). */
+/** The bits of a weight, as a text of the window (`4-bit`); another format by its name (`mxfp4`). */
 export function quantizationTag(quantization: string | null): string | null {
   const bits = /^(\d+) bit$/.exec(quantization ?? '')?.[1];
   return bits === undefined ? quantization : t('tag.bits', { bits });
@@ -52,7 +52,7 @@ export function hubTags(model: HubModel): string[] {
   );
 }
 
-/** `mlx-community · 4.2 GB · 128 k context · 1.9 M downloads` */
+/** `mlx-community · 4.2 GB · 128K context · 1.9M downloads` */
 export function hubSummary(model: HubModel): string {
   return joined(
     model.author,
@@ -103,14 +103,14 @@ export function downloadStatus(download: Download, now: number): string {
   }
 }
 
-/** `tries again in 12 s` */
+/** `retrying in 12 s` */
 function triesAgain(milliseconds: number): string {
   return milliseconds > 0
     ? t('download.triesAgain', { duration: duration(Math.ceil(milliseconds / 1000) * 1000) })
     : t('download.triesNow');
 }
 
-/** The file that is being fetched, counted from 1. */
+/** The file that is being downloaded, counted from 1. */
 function fileNumber(download: Download): number {
   const done = download.files.filter((file) => file.state === 'done').length;
   return Math.min(done + 1, download.files.length);

@@ -7,7 +7,7 @@ const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 
-/** A large count: `950`, `12 k`, `1.9 M`. */
+/** A large count: `950`, `12K`, `1.9M`. */
 export function short(value: number): string {
   if (value < 1000) return number(value);
   const [size, key] =

@@ -26,7 +26,7 @@ export const host = translation({
   'error.engine_gone': 'توقف محرك النماذج. {message}',
   'error.image_broken': 'تعذرت قراءة الصورة. {message}',
   'error.file_broken': 'تعذرت قراءة الملف. {message}',
-  'error.image_not_seen': 'هذا النموذج لا يرى الصورة. {message}',
+  'error.image_not_seen': 'هذا النموذج لا يدعم الصور. {message}',
 
   'notice.thought_while_off': 'فكّر النموذج مع أن التفكير متوقف. تفكيره ليس جزءًا من الإجابة.',
   'notice.thinking_truncated': 'انتهت الإجابة أثناء التفكير.',

@@ -26,7 +26,7 @@ export const host = translation({
   'error.engine_gone': 'Der Prozess der Modelle ist abgestürzt. {message}',
   'error.image_broken': 'Das Bild ist nicht lesbar. {message}',
   'error.file_broken': 'Die Datei ist nicht lesbar. {message}',
-  'error.image_not_seen': 'Dieses Modell kann das Bild nicht sehen. {message}',
+  'error.image_not_seen': 'Dieses Modell unterstützt keine Bilder. {message}',
 
   'notice.thought_while_off': 'Das Modell hat nachgedacht, obwohl Nachdenken ausgeschaltet ist. Das Nachdenken ist nicht Teil der Antwort.',
   'notice.thinking_truncated': 'Die Antwort endete während des Nachdenkens.',

@@ -9,7 +9,7 @@ export const answer = {
   'answer.prefill': 'Processing prompt… {percent}%',
   'answer.waitsForModel': 'Waiting for {model}. Both models don’t fit in memory at once.',
   'answer.waitsForModels': 'Waiting for {models}. They don’t fit in memory together with this model.',
-  'answer.waitsForAnswers': 'Waiting for another response. Both don’t fit in memory at once.',
+  'answer.waitsForAnswers': 'Waiting for another response. They don’t fit in memory at once.',
   'answer.stopWaiting': 'Stop waiting',
   'answer.stopped': 'Stopped',
   'answer.contextFull': 'The response ends here because the context is full.',
