@@ -41,10 +41,14 @@ pub async fn run_command(handle: AppHandle, window: WebviewWindow, command: Comm
     run_command::run(&handle, command, window::name_of(window.label())).await
 }
 
-/// Tells the menus which commands the chat window can run now.
+/// Tells the menus which commands the chat window can run now, and which switches among them are on.
 #[command(chat)]
-pub async fn set_available_commands(commands: State<'_, Commands<Wry>>, available: BTreeSet<Command>) -> Result<()> {
-    commands.set_available(available);
+pub async fn set_available_commands(
+    commands: State<'_, Commands<Wry>>,
+    available: BTreeSet<Command>,
+    checked: BTreeSet<Command>,
+) -> Result<()> {
+    commands.set_available(available, checked);
     Ok(())
 }
 

@@ -334,8 +334,8 @@ export interface Commands {
   desktop(): Promise<Desktop>;
   /** Runs a menu command that is not the page's own. */
   runCommand(command: Command): Promise<void>;
-  /** Tells the menus which commands the chat window can run now. */
-  setAvailableCommands(available: Array<Command>): Promise<void>;
+  /** Tells the menus which commands the chat window can run now, and which switches among them are on. */
+  setAvailableCommands(available: Array<Command>, checked: Array<Command>): Promise<void>;
   /** The links and files that were brought to the app since the last call. */
   takeOpenRequests(): Promise<Array<OpenRequest>>;
   /** The bytes of a file that was brought, once. */
@@ -663,7 +663,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   openReadOnly: () => invoke('open_read_only'),
   desktop: () => invoke('desktop'),
   runCommand: (command) => invoke('run_command', { command }),
-  setAvailableCommands: (available) => invoke('set_available_commands', { available }),
+  setAvailableCommands: (available, checked) => invoke('set_available_commands', { available, checked }),
   takeOpenRequests: () => invoke('take_open_requests'),
   openedFile: (key) => invoke('opened_file', { key }),
   importOpened: (key) => invoke('import_opened', { key }),

@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use api::{Command, WindowName};
 use serde::Deserialize;
 use tauri::menu::{
-    AboutMetadata, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu, HELP_SUBMENU_ID, WINDOW_SUBMENU_ID,
+    AboutMetadata, CheckMenuItem, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu, HELP_SUBMENU_ID,
+    WINDOW_SUBMENU_ID,
 };
 use tauri::{AppHandle, Manager, Runtime};
 
@@ -49,6 +50,8 @@ enum Entry {
     Command(Command),
     /// A command that opens a dialog first.
     Asks(Command),
+    /// A command that switches something, with a mark while it is on.
+    Switch(Command),
 }
 
 /// A menu of the bar. The system adds to two of them: the list of windows, and the search in all menus.
@@ -58,7 +61,7 @@ struct Column {
     entries: &'static [Entry],
 }
 
-use Entry::{Asks, Command as Do, Line, Role as By};
+use Entry::{Asks, Command as Do, Line, Role as By, Switch};
 
 const BAR: [Column; 7] = [
     Column {
@@ -130,7 +133,7 @@ const BAR: [Column; 7] = [
             Do(Command::Stop),
             Do(Command::AnswerNow),
             Line,
-            Do(Command::Thinking),
+            Switch(Command::Thinking),
             Asks(Command::TwoAnswers),
             Asks(Command::ChatSettings),
         ],
@@ -161,6 +164,8 @@ struct Situation {
     front: Option<WindowName>,
     /// The commands that the chat window's page offers now.
     available: BTreeSet<Command>,
+    /// The switches that are on.
+    checked: BTreeSet<Command>,
 }
 
 impl Situation {
@@ -177,7 +182,46 @@ impl Situation {
     }
 }
 
-type Entries<R> = BTreeMap<Command, MenuItem<R>>;
+/// The entry of a command in the bar.
+enum Item<R: Runtime> {
+    Plain(MenuItem<R>),
+    Switch(CheckMenuItem<R>),
+}
+
+impl<R: Runtime> Clone for Item<R> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Plain(item) => Self::Plain(item.clone()),
+            Self::Switch(item) => Self::Switch(item.clone()),
+        }
+    }
+}
+
+impl<R: Runtime> Item<R> {
+    fn set_enabled(&self, enabled: bool) -> tauri::Result<()> {
+        match self {
+            Self::Plain(item) => item.set_enabled(enabled),
+            Self::Switch(item) => item.set_enabled(enabled),
+        }
+    }
+
+    #[cfg(test)]
+    fn is_enabled(&self) -> tauri::Result<bool> {
+        match self {
+            Self::Plain(item) => item.is_enabled(),
+            Self::Switch(item) => item.is_enabled(),
+        }
+    }
+
+    fn set_checked(&self, checked: bool) -> tauri::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Switch(item) => item.set_checked(checked),
+        }
+    }
+}
+
+type Entries<R> = BTreeMap<Command, Item<R>>;
 
 /// The commands of the menu bar, and which of them are enabled.
 pub struct Commands<R: Runtime> {
@@ -219,9 +263,12 @@ impl<R: Runtime> Commands<R> {
         });
     }
 
-    /// Records the commands that the chat window's page offers.
-    pub fn set_available(&self, available: BTreeSet<Command>) {
-        self.change(|situation| situation.available = available);
+    /// Records the commands that the chat window's page offers, and the switches among them that are on.
+    pub fn set_available(&self, available: BTreeSet<Command>, checked: BTreeSet<Command>) {
+        self.change(|situation| {
+            situation.available = available;
+            situation.checked = checked;
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut Situation)) {
@@ -240,10 +287,15 @@ impl<R: Runtime> Commands<R> {
         // An entry is changed on the main thread, which must not wait for this lock meanwhile.
         let entries = self.entries().clone();
         for (command, entry) in entries {
-            if before.allows(command) != now.allows(command) {
-                if let Err(error) = entry.set_enabled(now.allows(command)) {
-                    tracing::warn!("the menu entry {} is not as it should be: {error}", id(command));
-                }
+            let enabled = if before.allows(command) == now.allows(command) {
+                Ok(())
+            } else {
+                entry.set_enabled(now.allows(command))
+            };
+            // A click turns the mark around before the page has switched anything.
+            let checked = entry.set_checked(now.checked.contains(&command));
+            if let Err(error) = enabled.and(checked) {
+                tracing::warn!("the menu entry {} is not as it should be: {error}", id(command));
             }
         }
     }
@@ -270,7 +322,7 @@ fn build<R: Runtime>(app: &AppHandle<R>, words: &Words, situation: &Situation) -
     for column in &BAR {
         let submenu = Submenu::with_id(app, column.id, (column.title)(words), true)?;
         for entry in column.entries {
-            let (command, mark) = match *entry {
+            let (command, mark, switch) = match *entry {
                 Line => {
                     submenu.append(&PredefinedMenuItem::separator(app)?)?;
                     continue;
@@ -279,13 +331,23 @@ fn build<R: Runtime>(app: &AppHandle<R>, words: &Words, situation: &Situation) -
                     submenu.append(&*by_system(app, role, words)?)?;
                     continue;
                 }
-                Do(command) => (command, ""),
-                Asks(command) => (command, words.asks),
+                Do(command) => (command, "", false),
+                Asks(command) => (command, words.asks, false),
+                Switch(command) => (command, "", true),
             };
             let text = format!("{}{mark}", words.command(command));
             let keys = keys.get(&command).map(accelerator);
-            let item = MenuItem::with_id(app, id(command), text, situation.allows(command), keys)?;
-            submenu.append(&item)?;
+            let (id, enabled) = (id(command), situation.allows(command));
+            let item = if switch {
+                let checked = situation.checked.contains(&command);
+                let item = CheckMenuItem::with_id(app, id, text, enabled, checked, keys)?;
+                submenu.append(&item)?;
+                Item::Switch(item)
+            } else {
+                let item = MenuItem::with_id(app, id, text, enabled, keys)?;
+                submenu.append(&item)?;
+                Item::Plain(item)
+            };
             entries.insert(command, item);
         }
         menu.append(&submenu)?;

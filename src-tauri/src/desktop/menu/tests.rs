@@ -37,6 +37,7 @@ fn columns(app: &tauri::App<MockRuntime>) -> Vec<Submenu<MockRuntime>> {
 fn texts(app: &tauri::App<MockRuntime>) -> Vec<String> {
     let text_of = |entry| match entry {
         MenuItemKind::MenuItem(entry) => entry.text(),
+        MenuItemKind::Check(entry) => entry.text(),
         MenuItemKind::Predefined(entry) => entry.text(),
         _ => panic!("nothing else stands in a menu"),
     };
@@ -68,6 +69,7 @@ fn the_bar_has_the_standard_menus_and_every_command_once() {
         let entries = column.items().expect("entries");
         chosen.extend(entries.iter().filter_map(|entry| match entry {
             MenuItemKind::MenuItem(entry) => Some(command_of(entry.id().as_ref()).expect("a command")),
+            MenuItemKind::Check(entry) => Some(command_of(entry.id().as_ref()).expect("a command")),
             _ => None,
         }));
     }
@@ -106,7 +108,7 @@ fn the_bar_has_the_standard_menus_and_every_command_once() {
 fn the_bar_is_in_the_language_that_is_set_and_what_can_be_chosen_stays() {
     let app = app_in("en");
     let commands = app.state::<Commands<MockRuntime>>();
-    commands.set_available(BTreeSet::from([Command::Stop]));
+    commands.set_available(BTreeSet::from([Command::Stop]), BTreeSet::new());
     commands.set_front(WindowName::Chat, true);
     let english = texts(&app);
     for text in ["Settings…", "Find in This Chat…", "Quit Ponder", "Bring All to Front"] {
@@ -191,11 +193,15 @@ fn entries_follow_the_front_window_and_what_its_page_can_do() {
     };
     assert_eq!(enabled(), always, "no window is in front");
 
-    commands.set_available(BTreeSet::from([Command::Composer, Command::Stop, Command::Find]));
+    let none = BTreeSet::new();
+    commands.set_available(
+        BTreeSet::from([Command::Composer, Command::Stop, Command::Find]),
+        none.clone(),
+    );
     assert_eq!(enabled(), always, "the page is not looked at");
     commands.set_front(WindowName::Chat, true);
     assert_eq!(enabled(), with(&[Command::Composer, Command::Stop, Command::Find]));
-    commands.set_available(BTreeSet::from([Command::Composer, Command::Regenerate]));
+    commands.set_available(BTreeSet::from([Command::Composer, Command::Regenerate]), none);
     assert_eq!(
         enabled(),
         with(&[Command::Composer, Command::Regenerate]),
@@ -209,4 +215,25 @@ fn entries_follow_the_front_window_and_what_its_page_can_do() {
     assert_eq!(commands.front(), Some(WindowName::Settings));
     commands.set_front(WindowName::Settings, false);
     assert_eq!(enabled(), always);
+}
+
+#[test]
+fn a_switch_has_its_mark_while_it_is_on_also_in_another_language() {
+    let app = app_in("en");
+    let commands = app.state::<Commands<MockRuntime>>();
+    let marked = || {
+        let entries = commands.entries().clone();
+        match &entries[&Command::Thinking] {
+            Item::Switch(entry) => entry.is_checked().expect("it says"),
+            Item::Plain(_) => panic!("it has no mark"),
+        }
+    };
+    assert!(!marked());
+    let thinking = BTreeSet::from([Command::Thinking]);
+    commands.set_available(thinking.clone(), thinking.clone());
+    assert!(marked());
+    set(app.handle(), words::of(Some("de"))).expect("a menu");
+    assert!(marked());
+    commands.set_available(thinking, BTreeSet::new());
+    assert!(!marked());
 }

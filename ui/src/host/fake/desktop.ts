@@ -17,6 +17,7 @@ export const desktopControls = () => ({
   commands: [] as Command[],
   /** The commands that the menus would offer. */
   available: [] as Command[],
+  checked: [] as Command[],
   /** The answers to the question of quitting. */
   quits: [] as QuitChoice[],
   /** Files that were imported after a question. */
@@ -54,8 +55,9 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     async runCommand(command) {
       host.commands.push(command);
     },
-    async setAvailableCommands(available) {
+    async setAvailableCommands(available, checked) {
       host.available = available;
+      host.checked = checked;
     },
     async takeOpenRequests() {
       const taken = requests;

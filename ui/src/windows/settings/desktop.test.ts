@@ -143,6 +143,14 @@ describe('commands', () => {
     expect(all('export')).toHaveLength(1);
   });
 
+  it('tells the menus that Thinking is on until it is switched off there', async () => {
+    await open('chat');
+    expect([host.available.includes('thinking'), host.checked]).toEqual([true, ['thinking']]);
+    host.choose('thinking');
+    await pass(50);
+    expect([host.available.includes('thinking'), host.checked]).toEqual([true, []]);
+  });
+
   it('has the host do what is not the page’s own, from every window', async () => {
     await open('chat');
     await press(composer(), 'q', { ctrlKey: true });
