@@ -201,7 +201,8 @@ describe('thinking', () => {
   it('has a budget that the chat remembers, of a size that is offered or of one’s own', async () => {
     await open('chat');
     await type('A draft that is not sent by setting a budget');
-    await click('thinking-menu');
+    await click('composer-add');
+    await click('thinking-budget');
     const sizes = [...document.querySelectorAll<HTMLElement>('[role=option]')];
     expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
     sizes[1]?.click();

@@ -43,6 +43,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
     ['chat-menu', 'move-chat-to-project'],
     ['open-kept', null],
     ['model-picker', null],
+    ['composer-add', 'two-answers'],
     ['edit-question', null],
     ['project', null],
   ] as const) {

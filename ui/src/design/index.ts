@@ -27,5 +27,5 @@ export { default as TextField } from './TextField.svelte';
 export { default as ToastList } from './ToastList.svelte';
 export { default as VirtualList } from './VirtualList.svelte';
 export type { IconName } from './Icon.svelte';
-export type { Item } from './Menu.svelte';
+export type { Item, Submenu } from './Menu.svelte';
 export { optionsOf, type Option } from './options';

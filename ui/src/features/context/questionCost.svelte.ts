@@ -19,6 +19,9 @@ interface Stores {
   library: Library;
 }
 
+/** The share of the context from which on the tokens of a draft are shown. */
+const WORTH_A_FIGURE = 0.5;
+
 export class QuestionCost {
   readonly #typed: DraftTokens;
   readonly #reference = $derived.by(
@@ -46,7 +49,8 @@ export class QuestionCost {
     return (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0) || (this.#projectTokens ?? 0);
   });
   /**
-   * A text about its tokens, with a flag if it fills the rest of the context; `null` while nothing is typed or counted.
+   * A text about its tokens, with a flag if it fills the rest of the context; `null` while nothing is typed or counted,
+   * and as long as most of the context stays free.
    */
   readonly cost = $derived.by(() => {
     const { conversation, models, costs, fileCosts } = this.stores;
@@ -59,9 +63,12 @@ export class QuestionCost {
       attachments.filter((part) => part.kind === 'image'),
     );
     const count = this.#typed.tokens + (fileCosts.sumOf(reference, filesOf(attachments)) ?? 0) + (images ?? 0);
-    const context = models.find(conversation.settings.model)?.context;
-    const free = context ? Math.max(0, context - this.used) : null;
-    const full = free !== null && count >= free;
+    const whole = models.find(conversation.settings.model)?.context;
+    if (!whole) return null;
+    const context = Math.min(whole, conversation.settings.context ?? whole);
+    if (this.used + count < WORTH_A_FIGURE * context) return null;
+    const free = Math.max(0, context - this.used);
+    const full = count >= free;
     return { text: full ? t('composer.tokensFull', { count, free }) : t('composer.tokens', { count }), full };
   });
 

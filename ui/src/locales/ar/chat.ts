@@ -45,7 +45,6 @@ export const chat = translation({
   'gone.getAgain': 'تنزيله من جديد',
   'gone.useAnother': 'استخدام نموذج آخر',
 
-  'two.hint': 'مقارنة الإجابات',
   'two.with': 'المقارنة مع',
   'two.chip': 'مقابل {name}',
   'two.cancel': 'إلغاء المقارنة',

@@ -18,4 +18,8 @@ export const composer = translation({
   'queue.send': 'إرسال بعد هذه الإجابة',
 
   'snippet.list': 'المقتطفات',
+  'composer.add': 'إضافة',
+  'composer.attach': 'إرفاق ملفات…',
+  'composer.compare': 'مقارنة الإجابات…',
+  'composer.budget': 'حد التفكير…',
 });

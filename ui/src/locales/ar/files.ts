@@ -2,8 +2,6 @@ import { translation } from '../en/catalogue';
 
 /** Documents in questions and projects. */
 export const files = translation({
-  'file.attach': 'إضافة صور أو ملفات',
-  'file.attachHint': 'إضافة صور أو مستندات. يمكن أيضًا لصقها أو إفلاتها.',
   'file.drop': 'أفلت الصور والملفات هنا',
   'file.tooLarge': 'هذا الملف أكبر من 50 م.ب، وهو الحد للمستندات.',
   'file.pasted': 'نص ملصق.txt',

@@ -45,7 +45,6 @@ export const chat = translation({
   'gone.getAgain': 'Erneut herunterladen',
   'gone.useAnother': 'Anderes Modell verwenden',
 
-  'two.hint': 'Antworten vergleichen',
   'two.with': 'Vergleichen mit',
   'two.chip': 'vs. {name}',
   'two.cancel': 'Vergleich abbrechen',

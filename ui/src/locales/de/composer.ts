@@ -18,4 +18,8 @@ export const composer = translation({
   'queue.send': 'Nach dieser Antwort senden',
 
   'snippet.list': 'Textbausteine',
+  'composer.add': 'Hinzufügen',
+  'composer.attach': 'Dateien anhängen …',
+  'composer.compare': 'Antworten vergleichen …',
+  'composer.budget': 'Denkbudget …',
 });

@@ -2,8 +2,6 @@ import { translation } from '../en/catalogue';
 
 /** Documents in questions and projects. */
 export const files = translation({
-  'file.attach': 'Bilder oder Dateien anhängen',
-  'file.attachHint': 'Bilder oder Dokumente anhängen. Sie lassen sich auch einsetzen oder ablegen.',
   'file.drop': 'Bilder und Dateien hier ablegen',
   'file.tooLarge': 'Diese Datei ist größer als 50 MB, die Grenze für Dokumente.',
   'file.pasted': 'Eingesetzter Text.txt',

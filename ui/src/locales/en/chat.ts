@@ -43,7 +43,6 @@ export const chat = {
   'gone.getAgain': 'Download again',
   'gone.useAnother': 'Use another model',
 
-  'two.hint': 'Compare responses',
   'two.with': 'Compare with',
   'two.chip': 'vs. {name}',
   'two.cancel': 'Cancel comparison',

@@ -16,4 +16,8 @@ export const composer = {
   'queue.send': 'Send after this response',
 
   'snippet.list': 'Snippets',
+  'composer.add': 'Add',
+  'composer.attach': 'Attach files…',
+  'composer.compare': 'Compare responses…',
+  'composer.budget': 'Thinking budget…',
 } as const;

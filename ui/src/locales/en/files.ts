@@ -1,7 +1,5 @@
 /** Documents in questions and projects. */
 export const files = {
-  'file.attach': 'Add images or files',
-  'file.attachHint': 'Add images or documents. You can also paste or drop them.',
   'file.drop': 'Drop images and files here',
   'file.tooLarge': 'This file is larger than 50 MB, the limit for documents.',
   'file.pasted': 'Pasted text.txt',

@@ -8,6 +8,7 @@ useWindow();
 async function askTwice(question: string): Promise<string> {
   const { id } = host.addChat('A chat', Date.now()).summary;
   await open('chat', id);
+  await click('composer-add');
   await click('two-answers');
   all('second-answer')[0]?.click();
   await pass(0);
@@ -43,6 +44,7 @@ describe('two answers', () => {
   it('leave the chat with the model of the one that is chosen', async () => {
     const { id } = host.addChat('A chat', Date.now()).summary;
     await open('chat', id);
+    await click('composer-add');
     await click('two-answers');
     const other = all('second-answer').find((way) => way.textContent?.includes('Gemma 4 E4B'));
     other?.click();
@@ -93,6 +95,7 @@ describe('two answers', () => {
     await click('send');
     await pass(2000);
     expect((await host.chat(id)).messages.at(-1)?.siblings).toHaveLength(1);
+    await click('composer-add');
     await click('two-answers');
     all('second-answer')[0]?.click();
     await pass(0);

@@ -92,6 +92,7 @@ describe('an image comes into a question', () => {
     await openWith(SEEING);
     const chooser = field('choose-images');
     const pressed = vi.spyOn(chooser, 'click').mockImplementation(() => {});
+    await click('composer-add');
     await click('attach');
     expect(pressed).toHaveBeenCalledOnce();
     Object.defineProperty(chooser, 'files', { value: [pngFile('a.png')] });

@@ -153,17 +153,28 @@ describe('the tokens of a draft', () => {
     await openChat();
     await pass(500);
     const before = host.counted;
-    for (let length = 1; length <= 40; length++) await type('word '.repeat(length));
+    for (let length = 1; length <= 40; length++) await type('word '.repeat(21 * length));
     expect([host.counted - before, all('draft-tokens').length]).toEqual([0, 0]);
     await pass(450);
-    expect([host.counted - before, the('draft-tokens').textContent]).toEqual([1, '50 tokens']);
+    expect([host.counted - before, the('draft-tokens').textContent]).toEqual([1, '1,050 tokens']);
     area().dispatchEvent(
       carrying('paste', [fileOf(new Uint8Array(new TextEncoder().encode('x'.repeat(400))), 'a.txt')]),
     );
     await pass(50);
-    expect(the('draft-tokens').textContent).toBe('150 tokens');
+    expect(the('draft-tokens').textContent).toBe('1,150 tokens');
     await type('');
     expect(all('draft-tokens')).toEqual([]);
+  });
+
+  it('are not shown while more than half of the context stays free', async () => {
+    await openChat();
+    const context = host.local.find(({ reference }) => reference === 'pebble')?.context ?? 0;
+    await type('x'.repeat(4 * (context / 2) - 400));
+    await pass(450);
+    expect(all('draft-tokens')).toEqual([]);
+    await type('x'.repeat(4 * (context / 2)));
+    await pass(450);
+    expect(all('draft-tokens')).toHaveLength(1);
   });
 
   it('say when there is no room for them', async () => {
@@ -224,6 +235,46 @@ describe('a snippet', () => {
     expect(host.app.snippets).toEqual([]);
     await click('toast-undo');
     expect(host.app.snippets).toEqual([{ name: 'Sum', text: 'Other' }]);
+  });
+});
+
+describe('the menu of what can be added', () => {
+  const items = (): string[] => [...document.querySelectorAll('[role=menuitem]')].map((item) => item.textContent.trim());
+  const focused = (): string | undefined =>
+    document.activeElement instanceof HTMLElement ? document.activeElement.dataset['testid'] : undefined;
+  const key = (name: string): void => {
+    document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));
+  };
+
+  it('is gone through by the keyboard, and leads to the ways of a second response', async () => {
+    await openChat();
+    await click('composer-add');
+    expect([items()[0], focused()]).toEqual(['Attach files…', 'attach']);
+    key('ArrowDown');
+    expect(focused()).toBe('two-answers');
+    key('End');
+    expect(focused()).toBe('thinking-budget');
+    await click('two-answers');
+    expect([all('attach'), focused()]).toEqual([[], 'second-answer']);
+    key('Escape');
+    await pass(0);
+    expect([items(), focused()]).toEqual([[], 'composer-add']);
+  });
+
+  it('holds the thinking budget until one applies, which is shown beside the switch', async () => {
+    await openChat();
+    expect(all('thinking-menu')).toEqual([]);
+    await click('composer-add');
+    await click('thinking-budget');
+    expect(all('thinking-surface')).toHaveLength(1);
+    document.querySelectorAll<HTMLElement>('[role=option]')[1]?.click();
+    await pass(0);
+    expect(the('thinking-menu').textContent).toContain('up to 256');
+    await click('composer-add');
+    expect(all('thinking-budget')).toEqual([]);
+    key('Escape');
+    await click('thinking-switch');
+    expect(all('thinking-menu')).toEqual([]);
   });
 });
 
