@@ -245,6 +245,7 @@ fn two_answers_are_written_at_once_and_become_branches() {
     let home = tempfile::tempdir().expect("a folder");
     let window = Window::open(home.path());
     set_thinking(&window, false);
+    window.click("composer-add");
     window.click("two-answers");
     window.wait_for("second-answer");
     window.image("two-answers-ways");

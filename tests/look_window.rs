@@ -104,11 +104,17 @@ fn the_narrowest_window_with_text_of_200_percent_cuts_nothing() {
         window.run("document.querySelector('[data-chat-id]').click()", json!([]));
         window.wait_for("answer-text");
         window.run("document.querySelector('[data-testid=composer]').focus()", json!([]));
+        // From half of the context on, the tokens of a draft stand in the row of the composer.
+        window.run(
+            "const area = document.activeElement; area.value = arguments[0]; area.dispatchEvent(new InputEvent('input', { bubbles: true }))",
+            json!(["word ".repeat(3000)]),
+        );
+        window.wait_for("draft-tokens");
+        assert_eq!(window.run(CUT, json!([])), json!([]), "{language}, a long question");
         window.run(
             "const area = document.activeElement; area.value = arguments[0]; area.dispatchEvent(new InputEvent('input', { bubbles: true }))",
             json!(["And why is it green before a storm comes over the sea?"]),
         );
-        window.wait_for("draft-tokens");
         window.wait_for("context-share");
         window.image(&format!("narrow-large-{language}"));
         for height in [760, 400] {

@@ -92,8 +92,19 @@ fn wait_for_answers(window: &Window, count: u64) {
     });
 }
 
+/// Shows the thinking budget: beside the switch once one applies, before in the menu of the composer.
+fn show_budget(window: &Window) {
+    if window.count("thinking-menu") == 1 {
+        window.click("thinking-menu");
+    } else {
+        window.click("composer-add");
+        window.click("thinking-budget");
+    }
+    window.wait_for("budget-field");
+}
+
 fn set_budget(window: &Window, tokens: &str) {
-    window.click("thinking-menu");
+    show_budget(window);
     window.type_into("budget-field", tokens);
     window.click("set-budget");
     window.wait_until("the budget is shown", || {
@@ -107,11 +118,14 @@ fn thinking_is_switched_in_the_middle_of_a_chat() {
     let window = Window::open(home.path());
     for (number, on) in [true, false, true, false].into_iter().enumerate() {
         set_thinking(&window, on);
+        window.click("composer-add");
+        window.wait_for("two-answers");
         assert_eq!(
-            window.count("thinking-menu"),
+            window.count("thinking-budget"),
             u64::from(on),
             "a budget is offered where the model thinks"
         );
+        window.click("composer-add");
         window.ask("What is 2 + 3?");
         wait_for_answers(&window, number as u64 + 1);
         assert_eq!(window.answer(), "2 + 3 = 5");
@@ -257,8 +271,7 @@ fn a_budget_holds_to_the_token() {
     let unbroken = Unbroken::run(home.path(), LONG_THOUGHT);
     let window = Window::open(home.path());
     set_thinking(&window, true);
-    window.click("thinking-menu");
-    window.wait_for("budget-field");
+    show_budget(&window);
     window.image("thinking-budget");
     window.click("thinking-menu");
     set_budget(&window, "20");

@@ -102,6 +102,7 @@ pub fn answers(day: &Day) {
     window.wait_until_answer_is("complete");
 
     day.step("two models side by side; the one that is kept goes on");
+    window.click("composer-add");
     window.click("two-answers");
     let with_pebble = "const way = [...document.querySelectorAll('[data-testid=second-answer]')].find((way) => way.textContent.includes('Pebble'));
         way?.click(); return way !== undefined";

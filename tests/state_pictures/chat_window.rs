@@ -137,12 +137,18 @@ fn full_context(stage: &Stage) {
 }
 
 fn two_answers(stage: &Stage) {
+    stage.state("chat", "composer-menu", |stage| {
+        think(stage, true);
+        stage.press_for("composer-add", "thinking-budget");
+    });
     stage.state("chat", "two-answers-ways", |stage| {
         think(stage, false);
+        stage.press_for("composer-add", "two-answers");
         stage.press_for("two-answers", "second-answer");
     });
     stage.images("chat", "two-answers", |stage| {
         think(stage, false);
+        stage.press_for("composer-add", "two-answers");
         stage.press_for("two-answers", "second-answer");
         stage.page(
             "document.querySelector('[data-testid=second-answer]').click(); return true",
@@ -185,7 +191,8 @@ fn settings_of_the_chat(stage: &Stage) {
     });
     stage.state("chat", "thinking-menu", |stage| {
         think(stage, true);
-        stage.press_for("thinking-menu", "budget-field");
+        stage.press_for("composer-add", "thinking-budget");
+        stage.press_for("thinking-budget", "budget-field");
     });
     stage.state("chat", "shortcuts", |stage| {
         stage.shortcut("/", false);

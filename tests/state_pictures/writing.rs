@@ -69,7 +69,7 @@ fn documents(stage: &Stage) {
         stage.window.wait_for("snippets");
     });
     stage.state("chat", "a-long-draft", |stage| {
-        let long: String = (0..40)
+        let long: String = (0..500)
             .map(|line| format!("Line {line} of a long question\n"))
             .collect();
         stage.write("composer", &long);
