@@ -467,6 +467,42 @@ describe('chats', () => {
     await pass(0);
     expect(all('title-field')).toEqual([]);
   });
+
+  it('have all their commands in the menu of the title, also where the sidebar is folded', async () => {
+    await openAnswer({});
+    await click('title-menu');
+    expect([...document.querySelectorAll('[role=menuitem]')].map((item) => item.getAttribute('data-testid'))).toEqual([
+      'rename-chat',
+      'pin-chat',
+      'move-chat-to-project',
+      'archive-chat',
+      'export-chat',
+      'title-settings',
+      'delete-chat',
+    ]);
+    expect(document.activeElement).toBe(the('rename-chat'));
+    await click('rename-chat');
+    field('title-field').value = 'Another name';
+    field('title-field').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+    await pass(50);
+    expect((await host.chats())[0]?.title).toBe('Another name');
+    await click('title-menu');
+    await click('pin-chat');
+    await pass(50);
+    expect((await host.chats())[0]?.pinned).toBe(true);
+    await click('title-menu');
+    await click('title-settings');
+    await pass(50);
+    expect(all('chat-settings')).toHaveLength(1);
+    await click('chat-settings-close');
+    await click('title-menu');
+    await click('delete-chat');
+    await pass(50);
+    expect([the('chat-title').textContent, all('title-menu')]).toEqual(['New chat', []]);
+    await click('toast-undo');
+    await pass(50);
+    expect(the('chat-title').textContent).toBe('Another name');
+  });
 });
 
 describe('the model', () => {

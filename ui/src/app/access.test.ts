@@ -40,6 +40,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   await look('chat');
   for (const [opens, then] of [
     ['chat-menu', 'export-chat'],
+    ['title-menu', null],
     ['chat-menu', 'move-chat-to-project'],
     ['open-kept', null],
     ['model-picker', null],

@@ -82,4 +82,5 @@ export const chat = translation({
   'compaction.writing': { one: 'جارٍ كتابة ملخص… رمز واحد', two: 'جارٍ كتابة ملخص… رمزان', few: 'جارٍ كتابة ملخص… {count} رموز', many: 'جارٍ كتابة ملخص… {count} رمزًا', other: 'جارٍ كتابة ملخص… {count} رمز' },
   'compaction.stop': 'إيقاف',
   'compaction.carriedTitle': '{title} (تتمة)',
+  'title.settings': 'إعدادات المحادثة…',
 });

@@ -82,4 +82,5 @@ export const chat = translation({
   'compaction.writing': { one: 'Zusammenfassung wird geschrieben … {count} Token', other: 'Zusammenfassung wird geschrieben … {count} Tokens' },
   'compaction.stop': 'Stopp',
   'compaction.carriedTitle': '{title} (Fortsetzung)',
+  'title.settings': 'Chateinstellungen …',
 });

@@ -80,4 +80,5 @@ export const chat = {
   'compaction.writing': { one: 'Writing a summary… {count} token', other: 'Writing a summary… {count} tokens' },
   'compaction.stop': 'Stop',
   'compaction.carriedTitle': '{title} (continued)',
+  'title.settings': 'Chat settings…',
 } as const;
