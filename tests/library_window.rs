@@ -48,6 +48,7 @@ fn chats_are_imported_found_put_away_and_brought_back() {
     let window = Window::open(home.path());
     window.wait_until("the chats are listed", || window.count("chat-item") == 10);
     // Search ignores accents, and finds a part of a Chinese sentence.
+    window.show_search();
     window.type_into("search", "besancon 京都");
     window.wait_until("places are found", || window.count("found-place") > 5);
     window.image("found");
@@ -140,7 +141,8 @@ fn a_project_takes_files_along_and_what_is_taken_out_comes_back() {
     window.type_into("new-project", "Thesis");
     window.click("make-project");
     window.wait_for("project");
-    window.click("project");
+    window.click("project-menu");
+    window.click("open-project");
     window.wait_for("add-project-files");
     window.image("project-empty");
     let drop = "const data = new DataTransfer();

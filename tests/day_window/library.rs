@@ -12,6 +12,7 @@ use crate::library_window::many_chats;
 pub fn library(day: &Day) {
     let window = &day.window;
     day.step("a word is searched in all chats");
+    day.keys.press("ctrl+shift+f");
     day.type_into("search", "harbor");
     window.wait_for("found-place");
     window.click("found-place");
@@ -84,13 +85,15 @@ pub fn library(day: &Day) {
 
     day.step("chats of another program are imported");
     let file = fs::read_to_string(many_chats(day.home)).expect("text");
-    window.click("open-kept");
+    day.keys.press("ctrl+k");
+    day.type_into("palette-words", "Import chats");
+    window.wait_for("palette-entry");
+    day.keys.press("Return");
     window.wait_for("import-file");
     let choose = "const chosen = new DataTransfer(); chosen.items.add(new File([arguments[0]], 'conversations.json', { type: 'application/json' }));
         const field = document.querySelector('[data-testid=import-file]'); field.files = chosen.files; field.dispatchEvent(new Event('change', { bubbles: true }))";
     window.run(choose, json!([file]));
     window.wait_until("they are listed", || says(window, "Imported 9"));
-    day.keys.press("Escape");
     window.wait_until("the sheet is closed", || window.count("import-file") == 0);
 }
 

@@ -14,7 +14,8 @@ pub fn projects(day: &Day) {
     day.in_menu_of(&title, "move-chat-to-project");
     day.type_into("new-project", "Garden");
     window.click("make-project");
-    window.click("project");
+    window.click("project-menu");
+    window.click("open-project");
     window.wait_for("project-settings");
     write(window, "project-prompt", "You know the garden.");
     let drop = "const data = new DataTransfer();

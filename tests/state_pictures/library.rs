@@ -11,6 +11,7 @@ use super::Stage;
 
 /// Searches for words that occur in several chats.
 fn find(stage: &Stage, words: &str) {
+    stage.window.show_search();
     stage.write("search", words);
     stage
         .window
@@ -24,12 +25,14 @@ fn search(stage: &Stage) {
     });
     stage.state("chat", "search-filter", |stage| {
         stage.show_sidebar();
+        stage.window.show_search();
         stage.write("search", "besancon");
         stage.window.wait_for("search-time");
         stage.press("search-time");
     });
     stage.state("chat", "search-nothing", |stage| {
         stage.show_sidebar();
+        stage.window.show_search();
         stage.write("search", "xylophone");
         stage.window.wait_for("search-time");
     });
@@ -96,10 +99,17 @@ fn chats(stage: &Stage) {
         stage.press_for("make-project", "project");
         stage.show_sidebar();
         stage.image("project");
-        stage.press_for("project", "project-settings");
+        stage.press_for("project-menu", "open-project");
+        stage.image("project-menu");
+        stage.press_for("open-project", "project-settings");
         stage.write("project-prompt", "Answer briefly, in whole sentences.");
         stage.image("project-settings");
         stage.press("save-project");
+        stage.press("project");
+        stage.image("project-folded");
+        stage.press("project");
+        stage.press_for("add-project", "project-name-field");
+        stage.image("project-named");
     });
     stage.images("chat", "kept", |stage| {
         stage.press_for("open-kept", "kept");
@@ -124,6 +134,11 @@ fn chats(stage: &Stage) {
             "const buttons = document.querySelectorAll('[data-testid=restore], [data-testid=unarchive]'); buttons.forEach((button) => button.click()); return buttons.length === 0",
             json!([]),
         );
+    });
+    stage.state("chat", "import-file", |stage| {
+        stage.shortcut("k", false);
+        stage.write("palette-words", "import chats");
+        stage.press_for("palette-entry", "import-file");
     });
     stage.state("chat", "several-chosen", |stage| {
         stage.show_sidebar();

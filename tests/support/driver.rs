@@ -195,6 +195,14 @@ impl Window {
         self.run(&script, json!([]));
     }
 
+    /// Shows the field that searches all chats in their list.
+    pub fn show_search(&self) {
+        let script = "document.body.dispatchEvent(new KeyboardEvent('keydown', \
+                      { key: 'f', ctrlKey: true, shiftKey: true, bubbles: true, cancelable: true }))";
+        self.run(script, json!([]));
+        self.wait_for("search");
+    }
+
     /// Clicks the newest element with this test id.
     pub fn click_last(&self, test_id: &str) {
         self.wait_for(test_id);

@@ -46,7 +46,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
     ['model-picker', null],
     ['composer-add', 'two-answers'],
     ['edit-question', null],
-    ['project', null],
+    ['project-menu', 'open-project'],
   ] as const) {
     await open('chat', chat.summary.id);
     await click(opens);

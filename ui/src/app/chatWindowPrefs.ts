@@ -20,6 +20,7 @@ export async function openChatWindowPrefs(
     state = {
       open_chat: state.open_chat ?? (chat || null),
       new_draft: state.new_draft.length > 0 ? state.new_draft : words(draft ?? ''),
+      folded_projects: state.folded_projects,
     };
     await platform.setChatWindowState(state);
     storage.removeItem(OLD_CHAT);
@@ -54,6 +55,14 @@ class ChatWindowPrefs implements LocalPrefs {
 
   set newDraft(draft: readonly Content[]) {
     if (draft.length > 0 || this.newDraft.length > 0) this.#keep({ ...this.#state, new_draft: [...draft] });
+  }
+
+  get foldedProjects(): readonly string[] {
+    return this.#state.folded_projects;
+  }
+
+  set foldedProjects(projects: readonly string[]) {
+    this.#keep({ ...this.#state, folded_projects: [...projects] });
   }
 
   #keep(state: ChatWindowState): void {

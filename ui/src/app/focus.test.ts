@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { all, click, field, host, open, pass, submit, the, type, useWindow, write } from '../testing/window';
+import { all, click, field, host, open, pass, searchList, submit, the, type, useWindow, write } from '../testing/window';
 
 useWindow();
 
@@ -93,8 +93,8 @@ describe('the focus', () => {
 
   it('is in the composer after Escape in the search', async () => {
     await open('chat');
-    the('search').focus();
-    await write('search', 'word');
+    await searchList('word');
+    expect(focused()).toBe('search');
     const escape = (): boolean =>
       the('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true, cancelable: true }));
     escape();
@@ -102,7 +102,7 @@ describe('the focus', () => {
     expect([field('search').value, focused()]).toEqual(['', 'search']);
     escape();
     await pass(0);
-    expect(focused()).toBe('composer');
+    expect([focused(), all('search'), all('open-palette').length]).toEqual(['composer', [], 1]);
   });
 
   it('comes back to a control that could not be used for a while', async () => {

@@ -29,7 +29,7 @@ const requestFrame: RequestFrame = (run) => {
 };
 
 /** For windows that remember nothing. */
-const NO_PREFS: LocalPrefs = { openChat: '', newDraft: [] };
+const NO_PREFS: LocalPrefs = { openChat: '', newDraft: [], foldedProjects: [] };
 
 declare global {
   /** Put there by the shell in the window that says why the app could not start. */

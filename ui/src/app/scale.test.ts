@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } fr
 
 import * as format from '../format/format';
 import { textPart } from '../host/fake';
-import { all, click, host, open, pass, the, type, useWindow, write } from '../testing/window';
+import { all, click, host, open, pass, searchList, the, type, useWindow } from '../testing/window';
 
 useWindow();
 
@@ -208,11 +208,11 @@ describe('a sidebar of 5,000 chats', () => {
     const order = vi.spyOn(format, 'newestFirst');
     const list = vi.spyOn(host, 'chatsSince');
     for (const query of ['c', 'ch', 'chat 4', 'chat 49', '']) {
-      await write('search', query);
+      await searchList(query);
       await pass(50);
     }
     expect([order.mock.calls.length, list.mock.calls.length]).toEqual([0, 0]);
-    await write('search', 'chat 49');
+    await searchList('chat 49');
     expect(
       all('chat-item')
         .map((item) => item.textContent?.trim())

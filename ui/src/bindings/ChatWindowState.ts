@@ -12,4 +12,8 @@ open_chat: string | null,
 /**
  * The unsent draft of a new chat.
  */
-new_draft: Array<Content>, };
+new_draft: Array<Content>, 
+/**
+ * The projects whose chats are not listed.
+ */
+folded_projects: Array<string>, };

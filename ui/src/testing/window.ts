@@ -78,7 +78,7 @@ export async function open(which: WindowName, openChat = '', failure: Partial<St
       window: which,
       requestFrame: (run) => void setTimeout(run, 16),
       failure: { error: { code: 'storage', message: HOST_WORDS }, history: true, running: false, ...failure },
-      localPrefs: { openChat, newDraft: [] },
+      localPrefs: { openChat, newDraft: [], foldedProjects: [] },
     },
   });
   await pass(50);
@@ -151,4 +151,14 @@ export async function ask(text: string): Promise<void> {
 export async function submit(name: string): Promise<void> {
   field(name).form?.requestSubmit();
   await pass(0);
+}
+
+/** Searches all chats in the sidebar, which the palette does otherwise. */
+export async function searchList(words: string): Promise<void> {
+  if (all('search').length === 0) {
+    const keys = { key: 'f', ctrlKey: true, shiftKey: true, bubbles: true, cancelable: true };
+    document.body.dispatchEvent(new KeyboardEvent('keydown', keys));
+    await pass(0);
+  }
+  await write('search', words);
 }

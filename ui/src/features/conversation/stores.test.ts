@@ -31,6 +31,7 @@ class Frames {
 class Memory implements LocalPrefs {
   openChat = '';
   newDraft: readonly Content[] = [];
+  foldedProjects: readonly string[] = [];
 }
 
 let host: FakeHost;

@@ -1,4 +1,4 @@
-/** The dialog over the chat window: the palette, the archive and the trash, a project, an export. One at a time. */
+/** The dialog over the chat window: the palette, the archive and the trash, a project, an export, an import. One at a time. */
 
 import { createContext } from 'svelte';
 
@@ -10,7 +10,8 @@ export type Dialog =
   | { kind: 'kept' }
   | { kind: 'move'; chat: ChatSummary }
   | { kind: 'project'; project: Project }
-  | { kind: 'export'; chats: readonly ChatSummary[] | null };
+  | { kind: 'export'; chats: readonly ChatSummary[] }
+  | { kind: 'import' };
 
 export class Dialogs {
   shown = $state.raw<Dialog | null>(null);

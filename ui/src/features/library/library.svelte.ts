@@ -1,6 +1,7 @@
 /** Projects, the archive and the trash. */
 
 import { createContext } from 'svelte';
+import { SvelteSet } from 'svelte/reactivity';
 
 import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { ExportFormat } from '../../bindings/ExportFormat';
@@ -9,6 +10,7 @@ import type { ImportReport } from '../../bindings/ImportReport';
 import type { TrashedChat } from '../../bindings/TrashedChat';
 import { chatTitle } from '../../format/format';
 import { plainName } from '../../shared/displayNames';
+import type { LocalPrefs } from '../../shared/localPrefs';
 import { t } from '../../locales';
 import type { Platform, Unsubscribe } from '../../host';
 import type { Chats } from '../../stores/chats.svelte';
@@ -24,13 +26,18 @@ const LONGEST_IMPORT = 2 ** 30;
 export class Library {
   projects = $state.raw<readonly Project[]>([]);
   trash = $state.raw<readonly TrashedChat[]>([]);
+  /** The projects whose chats are not listed. */
+  readonly folded: SvelteSet<string>;
 
   constructor(
     private readonly platform: Platform,
     private readonly chats: Chats,
     private readonly toasts: Toasts,
     private readonly undo: Undo,
-  ) {}
+    private readonly localPrefs: Pick<LocalPrefs, 'foldedProjects'>,
+  ) {
+    this.folded = new SvelteSet(localPrefs.foldedProjects);
+  }
 
   /** Lists the projects and keeps the list current. */
   async open(): Promise<Unsubscribe> {
@@ -52,6 +59,14 @@ export class Library {
 
   project(id: string | null): Project | null {
     return this.projects.find((project) => project.id === id) ?? null;
+  }
+
+  /** Hides the chats of a project in the list, or shows them, also after the next start. */
+  fold(project: string, folded: boolean): void {
+    if (folded === this.folded.has(project)) return;
+    if (folded) this.folded.add(project);
+    else this.folded.delete(project);
+    this.localPrefs.foldedProjects = [...this.folded].filter((id) => this.project(id) !== null);
   }
 
   /** Prefetches a project's files before the first question of a chat in it. That question reports any error. */
@@ -130,9 +145,9 @@ export class Library {
     }, 'export');
   }
 
-  /** Takes chats from a file. */
-  async import(file: File): Promise<void> {
-    await this.#import(async () => {
+  /** Takes chats from a file; returns true on success. */
+  import(file: File): Promise<boolean> {
+    return this.#import(async () => {
       // The page would load the whole file before the host could refuse it.
       if (file.size > LONGEST_IMPORT) throw { code: 'bad_request', message: t('import.tooLong') };
       return this.platform.importChats(new Uint8Array(await file.arrayBuffer()));
@@ -144,9 +159,9 @@ export class Library {
     await this.#import(() => this.platform.importOpened(key));
   }
 
-  async #import(call: () => Promise<ImportReport>): Promise<void> {
+  async #import(call: () => Promise<ImportReport>): Promise<boolean> {
     this.toasts.settle('import');
-    await this.#change(async () => {
+    return this.#change(async () => {
       const { chats, already_here } = await call();
       const known = already_here > 0 ? ` ${t('import.known', { count: already_here })}` : '';
       this.toasts.say(`${t('import.done', { count: chats })}${known}`);

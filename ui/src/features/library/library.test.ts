@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { all, ask, click, field, host, open, pass, the, useWindow, write } from '../../testing/window';
+import { all, ask, click, field, host, open, pass, searchList, the, useWindow, write } from '../../testing/window';
 import { textPart } from '../../host/fake';
 
 useWindow();
@@ -38,7 +38,7 @@ beforeEach(() => {
 describe('the search over all chats', () => {
   it('shows places with their words marked and opens one where it stands', async () => {
     await open('chat');
-    await write('search', 'uji');
+    await searchList('uji');
     await pass(300);
     expect(titles()).toEqual([]);
     const [place] = all('found-place');
@@ -56,8 +56,8 @@ describe('the search over all chats', () => {
       await pass(50);
     };
     await open('chat');
+    await searchList('tea');
     the('search').focus();
-    await write('search', 'tea');
     await pass(300);
     expect(titles()).toEqual(['About tea']);
     await press('ArrowDown');
@@ -77,7 +77,7 @@ describe('the search over all chats', () => {
 
   it('is of chats as they are called now, and of none that was deleted since', async () => {
     await open('chat');
-    await write('search', 'tea');
+    await searchList('tea');
     await pass(300);
     const [tea, sea] = await host.chats();
     if (!tea || !sea) throw new Error('no chats');
@@ -97,7 +97,7 @@ describe('the search over all chats', () => {
     await open('chat');
     the('chats').scrollTop = 400;
     the('chats').dispatchEvent(new Event('scroll'));
-    await write('search', 'harvest');
+    await searchList('harvest');
     await pass(300);
     expect(the('chats').scrollTop).toBe(0);
     expect(all('found-chat').map((chat) => chat.textContent?.replace(/\s+/g, ' '))).toEqual([
@@ -110,22 +110,22 @@ describe('the search over all chats', () => {
     expect(all('found-all')).toEqual([]);
     expect(all('found-place').length).toBeGreaterThan(10);
     expect(document.activeElement).toBe(all('found-place')[3]);
-    await write('search', 'harvest 1');
+    await searchList('harvest 1');
     await pass(300);
     expect(all('found-all')).toHaveLength(1);
   });
 
   it('narrows by time and model, and says if nothing is there', async () => {
     await open('chat');
-    await write('search', 'tea');
+    await searchList('tea');
     await pass(300);
     expect(all('found-place')).toHaveLength(2);
     await click('search-time');
     expect(all('search-model')).toHaveLength(1);
-    await write('search', 'nothing has this');
+    await searchList('nothing has this');
     await pass(300);
     expect(the('chats').textContent).toContain('No results');
-    await write('search', '');
+    await searchList('');
     await pass(300);
     expect(titles()).toEqual(['About tea', 'About the sea']);
   });
@@ -139,7 +139,7 @@ describe('the search over all chats', () => {
       parts: [textPart('A fig.')],
     });
     await open('chat');
-    await write('search', 'quince');
+    await searchList('quince');
     await pass(300);
     await click('found-place');
     await pass(300);
@@ -281,15 +281,16 @@ describe('the library', () => {
 
   it('says in the sheet itself what went wrong there, and in the window again once that is closed', async () => {
     await open('chat');
-    await click('open-kept');
-    await pass(50);
+    await press('k', control);
+    await write('palette-words', 'import chats');
+    await press('Enter', {}, field('palette-words'));
     const chooser = field('import-file');
     Object.defineProperty(chooser, 'files', { value: [new File(['{'], 'broken.json')] });
     chooser.dispatchEvent(new Event('change', { bubbles: true }));
     await pass(300);
     expect(all('toast')).toHaveLength(1);
-    expect(the('kept').contains(the('toast'))).toBe(true);
-    await click('kept-close');
+    expect(the('import').contains(the('toast'))).toBe(true);
+    await click('import-close');
     await pass(50);
     expect(all('toast')).toHaveLength(1);
   });
@@ -370,7 +371,8 @@ describe('the library', () => {
     await pass(100);
     expect(the('project').textContent?.trim()).toBe('Drinks');
     expect((await host.chats()).find(({ title }) => title === 'About tea')?.project).toBe('project-1');
-    await click('project');
+    await click('project-menu');
+    await click('open-project');
     const prompt = the('project-prompt');
     if (!(prompt instanceof HTMLTextAreaElement)) throw new Error('no text area');
     prompt.value = 'Answer as a tea master.';
@@ -378,7 +380,8 @@ describe('the library', () => {
     await click('save-project');
     await pass(50);
     expect((await host.projects())[0]?.system_prompt).toBe('Answer as a tea master.');
-    await click('project');
+    await click('project-menu');
+    await click('open-project');
     await click('delete-project');
     await pass(50);
     expect(all('project')).toEqual([]);

@@ -37,7 +37,8 @@ beforeEach(async () => {
   const { id } = await host.createProject('Drinks');
   await host.moveChat(chat.summary.id, id);
   await open('chat', chat.summary.id);
-  await click('project');
+  await click('project-menu');
+  await click('open-project');
 });
 
 describe("a project's files", () => {

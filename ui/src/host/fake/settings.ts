@@ -52,7 +52,7 @@ export function newChatSettings(host: Shared): ChatSettings {
 }
 
 export function settings(host: Shared) {
-  let windowState: ChatWindowState = { open_chat: null, new_draft: [] };
+  let windowState: ChatWindowState = { open_chat: null, new_draft: [], folded_projects: [] };
   return {
     async settings() {
       return host.app;

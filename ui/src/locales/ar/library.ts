@@ -36,7 +36,6 @@ export const library = translation({
   'project.newName': 'اسم المشروع',
   'project.make': 'إنشاء',
   'project.open': 'المشروع «{name}»',
-  'project.settings': 'إعدادات «{name}»',
   'project.name': 'الاسم',
   'project.prompt': 'تعليمات المشروع',
   'project.promptNote': 'تُرسل قبل موجّه النظام لكل محادثة.',
@@ -66,12 +65,15 @@ export const library = translation({
   'export.done': 'حُفظ في {path}',
   'export.show': 'عرض',
 
-  'import.heading': 'التصدير والاستيراد',
-  'import.choose': 'استيراد محادثات…',
   'import.note': 'ملف من Ponder أو ChatGPT أو Claude (conversations.json أو ملف ZIP الذي يحويه) أو LM Studio.',
   'import.tooLong': 'هذا الملف أكبر من 1 غ.ب. إن كان ملف ZIP ففك ضغطه واختر conversations.json.',
   'import.done': { zero: 'لم تُستورد أي محادثة.', one: 'استُوردت محادثة واحدة.', two: 'استُوردت محادثتان.', few: 'استُوردت {count} محادثات.', other: 'استُوردت {count} محادثة.' },
   'import.known': { zero: 'لم تُتجاوز أي محادثة.', one: 'تُجووزت محادثة واحدة موجودة من قبل.', two: 'تُجووزت محادثتان موجودتان من قبل.', few: 'تُجووزت {count} محادثات موجودة من قبل.', other: 'تُجووزت {count} محادثة موجودة من قبل.' },
 
   'history.readOnly': 'هذه نسخة للقراءة فقط من محادثاتك.',
+  'projectMenu.label': 'مشروع',
+  'projectMenu.more': 'المزيد عن «{name}»',
+  'projectMenu.newChat': 'محادثة جديدة',
+  'projectMenu.settings': 'إعدادات المشروع…',
+  'import.file': 'اختيار ملف…',
 });

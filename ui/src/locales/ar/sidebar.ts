@@ -48,4 +48,6 @@ export const sidebar = translation({
   'palette.nothing': 'لا نتائج',
   'palette.chat': 'محادثة',
   'palette.model': 'استخدام في هذه المحادثة',
+  'sidebar.find': 'بحث',
+  'sidebar.projects': 'المشاريع',
 });

@@ -36,7 +36,6 @@ export const library = translation({
   'project.newName': 'Projektname',
   'project.make': 'Erstellen',
   'project.open': 'Projekt „{name}“',
-  'project.settings': 'Einstellungen von „{name}“',
   'project.name': 'Name',
   'project.prompt': 'Projektanweisungen',
   'project.promptNote': 'Werden vor dem Systemprompt jedes Chats gesendet.',
@@ -66,12 +65,15 @@ export const library = translation({
   'export.done': 'Gesichert in {path}',
   'export.show': 'Zeigen',
 
-  'import.heading': 'Export und Import',
-  'import.choose': 'Chats importieren …',
   'import.note': 'Eine Datei von Ponder, ChatGPT, Claude (conversations.json oder deren ZIP-Datei) oder LM Studio.',
   'import.tooLong': 'Diese Datei ist größer als 1 GB. Eine ZIP-Datei entpacken und conversations.json wählen.',
   'import.done': { one: '{count} Chat wurde importiert.', other: '{count} Chats wurden importiert.' },
   'import.known': { one: '{count} schon vorhandener Chat wurde übersprungen.', other: '{count} schon vorhandene Chats wurden übersprungen.' },
 
   'history.readOnly': 'Das ist eine schreibgeschützte Kopie der Chats.',
+  'projectMenu.label': 'Projekt',
+  'projectMenu.more': 'Mehr zu „{name}“',
+  'projectMenu.newChat': 'Neuer Chat',
+  'projectMenu.settings': 'Projekteinstellungen …',
+  'import.file': 'Datei wählen …',
 });

@@ -48,4 +48,6 @@ export const sidebar = translation({
   'palette.nothing': 'Keine Ergebnisse',
   'palette.chat': 'Chat',
   'palette.model': 'In diesem Chat verwenden',
+  'sidebar.find': 'Suchen',
+  'sidebar.projects': 'Projekte',
 });

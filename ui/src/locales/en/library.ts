@@ -34,7 +34,6 @@ export const library = {
   'project.newName': 'Project name',
   'project.make': 'Create',
   'project.open': 'Project “{name}”',
-  'project.settings': 'Settings of “{name}”',
   'project.name': 'Name',
   'project.prompt': 'Project instructions',
   'project.promptNote': 'Sent before each chat’s own system prompt.',
@@ -64,12 +63,15 @@ export const library = {
   'export.done': 'Saved to {path}',
   'export.show': 'Show',
 
-  'import.heading': 'Export and import',
-  'import.choose': 'Import chats…',
   'import.note': 'A file from Ponder, ChatGPT, Claude (conversations.json or its ZIP file) or LM Studio.',
   'import.tooLong': 'This file is larger than 1 GB. If it’s a ZIP file, unpack it and choose conversations.json.',
   'import.done': { one: 'Imported {count} chat.', other: 'Imported {count} chats.' },
   'import.known': { one: 'Skipped {count} chat you already have.', other: 'Skipped {count} chats you already have.' },
 
   'history.readOnly': 'You’re viewing a read-only copy of your chats.',
+  'projectMenu.label': 'Project',
+  'projectMenu.more': 'More for “{name}”',
+  'projectMenu.newChat': 'New chat',
+  'projectMenu.settings': 'Project settings…',
+  'import.file': 'Choose file…',
 } as const;

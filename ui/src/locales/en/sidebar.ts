@@ -46,4 +46,6 @@ export const sidebar = {
   'palette.nothing': 'No results',
   'palette.chat': 'Chat',
   'palette.model': 'Use in this chat',
+  'sidebar.find': 'Search',
+  'sidebar.projects': 'Projects',
 } as const;

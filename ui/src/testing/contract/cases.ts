@@ -392,7 +392,7 @@ export const cases: readonly Case[] = [
     name: 'the chat window remembers',
     async run(host) {
       const before = await host.chatWindowState();
-      const state = { open_chat: MISSING, new_draft: words('half a quest') };
+      const state = { open_chat: MISSING, new_draft: words('half a quest'), folded_projects: ['project-1'] };
       await host.setChatWindowState(state);
       same(await host.chatWindowState(), state, 'what it remembers');
       await host.setChatWindowState(before);

@@ -248,6 +248,8 @@ pub struct ChatWindowState {
     pub open_chat: Option<String>,
     /// The unsent draft of a new chat.
     pub new_draft: Vec<Content>,
+    /// The projects whose chats are not listed.
+    pub folded_projects: Vec<String>,
 }
 
 #[cfg(test)]

@@ -188,6 +188,7 @@ async fn what_another_chat_or_the_window_names_stays() {
     let state = api::ChatWindowState {
         open_chat: None,
         new_draft: vec![image(&new)],
+        folded_projects: vec![],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     fresh.history.trash_chat(&one).await.unwrap();
@@ -281,6 +282,7 @@ async fn an_image_whose_row_is_lost_stays_as_long_as_it_is_named() {
     let state = api::ChatWindowState {
         open_chat: None,
         new_draft: vec![image(&new)],
+        folded_projects: vec![],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     let mut file = sqlx::SqliteConnection::connect(fresh.path().to_str().unwrap())

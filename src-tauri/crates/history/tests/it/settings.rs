@@ -36,6 +36,7 @@ async fn what_the_chat_window_remembers_is_no_setting() {
     let state = ChatWindowState {
         open_chat: Some("a chat".into()),
         new_draft: vec![Content::text("half a quest")],
+        folded_projects: vec!["a project".into()],
     };
     fresh.history.set_chat_window(&state).await.unwrap();
     assert_eq!(fresh.history.chat_window().await.unwrap(), state);

@@ -286,9 +286,9 @@ describe('the focus of a window that starts', () => {
     let read: () => void = () => {};
     vi.spyOn(host, 'watchDownloads').mockReturnValue(new Promise((resolve) => (read = resolve)));
     await openChat('Another');
-    the('search').focus();
+    the('open-palette').focus();
     read();
     await pass(50);
-    expect(document.activeElement).toBe(the('search'));
+    expect(document.activeElement).toBe(the('open-palette'));
   });
 });

@@ -8,7 +8,8 @@ import type { Period } from '../../../format/format';
 /** A line of the list. */
 export type Line =
   | { kind: 'heading'; period: Period }
-  | { kind: 'project'; project: Project }
+  | { kind: 'projects' }
+  | { kind: 'project'; project: Project; count: number }
   | { kind: 'chat'; chat: ChatSummary }
   | { kind: 'found' }
   | { kind: 'hits'; chat: string; title: string; count: number }
@@ -18,7 +19,8 @@ export type Line =
 /** The estimated height of a line that was not drawn, in pixels. */
 export const HEIGHTS: Record<Line['kind'], number> = {
   heading: 32,
-  project: 36,
+  projects: 32,
+  project: 33,
   chat: 33,
   found: 32,
   hits: 30,
@@ -37,6 +39,8 @@ export function lineKey(line: Line): string {
       return line.chat.id;
     case 'found':
       return 'found';
+    case 'projects':
+      return 'projects';
     case 'hits':
       return `hits ${line.chat}`;
     case 'more':
@@ -47,8 +51,8 @@ export function lineKey(line: Line): string {
 }
 
 /** True for a line that the arrow keys stop at. */
-export function isRow(line: Line): boolean {
-  return line.kind !== 'heading' && line.kind !== 'found' && line.kind !== 'hits';
+export function isRow({ kind }: Line): boolean {
+  return kind !== 'heading' && kind !== 'found' && kind !== 'hits';
 }
 
 /** The hits of a chat that are listed until all of them are asked for. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { all, host, open, pass, type, useWindow } from '../../../testing/window';
+import { all, click, field, host, open, pass, searchList, the, type, useWindow } from '../../../testing/window';
 
 useWindow();
 
@@ -39,6 +39,110 @@ describe('old chats', () => {
     for (const back of [0, 2, 3, 12, 13]) host.addChat(`${back} months ago`, month(back));
     await open('chat');
     const headings = [...document.querySelectorAll('[data-testid="chats"] h2')].map(({ textContent }) => textContent);
-    expect(headings).toEqual(['Last 30 days', 'September 2026', 'August 2026', '2025']);
+    expect(headings).toEqual(['Projects', 'Last 30 days', 'September 2026', 'August 2026', '2025']);
+  });
+});
+
+describe('a project', () => {
+  const titles = (): string[] => all('chat-item').map((item) => item.textContent.trim());
+  const key = (element: HTMLElement, name: string): void => {
+    element.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));
+  };
+
+  it('is made without a chat, and named where it is listed', async () => {
+    await open('chat');
+    expect(the('chats').textContent).toContain('Your chats will be listed here.');
+    await click('add-project');
+    await pass(50);
+    expect(document.activeElement).toBe(the('project-name-field'));
+    field('project-name-field').value = 'Thesis';
+    key(the('project-name-field'), 'Enter');
+    await pass(50);
+    expect((await host.projects()).map(({ name }) => name)).toEqual(['Thesis']);
+    expect([the('project').textContent.trim(), document.activeElement]).toEqual(['Thesis', the('project')]);
+    await click('add-project');
+    await pass(50);
+    key(the('project-name-field'), 'Escape');
+    await pass(50);
+    expect((await host.projects()).map(({ name }) => name).sort()).toEqual(['New folder', 'Thesis']);
+  });
+
+  it('is folded by a press or an arrow, stays so, and is unfolded while the list is searched', async () => {
+    const tea = host.addChat('About tea', Date.now());
+    host.addChat('About the sea', Date.now() - 1000);
+    const { id } = await host.createProject('Drinks');
+    await host.moveChat(tea.summary.id, id);
+    await open('chat');
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+    expect(the('project').getAttribute('aria-expanded')).toBe('true');
+    await click('project');
+    expect([titles(), the('project').getAttribute('aria-expanded')]).toEqual([['About the sea'], 'false']);
+    await searchList('tea');
+    await pass(300);
+    expect(titles()).toEqual(['About tea']);
+    await searchList('');
+    await pass(300);
+    expect(titles()).toEqual(['About the sea']);
+    key(the('project'), 'ArrowRight');
+    await pass(0);
+    expect(titles()).toEqual(['About tea', 'About the sea']);
+    key(the('project'), 'ArrowLeft');
+    await pass(0);
+    expect(titles()).toEqual(['About the sea']);
+  });
+
+  it('has its settings, its name and its end in a menu', async () => {
+    await host.createProject('Drinks');
+    await open('chat');
+    await click('project-menu');
+    await click('open-project');
+    expect(all('project-settings')).toHaveLength(1);
+    await click('project-settings-close');
+    await click('project-menu');
+    await click('rename-project');
+    field('project-name-field').value = 'Tea';
+    key(the('project-name-field'), 'Enter');
+    await pass(50);
+    expect((await host.projects()).map(({ name }) => name)).toEqual(['Tea']);
+    await click('project-menu');
+    await click('remove-project');
+    await pass(50);
+    expect(all('project')).toEqual([]);
+    await click('toast-undo');
+    await pass(50);
+    expect(all('project')).toHaveLength(1);
+  });
+});
+
+describe('the one search', () => {
+  it('is the palette, which the field of the sidebar opens', async () => {
+    await open('chat');
+    expect(the('open-palette').textContent.replace(/\s+/g, ' ').trim()).toBe('SearchCtrl+K');
+    await click('open-palette');
+    expect(all('palette')).toHaveLength(1);
+    expect(all('search')).toEqual([]);
+  });
+
+  it('has a place in the list with filters, for as long as it is used', async () => {
+    host.addChat('About tea', Date.now());
+    await open('chat');
+    await searchList('tea');
+    await pass(300);
+    expect([all('search-time').length, all('open-palette')]).toEqual([1, []]);
+    await click('end-search');
+    expect([all('search'), all('open-palette').length]).toEqual([[], 1]);
+    await searchList('');
+    the('composer').focus();
+    await pass(0);
+    expect(all('search')).toEqual([]);
+  });
+});
+
+describe('the archive and the trash', () => {
+  it('are an entry of their own, apart from import and export', async () => {
+    await open('chat');
+    expect(the('open-kept').textContent.trim()).toBe('Archive and trash');
+    await click('open-kept');
+    expect([all('kept').length, all('import-chats'), all('export-all')]).toEqual([1, [], []]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { textPart } from '../../../host/fake';
-import { all, click, field, host, open, pass, the, useWindow, write } from '../../../testing/window';
+import { all, click, field, host, open, pass, searchList, the, useWindow, write } from '../../../testing/window';
 
 useWindow();
 
@@ -113,7 +113,7 @@ describe('a chat of many messages', () => {
     for (let turn = 0; turn < 300; turn++) host.addTurn(chat, `Question ${turn}`, { parts: [textPart('Yes.')] });
     await open('chat');
     const branch = vi.spyOn(host, 'showBranch');
-    await write('search', 'needle');
+    await searchList('needle');
     await pass(50);
     await click('found-place');
     await pass(500);
@@ -240,7 +240,7 @@ describe('a sidebar of many chats', () => {
     await fill(1000);
     expect(nodes('chats')).toBeLessThan(1000);
     expect(all('chat-item').length).toBeLessThan(80);
-    await write('search', 'chat 99');
+    await searchList('chat 99');
     expect(all('chat-item')).toHaveLength(19);
   });
 
@@ -256,9 +256,11 @@ describe('a sidebar of many chats', () => {
     await press('ArrowUp');
     expect(focused()).toBe('Chat 998');
     await press('Home');
-    await press('ArrowUp');
     expect(focused()).toBe('Chat 0');
     expect(document.activeElement?.closest('[role=listitem]')?.getAttribute('aria-setsize')).toBe('1000');
+    await press('ArrowUp');
+    await press('ArrowUp');
+    expect([document.activeElement, stops().length]).toEqual([the('add-project'), 1]);
   });
 
   it('has its menu by the key for it', async () => {

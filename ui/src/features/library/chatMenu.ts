@@ -2,10 +2,10 @@
 
 import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { Item } from '../../design';
-import type { Dialogs } from '../../features/library/dialogs.svelte';
-import type { Library } from '../../features/library/library.svelte';
 import { t } from '../../locales';
 import type { Chats } from '../../stores/chats.svelte';
+import type { Dialogs } from './dialogs.svelte';
+import type { Library } from './library.svelte';
 
 interface Stores {
   chats: Chats;
