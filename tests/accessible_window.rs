@@ -95,6 +95,9 @@ fn look_at_the_chat_window(window: &Window, findings: &mut Findings) {
     for (state, opens, shown) in [
         ("archive and trash", "open-kept", "kept"),
         ("picker of models", "model-picker", "model-picker"),
+        ("menu of the composer", "composer-add", "two-answers"),
+        ("menu of the title", "title-menu", "title-settings"),
+        ("menu of the app", "app-menu", "menu-quit"),
         ("edit of a question", "edit-question", "message-editor"),
     ] {
         by_script(window, opens);

@@ -91,6 +91,15 @@ fn chats(stage: &Stage) {
         stage.chat_menu("A title that");
         stage.press_for("export-chat", "export");
     });
+    stage.state("chat", "title-menu", |stage| {
+        stage.open_chat("Code");
+        stage.press_for("title-menu", "title-settings");
+    });
+    stage.state("chat", "app-menu", |stage| {
+        stage.show_sidebar();
+        stage.press_for("app-menu", "menu-chat");
+        stage.press_for("menu-chat", "menu-composer");
+    });
     stage.images("chat", "projects", |stage| {
         stage.chat_menu("Code");
         stage.press_for("move-chat-to-project", "new-project");

@@ -41,6 +41,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   for (const [opens, then] of [
     ['chat-menu', 'export-chat'],
     ['title-menu', null],
+    ['app-menu', 'menu-chat'],
     ['chat-menu', 'move-chat-to-project'],
     ['open-kept', null],
     ['model-picker', null],

@@ -50,4 +50,9 @@ export const sidebar = translation({
   'palette.model': 'استخدام في هذه المحادثة',
   'sidebar.find': 'بحث',
   'sidebar.projects': 'المشاريع',
+  'appMenu.label': 'القائمة',
+  'appMenu.chat': 'هذه المحادثة',
+  'appMenu.view': 'العرض',
+  'appMenu.installCommand': 'تثبيت أداة سطر الأوامر…',
+  'appMenu.about': 'حول Ponder',
 });

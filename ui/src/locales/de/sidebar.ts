@@ -50,4 +50,9 @@ export const sidebar = translation({
   'palette.model': 'In diesem Chat verwenden',
   'sidebar.find': 'Suchen',
   'sidebar.projects': 'Projekte',
+  'appMenu.label': 'Menü',
+  'appMenu.chat': 'Dieser Chat',
+  'appMenu.view': 'Ansicht',
+  'appMenu.installCommand': 'Kommandozeilenwerkzeug installieren …',
+  'appMenu.about': 'Über Ponder',
 });

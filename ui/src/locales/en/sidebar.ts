@@ -48,4 +48,9 @@ export const sidebar = {
   'palette.model': 'Use in this chat',
   'sidebar.find': 'Search',
   'sidebar.projects': 'Projects',
+  'appMenu.label': 'Menu',
+  'appMenu.chat': 'This chat',
+  'appMenu.view': 'View',
+  'appMenu.installCommand': 'Install command-line tool…',
+  'appMenu.about': 'About Ponder',
 } as const;

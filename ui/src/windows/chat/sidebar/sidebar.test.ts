@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
+import { COMMANDS } from '../../../shared/shortcuts';
 import { all, click, field, host, open, pass, searchList, the, type, useWindow } from '../../../testing/window';
 
 useWindow();
@@ -144,5 +145,52 @@ describe('the archive and the trash', () => {
     expect(the('open-kept').textContent.trim()).toBe('Archive and trash');
     await click('open-kept');
     expect([all('kept').length, all('import-chats'), all('export-all')]).toEqual([1, [], []]);
+  });
+});
+
+describe('the menu of the app', () => {
+  const tests = (): (string | undefined)[] =>
+    [...document.querySelectorAll<HTMLElement>('[role=menuitem]')].map(({ dataset }) => dataset['testid']);
+  const focused = (): string | undefined =>
+    document.activeElement instanceof HTMLElement ? document.activeElement.dataset['testid'] : undefined;
+  const key = async (name: string): Promise<void> => {
+    document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));
+    await pass(0);
+  };
+
+  it('has every command, with those of a chat and of the view in submenus', async () => {
+    await open('chat');
+    await click('app-menu');
+    const first = tests();
+    await click('menu-chat');
+    await click('menu-view');
+    const all = new Set([...first, ...tests()]);
+    await click('menu-chat');
+    for (const test of tests()) all.add(test);
+    const missing = COMMANDS.filter((command) => !all.has(`menu-${command}`));
+    // Closing a window is a button of its frame; the others do not apply to an empty chat.
+    expect(missing.sort()).toEqual(['answer-now', 'close-window', 'export', 'find', 'regenerate', 'stop']);
+    expect(the('menu-palette').textContent.replace(/\s+/g, ' ').trim()).toMatch(/Ctrl\+K$/);
+  });
+
+  it('opens and closes a submenu by the arrows, and runs what is pressed', async () => {
+    await open('chat');
+    await click('app-menu');
+    expect(focused()).toBe('menu-new-chat');
+    for (let step = 0; step < 3; step++) await key('ArrowDown');
+    expect([focused(), the('menu-chat').getAttribute('aria-expanded')]).toEqual(['menu-chat', 'false']);
+    await key('ArrowRight');
+    expect([focused(), the('menu-chat').getAttribute('aria-expanded')]).toEqual(['menu-composer', 'true']);
+    await key('ArrowLeft');
+    expect([focused(), the('menu-chat').getAttribute('aria-expanded')]).toEqual(['menu-chat', 'false']);
+    await click('menu-help');
+    expect([all('shortcuts').length, all('menu-help')]).toEqual([1, []]);
+  });
+
+  it('is left to the menu bar on a Mac', async () => {
+    vi.spyOn(navigator, 'platform', 'get').mockReturnValue('MacIntel');
+    await open('chat');
+    expect(all('app-menu')).toEqual([]);
+    vi.restoreAllMocks();
   });
 });
