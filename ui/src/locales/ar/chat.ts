@@ -29,7 +29,6 @@ export const chat = translation({
   'model.leaves': 'عن بُعد',
   'model.leavesComputer': 'تُرسل الرسائل والصور إلى {endpoint}.',
   'model.servedHere': 'يشغّله {endpoint} على هذا الحاسوب',
-  'model.manage': 'إدارة النماذج…',
 
   'empty.title': 'اسأل ما تشاء. يبقى على هذا الحاسوب.',
   'empty.titleRemote': 'اسأل ما تشاء. تُرسل الرسائل والصور إلى نموذج بعيد.',
@@ -83,4 +82,10 @@ export const chat = translation({
   'compaction.stop': 'إيقاف',
   'compaction.carriedTitle': '{title} (تتمة)',
   'title.settings': 'إعدادات المحادثة…',
+  'modelGroup.search': 'البحث في النماذج',
+  'modelGroup.none': 'لا نموذج مطابق.',
+  'modelGroup.download': 'تنزيل نماذج…',
+  'modelTag.vision': 'رؤية',
+  'modelTag.thinking': 'تفكير',
+  'modelTag.loaded': 'محمّل',
 });

@@ -29,7 +29,6 @@ export const chat = translation({
   'model.leaves': 'Entfernt',
   'model.leavesComputer': 'Nachrichten und Bilder werden an {endpoint} gesendet.',
   'model.servedHere': 'Von {endpoint} auf diesem Computer bereitgestellt',
-  'model.manage': 'Modelle verwalten …',
 
   'empty.title': 'Alles fragen. Es bleibt auf diesem Computer.',
   'empty.titleRemote': 'Alles fragen. Nachrichten und Bilder gehen an ein entferntes Modell.',
@@ -83,4 +82,10 @@ export const chat = translation({
   'compaction.stop': 'Stopp',
   'compaction.carriedTitle': '{title} (Fortsetzung)',
   'title.settings': 'Chateinstellungen …',
+  'modelGroup.search': 'Modelle suchen',
+  'modelGroup.none': 'Kein passendes Modell.',
+  'modelGroup.download': 'Modelle herunterladen …',
+  'modelTag.vision': 'Bilder',
+  'modelTag.thinking': 'Nachdenken',
+  'modelTag.loaded': 'Geladen',
 });

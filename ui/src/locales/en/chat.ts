@@ -27,7 +27,6 @@ export const chat = {
   'model.leaves': 'Remote',
   'model.leavesComputer': 'Messages and images are sent to {endpoint}.',
   'model.servedHere': 'Served by {endpoint} on this computer',
-  'model.manage': 'Manage models…',
 
   'empty.title': 'Ask anything. It stays on this computer.',
   'empty.titleRemote': 'Ask anything. Messages and images go to a remote model.',
@@ -81,4 +80,10 @@ export const chat = {
   'compaction.stop': 'Stop',
   'compaction.carriedTitle': '{title} (continued)',
   'title.settings': 'Chat settings…',
+  'modelGroup.search': 'Search models',
+  'modelGroup.none': 'No models match.',
+  'modelGroup.download': 'Download models…',
+  'modelTag.vision': 'Vision',
+  'modelTag.thinking': 'Thinking',
+  'modelTag.loaded': 'Loaded',
 } as const;
