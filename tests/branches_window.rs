@@ -122,6 +122,7 @@ fn what_is_deleted_comes_back_and_a_chat_goes_on_in_a_new_one() {
     // Deletes from the middle on, and undoes it by the key.
     window.run(menu, json!([]));
     window.click("delete-question");
+    window.click("delete-branch-confirm");
     window.wait_until("what followed is gone", || shown(&window).len() == 2);
     window.wait_for("toast-undo");
     window.run(
@@ -162,15 +163,14 @@ fn an_answer_is_asked_for_again_in_another_way() {
     answered(&window, "936");
     assert_eq!(window.count("thought"), 0);
     window.click_last("answer-menu");
+    window.click("regenerate-with");
+    let ways = "return [...document.querySelectorAll('[data-testid=answer-again-with]')].map((way) => way.textContent.trim())";
     window.wait_until("it is offered", || {
-        window.run(
-            "return [...document.querySelectorAll('[role=menuitem]')].some((item) => item.textContent.includes('with thinking'))",
-            json!([]),
-        ) == Value::Bool(true)
+        window.run(ways, json!([]))[0].as_str() == Some("Thinking")
     });
     window.image("answer-menu");
     window.run(
-        "[...document.querySelectorAll('[role=menuitem]')].find((item) => item.textContent.includes('with thinking')).click()",
+        "document.querySelector('[data-testid=answer-again-with]').click()",
         json!([]),
     );
     window.wait_until("it thought this time", || {

@@ -196,7 +196,8 @@ fn files(stage: &Stage) {
             "document.querySelector('[data-testid=answer-menu]').click()",
             json!([]),
         );
-        stage.press_for("delete-answer", "toast-undo");
+        stage.press_for("delete-answer", "delete-branch");
+        stage.press_for("delete-branch-confirm", "toast-undo");
     });
 }
 

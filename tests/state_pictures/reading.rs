@@ -114,6 +114,16 @@ pub fn states(stage: &Stage) {
             stage.press_for(pressed, opened);
         });
     }
+    stage.state("chat", "regenerate-with", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("answer-menu", "regenerate-with");
+        stage.press_for("regenerate-with", "answer-again-with");
+    });
+    stage.state("chat", "delete-from-here", |stage| {
+        stage.open_chat("Sourdough");
+        stage.press_for("answer-menu", "delete-answer");
+        stage.press_for("delete-answer", "delete-branch");
+    });
     stage.state("chat", "branches", |stage| {
         stage.ask_to_the_end("What is 2 + 3?");
         for answers in 2..=3 {

@@ -79,4 +79,11 @@ export const answer = translation({
   'diagram.notUnderstood': 'تعذر رسم هذا المخطط بسبب السطر {line}. يظهر مصدره بدلًا منه.',
   'diagram.unknown': 'هذا النوع من المخططات غير مدعوم. يظهر مصدره بدلًا منه.',
   'diagram.tooLarge': 'هذا المخطط أكبر من أن يُرسم. يظهر مصدره بدلًا منه.',
+  'regenerate.with': 'إجابة جديدة باستخدام',
+  'regenerate.thinking': 'التفكير',
+  'regenerate.noThinking': 'بلا تفكير',
+  'regenerate.level': 'الجهد: {level}',
+  'deleteBranch.title': { zero: 'حذف الرسائل؟', one: 'حذف رسالة واحدة؟', two: 'حذف رسالتين؟', few: 'حذف {count} رسائل؟', many: 'حذف {count} رسالة؟', other: 'حذف {count} رسالة؟' },
+  'deleteBranch.text': 'تُنقل هذه الرسالة وكل ما بعدها إلى المهملات لمدة 30 يومًا.',
+  'deleteBranch.confirm': { zero: 'حذف الرسائل', one: 'حذف الرسالة', two: 'حذف الرسالتين', few: 'حذف الرسائل', many: 'حذف الرسائل', other: 'حذف الرسائل' },
 });

@@ -79,4 +79,11 @@ export const answer = translation({
   'diagram.notUnderstood': 'Dieses Diagramm ließ sich wegen Zeile {line} nicht zeichnen. Stattdessen erscheint sein Quelltext.',
   'diagram.unknown': 'Diese Art von Diagramm wird nicht unterstützt. Stattdessen erscheint sein Quelltext.',
   'diagram.tooLarge': 'Dieses Diagramm ist zu groß zum Zeichnen. Stattdessen erscheint sein Quelltext.',
+  'regenerate.with': 'Neu antworten mit',
+  'regenerate.thinking': 'Nachdenken',
+  'regenerate.noThinking': 'Ohne Nachdenken',
+  'regenerate.level': 'Aufwand: {level}',
+  'deleteBranch.title': { one: '{count} Nachricht löschen?', other: '{count} Nachrichten löschen?' },
+  'deleteBranch.text': 'Diese Nachricht und alles danach kommen für 30 Tage in den Papierkorb.',
+  'deleteBranch.confirm': { one: 'Nachricht löschen', other: 'Nachrichten löschen' },
 });

@@ -77,4 +77,11 @@ export const answer = {
   'diagram.notUnderstood': 'This diagram couldn’t be drawn because of line {line}. Its source is shown instead.',
   'diagram.unknown': 'This type of diagram isn’t supported. Its source is shown instead.',
   'diagram.tooLarge': 'This diagram is too large to draw. Its source is shown instead.',
+  'regenerate.with': 'Regenerate with',
+  'regenerate.thinking': 'Thinking',
+  'regenerate.noThinking': 'No thinking',
+  'regenerate.level': 'Effort: {level}',
+  'deleteBranch.title': { one: 'Delete {count} message?', other: 'Delete {count} messages?' },
+  'deleteBranch.text': 'This message and everything after it move to the trash for 30 days.',
+  'deleteBranch.confirm': { one: 'Delete message', other: 'Delete messages' },
 } as const;

@@ -33,10 +33,9 @@ async function rewrite(text: string): Promise<void> {
   await pass(2000);
 }
 
-/** Presses an entry of the menu of a message. */
-async function choose(menu: string, entry: string): Promise<void> {
-  await click(menu);
-  await click(entry);
+/** Presses a menu of a message, an entry of it, and what that asks. */
+async function choose(...names: string[]): Promise<void> {
+  for (const name of names) await click(name);
   await pass(50);
 }
 
@@ -75,7 +74,7 @@ describe('a question', () => {
 
   it('without an answer can be answered', async () => {
     await openChat();
-    await choose('answer-menu', 'delete-answer');
+    await choose('answer-menu', 'delete-answer', 'delete-branch-confirm');
     expect(shown()).toEqual(['Question 1']);
     await click('answer-question');
     await pass(3000);
@@ -98,9 +97,12 @@ describe('an answer', () => {
   it('is asked for again from another model or with another thinking setting', async () => {
     await openChat();
     await click('answer-menu');
+    expect(all('answer-again-with')).toEqual([]);
+    await click('regenerate-with');
     const ways = all('answer-again-with').map((entry) => entry.textContent.trim());
-    expect(ways[0]).toBe('Regenerate without thinking');
-    expect(ways).toContain('Regenerate with Gemma 4 E4B');
+    expect(ways[0]).toBe('No thinking');
+    expect(ways).toContain('Gemma 4 E4B');
+    expect(ways).not.toContain('Pebble');
     all('answer-again-with')
       .find((entry) => entry.textContent.includes('Gemma'))
       ?.click();
@@ -132,10 +134,30 @@ describe('what is deleted', () => {
     await pass(0);
     await click('delete-question');
     await pass(50);
+    expect(shown()).toHaveLength(6);
+    await click('delete-branch-confirm');
+    await pass(50);
     expect(shown()).toEqual(['Question 1', 'Answer 1']);
     await click('toast-undo');
     await pass(50);
     expect(shown()).toHaveLength(6);
+  });
+
+  it('with all that follows it is counted and asked about first', async () => {
+    await openChat(3);
+    all('answer-menu')[1]?.click();
+    await pass(0);
+    await click('delete-answer');
+    expect(the('delete-branch').querySelector('h2')?.textContent).toBe('Delete 3 messages?');
+    await click('delete-branch-cancel');
+    expect([shown().length, all('delete-branch')]).toEqual([6, []]);
+    all('answer-menu')[2]?.click();
+    await pass(0);
+    await click('delete-answer');
+    expect(the('delete-branch').querySelector('h2')?.textContent).toBe('Delete 1 message?');
+    await click('delete-branch-confirm');
+    await pass(50);
+    expect(shown()).toHaveLength(5);
   });
 });
 
@@ -149,7 +171,7 @@ describe('the key of Undo in the composer, where the focus is after a deletion',
 
   it('brings back what was deleted', async () => {
     await openChat();
-    await choose('answer-menu', 'delete-answer');
+    await choose('answer-menu', 'delete-answer', 'delete-branch-confirm');
     expect(document.activeElement).toBe(the('composer'));
     expect(shown()).toEqual(['Question 1']);
     expect(await press()).toBe(true);
@@ -158,7 +180,7 @@ describe('the key of Undo in the composer, where the focus is after a deletion',
 
   it('takes back letters that were written since', async () => {
     await openChat();
-    await choose('answer-menu', 'delete-answer');
+    await choose('answer-menu', 'delete-answer', 'delete-branch-confirm');
     the('composer').dispatchEvent(new InputEvent('input', { bubbles: true }));
     const letters = vi.spyOn(document, 'execCommand');
     expect(await press()).toBe(true);

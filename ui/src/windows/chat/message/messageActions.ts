@@ -38,9 +38,6 @@ export interface Alternative {
   change: Partial<ChatSettings>;
 }
 
-/** The number of other models in the menu. */
-const MODELS = 5;
-
 /** The other ways to ask for an answer: the thinking setting that it was not asked with, and other models. */
 export function alternativesOf(
   { model, settings }: StoredMessage,
@@ -54,15 +51,12 @@ export function alternativesOf(
   const usable = models.filter(
     ({ kind, problem, reference }) => kind === 'chat' && problem === null && reference !== model,
   );
-  const named = usable.slice(0, MODELS).map(({ name, reference }): Alternative => ({
-    label: t('message.againModel', { model: name }),
-    change: { model: reference },
-  }));
+  const named = usable.map(({ name, reference }): Alternative => ({ label: name, change: { model: reference } }));
   return [...ways, ...named];
 }
 
 function thinkingLabel(thinking: Thinking): string {
-  if (thinking === 'on') return t('message.againThinking');
-  if (thinking === 'off') return t('message.againNoThinking');
-  return t('message.againLevel', { level: t(`settings.thinking.${thinking}`) });
+  if (thinking === 'on') return t('regenerate.thinking');
+  if (thinking === 'off') return t('regenerate.noThinking');
+  return t('regenerate.level', { level: t(`settings.thinking.${thinking}`) });
 }
