@@ -1,7 +1,7 @@
 //! The branches of a chat in the real window: messages are edited, browsed, deleted, restored and continued in a new
 //! chat.
 
-use serde_json::{json, Value};
+use serde_json::json;
 
 use crate::support::driver::Window;
 use crate::support::ponder_json;

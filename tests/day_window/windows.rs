@@ -66,13 +66,14 @@ pub fn other_windows(day: &Day) {
     set_thinking(window, false);
     day.set("setting-context", "512");
     for _ in 0..10 {
-        if window.count("drop-oldest-turns") == 1 {
+        if window.count("summarize-oldest-turns") == 1 {
             break;
         }
         day.answer_to("Count from 1 to 20");
     }
+    window.click("context-more");
     window.click("drop-oldest-turns");
-    window.wait_until("there is room", || window.count("drop-oldest-turns") == 0);
+    window.wait_until("there is room", || window.count("summarize-oldest-turns") == 0);
     assert!(day.answer_to("What is 1 + 1?").contains('2'));
 }
 

@@ -119,8 +119,10 @@ fn full_context(stage: &Stage) {
         stage.open_chat("A walk along");
         stage.write("composer", "And at the end?");
         stage.press("send");
-        stage.window.wait_for("drop-oldest-turns");
+        stage.window.wait_for("summarize-oldest-turns");
         stage.image("context-full");
+        stage.press_for("context-more", "drop-oldest-turns");
+        stage.image("context-full-menu");
         stage.press("drop-oldest-turns");
         show_mark(stage);
         stage.image("compaction-begins");

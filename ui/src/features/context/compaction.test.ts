@@ -24,6 +24,13 @@ async function ask(text: string): Promise<void> {
   await pass(50);
 }
 
+/** The remedies that are offered, the main one first; the others are in a menu, which is left open. */
+async function remedies(): Promise<string[]> {
+  if (all('context-more').length > 0 && all('drop-oldest-turns').length === 0) await click('context-more');
+  const offered = the('context-notice').querySelectorAll<HTMLElement>('.buttons [data-testid]');
+  return [...offered].flatMap(({ dataset }) => dataset['testid'] ?? []).filter((test) => test !== 'context-more');
+}
+
 const LONG = 'y'.repeat(3000);
 
 describe('a context', () => {
@@ -44,16 +51,27 @@ describe('a context', () => {
     expect(figure(more)).toBe(figure(used) - 2048);
     expect(said).not.toContain('%');
     expect(the('context-share').querySelector('[title]')?.getAttribute('title')).toContain(`${more} too many`);
-    expect([all('drop-oldest-turns'), all('summarize-oldest-turns')]).toEqual([[], []]);
-    expect(all('fork-with-summary')).toHaveLength(1);
+    expect(await remedies()).toEqual(['fork-with-summary', 'use-larger']);
     expect(the('use-larger').textContent).toContain('128K');
+  });
+
+  it('offers a summary first, and the rest in a menu that the keyboard reaches', async () => {
+    await openChat(2, 3400);
+    expect(all('drop-oldest-turns')).toEqual([]);
+    expect(await remedies()).toEqual(['summarize-oldest-turns', 'drop-oldest-turns', 'fork-with-summary', 'use-larger']);
+    expect(document.activeElement).toBe(the('drop-oldest-turns'));
+  });
+
+  it('offers nothing that makes the chat shorter if the question alone does not fit', async () => {
+    await openChat(2, 3000);
+    await ask('y'.repeat(4 * 2100));
+    expect(await remedies()).toEqual(['use-larger']);
   });
 
   it('offers no larger model that does not hold the chat either', async () => {
     await openChat(2, 140_000 * 4);
     expect(the('context-notice').textContent).toContain('too many');
-    expect(all('use-larger')).toEqual([]);
-    expect(all('drop-oldest-turns')).toHaveLength(1);
+    expect(await remedies()).toEqual(['summarize-oldest-turns', 'drop-oldest-turns', 'fork-with-summary']);
   });
 
   it('offers nothing to leave out once all but one turn is left out', async () => {
@@ -62,27 +80,27 @@ describe('a context', () => {
     host.addTurn(chat, 'Question 1', { parts: [textPart('x')], compaction_mark });
     host.addTurn(chat, 'Question 2', { parts: [textPart('x'.repeat(7000))] });
     await open('chat', chat.summary.id);
-    expect([all('context-notice').length, all('fork-with-summary').length]).toEqual([1, 1]);
-    expect([all('drop-oldest-turns'), all('summarize-oldest-turns')]).toEqual([[], []]);
+    expect(await remedies()).toEqual(['fork-with-summary', 'use-larger']);
   });
 
   it('that is exceeded several times is offered only models that hold the conversation', async () => {
     // 20,000 tokens.
     await openChat(2, 40_000);
+    await remedies();
     expect(the('use-larger').textContent).toContain('128K');
     const holding = (context: number): void => {
       host.local = host.local.map((model) => (model.reference === 'pebble' ? model : { ...model, context }));
     };
     holding(8192);
     await openChat(2, 40_000);
-    expect(all('use-larger')).toEqual([]);
+    expect(await remedies()).not.toContain('use-larger');
     // Another tokenizer may make more tokens of it.
     holding(21_000);
     await openChat(2, 40_000);
-    expect(all('use-larger')).toEqual([]);
+    expect(await remedies()).not.toContain('use-larger');
     holding(32_768);
     await openChat(2, 40_000);
-    expect(all('use-larger')).toHaveLength(1);
+    expect(await remedies()).toContain('use-larger');
   });
 
   it('that a question does not fit keeps the words and stores nothing', async () => {
@@ -98,6 +116,7 @@ describe('a context', () => {
   it('gets room by forgetting, which is marked and can be taken back', async () => {
     const id = await openChat(2, 3000);
     await ask(LONG);
+    await click('context-more');
     await click('drop-oldest-turns');
     await pass(50);
     expect(all('compaction-mark')).toHaveLength(1);
@@ -142,6 +161,7 @@ describe('a context', () => {
   it('gets room in a new chat that carries a summary, where the words go along', async () => {
     await openChat(2, 3000);
     await ask(LONG);
+    await click('context-more');
     await click('fork-with-summary');
     await pass(500);
     expect(the('chat-title').textContent).toBe('A long chat (continued)');
@@ -153,6 +173,7 @@ describe('a context', () => {
   it('is larger with another model, which is offered', async () => {
     const id = await openChat(2, 3000, 2000);
     await ask(LONG);
+    await click('context-more');
     expect(the('use-larger').textContent).toContain('128K');
     await click('use-larger');
     await pass(50);

@@ -88,4 +88,5 @@ export const chat = translation({
   'modelTag.vision': 'رؤية',
   'modelTag.thinking': 'تفكير',
   'modelTag.loaded': 'محمّل',
+  'compactionMenu.label': 'خيارات أخرى',
 });

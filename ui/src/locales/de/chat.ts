@@ -88,4 +88,5 @@ export const chat = translation({
   'modelTag.vision': 'Bilder',
   'modelTag.thinking': 'Nachdenken',
   'modelTag.loaded': 'Geladen',
+  'compactionMenu.label': 'Weitere Möglichkeiten',
 });

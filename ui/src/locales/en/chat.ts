@@ -86,4 +86,5 @@ export const chat = {
   'modelTag.vision': 'Vision',
   'modelTag.thinking': 'Thinking',
   'modelTag.loaded': 'Loaded',
+  'compactionMenu.label': 'More options',
 } as const;
