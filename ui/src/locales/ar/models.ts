@@ -132,4 +132,9 @@ export const models = translation({
   'folders.add': 'إضافة',
   'folders.addFolder': 'إضافة مجلد…',
   'folders.choose': 'اختيار…',
+  'tooLarge.menu': 'المزيد عن {name}',
+  'tooLarge.anyway': 'تنزيل على أي حال…',
+  'tooLarge.title': 'تنزيل {name} على أي حال؟',
+  'tooLarge.text': 'يحتاج إلى {needed} من الذاكرة، والمتاح للاستخدام {total} فقط. قد لا يعمل على هذا الحاسوب.',
+  'tooLarge.confirm': 'تنزيل',
 });

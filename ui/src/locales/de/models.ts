@@ -124,4 +124,9 @@ export const models = translation({
   'folders.add': 'Hinzufügen',
   'folders.addFolder': 'Ordner hinzufügen …',
   'folders.choose': 'Auswählen …',
+  'tooLarge.menu': 'Mehr zu {name}',
+  'tooLarge.anyway': 'Trotzdem herunterladen …',
+  'tooLarge.title': '{name} trotzdem herunterladen?',
+  'tooLarge.text': 'Es braucht {needed} Speicher, nutzbar sind aber nur {total}. Auf diesem Computer läuft es womöglich nicht.',
+  'tooLarge.confirm': 'Herunterladen',
 });

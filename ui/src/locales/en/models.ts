@@ -122,4 +122,9 @@ export const models = {
   'folders.add': 'Add',
   'folders.addFolder': 'Add folder…',
   'folders.choose': 'Choose…',
+  'tooLarge.menu': 'More for {name}',
+  'tooLarge.anyway': 'Download anyway…',
+  'tooLarge.title': 'Download {name} anyway?',
+  'tooLarge.text': 'It needs {needed} of memory, but only {total} can be used. It may not run on this computer.',
+  'tooLarge.confirm': 'Download',
 } as const;

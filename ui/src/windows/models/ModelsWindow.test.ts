@@ -97,6 +97,37 @@ describe('Discover', () => {
     expect(row('mlx-community/gemma-4-26b-a4b-it-4bit').textContent).toContain('needs');
   });
 
+  it('downloads what is too large only after a question', async () => {
+    const LARGE = 'mlx-community/Qwen3-235B-A22B-4bit';
+    const queued = (): string[] => host.queue.map(({ id }) => id);
+    await open('models');
+    await click('browse');
+    expect(row(LARGE).querySelector('[data-testid="get"]')).toBeNull();
+    await press(row(LARGE), 'too-large-menu');
+    expect(document.activeElement).toBe(the('download-anyway'));
+    await click('download-anyway');
+    expect(the('too-large').textContent).toMatch(/It needs .* GB of memory, but only .* GB can be used\./);
+    await click('too-large-cancel');
+    expect([queued(), all('too-large')]).toEqual([[], []]);
+    await press(row(LARGE), 'too-large-menu');
+    await click('download-anyway');
+    await click('too-large-confirm');
+    await pass(10);
+    expect([queued(), all('too-large')]).toEqual([[LARGE], []]);
+  });
+
+  it('lists first models that fit before the others', async () => {
+    const [one, two, three] = await host.firstModels();
+    if (!one?.fit || !two?.fit || !three?.fit) throw new Error('three models');
+    vi.spyOn(host, 'firstModels').mockResolvedValue([
+      { ...one, fit: { ...one.fit, word: 'will_not_fit' } },
+      { ...two, fit: { ...two.fit, word: 'tight' } },
+      { ...three, fit: { ...three.fit, word: 'comfortable' } },
+    ]);
+    await open('models');
+    expect(all('hub-row').map(({ dataset }) => dataset['id'])).toEqual([three.id, two.id, one.id]);
+  });
+
   it('marks what makes embeddings, so that nobody gets it to chat with', async () => {
     await open('models');
     await click('browse');
