@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
 import type { MemoryFit } from '../bindings/MemoryFit';
-import { fitHint, fitLabel, pieces } from './fit';
+import type { HubModel } from '../bindings/HubModel';
+import { hubModels } from '../host/fake/catalog';
+import { bestFit, fitHint, fitLabel, fittingFirst, pieces } from './fit';
 
 const GB = 1_000_000_000;
 const FIT: MemoryFit = {
@@ -17,6 +19,33 @@ const FIT: MemoryFit = {
   total: 24 * GB,
   measured: null,
 };
+
+describe('the order of models', () => {
+  const [blank] = hubModels();
+  const model = (id: string, word: MemoryFit['word'], more: Partial<HubModel> = {}): HubModel => {
+    if (!blank) throw new Error('the fake hub has models');
+    return { ...blank, id, gated: false, here: false, problem: null, fit: { ...FIT, word }, ...more };
+  };
+  const models = [
+    model('huge', 'will_not_fit'),
+    model('large', 'tight'),
+    model('gated', 'comfortable', { gated: true }),
+    model('here', 'comfortable', { here: true }),
+    model('middle', 'comfortable'),
+    model('small', 'comfortable'),
+  ];
+
+  it('puts those that fit first', () => {
+    const ids = fittingFirst(models).map(({ id }) => id);
+    expect(ids).toEqual(['gated', 'here', 'middle', 'small', 'large', 'huge']);
+  });
+
+  it('names the one to download: the first that fits, is open to everybody and is not here', () => {
+    expect(bestFit(models)?.id).toBe('middle');
+    expect(bestFit(models.slice(0, 2))?.id).toBe('large');
+    expect(bestFit(models.slice(0, 1))).toBeNull();
+  });
+});
 
 describe('the word', () => {
   it('says at which context, and what can be done', () => {

@@ -1,5 +1,6 @@
 /** The description of a model's memory needs. */
 
+import type { HubModel } from '../bindings/HubModel';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import { t } from '../locales';
 import { contextSize } from './format';
@@ -14,6 +15,21 @@ export function fitLabel(fit: MemoryFit): string {
     case 'will_not_fit':
       return t('fit.willNotFit');
   }
+}
+
+const RANK: Record<MemoryFit['word'], number> = { comfortable: 0, tight: 1, will_not_fit: 2 };
+
+/** The models that fit, then those that are tight, then those too large; each in the order that they had. */
+export function fittingFirst(models: readonly HubModel[]): HubModel[] {
+  const rank = ({ fit }: HubModel): number => (fit ? RANK[fit.word] : RANK.tight);
+  return models.toSorted((one, other) => rank(one) - rank(other));
+}
+
+/** The first of these that fits best and can be downloaded at once; `null` if none fits. */
+export function bestFit(models: readonly HubModel[]): HubModel | null {
+  const fits = ({ fit, gated, here, problem }: HubModel): boolean =>
+    fit !== null && fit.word !== 'will_not_fit' && !gated && !here && problem === null;
+  return fittingFirst(models).find(fits) ?? null;
 }
 
 /** A remedy for the verdict; `null` if none is needed. */

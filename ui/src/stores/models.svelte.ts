@@ -41,6 +41,11 @@ export class Models {
     return unsubscribe;
   }
 
+  /** True if the built-in model is the only one of this computer that writes. */
+  get onlyBuiltIn(): boolean {
+    return this.list !== null && this.list.every(({ built_in, kind }) => built_in || kind !== 'chat');
+  }
+
   /** The model of this reference, or the default one. */
   find(reference: string | null): LocalModel | null {
     const wanted = reference ?? this.defaultReference;

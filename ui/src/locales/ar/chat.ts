@@ -89,4 +89,5 @@ export const chat = translation({
   'modelTag.thinking': 'تفكير',
   'modelTag.loaded': 'محمّل',
   'compactionMenu.label': 'خيارات أخرى',
+  'firstStart.choose': 'اختيار نموذج أكبر',
 });

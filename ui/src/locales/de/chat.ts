@@ -89,4 +89,5 @@ export const chat = translation({
   'modelTag.thinking': 'Nachdenken',
   'modelTag.loaded': 'Geladen',
   'compactionMenu.label': 'Weitere Möglichkeiten',
+  'firstStart.choose': 'Größeres Modell wählen',
 });

@@ -87,4 +87,5 @@ export const chat = {
   'modelTag.thinking': 'Thinking',
   'modelTag.loaded': 'Loaded',
   'compactionMenu.label': 'More options',
+  'firstStart.choose': 'Choose a larger model',
 } as const;

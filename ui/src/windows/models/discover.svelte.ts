@@ -7,6 +7,7 @@ import type { HubModel } from '../../bindings/HubModel';
 import type { SearchPage } from '../../bindings/SearchPage';
 import type { SearchQuery } from '../../bindings/SearchQuery';
 import type { Sort } from '../../bindings/Sort';
+import { fittingFirst } from '../../format/fit';
 import { asHostError, type HostError, type Platform } from '../../host';
 
 /** The state of the list: recommendations, a running search, its models, or the reason for none. */
@@ -56,7 +57,7 @@ export class Discover {
   /** Reads the first models; nothing leaves the computer for it. */
   async open(): Promise<void> {
     try {
-      this.first = await this.platform.firstModels();
+      this.first = fittingFirst(await this.platform.firstModels());
     } catch (reason) {
       this.first = [];
       this.error = asHostError(reason);

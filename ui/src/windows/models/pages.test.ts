@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { click, host, open, pass, the, useWindow } from '../../testing/window';
+import { bestFit } from '../../format/fit';
+import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
 
 useWindow();
 
@@ -31,5 +32,19 @@ describe('the window', () => {
     expect(the('find-model').tagName).toBe('BUTTON');
     await click('find-model');
     expect(host.shownPages).toEqual(['discover']);
+  });
+
+  it('is opened at the first start for the one model that fits this computer best, before any example', async () => {
+    host.local = host.local.filter(({ built_in }) => built_in);
+    await open('chat');
+    const [first] = the('empty-state').querySelectorAll('button');
+    expect(first?.dataset['testid']).toBe('find-model');
+    expect(first?.textContent).toContain('Choose a larger model');
+    const best = bestFit(await host.firstModels());
+    expect(the('best-fit').textContent).toContain(best?.name);
+    await click('find-model');
+    expect(host.shownPages).toEqual(['discover']);
+    await open('models');
+    expect(all('hub-row')[0]?.dataset['id']).toBe(best?.id);
   });
 });
