@@ -45,6 +45,27 @@ fn an_answer_begins_a_row_of_buttons_below_its_question() {
     window.close();
 }
 
+#[test]
+fn the_figures_of_a_response_are_shown_under_the_pointer_alone() {
+    let home = tempfile::tempdir().expect("a folder");
+    put_chat(home.path(), "Tea", &[["Where does it grow?", "", "In Uji."]]);
+    let window = Window::open(home.path());
+    open_only_chat(&window);
+    let opacity = |window: &Window| {
+        let of = "return [Number(getComputedStyle(document.querySelector('[data-testid=origin]').parentElement).opacity)]";
+        numbers(window, of)[0]
+    };
+    window.point_at("composer");
+    window.wait_until("they are hidden", || opacity(&window) == 0.0);
+    window.point_at("answer-text");
+    window.wait_until("they are shown", || opacity(&window) == 1.0);
+    // A press leaves the focus on its button.
+    window.click("copy-answer");
+    window.point_at("composer");
+    window.wait_until("they are hidden again", || opacity(&window) == 0.0);
+    window.close();
+}
+
 /// Lists the parts of the chat window that are cut or out of reach: controls outside of the window, texts that are wider
 /// than their box.
 const CUT: &str = "const cut = [];
