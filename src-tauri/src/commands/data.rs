@@ -1,6 +1,8 @@
 //! The data on disk.
 
-use api::{DataUse, HistoryContents};
+use std::path::PathBuf;
+
+use api::{DataKind, DataUse, HistoryContents};
 use command::command;
 use protocol::{ErrorCode, Result};
 use tauri::State;
@@ -34,10 +36,21 @@ pub async fn add_from_set_aside(app: State<'_, App>, set_aside_at: i64) -> Resul
     app.chat.library().add_from_set_aside(set_aside_at).await
 }
 
-/// Shows the folder of all data in the system's file browser.
+/// Shows the folder with a kind of the data in the system's file browser.
 #[command(settings)]
-pub async fn reveal_data_folder(app: State<'_, App>) -> Result<()> {
-    tauri_plugin_opener::open_path(&app.data_dir, None::<&str>)
+pub async fn reveal_data(app: State<'_, App>, kind: DataKind) -> Result<()> {
+    let inside = match kind {
+        DataKind::Chats => None,
+        DataKind::Attachments => Some(app.data_dir.join("attachments")),
+        DataKind::Models => {
+            let models = app.models.clone();
+            let folders = app.run_blocking(move || Ok(models.folders())).await?;
+            folders.into_iter().next().map(|folder| PathBuf::from(folder.path))
+        }
+    };
+    // A folder without files may not have been made yet.
+    let folder = inside.filter(|path| path.is_dir()).unwrap_or_else(|| app.data_dir.clone());
+    tauri_plugin_opener::open_path(&folder, None::<&str>)
         .map_err(failed(ErrorCode::NotFound, "no program showed the folder"))
 }
 

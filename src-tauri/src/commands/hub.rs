@@ -34,7 +34,7 @@ pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
 }
 
 /// The memory that a model needs at this context; `null` is the context it is offered with.
-#[command(models)]
+#[command(chat, models)]
 pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>) -> Result<MemoryFit> {
     let question = Question {
         context,

@@ -74,7 +74,7 @@ command::list![
         verify_model, repair_model, removal_of, remove_model, put_back_model, free_model, update_of, reveal_model,
         model_folders, add_model_folder, choose_model_folder, forget_model_folder, chat_with,
     },
-    data::{data_use, back_up_now, add_from_set_aside, reveal_data_folder, delete_all_chats},
+    data::{data_use, back_up_now, add_from_set_aside, reveal_data, delete_all_chats},
     network::{net_settings, set_offline, set_token, outbound_requests},
     server::{
         server_status, set_server, new_server_key, forget_server_key, server_key, served_models, client_setups,

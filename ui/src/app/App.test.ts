@@ -207,7 +207,7 @@ describe('thinking', () => {
     expect(sizes.map((size) => size.textContent?.trim())).toEqual(['No limit', '256 tokens', '1,024 tokens']);
     sizes[1]?.click();
     await pass(0);
-    expect(the('thinking-menu').textContent).toContain('up to 256');
+    expect(the('thinking-menu').textContent).toContain('Up to 256');
     await click('thinking-menu');
     const field = the('budget-field');
     if (!(field instanceof HTMLInputElement)) throw new Error('no field');

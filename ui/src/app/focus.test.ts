@@ -124,8 +124,9 @@ describe('the focus', () => {
 
   it('is at home in the other windows when a control goes away', async () => {
     await open('settings');
-    the('tab-endpoints').click();
+    the('tab-connections').click();
     await pass(50);
+    await press('open-add-endpoint');
     await write('endpoint-name', 'lab');
     await write('endpoint-url', 'https://lab.example');
     await submit('endpoint-url');

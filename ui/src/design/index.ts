@@ -1,5 +1,6 @@
 /** The components of the design. */
 
+export { default as Advanced } from './Advanced.svelte';
 export { default as ChoiceRow } from './ChoiceRow.svelte';
 export { default as CopyButton } from './CopyButton.svelte';
 export { default as FieldError } from './FieldError.svelte';

@@ -50,10 +50,10 @@ function midnight(time: number): number {
   return new Date(time).setHours(0, 0, 0, 0);
 }
 
-/** The steps of a context slider: powers of two from 1 k to the model's own context, which is the last one. */
-export function contextSteps(most: number): number[] {
+/** The steps of a context slider: powers of two from 1K, or `least`, to the model's own context, the last one. */
+export function contextSteps(most: number, least = 1024): number[] {
   const steps: number[] = [];
-  for (let step = 1024; step < most; step *= 2) steps.push(step);
+  for (let step = least; step < most; step *= 2) steps.push(step);
   return [...steps, most];
 }
 

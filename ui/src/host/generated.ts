@@ -14,6 +14,7 @@ import type { Command } from '../bindings/Command';
 import type { CompactionMark } from '../bindings/CompactionMark';
 import type { Content } from '../bindings/Content';
 import type { ContextUse } from '../bindings/ContextUse';
+import type { DataKind } from '../bindings/DataKind';
 import type { DataUse } from '../bindings/DataUse';
 import type { DeleteScope } from '../bindings/DeleteScope';
 import type { Desktop } from '../bindings/Desktop';
@@ -264,8 +265,8 @@ export interface Commands {
   backUpNow(): Promise<void>;
   /** Adds what can be read of a damaged file that a repair set aside at this time, in milliseconds since 1970, and is not here. */
   addFromSetAside(setAsideAt: number): Promise<HistoryContents>;
-  /** Shows the folder of all data in the system's file browser. */
-  revealDataFolder(): Promise<void>;
+  /** Shows the folder with a kind of the data in the system's file browser. */
+  revealData(kind: DataKind): Promise<void>;
   /** Deletes all chats for good, with the backups if that is wanted. */
   deleteAllChats(backups: boolean): Promise<void>;
   /** The settings of the network: the offline switch, the hub and its token. */
@@ -441,7 +442,7 @@ export interface CommandWindows {
   describeModel: 'models';
   modelCard: 'models';
   firstModels: 'models';
-  fitOf: 'models';
+  fitOf: 'chat' | 'models';
   memory: 'models' | 'settings';
   download: 'chat' | 'models';
   pauseDownload: 'models';
@@ -465,7 +466,7 @@ export interface CommandWindows {
   dataUse: 'settings';
   backUpNow: 'settings';
   addFromSetAside: 'settings';
-  revealDataFolder: 'settings';
+  revealData: 'settings';
   deleteAllChats: 'settings';
   netSettings: 'models' | 'settings';
   setOffline: 'models' | 'settings';
@@ -628,7 +629,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   dataUse: () => invoke('data_use'),
   backUpNow: () => invoke('back_up_now'),
   addFromSetAside: (setAsideAt) => invoke('add_from_set_aside', { setAsideAt }),
-  revealDataFolder: () => invoke('reveal_data_folder'),
+  revealData: (kind) => invoke('reveal_data', { kind }),
   deleteAllChats: (backups) => invoke('delete_all_chats', { backups }),
   netSettings: () => invoke('net_settings'),
   setOffline: (offline) => invoke('set_offline', { offline }),

@@ -4,6 +4,7 @@ import { createContext } from 'svelte';
 
 import type { Appearance } from '../bindings/Appearance';
 import type { Settings } from '../bindings/Settings';
+import type { WindowPage } from '../bindings/WindowPage';
 import { asHostError, type HostError, type Platform } from '../host';
 import type { Toasts } from '../design/toasts.svelte';
 
@@ -52,6 +53,11 @@ export class AppSettings {
 
   async openWindow(): Promise<void> {
     await this.toasts.attempt(() => this.platform.openWindow('settings'), 'window');
+  }
+
+  /** Opens the window of the settings at one of its pages. */
+  async openPage(page: WindowPage): Promise<void> {
+    await this.toasts.attempt(() => this.platform.showPage(page), 'window');
   }
 }
 

@@ -120,6 +120,17 @@ export async function click(name: string): Promise<void> {
   await pass(0);
 }
 
+/** Chooses an entry of a picker by its label. */
+export async function choose(picker: string, label: string): Promise<void> {
+  await click(picker);
+  await pass(0);
+  const options = [...document.querySelectorAll<HTMLElement>('[role=option]')];
+  const option = options.find(({ textContent }) => textContent?.includes(label));
+  if (!option) throw new Error(`${picker} does not offer ${label}`);
+  option.click();
+  await pass(50);
+}
+
 /** Writes into a field. */
 export async function write(name: string, text: string): Promise<void> {
   field(name).value = text;

@@ -5,7 +5,7 @@ import { variants } from '../conversation/variants';
 import { changedSettings, isSetAs, stopShown, stopTyped } from './chatSettings';
 import { MODELS } from '../../host/fake/localModels';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
-import { all, ask, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
+import { all, ask, choose, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
 
 useWindow();
 
@@ -51,7 +51,7 @@ describe('the sheet of a chat', () => {
 
   it('shows Ponder’s defaults for a model whose makers recommend nothing', async () => {
     await openSheet();
-    expect(the('sampling-note').textContent).toContain('follows the model');
+    expect(the('sampling-note').textContent).toContain('the model’s default');
     host.local = host.local.map((model) => ({
       ...model,
       sampling: { temperature: 0.7, top_p: 0.95, repetition_penalty: 1.1 },
@@ -115,7 +115,7 @@ describe('the sheet of a chat', () => {
     await set('setting-temperature', '0.5');
     await write('new-stop-text', 'END');
     await click('add-stop-text');
-    expect(the('open-chat-settings').title).toContain('2 settings are changed: Temperature 0.5, Stop texts');
+    expect(the('open-chat-settings').title).toContain('2 settings changed: Temperature 0.5, Stop sequences');
     await click('reset-chat-settings');
     expect((await host.chat(id)).settings).toEqual(DEFAULT_CHAT_SETTINGS);
     expect(the('open-chat-settings').dataset['changed']).toBe('0');
@@ -129,30 +129,38 @@ describe('presets', () => {
   it('are saved, applied, renamed, chosen for new chats, and deleted with a way back', async () => {
     const id = await openSheet();
     await set('setting-temperature', '0');
+    expect(the('preset').textContent).toContain('Custom');
+    await click('save-preset-as');
     await write('preset-name', ' Precise ');
     await submit('preset-name');
+    expect(all('preset-name')).toEqual([]);
     expect(host.app.presets.map(({ name, settings }) => [name, settings.sampling.temperature])).toEqual([
       ['Precise', 0],
     ]);
-    expect(the('apply-preset').getAttribute('aria-pressed')).toBe('true');
+    expect(the('preset').textContent).toContain('Precise');
+    await click('save-preset-as');
     await write('preset-name', 'precise');
     await submit('preset-name');
     expect(the('preset-refused').textContent).toContain('already');
     await click('reset-chat-settings');
-    await click('apply-preset');
+    expect(the('preset').textContent).toContain('None');
+    await choose('preset', 'Precise');
     expect((await host.chat(id)).settings.sampling.temperature).toBe(0);
 
     await open('settings');
-    await click('tab-presets');
+    await click('tab-chats');
+    await click('manage-presets');
     expect(the('preset-row').textContent).toContain('Temperature 0');
     await set('rename-preset', 'Exact');
-    await click('default-preset-Exact');
+    await click('presets-sheet-close');
+    await choose('default-preset', 'Exact');
     expect(host.app.default_preset).toBe('Exact');
     await open('chat');
     expect(the('open-chat-settings').dataset['changed']).toBe('1');
 
     await open('settings');
-    await click('tab-presets');
+    await click('tab-chats');
+    await click('manage-presets');
     await click('remove-preset');
     expect([host.app.presets, host.app.default_preset]).toEqual([[], null]);
     the('toast').querySelector('button')?.click();
@@ -192,9 +200,9 @@ it('stop texts come back as they were typed', () => {
 it('every change is named', () => {
   expect(changedSettings(DEFAULT_CHAT_SETTINGS)).toEqual([]);
   expect(changedSettings({ ...DEFAULT_CHAT_SETTINGS, system_prompt: 'Be brief.', context: 1024, kv_bits: 4 })).toEqual([
-    'Instructions',
-    'Context 1024',
-    '4 bits',
+    'System prompt',
+    'Context length 1024',
+    '4-bit KV cache',
   ]);
 });
 

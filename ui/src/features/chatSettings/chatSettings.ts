@@ -24,9 +24,18 @@ export function changedSettings({
   }
   if (max_tokens !== null) changed.push(`${t('chatSettings.max_tokens')} ${max_tokens}`);
   if (context !== null) changed.push(`${t('chatSettings.context')} ${context}`);
-  if (kv_bits !== null) changed.push(t(`chatSettings.kv_bits.${kv_bits}`));
+  if (kv_bits !== null)
+    changed.push(t('chatSettings.kv_bitsChanged', { bits: t(`chatSettings.kv_bits.${kv_bits}`) }));
   if (stop.length > 0) changed.push(t('chatSettings.stop'));
   return changed;
+}
+
+/** The sampling options that the sheet shows under *Advanced*. */
+export const ADVANCED_SAMPLING = SAMPLING.filter((name) => name !== 'temperature');
+
+/** True if one of the settings under *Advanced* is set. */
+export function hasAdvanced({ sampling, kv_bits, stop }: ChatSettings): boolean {
+  return kv_bits !== null || stop.length > 0 || ADVANCED_SAMPLING.some((name) => sampling[name] !== undefined);
 }
 
 /** The part of a chat's settings that a preset stores: not its model, nor its carried summary. */
@@ -72,7 +81,7 @@ export function defaultOf(name: (typeof SAMPLING)[number], model: LocalModel | n
   return value === undefined ? '' : String(value);
 }
 
-/** A stop text as it is shown on one line, and as it is typed. */
+/** A stop sequence as it is shown on one line, and as it is typed. */
 export function stopShown(text: string): string {
   return text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n').replace(/\t/g, '\\t');
 }

@@ -16,7 +16,7 @@ function chats(count: number): { list: ChatSummary[]; reads: () => number } {
   return { list, reads: () => reads };
 }
 
-const nothingElse = { commands: [], models: [], hits: [] };
+const nothingElse = { commands: [], settings: [], models: [], hits: [] };
 
 describe('the palette with 5,000 chats', () => {
   it('reads the titles of those it shows alone', () => {

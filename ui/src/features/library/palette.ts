@@ -4,11 +4,13 @@ import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { HistoryHit } from '../../bindings/HistoryHit';
 import { chatTitle, searchedTitle } from '../../format/format';
 import { folded } from '../../shared/findText';
+import type { RowName } from '../settingsSearch/rows';
 
 /** Something that can be chosen. */
 export type PaletteEntry<Command> =
   | { kind: 'command'; command: Command; label: string }
   | { kind: 'chat'; chat: ChatSummary; label: string }
+  | { kind: 'setting'; row: RowName; label: string }
   | { kind: 'model'; reference: string; label: string }
   | { kind: 'hit'; hit: HistoryHit; label: string };
 
@@ -47,6 +49,7 @@ export function offered<Command>(
   all: {
     commands: readonly PaletteEntry<Command>[];
     chats: readonly ChatSummary[];
+    settings: readonly PaletteEntry<Command>[];
     models: readonly PaletteEntry<Command>[];
     hits: readonly PaletteEntry<Command>[];
   },
@@ -56,5 +59,11 @@ export function offered<Command>(
   const found = words.length > 0 ? best(all.chats, searchedTitle, words) : all.chats.slice(0, EACH);
   const chats = found.map((chat) => ({ kind: 'chat' as const, chat, label: chatTitle(chat.title) }));
   if (words.length === 0) return [...chats, ...all.commands];
-  return [...best(all.commands, label, words), ...chats, ...best(all.models, label, words), ...all.hits.slice(0, EACH)];
+  return [
+    ...best(all.commands, label, words),
+    ...chats,
+    ...best(all.settings, label, words),
+    ...best(all.models, label, words),
+    ...all.hits.slice(0, EACH),
+  ];
 }

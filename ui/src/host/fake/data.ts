@@ -1,5 +1,6 @@
 /** The fake host's data on disk. */
 
+import type { DataKind } from '../../bindings/DataKind';
 import type { HistoryBackup } from '../../bindings/HistoryBackup';
 import type { Platform } from '../types';
 import { imageBytes, type imageControls } from './images';
@@ -9,8 +10,8 @@ export const dataControls = () => ({
   backups: [] as HistoryBackup[],
   /** Damaged files that were set aside, and the chats that each still has. */
   damagedFiles: [] as (HistoryBackup & { chats: number })[],
-  /** The number of times that the folder of all data was shown. */
-  revealedData: 0,
+  /** The kinds of data whose folders were shown. */
+  revealedData: [] as DataKind[],
 });
 
 export function data(host: Shared & ReturnType<typeof dataControls> & ReturnType<typeof imageControls>) {
@@ -29,8 +30,8 @@ export function data(host: Shared & ReturnType<typeof dataControls> & ReturnType
       file.chats = 0;
       return { chats, messages: chats * 2 };
     },
-    async revealDataFolder() {
-      host.revealedData += 1;
+    async revealData(kind) {
+      host.revealedData.push(kind);
     },
     async deleteAllChats(backups) {
       host.kept.clear();

@@ -2,16 +2,16 @@ import { translation } from '../en/catalogue';
 
 /** Newer versions of the app. */
 export const update = translation({
-  'update.title': 'الإصدارات الجديدة',
-  'update.notAsked': 'لا يبحث Ponder عن إصدارات جديدة إلا عند الطلب.',
-  'update.ask': 'البحث عن إصدار جديد',
-  'update.asking': 'جارٍ البحث عن إصدار جديد…',
-  'update.newest': 'هذا أحدث إصدار.',
+  'update.title': 'التحديثات',
+  'update.notAsked': 'لا يبحث Ponder عن تحديثات إلا عند طلبك.',
+  'update.ask': 'البحث عن تحديثات',
+  'update.asking': 'جارٍ البحث عن تحديثات…',
+  'update.newest': 'Ponder محدّث.',
   'update.available': 'Ponder {version} متاح',
   'update.install': 'تنزيل',
-  'update.fetching': 'جارٍ تنزيل الإصدار الجديد',
-  'update.stop': 'إيقاف',
-  'update.installed': 'ثُبّت Ponder {version} ويعمل من التشغيل التالي.',
-  'update.restart': 'التشغيل الآن',
+  'update.fetching': 'جارٍ تنزيل التحديث',
+  'update.stop': 'إلغاء',
+  'update.installed': 'Ponder {version} جاهز. أعد التشغيل للتحديث.',
+  'update.restart': 'إعادة التشغيل الآن',
   'update.notes': 'ما الجديد',
 });

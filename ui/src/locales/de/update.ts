@@ -2,16 +2,16 @@ import { translation } from '../en/catalogue';
 
 /** Newer versions of the app. */
 export const update = translation({
-  'update.title': 'Neue Versionen',
-  'update.notAsked': 'Ponder sucht nur auf Wunsch nach neuen Versionen.',
-  'update.ask': 'Nach neuer Version suchen',
-  'update.asking': 'Suche nach neuer Version …',
-  'update.newest': 'Das ist die neueste Version.',
-  'update.available': 'Ponder {version} ist da',
+  'update.title': 'Updates',
+  'update.notAsked': 'Ponder sucht nur auf Wunsch nach Updates.',
+  'update.ask': 'Nach Updates suchen',
+  'update.asking': 'Suche nach Updates …',
+  'update.newest': 'Ponder ist aktuell.',
+  'update.available': 'Ponder {version} ist verfügbar',
   'update.install': 'Laden',
-  'update.fetching': 'Die neue Version wird geladen',
-  'update.stop': 'Stopp',
-  'update.installed': 'Ponder {version} ist eingerichtet und gilt ab dem nächsten Start.',
-  'update.restart': 'Jetzt starten',
+  'update.fetching': 'Update wird geladen',
+  'update.stop': 'Abbrechen',
+  'update.installed': 'Ponder {version} ist bereit. Ein Neustart aktualisiert.',
+  'update.restart': 'Jetzt neu starten',
   'update.notes': 'Was neu ist',
 });

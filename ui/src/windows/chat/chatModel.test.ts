@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
-import { ask, click, host, open, pass, the, useWindow } from '../../testing/window';
+import { ask, choose, click, host, open, pass, the, useWindow } from '../../testing/window';
 
 useWindow();
 
@@ -12,14 +12,6 @@ const LARGE = 'mlx-community/gemma-4-e4b-it-4bit';
 async function askAndWait(text: string): Promise<void> {
   await ask(text);
   await pass(5000);
-}
-
-async function choose(picker: string, label: string): Promise<void> {
-  await click(picker);
-  await pass(0);
-  const options = [...document.querySelectorAll<HTMLElement>('[role=option]')];
-  options.find((option) => option.textContent?.includes(label))?.click();
-  await pass(50);
 }
 
 const shown = (): string => the('model-picker').textContent?.trim() ?? '';
@@ -42,16 +34,14 @@ describe('a new chat', () => {
     await open('chat', id);
     await askAndWait('What is 2 + 3?');
     await open('settings');
-    await click('tab-chats');
-    expect(the('new-chat-model').textContent).toContain('The model used last');
+    expect(the('new-chat-model').textContent).toContain('Last used');
     await choose('new-chat-model', 'gpt-oss 20B');
     expect(the('new-chat-model').textContent).toContain('gpt-oss 20B');
     expect(await host.defaultModel()).toBe('mlx-community/gpt-oss-20b');
     await open('chat');
     expect(shown()).toContain('gpt-oss 20B');
     await open('settings');
-    await click('tab-chats');
-    await choose('new-chat-model', 'The model used last');
+    await choose('new-chat-model', 'Last used');
     await open('chat');
     expect(shown()).toContain('Gemma 4 E4B');
   });

@@ -67,7 +67,7 @@ describe('About', () => {
     search.value = 'nothing';
     search.dispatchEvent(new Event('input', { bubbles: true }));
     flushSync();
-    expect(all('licences')[0]?.textContent).toContain('Nothing has that name or licence.');
+    expect(all('licences')[0]?.textContent).toContain('No results');
   });
 
   it('says so if this build has no list', async () => {

@@ -38,7 +38,7 @@ describe('new versions', () => {
     await show();
     expect(state()).toBe('not_asked');
     await press('update-ask', 'available');
-    expect(one('app-update')?.textContent).toContain('Ponder 0.2.0 is there');
+    expect(one('app-update')?.textContent).toContain('Ponder 0.2.0 is available');
     expect(one('update-notes')?.querySelector('strong')?.textContent).toBe('Images');
     await press('update-install', 'installed');
     expect(host.restarts).toBe(0);

@@ -7,7 +7,7 @@ useWindow();
 describe('Engine', () => {
   it('shows what is in memory and frees it, unless it answers', async () => {
     await open('settings');
-    await click('tab-engine');
+    await click('tab-models');
     await pass(0);
     expect(the('loaded-model').textContent).toContain('Pebble');
     expect(the('loaded-model').textContent).toContain('48 MB');
@@ -23,7 +23,7 @@ describe('Engine', () => {
 
   it('sets when idle models leave and what conversations may keep', async () => {
     await open('settings');
-    await click('tab-engine');
+    await click('tab-models');
     await click('unload-after-15');
     await write('prefix-cache', '500');
     field('prefix-cache').dispatchEvent(new Event('change', { bubbles: true }));
@@ -38,12 +38,12 @@ describe('Data', () => {
   it('shows where data lies and what it takes, and makes a backup', async () => {
     host.addChat('A chat', Date.now());
     await open('settings');
-    await click('tab-data');
+    await click('tab-privacy');
     await pass(0);
     expect(the('data-folder').textContent).toContain('Ponder');
     expect(the('history-size').textContent).toBe('1 chat · 1 MB');
-    await click('show-data-folder');
-    expect(host.revealedData).toBe(1);
+    for (const kind of ['chats', 'attachments', 'models']) await click(`show-${kind}`);
+    expect(host.revealedData).toEqual(['chats', 'attachments', 'models']);
     await click('back-up');
     await pass(0);
     expect(all('backup')).toHaveLength(1);
@@ -51,31 +51,31 @@ describe('Data', () => {
 
   it('tries a damaged file again that a repair set aside', async () => {
     await open('settings');
-    await click('tab-data');
+    await click('tab-privacy');
     await pass(0);
     expect(all('set-aside')).toEqual([]);
     host.damagedFiles = [{ made_at: 1_795_600_000_000, bytes: 9_600_000, chats: 3 }];
     await open('settings');
-    await click('tab-data');
+    await click('tab-privacy');
     await pass(0);
     await click('try-again');
     await pass(0);
-    expect(the('toast').textContent).toContain('3 chats were added');
+    expect(the('toast').textContent).toContain('Added 3 chats');
     await click('try-again');
     await pass(0);
-    expect(the('toast').textContent).toContain('here already');
+    expect(the('toast').textContent).toContain('already in your chats');
   });
 
   it.each([
-    [{ chats: 0, messages: 1 }, '1 message was added.'],
-    [{ chats: 0, messages: 1204 }, '1,204 messages were added.'],
-    [{ chats: 1, messages: 0 }, '1 chat was added.'],
-    [{ chats: 0, messages: 0 }, 'Everything that can be read is here already.'],
+    [{ chats: 0, messages: 1 }, 'Added 1 message.'],
+    [{ chats: 0, messages: 1204 }, 'Added 1,204 messages.'],
+    [{ chats: 1, messages: 0 }, 'Added 1 chat.'],
+    [{ chats: 0, messages: 0 }, 'Everything readable is already in your chats.'],
   ])('says what a damaged file added: %o', async (added, sentence) => {
     host.damagedFiles = [{ made_at: 1_795_600_000_000, bytes: 9_600_000, chats: 3 }];
     host.addFromSetAside = async () => added;
     await open('settings');
-    await click('tab-data');
+    await click('tab-privacy');
     await pass(0);
     await click('try-again');
     await pass(0);
@@ -86,10 +86,10 @@ describe('Data', () => {
     host.addChat('A chat', Date.now());
     await host.backUpNow();
     await open('settings');
-    await click('tab-data');
+    await click('tab-privacy');
     await pass(0);
     await click('delete-all');
-    expect(the('backups-stay').textContent).toContain('1 backup still holds');
+    expect(the('backups-stay').textContent).toContain('1 backup still contains');
     expect(the('delete-all-now')).toHaveProperty('disabled', true);
     await write('delete-all-word', 'delet');
     field('delete-all-word').form?.requestSubmit();
@@ -99,7 +99,7 @@ describe('Data', () => {
     await click('delete-all-now');
     await pass(0);
     expect(await host.chats()).toEqual([]);
-    expect(the('toast').textContent).toContain('1 backup still holds them');
+    expect(the('toast').textContent).toContain('1 backup still contains them');
     expect(host.backups).toHaveLength(1);
   });
 
@@ -107,7 +107,7 @@ describe('Data', () => {
     host.addChat('A chat', Date.now());
     await host.backUpNow();
     await open('settings');
-    await click('tab-data');
+    await click('tab-privacy');
     await pass(0);
     await click('delete-all');
     await click('delete-backups');
@@ -115,7 +115,7 @@ describe('Data', () => {
     await click('delete-all-now');
     await pass(0);
     expect(host.backups).toEqual([]);
-    expect(the('toast').textContent).toContain('All chats were deleted.');
+    expect(the('toast').textContent).toContain('Deleted all chats.');
   });
 
   it('leaves a chat that was deleted, in the chat window', async () => {

@@ -28,14 +28,29 @@ function clipboard(): string[] {
 }
 
 describe('the switch', () => {
+  it('reveals port, key and network access while the server is on or in trouble', async () => {
+    const shown = (): string[] =>
+      ['server-port', 'new-server-key', 'server-network', 'no-clients', 'setup-text'].filter((name) => all(name).length);
+    await openServer();
+    expect(shown()).toEqual([]);
+    await click('server-switch');
+    await pass(0);
+    expect(shown()).toHaveLength(5);
+    await click('server-switch');
+    expect(shown()).toEqual([]);
+    host.taken.set(8231, null);
+    await click('server-switch');
+    expect(shown()).toContain('server-port');
+  });
+
   it('is off at first, shows the addresses once it is on, and hides them again', async () => {
     const copied = clipboard();
     await openServer();
-    expect(state()).toEqual(['off', 'Off: nothing listens, and no program can ask.']);
+    expect(state()).toEqual(['off', 'Off']);
     expect(all('server-address')).toEqual([]);
     await click('server-switch');
     expect(host.app.server).toMatchObject({ on: true, port: 8231, network: false });
-    expect(state()).toEqual(['on', 'On: programs of this computer can ask.']);
+    expect(state()).toEqual(['on', 'Running. Apps on this computer can connect.']);
     expect(all('server-address').map((element) => element.textContent)).toEqual([
       'http://127.0.0.1:8231/v1',
       'http://127.0.0.1:8231',
@@ -43,7 +58,7 @@ describe('the switch', () => {
     all('copy-address')[0]?.click();
     await pass(0);
     expect(copied).toEqual(['http://127.0.0.1:8231/v1']);
-    expect(the('no-clients').textContent).toContain('Nobody has asked');
+    expect(the('no-clients').textContent).toContain('No requests yet');
     await click('server-switch');
     expect(state()[0]).toBe('off');
     expect(all('server-address')).toEqual([]);
@@ -85,7 +100,7 @@ describe('the switch', () => {
     await click('server-switch');
     expect(state()).toEqual([
       'port_taken',
-      'Port 8231 is taken by python3 (process 4711). End that program, or choose another port.',
+      'Port 8231 is in use by python3 (process 4711). Quit that app or use another port.',
     ]);
     expect(the('server-switch').getAttribute('aria-checked')).toBe('false');
     expect(host.app.server.on).toBe(true);
@@ -93,7 +108,7 @@ describe('the switch', () => {
     await submit('server-port');
     expect(state()).toEqual([
       'port_taken',
-      'Port 8232 is taken by another program. End that program, or choose another port.',
+      'Port 8232 is in use by another app. Quit that app or use another port.',
     ]);
     host.taken.clear();
     await click('server-again');
@@ -123,6 +138,7 @@ describe('the switch', () => {
 
   it('refuses what is no port', async () => {
     await openServer();
+    await click('server-switch');
     for (const wrong of ['0', '65536', 'eighty', '-1', '80.5']) {
       await write('server-port', wrong);
       await submit('server-port');
@@ -164,10 +180,10 @@ describe('the key', () => {
     await click('server-network');
     expect(state()).toEqual([
       'key_needed',
-      'Waiting for a key: other computers may ask only with one, and there is none yet.',
+      'Network access needs an API key. Create one to start the server.',
     ]);
     await click('new-server-key');
-    expect(state()).toEqual(['on', 'On: programs of this computer and of your network can ask.']);
+    expect(state()).toEqual(['on', 'Running. Apps on this computer and your network can connect.']);
     expect(the('server-address').textContent).toBe('http://192.168.1.7:8231');
     await click('forget-server-key');
     expect(state()[0]).toBe('key_needed');
@@ -175,12 +191,14 @@ describe('the key', () => {
 
   it('that is lost leaves the server off, and says so', async () => {
     await openServer();
+    await click('server-switch');
     await click('new-server-key');
+    await click('server-switch');
     host.loseServerKey();
     await click('server-switch');
     expect(state()).toEqual([
       'key_needed',
-      'Off: its key is no longer in your keychain. Make a new one, or remove it.',
+      'Off. The API key is missing from your keychain.',
     ]);
     await click('forget-server-key');
     expect(state()[0]).toBe('on');
@@ -189,6 +207,7 @@ describe('the key', () => {
   it('says why the keychain did not take it', async () => {
     host.keychainProblem = { code: 'storage', message: 'this computer’s keychain cannot be used (there is none)' };
     await openServer();
+    await click('server-switch');
     await click('new-server-key');
     expect(the('server-key-problem').textContent).toBe('This computer’s keychain cannot be used (there is none).');
     host.keychainProblem = null;
@@ -203,20 +222,20 @@ describe('the key', () => {
     expect([all('new-server-key').length, all('forget-server-key').length, all('show-server-key').length]).toEqual([
       0, 0, 1,
     ]);
-    expect(document.body.textContent).toContain('PONDER_API_KEY');
+    expect(document.body.textContent).toContain('Set outside Ponder');
   });
 });
 
 it('lists who asks, and what is in flight', async () => {
   await openServer();
   await click('server-switch');
-  expect(the('server-figures').textContent).toBe('0 requests in flight · 0.0 tok/s');
+  expect(the('server-figures').textContent).toBe('0 active requests · 0.0 tok/s');
   host.figures = { in_flight: 1, connections: 3, tokens_per_second: 41.6, requests: 12 };
   host.inbound = [
     { name: 'Claude Code', requests: 12, prompt_tokens: 84_210, completion_tokens: 3120, last_seen_at: Date.now() },
   ];
   await pass(1000);
-  expect(the('server-figures').textContent).toBe('1 request in flight · 42 tok/s');
+  expect(the('server-figures').textContent).toBe('1 active request · 42 tok/s');
   expect(all('client')).toHaveLength(1);
   for (const words of ['Claude Code', '12', '84,210', '3,120']) expect(the('client').textContent).toContain(words);
 });
@@ -242,6 +261,7 @@ describe('a set-up', () => {
 
   it('is chosen by program and model, and a new model is offered at once', async () => {
     await openServer();
+    await click('server-switch');
     await click('setup-program');
     all('setup-program')[0]?.parentElement?.querySelectorAll<HTMLElement>('[role="option"]')[1]?.click();
     await pass(0);

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { Error as HostError } from '../../bindings/Error';
+import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { chooseLanguage } from '../../locales/languages.svelte';
 import { png } from '../../testing/images';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
@@ -12,33 +13,69 @@ it('shows its page about Ponder when another window or the menu asks for it', as
   await open('settings');
   await host.showPage('discover');
   await pass(0);
-  expect(the('tab-network').getAttribute('aria-selected')).toBe('true');
+  expect(the('tab-general').getAttribute('aria-selected')).toBe('true');
   await host.showPage('about');
   await pass(0);
   expect(the('tab-about').getAttribute('aria-selected')).toBe('true');
 });
 
-describe('Network', () => {
+describe('Privacy & data', () => {
   it('switches the network off, unless the environment did', async () => {
     await open('settings');
+    await click('tab-privacy');
     await click('offline-switch');
     expect(host.net.offline).toBe(true);
     expect(the('offline-switch').getAttribute('aria-checked')).toBe('true');
     host.net = { ...host.net, forced_by_env: true };
     await open('settings');
+    await click('tab-privacy');
     expect(the('offline-switch')).toHaveProperty('disabled', true);
   });
 
   it('lists what left this computer', async () => {
     await open('settings');
+    await click('tab-privacy');
+    await pass(0);
+    expect(all('all-requests')).toEqual([]);
     expect(all('request')).toHaveLength(4);
     expect(all('request')[0]?.textContent).toContain('cas-bridge.xethub.hf.co');
     expect(all('request')[3]?.textContent).toContain('Ponder is offline.');
   });
 
-  it('takes a token away', async () => {
+  it('folds the list to the last five', async () => {
+    const [request] = await host.outboundRequests();
+    if (!request) throw new Error('there is no request');
+    vi.spyOn(host, 'outboundRequests').mockResolvedValue(
+      Array.from({ length: 7 }, (_, number) => ({ ...request, number })),
+    );
+    await open('settings');
+    await click('tab-privacy');
+    await pass(0);
+    expect(all('request')).toHaveLength(5);
+    expect(the('all-requests').textContent).toBe('Show all (7)');
+    await click('all-requests');
+    expect(all('request')).toHaveLength(7);
+    await click('all-requests');
+    expect(all('request')).toHaveLength(5);
+  });
+
+  it('tells what images take on the disk, also after some have come', async () => {
+    await open('settings');
+    await click('tab-privacy');
+    await pass(0);
+    expect(the('attachments-size').textContent).toBe('0 bytes, images 0 bytes');
+    await host.addImage(png(64, 64));
+    window.dispatchEvent(new Event('focus'));
+    await pass(0);
+    expect(the('attachments-size').textContent).toContain('images 32 bytes');
+  });
+});
+
+describe('the access token', () => {
+  it('is taken away', async () => {
     host.net = { ...host.net, token: 'keychain' };
     await open('settings');
+    await click('tab-models');
     await click('remove-token');
     expect(the('token-source').dataset.source).toBe('none');
   });
@@ -51,6 +88,7 @@ describe('Network', () => {
     };
     host.net = { ...host.net, keychain_problem: problem };
     await open('settings');
+    await click('tab-models');
     expect(all('token-field')).toEqual([]);
     const said = (): string => (the('token-problem').textContent ?? '').replace(/[\u2068\u2069]/g, '');
     expect(said()).toBe(
@@ -73,16 +111,16 @@ describe('Network', () => {
 describe('A page that the system ended', () => {
   it('comes back as it was', async () => {
     await open('settings');
-    await click('tab-presets');
+    await click('tab-chats');
     await open('settings');
-    expect(the('tab-presets').getAttribute('aria-selected')).toBe('true');
+    expect(the('tab-chats').getAttribute('aria-selected')).toBe('true');
   });
 });
 
 describe('Folders', () => {
   it('adds a folder and forgets it', async () => {
     await open('settings');
-    await click('tab-folders');
+    await click('tab-models');
     await click('add-folder');
     await write('folder-path', '/Volumes/Disk');
     await submit('folder-path');
@@ -94,21 +132,10 @@ describe('Folders', () => {
   });
 });
 
-describe('Images', () => {
-  it('tells what they take on the disk, also after some have come', async () => {
-    await open('settings');
-    await click('tab-images');
-    await pass(0);
-    expect(the('image-storage').textContent?.trim()).toBe('There are no images.');
-    await host.addImage(png(64, 64));
-    window.dispatchEvent(new Event('focus'));
-    await pass(0);
-    expect(the('image-storage').textContent?.trim()).toBe('32 bytes');
-  });
-
+describe('Image detail', () => {
   it('sets how closely new chats look, and shows what is set elsewhere', async () => {
     await open('settings');
-    await click('tab-images');
+    await click('tab-chats');
     expect(field('default-detail-normal').checked).toBe(true);
     await click('default-detail-quick');
     expect(host.app.image_detail).toBe('quick');
@@ -121,7 +148,8 @@ describe('Images', () => {
 describe('Endpoints', () => {
   async function openEndpoints(): Promise<void> {
     await open('settings');
-    await click('tab-endpoints');
+    await click('tab-connections');
+    await pass(0);
   }
 
   /** The text of a part of an endpoint's row. */
@@ -132,16 +160,16 @@ describe('Endpoints', () => {
 
   it('adds one, says where words go, and removes it', async () => {
     await openEndpoints();
-    expect(the('no-endpoints').textContent).toContain('no endpoints');
+    expect(the('no-endpoints').textContent).toBe('No endpoints yet');
+    await click('open-add-endpoint');
     await write('endpoint-name', 'lab');
     await write('endpoint-url', 'https://example.org/v1');
-    expect(the('endpoint-warning').textContent).toContain('sent there');
+    expect(the('endpoint-warning').textContent).toContain('are sent to this address');
     await submit('endpoint-url');
     expect(host.app.endpoints.map((endpoint) => endpoint.name)).toEqual(['lab']);
-    expect(the('endpoint-mark').textContent).toBe('What you write or show leaves this computer');
+    expect(the('endpoint-mark').textContent).toBe('Remote. Messages and images are sent to lab.');
     expect(the('endpoint-answer').textContent?.trim()).toBe('');
-    expect([field('endpoint-name').value, field('endpoint-url').value]).toEqual(['', '']);
-    expect(all('endpoint-warning')).toEqual([]);
+    expect([all('endpoint-sheet'), all('endpoint-warning')]).toEqual([[], []]);
     await click('remove-endpoint');
     expect(host.app.endpoints).toEqual([]);
     expect(all('endpoint-row')).toEqual([]);
@@ -149,6 +177,7 @@ describe('Endpoints', () => {
 
   it('says why an endpoint cannot be added, and keeps what was typed', async () => {
     await openEndpoints();
+    await click('open-add-endpoint');
     await write('endpoint-name', 'lab');
     await write('endpoint-url', 'lab:1234');
     expect(all('endpoint-warning')).toEqual([]);
@@ -159,18 +188,19 @@ describe('Endpoints', () => {
 
   it('warns before and after if others can read what is sent, the key above all', async () => {
     await openEndpoints();
+    await click('open-add-endpoint');
     await write('endpoint-name', 'cellar');
     await write('endpoint-url', 'http://127.0.0.1:8000/v1');
     expect(all('endpoint-warning')).toEqual([]);
     await write('endpoint-url', 'http://192.168.1.20:8000/v1');
-    expect(the('endpoint-warning').textContent).toContain('can see it');
+    expect(the('endpoint-warning').textContent).toContain('can read your messages');
     await write('endpoint-key', 'sk-secret');
     expect(the('endpoint-warning').textContent).toContain('can read the key');
     await submit('endpoint-url');
-    expect(said('cellar', 'endpoint-mark')).toContain('the key leave this computer');
+    expect(said('cellar', 'endpoint-mark')).toContain('can read the key, your messages');
     await click('change-key');
     await click('remove-key');
-    expect(said('cellar', 'endpoint-mark')).toContain('can see it: the address is not encrypted');
+    expect(said('cellar', 'endpoint-mark')).toContain('can read your messages and images');
   });
 
   it('tests the one that is asked for, and no other', async () => {
@@ -181,21 +211,21 @@ describe('Endpoints', () => {
     await openEndpoints();
     // The last row, desk.
     await click('test-endpoint');
-    expect(said('desk', 'endpoint-answer')).toBe('Asking…');
+    expect(said('desk', 'endpoint-answer')).toBe('Connecting…');
     expect(the('test-endpoint')).toHaveProperty('disabled', true);
     expect(all('test-endpoint')[0]).toHaveProperty('disabled', false);
     await pass(5000);
-    expect(said('desk', 'endpoint-answer')).toBe('It answers: 1 model');
+    expect(said('desk', 'endpoint-answer')).toBe('Connected: 1 model');
     expect(said('lab', 'endpoint-answer')).toBe('');
     expect(asked.mock.calls).toEqual([['desk']]);
   });
 
   it.each([
     ['silent', 'https://example.org/v1', 'cannot be reached'],
-    ['empty', 'https://example.org/v1', 'It answers, but it has no models.'],
+    ['empty', 'https://example.org/v1', 'Connected, but no models found.'],
     [{ key: 'sk-right' }, 'https://example.org/v1', 'The endpoint lab asks for a key'],
     ['offline', 'https://example.org/v1', 'Ponder is offline'],
-    ['offline', 'http://127.0.0.1:8080/v1', 'It answers: 1 model'],
+    ['offline', 'http://127.0.0.1:8080/v1', 'Connected: 1 model'],
   ] as const)('says what a server is like that is %s', async (server, url, words) => {
     if (server === 'offline') host.net = { ...host.net, offline: true };
     else host.servers.set('lab', server);
@@ -212,13 +242,13 @@ describe('Endpoints', () => {
     expect(all('endpoint-key-source')).toEqual([]);
     for (const [key, answer] of [
       ['sk-wrong', 'did not accept its key'],
-      [' sk-right ', 'It answers'],
+      [' sk-right ', 'Connected'],
     ] as const) {
       await click('change-key');
       await write('key-field', key);
       await submit('key-field');
       expect(all('key-editor')).toEqual([]);
-      expect(the('endpoint-key-source').textContent).toBe('Its key is in your keychain.');
+      expect(the('endpoint-key-source').textContent).toBe('API key stored in your keychain.');
       expect(document.body.innerHTML).not.toContain(key.trim());
       // The reply to the previous key says nothing about this one.
       expect(the('endpoint-answer').textContent?.trim()).toBe('');
@@ -251,7 +281,7 @@ describe('Endpoints', () => {
     const [lab] = await host.endpoints();
     vi.spyOn(host, 'endpoints').mockResolvedValue(lab ? [{ ...lab, key: 'environment' }] : []);
     await openEndpoints();
-    expect(the('endpoint-key-source').textContent).toContain('PONDER_KEY');
+    expect(the('endpoint-key-source').textContent).toContain('set outside Ponder');
     expect(all('change-key')).toEqual([]);
   });
 });
@@ -259,7 +289,7 @@ describe('Endpoints', () => {
 describe('Thinking', () => {
   it('sets how new chats think, and shows what is set elsewhere', async () => {
     await open('settings');
-    await click('tab-thinking');
+    await click('tab-chats');
     expect(field('default-thinking-auto').checked).toBe(true);
     await click('default-thinking-off');
     await click('default-budget-1024');
@@ -273,7 +303,7 @@ describe('Thinking', () => {
 
   it('takes a number of one’s own and refuses what is none', async () => {
     await open('settings');
-    await click('tab-thinking');
+    await click('tab-chats');
     await write('default-budget-field', 'many');
     await submit('default-budget-field');
     expect(document.body.textContent).toContain('Enter a whole number from 1 to 1,000,000.');
@@ -281,7 +311,18 @@ describe('Thinking', () => {
     await write('default-budget-field', '1,500');
     await submit('default-budget-field');
     expect(host.app.thinking_budget).toBe(1500);
-    expect(document.querySelector(':checked')).toBe(field('default-thinking-auto'));
+    expect(document.querySelector('[data-testid="default-budget"] :checked')).toBeNull();
+  });
+
+  it('says that the preset for new chats decides, if it does', async () => {
+    const settings = { ...DEFAULT_CHAT_SETTINGS, thinking: 'off' as const };
+    await host.changeSettings({ presets: [{ name: 'Quick', settings }], default_preset: 'Quick' });
+    await open('settings');
+    await click('tab-chats');
+    expect(the('thinking-by-preset').textContent).toBe('The preset Quick sets the thinking of new chats.');
+    await host.changeSettings({ default_preset: null });
+    await pass(0);
+    expect(all('thinking-by-preset')).toEqual([]);
   });
 
   it('is how a new chat begins', async () => {
@@ -299,13 +340,13 @@ it('goes from page to page with the keyboard', async () => {
   await open('settings');
   const key = (target: EventTarget, name: string, ctrlKey = false): void =>
     void target.dispatchEvent(new KeyboardEvent('keydown', { key: name, ctrlKey, bubbles: true, cancelable: true }));
-  key(the('tab-network'), 'ArrowRight');
+  key(the('tab-general'), 'ArrowRight');
   await pass(0);
   expect(the('tab-appearance').getAttribute('aria-selected')).toBe('true');
   expect(document.activeElement).toBe(the('tab-appearance'));
   key(window, '1', true);
   await pass(0);
-  expect(the('tab-network').getAttribute('aria-selected')).toBe('true');
+  expect(the('tab-general').getAttribute('aria-selected')).toBe('true');
 });
 
 it('is opened from the sidebar and by its shortcut', async () => {

@@ -2,6 +2,7 @@
 
 import { createContext } from 'svelte';
 
+import type { DataKind } from '../../bindings/DataKind';
 import type { DataUse } from '../../bindings/DataUse';
 import { t } from '../../locales';
 import type { Platform } from '../../host';
@@ -10,6 +11,8 @@ import type { Toasts } from '../../design/toasts.svelte';
 export class DataStore {
   /** `null` until it was read. */
   use = $state.raw<DataUse | null>(null);
+  /** Bytes of the images among the attachments; `null` until it was read. */
+  images = $state<number | null>(null);
   /** True while a long operation runs. */
   busy = $state(false);
 
@@ -19,7 +22,9 @@ export class DataStore {
   ) {}
 
   async refresh(): Promise<void> {
-    await this.toasts.attempt(async () => (this.use = await this.platform.dataUse()), 'data');
+    await this.toasts.attempt(async () => {
+      [this.use, this.images] = await Promise.all([this.platform.dataUse(), this.platform.imageStorage()]);
+    }, 'data');
   }
 
   async backUp(): Promise<void> {
@@ -38,8 +43,8 @@ export class DataStore {
     });
   }
 
-  async showFolder(): Promise<void> {
-    await this.toasts.attempt(() => this.platform.revealDataFolder(), 'reveal');
+  async show(kind: DataKind): Promise<void> {
+    await this.toasts.attempt(() => this.platform.revealData(kind), 'reveal');
   }
 
   /** Deletes all chats, with the backups or without. */

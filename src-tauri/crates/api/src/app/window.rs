@@ -46,6 +46,20 @@ pub enum WindowPage {
     Discover,
     /// The downloads of models.
     Downloads,
+    /// Language, default model, and Ponder's place on the desktop.
+    General,
+    /// Theme, sizes, and the display of thinking.
+    Appearance,
+    /// The beginning of new chats.
+    Chats,
+    /// Loaded models, and the folders of models.
+    Models,
+    /// Endpoints.
+    Connections,
+    /// The local server.
+    Server,
+    /// The network, and the data on disk.
+    Privacy,
     /// The version of Ponder, its parts and their licenses.
     About,
 }
@@ -56,7 +70,14 @@ impl WindowPage {
     pub fn window(self) -> WindowName {
         match self {
             Self::Discover | Self::Downloads => WindowName::Models,
-            Self::About => WindowName::Settings,
+            Self::General
+            | Self::Appearance
+            | Self::Chats
+            | Self::Models
+            | Self::Connections
+            | Self::Server
+            | Self::Privacy
+            | Self::About => WindowName::Settings,
         }
     }
 
@@ -66,6 +87,13 @@ impl WindowPage {
         match self {
             Self::Discover => "discover",
             Self::Downloads => "downloads",
+            Self::General => "general",
+            Self::Appearance => "appearance",
+            Self::Chats => "chats",
+            Self::Models => "models",
+            Self::Connections => "connections",
+            Self::Server => "server",
+            Self::Privacy => "privacy",
             Self::About => "about",
         }
     }

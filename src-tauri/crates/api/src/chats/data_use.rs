@@ -15,6 +15,19 @@ pub struct HistoryBackup {
     pub bytes: u64,
 }
 
+/// A kind of the app's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum DataKind {
+    /// The history with its backups.
+    Chats,
+    /// The images and files of chats and drafts.
+    Attachments,
+    /// The models that are shared with other programs.
+    Models,
+}
+
 /// The place and the size of the app's data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -13,5 +13,5 @@ pub use conversation::{
     TrashedChat, Turn, TurnWithTwoAnswers,
 };
 pub use damage::{HistoryContents, HistoryDamage, HistoryRemedy, RepairedHistory, UsableBackup};
-pub use data_use::{DataUse, HistoryBackup};
+pub use data_use::{DataKind, DataUse, HistoryBackup};
 pub use search::{ExportFormat, HistoryHit, HistoryHits, HistoryQuery, ImportReport};

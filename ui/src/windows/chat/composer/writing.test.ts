@@ -213,7 +213,8 @@ describe('a snippet', () => {
 
   it('is added, changed and removed in the settings', async () => {
     await open('settings');
-    await click('tab-snippets');
+    await click('tab-chats');
+    await click('manage-snippets');
     await write('new-snippet-name', 'two words');
     const text = the('new-snippet-text') as HTMLTextAreaElement;
     text.value = 'Text';
@@ -221,7 +222,7 @@ describe('a snippet', () => {
     await pass(0);
     field('new-snippet-name').form?.requestSubmit();
     await pass(0);
-    expect([host.app.snippets, document.body.textContent?.includes('A name is one word')]).toEqual([[], true]);
+    expect([host.app.snippets, document.body.textContent?.includes('Use one word')]).toEqual([[], true]);
     await write('new-snippet-name', '/Sum');
     field('new-snippet-name').form?.requestSubmit();
     await pass(0);
