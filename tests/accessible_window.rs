@@ -285,12 +285,12 @@ fn a_days_work_is_done_by_keys_alone() {
     window.wait_for("local");
     window.press_chord(&format!("{CONTROL},"));
     window.switch_to("Settings");
-    window.wait_for("offline-switch");
-    go_to(&window, TAB, "offline-switch");
+    window.wait_for("keep-awake");
+    go_to(&window, TAB, "keep-awake");
     window.press_key(" ");
-    window.wait_until("it is offline", || {
+    window.wait_until("it is on", || {
         window.run(
-            "return document.querySelector('[data-testid=offline-switch]').matches(':checked, [aria-checked=true]')",
+            "return document.querySelector('[data-testid=keep-awake]').matches(':checked, [aria-checked=true]')",
             json!([]),
         ) == true
     });

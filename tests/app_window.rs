@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::settings_window::choose_in;
 use crate::support::desktop::Desktop;
 use crate::support::driver::Window;
 use crate::support::{log, ponder, ponder_json};
@@ -33,10 +34,10 @@ fn begin_long_answer(window: &Window) {
 fn switch(window: &Window, test_id: &str, chat_title: &str) {
     window.press_with_control(",");
     window.switch_to("Settings");
-    window.click("tab-app");
+    window.click("tab-general");
     window.click(test_id);
     window.wait_until("it is on", || window.attribute(test_id, "aria-checked") == "true");
-    window.image(&format!("settings-app-{test_id}"));
+    window.image(&format!("settings-general-{test_id}"));
     // A user who looks at the answer gets no notification.
     window.press_with_control("w");
     window.switch_to(chat_title);
@@ -100,25 +101,25 @@ fn what_the_desktop_shows_of_the_app_speaks_the_language_that_is_set() {
     window.press_with_control(",");
     window.switch_to("Settings");
     window.wait_until("the title is there", || window.titles().contains("\"Settings\""));
-    window.click("tab-chats");
+    window.click("tab-general");
     for (language, title, entries) in [
         (
-            "de",
+            "Deutsch",
             "\"Einstellungen\"",
             ["Ponder zeigen", "Neuer Chat", "Schnelleingabe", "Ponder beenden"],
         ),
         (
-            "ar",
+            "العربية",
             "\"الإعدادات\"",
             ["إظهار Ponder", "محادثة جديدة", "إدخال سريع", "إنهاء Ponder"],
         ),
     ] {
-        window.click(&format!("language-{language}"));
+        choose_in(&window, "language", language);
         window.wait_until("the icon's menu speaks it", || desktop.entries() == entries);
         window.wait_until("the title speaks it", || window.titles().contains(title));
     }
     // The system language is English again.
-    window.click("language-system");
+    choose_in(&window, "language", "لغة النظام");
     window.wait_until("both speak the system's", || {
         desktop.entries()[0] == "Show Ponder" && window.titles().contains("\"Settings\"")
     });

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{json, Value};
 
+use crate::settings_window::choose_in;
 use crate::support::driver::Window;
 use crate::window::{set_thinking, stored, text_of};
 
@@ -13,11 +14,19 @@ const STORY: &str = "Tell me a story.";
 /// Replaces the text of a field and commits it.
 fn set(window: &Window, field: &str, text: &str) {
     window.wait_for(field);
+    unfold_around(window, field);
     let select = "const field = document.querySelector(`[data-testid=${arguments[0]}]`); field.focus(); field.select()";
     window.run(select, json!([field]));
     // Typing replaces the selection; without text, Delete removes it.
     let typed = if text.is_empty() { "\u{e017}" } else { text };
     window.type_into(field, &format!("{typed}\u{e007}"));
+}
+
+/// Unfolds what is folded around an element.
+fn unfold_around(window: &Window, test_id: &str) {
+    let script = "const folded = document.querySelector(`[data-testid=${arguments[0]}]`).closest('details');
+        if (folded) folded.open = true";
+    window.run(script, json!([test_id]));
 }
 
 fn open_sheet(window: &Window) {
@@ -104,6 +113,7 @@ fn what_a_chat_is_set_to_holds_for_its_answers() {
     window.wait_until("all is as at first", || {
         window.attribute("open-chat-settings", "data-changed") == "0"
     });
+    unfold_around(&window, "new-stop-text");
     window.type_into("new-stop-text", " 7");
     window.click("add-stop-text");
     window.wait_for("stop-text");
@@ -146,27 +156,21 @@ fn a_preset_is_kept_and_new_chats_begin_with_it() {
     window.wait_until("it is taken", || {
         window.attribute("open-chat-settings", "data-changed") == "1"
     });
+    window.click("save-preset-as");
     window.type_into("preset-name", "Five\u{e007}");
-    window.wait_for("preset");
+    window.wait_until("it is chosen", || window.newest("preset").contains("Five"));
     window.image("chat-presets");
     close_sheet(&window);
     window.type_into("composer", "\u{e009},");
     window.switch_to("Settings");
-    window.click("tab-presets");
+    window.click("tab-chats");
+    window.click("manage-presets");
     window.wait_for("preset-row");
     set(&window, "rename-preset", "Five words");
-    window.wait_for("default-preset-Five words");
-    window.run(
-        "document.querySelector('[data-testid=\"default-preset-Five words\"]').click()",
-        json!([]),
-    );
-    window.wait_until("it holds", || {
-        window.run(
-            "return document.querySelector('[data-testid=\"default-preset-Five words\"]').checked",
-            json!([]),
-        ) == true
-    });
-    window.image("settings-presets");
+    window.click("presets-sheet-close");
+    choose_in(&window, "default-preset", "Five words");
+    window.wait_until("it holds", || window.newest("default-preset").contains("Five words"));
+    window.image("settings-chats-preset");
     window.close();
 
     let window = Window::open(home.path());
@@ -299,18 +303,18 @@ fn a_model_is_unloaded_a_backup_made_and_all_chats_deleted() {
     window.wait_until_answer_is("complete");
     window.type_into("composer", "\u{e009},");
     window.switch_to("Settings");
-    window.click("tab-engine");
+    window.click("tab-models");
     window.wait_for("loaded-model");
-    window.image("settings-engine");
+    window.image("settings-models-loaded");
     window.click("unload");
     window.wait_for("none-loaded");
 
-    window.click("tab-data");
+    window.click("tab-privacy");
     window.wait_for("no-backups");
     assert!(window.newest("history-size").starts_with("1 chat"));
     window.click("back-up");
     window.wait_for("backup");
-    window.image("settings-data");
+    window.image("settings-privacy-backup");
     window.click("delete-all");
     window.wait_for("backups-stay");
     window.type_into("delete-all-word", "delete");

@@ -23,7 +23,7 @@ const KEYS: (&str, &str, &str) = ("\u{e009}\u{e00a} ", "Ctrl+Alt+Space", "ctrl+a
 fn open_app_page(window: &Window) {
     window.press_with_control(",");
     window.switch_to("Settings");
-    window.click("tab-app");
+    window.click("tab-general");
     window.wait_for("login-switch");
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{json, Value};
 
+use crate::settings_window::choose_in;
 use crate::support::driver::Window;
 use crate::support::ponder_json;
 use crate::support::vision_endpoint::VisionEndpoint;
@@ -59,12 +60,7 @@ pub fn invoke(window: &Window, command: &str, arguments: Value) {
 }
 
 pub fn choose_model(window: &Window, name: &str) {
-    window.click("model-picker");
-    let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
-        if (option) option.click(); return Boolean(option)";
-    window.wait_until("the model is offered", || {
-        window.run(choose, json!([name])) == Value::Bool(true)
-    });
+    choose_in(window, "model-picker", name);
 }
 
 /// The names of the draft's images, in order, with a flag for each that is loaded.
@@ -265,11 +261,11 @@ fn images_are_pasted_dropped_put_in_order_sent_and_found_again() {
 
     window.click("open-settings");
     window.switch_to("Settings");
-    window.click("tab-images");
+    window.click("tab-privacy");
     window.wait_until("it tells what images take", || {
-        window.newest("image-storage").ends_with("kB")
+        window.newest("attachments-size").ends_with("kB")
     });
-    window.image("settings-images");
+    window.image("settings-storage");
     let load_there = in_page(&window, load, json!([known]));
     assert_eq!(load_there, json!([false]), "the settings window shows no images");
     window.close();

@@ -158,7 +158,7 @@ fn a_window_opens_beside_the_chat_and_later_where_it_was() {
     let open = |window: &Window| {
         window.press_with_control(",");
         window.switch_to("Settings");
-        window.wait_for("tab-network");
+        window.wait_for("tab-general");
         window.frame()
     };
     let close = |window: &Window| {

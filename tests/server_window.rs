@@ -40,6 +40,15 @@ fn set_port(window: &Window, port: u16) {
     wait_for_change(window);
 }
 
+/// Switches the server on, at this port: the port is shown once it runs, or once another program has the usual one.
+fn switch_on(window: &Window, port: u16) {
+    window.click("server-switch");
+    window.wait_for("server-port");
+    wait_for_change(window);
+    set_port(window, port);
+    wait_for_state(window, "on");
+}
+
 /// Waits until a change of the server's settings is done; until then its switches are disabled.
 fn wait_for_change(window: &Window) {
     let free = "return !document.querySelector('[data-testid=server-switch]').disabled";
@@ -91,10 +100,8 @@ fn it_is_switched_on_asked_and_switched_off() {
     let window = open_server(home.path(), &[]);
     assert_eq!(window.attribute("server-switch", "aria-checked"), "false");
     window.image("server-off");
-    set_port(&window, port);
     assert!(!answers(port), "nobody listens before it is switched on");
-    window.click("server-switch");
-    wait_for_state(&window, "on");
+    switch_on(&window, port);
     window.wait_for("no-clients");
     window.image("server-on");
 
@@ -116,7 +123,7 @@ fn it_is_switched_on_asked_and_switched_off() {
     assert_eq!(models(port), 1);
     let own = home.path().join("my-models");
     copy_pebble(&own.join("twin"));
-    window.click("tab-folders");
+    window.click("tab-models");
     window.click("add-folder");
     window.type_into("folder-path", &format!("{}\u{e007}", own.display()));
     window.wait_for("own-folder");
@@ -139,7 +146,7 @@ fn it_is_switched_on_asked_and_switched_off() {
     });
     wait.recv().expect("it begins");
     window.wait_until("it is in flight", || {
-        window.newest("server-figures").starts_with("1 request")
+        window.newest("server-figures").starts_with("1 active request")
     });
     scroll_to(&window, "clients");
     window.image("server-clients");
@@ -185,10 +192,9 @@ fn other_computers_need_a_key_and_a_key_is_not_shown() {
     let window = open_server(home.path(), &[dark]);
     window.image("server-off-dark");
     let port = free_port();
-    set_port(&window, port);
+    switch_on(&window, port);
     window.click("server-network");
     wait_for_change(&window);
-    window.click("server-switch");
     wait_for_state(&window, "key_needed");
     assert!(!answers(port));
     window.image("server-key-needed-dark");

@@ -13,8 +13,25 @@ fn open_settings(home: &Path, environment: &[(&str, &str)]) -> Window {
     let window = Window::open_with(home, environment);
     window.type_into("composer", "\u{e009},");
     window.switch_to("Settings");
-    window.wait_for("offline-switch");
+    window.wait_for("login-switch");
     window
+}
+
+/// Chooses an entry of a picker by its label.
+pub fn choose_in(window: &Window, picker: &str, label: &str) {
+    window.click(picker);
+    let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
+        if (option) option.click(); return Boolean(option)";
+    window.wait_until("it is offered", || {
+        window.run(choose, json!([label])) == Value::Bool(true)
+    });
+}
+
+/// Unfolds what a page keeps under *Advanced*, if it is folded.
+pub fn unfold(window: &Window) {
+    window.wait_for("advanced");
+    let script = "document.querySelector('[data-testid=advanced]').closest('details').open = true";
+    window.run(script, json!([]));
 }
 
 fn checked(window: &Window, test_id: &str) -> bool {
@@ -41,13 +58,16 @@ fn what_is_set_holds_everywhere_and_stays() {
         fs::copy(from, models.join(file)).expect("copied");
     }
     let window = open_settings(home.path(), &[]);
+    window.image("settings-general");
+    window.click("tab-privacy");
     window.wait_for("no-requests");
-    window.image("settings-network");
+    window.image("settings-privacy");
 
-    window.click("tab-thinking");
+    window.click("tab-chats");
     choose(&window, "default-thinking-off");
+    unfold(&window);
     choose(&window, "default-budget-1024");
-    window.image("settings-thinking");
+    window.image("settings-chats");
     window.type_into("default-budget-field", "many\u{e007}");
     window.wait_until("it is refused", || {
         window.run(
@@ -55,14 +75,14 @@ fn what_is_set_holds_everywhere_and_stays() {
             json!([]),
         ) == true
     });
-    window.image("settings-thinking-refused");
+    window.image("settings-chats-refused");
 
-    window.click("tab-folders");
+    window.click("tab-models");
     window.wait_for("shared-folder");
     window.click("add-folder");
     window.type_into("folder-path", &format!("{}\u{e007}", models.display()));
     window.wait_for("own-folder");
-    window.image("settings-folders");
+    window.image("settings-models");
 
     // The chat window follows: an untouched new chat does not think now.
     window.switch_to("Ponder");
@@ -84,13 +104,13 @@ fn what_is_set_holds_everywhere_and_stays() {
         "{found:?}"
     );
     let window = open_settings(home.path(), &[]);
-    window.click("tab-thinking");
+    window.click("tab-chats");
     window.wait_until("it is as it was set", || {
         window.count("default-thinking-off") == 1
             && checked(&window, "default-thinking-off")
             && checked(&window, "default-budget-1024")
     });
-    window.click("tab-folders");
+    window.click("tab-models");
     window.wait_for("own-folder");
     // The page restores its state after a reload, as after a crash of its process.
     window.run("window.before = true; location.reload()", json!([]));
@@ -117,21 +137,23 @@ fn pebble() -> Vec<(String, std::path::PathBuf)> {
 fn an_endpoint_is_added_tried_and_removed() {
     let home = tempfile::tempdir().expect("a folder");
     let window = open_settings(home.path(), &[("GTK_THEME", "Adwaita:dark")]);
-    window.image("settings-network-dark");
-    window.click("tab-endpoints");
+    window.image("settings-general-dark");
+    window.click("tab-connections");
     window.wait_for("no-endpoints");
-    window.image("settings-endpoints-empty-dark");
+    window.image("settings-connections-empty-dark");
+    window.click("open-add-endpoint");
     window.type_into("endpoint-name", "lab");
     window.type_into("endpoint-url", "https://models.example.org/v1");
     window.wait_for("endpoint-warning");
     window.image("settings-endpoint-typed-dark");
     window.click("add-endpoint");
     window.wait_for("endpoint-row");
-    assert!(window.newest("endpoint-mark").contains("leaves this computer"));
+    assert!(window.newest("endpoint-mark").contains("Remote"));
     window.click("remove-endpoint");
     window.wait_for("no-endpoints");
 
     // Nothing listens on port 1 of this computer.
+    window.click("open-add-endpoint");
     window.type_into("endpoint-name", "here");
     window.type_into("endpoint-url", "http://127.0.0.1:1/v1");
     window.click("add-endpoint");
@@ -139,7 +161,7 @@ fn an_endpoint_is_added_tried_and_removed() {
     assert!(window.newest("endpoint-mark").contains("On this computer"));
     window.click("test-endpoint");
     window.wait_until("it says that nobody answers", || {
-        !window.newest("endpoint-answer").is_empty() && !window.newest("endpoint-answer").contains("Asking")
+        !window.newest("endpoint-answer").is_empty() && !window.newest("endpoint-answer").contains("Connecting")
     });
     window.image("settings-endpoint-silent-dark");
 
@@ -156,12 +178,14 @@ fn an_endpoint_is_added_tried_and_removed() {
         window.click("remove-key");
         window.wait_until("the key is gone", || window.count("endpoint-key-source") == 0);
     }
+    window.click("open-add-endpoint");
     window.type_into("endpoint-name", "here");
     window.type_into("endpoint-url", "http://127.0.0.1:2/v1");
     window.click("add-endpoint");
     window.wait_for("endpoint-problem");
     window.image("settings-endpoint-refused-dark");
-    for page in ["folders", "thinking"] {
+    window.click("cancel-endpoint");
+    for page in ["chats", "models"] {
         window.click(&format!("tab-{page}"));
         window.image(&format!("settings-{page}-dark"));
     }

@@ -34,7 +34,7 @@ fn running(window: &Window) -> bool {
 fn ask_two_models(window: &Window, folder: &Path) {
     window.type_into("composer", "\u{e009},");
     window.switch_to("Settings");
-    window.click("tab-folders");
+    window.click("tab-models");
     window.wait_for("shared-folder");
     window.click("add-folder");
     window.type_into("folder-path", &format!("{}\u{e007}", folder.display()));

@@ -29,7 +29,7 @@ pub fn morning(day: &Day, model: &Path) {
     window.click("composer");
     day.keys.press("ctrl+comma");
     day.at("Settings");
-    window.click("tab-folders");
+    window.click("tab-models");
     window.click("add-folder");
     day.type_into("folder-path", &models.display().to_string());
     day.keys.press("Return");

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{says, written, Day, MODEL};
 use crate::images_window::choose_model;
+use crate::settings_window::choose_in;
 use crate::support::driver::Window;
 use crate::support::ponder_json;
 use crate::window::set_thinking;
@@ -39,21 +40,21 @@ pub fn other_windows(day: &Day) {
     day.step("Settings: the engine holds models, and lets them go");
     window.click("open-settings");
     day.at("Settings");
-    window.click("tab-engine");
+    window.click("tab-models");
     window.wait_for("loaded-model");
     window.click("unload");
 
     day.step("Settings: dark, and German");
     window.click("tab-appearance");
     window.run("document.querySelector('[data-testid=theme-dark]').click()", json!([]));
-    window.click("tab-chats");
-    window.click("language-de");
+    window.click("tab-general");
+    choose_in(window, "language", "Deutsch");
     window.wait_until("it speaks German", || says(window, "Erscheinungsbild"));
-    window.click("language-en");
+    choose_in(window, "language", "English");
     window.wait_until("it speaks English", || says(window, "Appearance"));
 
     day.step("a backup is made");
-    window.click("tab-data");
+    window.click("tab-privacy");
     window.click("back-up");
     window.wait_for("backup");
     day.keys.press("ctrl+w");

@@ -176,12 +176,15 @@ fn settings_of_the_chat(stage: &Stage) {
         stage.open_chat("Sourdough");
         stage.press_for("open-chat-settings", "setting-temperature");
         stage.image_all("chat-settings");
+        stage.press("chat-advanced");
+        stage.image_all("chat-settings-advanced");
         stage.write("setting-max_tokens", "0");
         stage.write("setting-top_p", "1.5");
         stage.write("new-stop-text", "END");
         stage.press("add-stop-text");
+        stage.press_for("save-preset-as", "preset-name");
         stage.write("preset-name", "Short");
-        stage.press_for("save-preset", "preset");
+        stage.press("save-preset");
         stage.image_all("chat-settings-refused");
     });
     stage.state("chat", "model-picker", |stage| {

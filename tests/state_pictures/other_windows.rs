@@ -8,6 +8,7 @@ use hub_imitation::{Fault, Imitation, Origin, Times};
 use serde_json::json;
 
 use crate::images_window::invoke;
+use crate::settings_window::unfold;
 use crate::support::driver::Window;
 
 use super::{wanted, Stage, Variant, NARROW};
@@ -195,19 +196,13 @@ fn tabs(stage: &Stage) -> Vec<String> {
 
 fn settings(stage: &Stage) {
     let pages = [
-        "network",
+        "general",
         "appearance",
         "chats",
-        "presets",
-        "snippets",
-        "thinking",
-        "images",
-        "folders",
-        "engine",
-        "endpoints",
+        "models",
+        "connections",
         "server",
-        "data",
-        "app",
+        "privacy",
         "about",
     ];
     for page in pages {
@@ -217,25 +212,32 @@ fn settings(stage: &Stage) {
                 .window
                 .wait_until("its pages are there", || !tabs(stage).is_empty());
             stage.press(&format!("tab-{page}"));
-            if page == "data" {
+            if page == "privacy" {
                 stage.press_for("back-up", "backup");
+            }
+            if stage.window.count("advanced") > 0 {
+                stage.press("advanced");
             }
             stage.image_all(&name);
         });
     }
     stage.images("settings", "settings-refusals", |stage| {
-        stage.press_for("tab-thinking", "default-budget-field");
+        stage.press_for("tab-chats", "default-budget-field");
+        unfold(&stage.window);
         stage.window.type_into("default-budget-field", "many\u{e007}");
-        stage.image_all("settings-thinking-refused");
-        stage.press_for("tab-endpoints", "endpoint-url");
+        stage.image_all("settings-chats-refused");
+        stage.press_for("tab-connections", "open-add-endpoint");
+        stage.press_for("open-add-endpoint", "endpoint-url");
         stage.write("endpoint-name", "lab");
         stage.write("endpoint-url", "https://models.example.org/v1");
         stage.window.wait_for("endpoint-warning");
         stage.press_for("add-endpoint", "endpoint-problem");
+        stage.image("settings-endpoint-refused");
+        stage.press("cancel-endpoint");
         stage.press("change-key");
         stage.press("test-endpoint");
-        stage.image_all("settings-endpoints-refused");
-        stage.press_for("tab-folders", "add-folder");
+        stage.image_all("settings-connections-refused");
+        stage.press_for("tab-models", "add-folder");
         stage.press_for("add-folder", "folder-path");
         stage.image_all("settings-folder-typed");
     });
@@ -251,8 +253,21 @@ fn settings(stage: &Stage) {
             stage.window.attribute("server-state", "data-state") == "off"
         });
     });
+    stage.state("settings", "settings-search", |stage| {
+        stage.write("settings-search", "model");
+        stage.window.wait_for("settings-result");
+    });
+    stage.state("settings", "settings-presets", |stage| {
+        stage.press_for("tab-chats", "manage-presets");
+        stage.press_for("manage-presets", "presets-sheet");
+    });
+    stage.state("settings", "settings-snippets", |stage| {
+        stage.press_for("tab-chats", "manage-snippets");
+        stage.press_for("manage-snippets", "new-snippet-name");
+    });
     stage.state("settings", "settings-licence", |stage| {
-        stage.press_for("tab-about", "licence");
+        stage.press_for("tab-about", "open-licences");
+        stage.press_for("open-licences", "licence");
         stage.page(
             "document.querySelector('[data-testid=licence]').click(); return true",
             json!([]),
@@ -263,7 +278,7 @@ fn settings(stage: &Stage) {
         );
     });
     stage.state("settings", "settings-delete-all", |stage| {
-        stage.press_for("tab-data", "delete-all");
+        stage.press_for("tab-privacy", "delete-all");
         stage.press_for("delete-all", "backups-stay");
     });
     stage.images("settings", "offline", |stage| {

@@ -512,7 +512,7 @@ export interface CommandWindows {
   fitQuickEntry: 'quick';
   showChat: 'quick';
   openWindow: 'chat' | 'models' | 'settings';
-  showPage: 'chat';
+  showPage: 'chat' | 'models';
   openLink: WindowName;
   firstPaint: WindowName;
 }
