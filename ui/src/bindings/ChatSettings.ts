@@ -36,9 +36,13 @@ max_tokens: number | null,
  */
 context: number | null, 
 /**
- * KV cache quantization of local models; `None` for full precision.
+ * KV cache quantization of local models; `None` for the user's default for the model, or full precision.
  */
 kv_bits: 4 | 8 | null, 
+/**
+ * True for full precision, whatever the user's default for the model is.
+ */
+kv_off: boolean, 
 /**
  * Stop texts: the answer ends at the first occurrence.
  */

@@ -3,6 +3,7 @@ import type { Appearance } from "./Appearance";
 import type { Endpoint } from "./Endpoint";
 import type { EngineSettings } from "./EngineSettings";
 import type { ImageDetail } from "./ImageDetail";
+import type { ModelDefaults } from "./ModelDefaults";
 import type { Preset } from "./Preset";
 import type { ServerSettings } from "./ServerSettings";
 import type { Snippet } from "./Snippet";
@@ -82,6 +83,10 @@ presets: Array<Preset>,
  * The name of the preset for new chats.
  */
 default_preset: string | null, 
+/**
+ * The user's defaults for models, by their references.
+ */
+model_defaults: { [key in string]: ModelDefaults }, 
 /**
  * The appearance of the windows.
  */

@@ -41,6 +41,7 @@ export const DEFAULT_CHAT_SETTINGS: ChatSettings = {
   "max_tokens": null,
   "context": null,
   "kv_bits": null,
+  "kv_off": false,
   "stop": [],
   "image_detail": "normal",
   "carried_summary": ""
@@ -70,6 +71,7 @@ export const DEFAULT_SETTINGS: Settings = {
   "quick_entry": null,
   "presets": [],
   "default_preset": null,
+  "model_defaults": {},
   "appearance": {
     "theme": "system",
     "text_size": 100,

@@ -202,7 +202,7 @@ it('every change is named', () => {
   expect(changedSettings({ ...DEFAULT_CHAT_SETTINGS, system_prompt: 'Be brief.', context: 1024, kv_bits: 4 })).toEqual([
     'System prompt',
     'Context length 1024',
-    '4-bit KV cache',
+    'KV cache quantization 4-bit',
   ]);
 });
 

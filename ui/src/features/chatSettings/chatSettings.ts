@@ -4,7 +4,8 @@ import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { LocalModel } from '../../bindings/LocalModel';
 import type { Preset } from '../../bindings/Preset';
 import type { Sampling } from '../../bindings/Sampling';
-import { t } from '../../locales';
+import type { ModelDefaults } from '../../bindings/ModelDefaults';
+import { number, t } from '../../locales';
 import { DEFAULT_CHAT_SETTINGS, SAMPLING } from '../../bindings/constants';
 
 /** The settings that the sheet of a chat shows and that are not the model's defaults, with their values. */
@@ -14,6 +15,7 @@ export function changedSettings({
   max_tokens,
   context,
   kv_bits,
+  kv_off,
   stop,
 }: ChatSettings): string[] {
   const changed: string[] = [];
@@ -24,8 +26,8 @@ export function changedSettings({
   }
   if (max_tokens !== null) changed.push(`${t('chatSettings.max_tokens')} ${max_tokens}`);
   if (context !== null) changed.push(`${t('chatSettings.context')} ${context}`);
-  if (kv_bits !== null)
-    changed.push(t('chatSettings.kv_bitsChanged', { bits: t(`chatSettings.kv_bits.${kv_bits}`) }));
+  if (kv_bits !== null || kv_off)
+    changed.push(`${t('chatSettings.kv_bits')} ${t(`chatSettings.kv_bits.${kv_bits ?? 'off'}`)}`);
   if (stop.length > 0) changed.push(t('chatSettings.stop'));
   return changed;
 }
@@ -34,8 +36,8 @@ export function changedSettings({
 export const ADVANCED_SAMPLING = SAMPLING.filter((name) => name !== 'temperature');
 
 /** True if one of the settings under *Advanced* is set. */
-export function hasAdvanced({ sampling, kv_bits, stop }: ChatSettings): boolean {
-  return kv_bits !== null || stop.length > 0 || ADVANCED_SAMPLING.some((name) => sampling[name] !== undefined);
+export function hasAdvanced({ sampling, kv_bits, kv_off, stop }: ChatSettings): boolean {
+  return kv_bits !== null || kv_off || stop.length > 0 || ADVANCED_SAMPLING.some((name) => sampling[name] !== undefined);
 }
 
 /** The part of a chat's settings that a preset stores: not its model, nor its carried summary. */
@@ -74,11 +76,32 @@ export function withSampling(sampling: Sampling, name: (typeof SAMPLING)[number]
   return value === undefined ? rest : { ...rest, [name]: value };
 }
 
-/** The value that applies if nothing is set: that of the model's makers, or Ponder's; empty if unknown. */
-export function defaultOf(name: (typeof SAMPLING)[number], model: LocalModel | null): string {
-  if (name === 'seed') return t('chatSettings.seedNone');
+/** A value that applies if nothing is set, and its origin; both are empty if unknown. */
+export interface Fallback {
+  readonly value: string;
+  readonly source: string;
+}
+
+/** The value of a sampling option that applies if a chat sets none: the user's for the model, its makers', or Ponder's. */
+export function defaultOf(
+  name: (typeof SAMPLING)[number],
+  model: LocalModel | null,
+  defaults: ModelDefaults | null,
+): Fallback {
+  const yours = defaults?.sampling[name];
+  if (yours !== undefined) return { value: String(yours), source: t('chatSettings.source.yours') };
+  if (name === 'seed') return { value: t('chatSettings.seedNone'), source: '' };
   const value = model?.sampling[name];
-  return value === undefined ? '' : String(value);
+  if (value === undefined) return { value: '', source: '' };
+  const source = t(model?.sampling_by_makers ? 'chatSettings.source.model' : 'chatSettings.source.ponder');
+  return { value: String(value), source };
+}
+
+/** The context that applies if a chat sets none. */
+export function defaultContext(model: LocalModel | null, defaults: ModelDefaults | null): Fallback {
+  if (defaults?.context) return { value: number(defaults.context), source: t('chatSettings.source.yours') };
+  if (model?.context) return { value: number(model.context), source: t('chatSettings.source.model') };
+  return { value: t('chatSettings.contextNone'), source: '' };
 }
 
 /** A stop sequence as it is shown on one line, and as it is typed. */

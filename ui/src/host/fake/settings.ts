@@ -61,7 +61,7 @@ export function settings(host: Shared) {
       const strange = Object.keys(change).find((key) => !(key in host.app) || OWN_COMMANDS.includes(key));
       if (strange) throw refusal('bad_request', `${strange} cannot be set like this`);
       if (change.default_model !== undefined) localModel(host, change.default_model);
-      const { presets, default_preset: chosen, appearance } = { ...host.app, ...change };
+      const { presets, default_preset: chosen, appearance, model_defaults } = { ...host.app, ...change };
       for (const preset of presets) {
         checkSettings(preset.settings);
         const name = preset.name.trim();
@@ -69,6 +69,7 @@ export function settings(host: Shared) {
         if (presets.some((other) => other !== preset && other.name.trim().toLowerCase() === name.toLowerCase())) throw wrong('preset', { name }, `there is a preset called ${name} already`);
       }
       if (chosen !== null && !presets.some(({ name }) => name === chosen)) throw wrong('default_preset', { name: chosen }, `there is no preset called ${chosen}`);
+      for (const defaults of Object.values(model_defaults)) checkSettings({ ...DEFAULT_CHAT_SETTINGS, ...defaults });
       const [low, high] = BOUNDS.percent;
       for (const field of ['text_size', 'zoom'] as const) {
         const percent = appearance[field];

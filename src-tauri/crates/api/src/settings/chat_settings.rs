@@ -23,9 +23,11 @@ pub struct ChatSettings {
     pub max_tokens: Option<u32>,
     /// The maximum size of the context, if the local model has more; `None` for all of it.
     pub context: Option<u32>,
-    /// KV cache quantization of local models; `None` for full precision.
+    /// KV cache quantization of local models; `None` for the user's default for the model, or full precision.
     #[ts(type = "4 | 8 | null")]
     pub kv_bits: Option<KvBits>,
+    /// True for full precision, whatever the user's default for the model is.
+    pub kv_off: bool,
     /// Stop texts: the answer ends at the first occurrence.
     pub stop: Vec<String>,
     /// The detail at which the model sees images.

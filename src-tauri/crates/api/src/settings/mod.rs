@@ -2,8 +2,9 @@
 
 mod appearance;
 mod chat_settings;
+mod model_defaults;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use protocol::limits::refusal;
@@ -14,6 +15,7 @@ use ts_rs::TS;
 
 pub use appearance::{Appearance, CodeTheme, Density, ReadingWidth, Theme, ThoughtDisplay};
 pub use chat_settings::{ChatSettings, Preset};
+pub use model_defaults::ModelDefaults;
 
 use crate::app::ServerSettings;
 use crate::models::Endpoint;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub presets: Vec<Preset>,
     /// The name of the preset for new chats.
     pub default_preset: Option<String>,
+    /// The user's defaults for models, by their references.
+    pub model_defaults: BTreeMap<String, ModelDefaults>,
     /// The appearance of the windows.
     pub appearance: Appearance,
     /// The memory settings of this computer's engine.
@@ -139,6 +143,7 @@ impl Default for Settings {
             quick_entry: None,
             presets: Vec::new(),
             default_preset: None,
+            model_defaults: BTreeMap::new(),
             appearance: Appearance::default(),
             engine: EngineSettings::default(),
         }
@@ -190,6 +195,7 @@ impl Settings {
         {
             return Err(refusal("default_preset", format!("there is no preset called {name}")).with("name", name));
         }
+        self.model_defaults.values().try_for_each(ModelDefaults::check)?;
         self.appearance.check()?;
         self.engine.check()
     }
@@ -323,6 +329,7 @@ mod tests {
             json!({"presets": [preset(" ")]}),
             json!({"presets": [{"name": "a", "settings": {"max_tokens": 0}}]}),
             json!({"default_preset": "a"}),
+            json!({"model_defaults": {"a/b": {"context": 1}}}),
             json!({"appearance": {"zoom": 20}}),
             json!({"appearance": {"theme": "green"}}),
             json!({"engine": {"unload_after": 0}}),

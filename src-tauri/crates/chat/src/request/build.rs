@@ -18,7 +18,8 @@ pub(crate) struct RequestTemplate {
     pub(crate) model: ModelSource,
     /// Those of the model, read once: an engine may have to open the model's files for them.
     pub(crate) capabilities: Capabilities,
-    /// The settings, with the instructions of the project before those of the chat.
+    /// The settings, with the instructions of the project before those of the chat, and the user's defaults for the
+    /// model for what both leave open.
     pub(crate) settings: ChatSettings,
     /// Files of the chat's project, whose texts stand before its first question.
     pub(crate) files: Vec<Content>,
@@ -38,6 +39,9 @@ impl RequestTemplate {
     pub(crate) async fn in_project(core: &Core, project: Option<Project>, mut settings: ChatSettings) -> Result<Self> {
         let files = take_from_project(project, &mut settings);
         let (reference, model) = core.model(settings.model.as_deref()).await?;
+        if let Some(defaults) = core.settings.borrow().model_defaults.get(&reference) {
+            settings = defaults.applied_to(settings);
+        }
         let capabilities = core.capabilities(&model).await;
         Ok(Self {
             reference,

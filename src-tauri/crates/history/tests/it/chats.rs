@@ -46,6 +46,7 @@ async fn a_chat_remembers_its_settings_and_draft() {
         max_tokens: Some(64),
         context: Some(4096),
         kv_bits: Some(KvBits::Eight),
+        kv_off: true,
         stop: vec!["END".into()],
         carried_summary: "Cats.".into(),
     };
