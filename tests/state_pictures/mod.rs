@@ -6,6 +6,7 @@ mod chats;
 mod library;
 mod other_windows;
 mod reading;
+mod readme;
 mod writing;
 
 use std::any::Any;
