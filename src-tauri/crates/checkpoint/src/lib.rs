@@ -14,7 +14,7 @@ mod model;
 
 pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, Quantization};
 pub use error::{Error, Result};
-pub use families::{image_prompt, vision, VisionConfig, KNOWN_MODEL_TYPES};
+pub use families::{image_prompt, supported_families, vision, SupportedFamily, VisionConfig, KNOWN_MODEL_TYPES};
 pub use files::{
     is_unused_tensor, is_weight_file, tower_tensor, weight_files, weight_files_of_repository, weight_map,
     without_wrappers, Header, ModelCard, MAX_INDEX_BYTES, WEIGHT_INDEX,

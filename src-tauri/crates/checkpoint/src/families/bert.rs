@@ -9,8 +9,8 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["bert"], bert),
-    FamilyRow::text(&["roberta", "xlm-roberta"], roberta),
+    FamilyRow::embedding("BERT", &["bert"], bert),
+    FamilyRow::embedding("RoBERTa and XLM-RoBERTa", &["roberta", "xlm-roberta"], roberta),
 ];
 
 /// Names of BERT's checkpoints. Task heads lie beside the encoder, which then has a name of its own.

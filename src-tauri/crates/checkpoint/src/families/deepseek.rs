@@ -12,8 +12,12 @@ use crate::error::{unusable, Error};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["deepseek_v2", "deepseek_v3", "joyai_llm_flash", "kimi_k2"], deepseek),
-    FamilyRow::text(&["glm4_moe_lite"], glm4_moe_lite),
+    FamilyRow::text(
+        "DeepSeek V2, V3 and R1, Kimi K2, JoyAI-LLM Flash",
+        &["deepseek_v2", "deepseek_v3", "joyai_llm_flash", "kimi_k2"],
+        deepseek,
+    ),
+    FamilyRow::text("GLM 4.7 Flash", &["glm4_moe_lite"], glm4_moe_lite),
 ];
 
 /// The epsilon of the norms of the latents, whatever the config says about the others.

@@ -13,8 +13,9 @@ use crate::image_prompt::ImagePrompt;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["ernie4_5"], parse),
+    FamilyRow::text("ERNIE 4.5", &["ernie4_5"], parse),
     FamilyRow::vision(
+        "PaddleOCR-VL",
         &["paddleocr_vl"],
         paddleocr,
         VisionRow {

@@ -9,7 +9,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["exaone4"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("EXAONE 4", &["exaone4"], parse)];
 
 /// EXAONE 4 of 1.2 and 32 billion parameters.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

@@ -19,7 +19,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::vision(&["falcon_ocr"], parse, VisionRow {
+    FamilyRow::vision("Falcon-OCR", &["falcon_ocr"], parse, VisionRow {
     encoder: falcon_ocr::parse,
     processor: ProcessorRow::fixed(&["FalconOCR"], processor),
     prompt: ImagePrompt {

@@ -19,6 +19,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::vision(
+        "Gemma 3",
         &["gemma3"],
         wrapper,
         VisionRow {
@@ -32,7 +33,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             },
         },
     ),
-    FamilyRow::text(&["gemma3_text"], parse),
+    FamilyRow::text("Gemma 3, text only", &["gemma3_text"], parse),
 ];
 
 /// Index of the ropes.

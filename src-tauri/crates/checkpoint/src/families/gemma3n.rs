@@ -15,6 +15,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::vision(
+        "Gemma 3n",
         &["gemma3n"],
         parse,
         VisionRow {
@@ -27,7 +28,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             },
         },
     ),
-    FamilyRow::text(&["gemma3n_text"], parse),
+    FamilyRow::text("Gemma 3n, text only", &["gemma3n_text"], parse),
 ];
 
 /// Gemma 3n, its text part.

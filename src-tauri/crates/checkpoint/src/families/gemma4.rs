@@ -13,6 +13,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::vision(
+        "Gemma 4",
         &["gemma4"],
         parse,
         VisionRow {
@@ -24,7 +25,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             },
         },
     ),
-    FamilyRow::text(&["gemma4_text", "gemma4_unified"], parse),
+    FamilyRow::text("Gemma 4, text only", &["gemma4_text", "gemma4_unified"], parse),
 ];
 
 /// Gemma 4, its text part.

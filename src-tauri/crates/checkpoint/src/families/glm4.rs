@@ -24,9 +24,10 @@ pub(super) const VISION: VisionRow = VisionRow {
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["glm4"], parse),
-    FamilyRow::vision(&["glm4v"], parse, VISION),
+    FamilyRow::text("GLM 4", &["glm4"], parse),
+    FamilyRow::vision("GLM-4.1V", &["glm4v"], parse, VISION),
     FamilyRow::vision(
+        "GLM-OCR",
         &["glm_ocr"],
         parse,
         VisionRow {

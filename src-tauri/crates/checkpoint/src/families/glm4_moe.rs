@@ -12,9 +12,9 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["dots1"], dots1),
-    FamilyRow::text(&["glm4_moe"], glm4_moe),
-    FamilyRow::vision(&["glm4v_moe"], glm4_moe, glm4::VISION),
+    FamilyRow::text("dots.llm1", &["dots1"], dots1),
+    FamilyRow::text("GLM 4.5 to 4.7", &["glm4_moe"], glm4_moe),
+    FamilyRow::vision("GLM-4.5V", &["glm4v_moe"], glm4_moe, glm4::VISION),
 ];
 
 /// GLM 4.5, 4.6 and 4.7.

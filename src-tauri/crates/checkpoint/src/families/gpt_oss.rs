@@ -10,7 +10,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["gpt_oss"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("gpt-oss", &["gpt_oss"], parse)];
 
 /// The name of the router in the checkpoints.
 const ROUTER: &[(&str, &str)] = &[("mlp.router", "mlp.gate")];

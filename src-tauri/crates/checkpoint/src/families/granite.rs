@@ -8,7 +8,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["granite"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Granite 3 and 4, dense", &["granite"], parse)];
 
 /// Granite 3 and 4 (dense).
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

@@ -13,8 +13,9 @@ use crate::image_prompt::ImagePrompt;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["hunyuan_v1_dense"], parse),
+    FamilyRow::text("HunYuan, dense", &["hunyuan_v1_dense"], parse),
     FamilyRow::vision(
+        "HunyuanOCR",
         &["hunyuan_vl"],
         parse,
         VisionRow {

@@ -10,6 +10,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(
+    "Idefics 3 and SmolVLM",
     &["idefics3", "smolvlm"],
     by_language_part,
     VisionRow {

@@ -20,9 +20,10 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["lfm2"], lfm2),
-    FamilyRow::text(&["lfm2_moe"], lfm2_moe),
+    FamilyRow::text("LFM2", &["lfm2"], lfm2),
+    FamilyRow::text("LFM2 with experts", &["lfm2_moe"], lfm2_moe),
     FamilyRow::vision(
+        "LFM2-VL",
         &["lfm2_vl", "lfm2-vl"],
         by_language_part,
         VisionRow {

@@ -11,7 +11,11 @@ use crate::config::{Family, Fields};
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["llama", "iquestcoder", "xverse"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(
+    "Llama 1 to 3, IQuest-Coder, XVERSE",
+    &["llama", "iquestcoder", "xverse"],
+    parse,
+)];
 
 /// Llama 1 to 3.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

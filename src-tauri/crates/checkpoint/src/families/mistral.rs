@@ -10,9 +10,10 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["mistral"], mistral),
-    FamilyRow::text(&["ministral3"], ministral3),
+    FamilyRow::text("Mistral", &["mistral"], mistral),
+    FamilyRow::text("Ministral 3, text only", &["ministral3"], ministral3),
     FamilyRow::vision(
+        "Mistral 3 and Ministral 3",
         &["mistral3"],
         wrapper,
         VisionRow {

@@ -9,7 +9,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["mixtral"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Mixtral", &["mixtral"], parse)];
 
 /// The name of the experts in the checkpoints.
 const NAMES: &[(&str, &str)] = &[("block_sparse_moe", "mlp")];

@@ -14,6 +14,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(
+    "Llama 3.2 Vision",
     &["mllama"],
     parse,
     VisionRow {

@@ -39,6 +39,7 @@ mod wrapper;
 
 use std::sync::LazyLock;
 
+use protocol::ModelKind;
 use serde_json::Value;
 
 use crate::config::{Family, Fields};
@@ -87,6 +88,29 @@ pub static KNOWN_MODEL_TYPES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     types.sort_unstable();
     types
 });
+
+/// A family, for lists of what can be loaded.
+#[derive(Debug, Clone, Copy)]
+pub struct SupportedFamily {
+    /// The models, as their makers call them.
+    pub name: &'static str,
+    /// The `model_type`s of config.json that go by it.
+    pub model_types: &'static [&'static str],
+    /// The purpose of models without files that name another one.
+    pub kind: ModelKind,
+    /// True if models of the family read images.
+    pub vision: bool,
+}
+
+/// Every family that can be loaded, in no particular order.
+pub fn supported_families() -> impl Iterator<Item = SupportedFamily> {
+    rows().map(|row| SupportedFamily {
+        name: row.name,
+        model_types: row.model_types,
+        kind: row.kind,
+        vision: row.vision.is_some(),
+    })
+}
 
 fn rows() -> impl Iterator<Item = &'static FamilyRow> {
     FAMILIES.iter().copied().flatten()

@@ -9,7 +9,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["nomic_bert"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::embedding("Nomic BERT", &["nomic_bert"], parse)];
 
 /// Names of the published checkpoints.
 const RENAMES: &[&[(&str, &str)]] = &[

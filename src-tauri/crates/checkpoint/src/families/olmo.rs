@@ -13,9 +13,9 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["olmo2"], olmo2),
-    FamilyRow::text(&["olmo3"], olmo3),
-    FamilyRow::text(&["olmoe"], olmoe),
+    FamilyRow::text("OLMo 2", &["olmo2"], olmo2),
+    FamilyRow::text("OLMo 3", &["olmo3"], olmo3),
+    FamilyRow::text("OLMoE", &["olmoe"], olmoe),
 ];
 
 /// OLMo 2.

@@ -7,7 +7,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["phi3"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Phi 3, 3.5 and 4 mini", &["phi3"], parse)];
 
 /// Phi 3, 3.5 and 4 mini.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

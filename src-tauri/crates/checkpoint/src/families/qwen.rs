@@ -23,8 +23,9 @@ pub(super) const VISION: VisionRow = VisionRow {
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["qwen2", "mimo"], qwen2),
+    FamilyRow::text("Qwen 2 and 2.5, MiMo", &["qwen2", "mimo"], qwen2),
     FamilyRow::vision(
+        "Qwen2-VL",
         &["qwen2_vl"],
         qwen2,
         VisionRow {
@@ -33,6 +34,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
         },
     ),
     FamilyRow::vision(
+        "Qwen2.5-VL",
         &["qwen2_5_vl"],
         qwen2,
         VisionRow {
@@ -40,8 +42,8 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             ..VISION
         },
     ),
-    FamilyRow::text(&["qwen3"], qwen3),
-    FamilyRow::vision(&["qwen3_vl"], qwen3, VISION),
+    FamilyRow::text("Qwen 3", &["qwen3"], qwen3),
+    FamilyRow::vision("Qwen3-VL", &["qwen3_vl"], qwen3, VISION),
 ];
 
 /// Qwen 2 and 2.5, and MiMo, which has layers for more than the next token beside those used here.

@@ -17,9 +17,13 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::vision(&["qwen3_5", "qwen3_5_moe"], qwen3_5, qwen::VISION),
-    FamilyRow::text(&["qwen3_5_moe_text", "qwen3_5_text"], qwen3_5),
-    FamilyRow::text(&["qwen3_next"], qwen3_next),
+    FamilyRow::vision("Qwen 3.5 and 3.6", &["qwen3_5", "qwen3_5_moe"], qwen3_5, qwen::VISION),
+    FamilyRow::text(
+        "Qwen 3.5 and 3.6, text only",
+        &["qwen3_5_moe_text", "qwen3_5_text"],
+        qwen3_5,
+    ),
+    FamilyRow::text("Qwen 3 Next", &["qwen3_next"], qwen3_next),
 ];
 
 /// Qwen 3.5 and 3.6, dense or with experts in every layer.

@@ -11,9 +11,14 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
-    FamilyRow::text(&["qwen2_moe"], qwen2_moe),
-    FamilyRow::text(&["qwen3_moe"], qwen3_moe),
-    FamilyRow::vision(&["qwen3_vl_moe", "qwen3_omni_moe"], qwen3_vl_moe, qwen::VISION),
+    FamilyRow::text("Qwen 1.5 and 2 with experts", &["qwen2_moe"], qwen2_moe),
+    FamilyRow::text("Qwen 3 with experts", &["qwen3_moe"], qwen3_moe),
+    FamilyRow::vision(
+        "Qwen3-VL and Qwen3-Omni with experts",
+        &["qwen3_vl_moe", "qwen3_omni_moe"],
+        qwen3_vl_moe,
+        qwen::VISION,
+    ),
 ];
 
 /// The name of the network beside the experts.

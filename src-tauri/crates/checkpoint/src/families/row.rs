@@ -1,5 +1,7 @@
 //! The row of a family: all that its name decides.
 
+use protocol::ModelKind;
+
 use super::source::Source;
 use super::vision::VisionConfig;
 use crate::config::{Family, Fields};
@@ -9,11 +11,14 @@ use crate::image_prompt::ImagePrompt;
 
 /// A family: a parser of its text part, and how it sees.
 pub(super) struct FamilyRow {
+    /// The models, as their makers call them.
+    pub name: &'static str,
     /// The `model_type`s of config.json that go by it.
     pub model_types: &'static [&'static str],
     /// Reads the text part.
     pub text: fn(Source<'_>) -> Result<Family, Error>,
     pub vision: Option<VisionRow>,
+    pub kind: ModelKind,
 }
 
 /// The part of a family that reads images.
@@ -39,26 +44,41 @@ pub(super) struct ProcessorRow {
 impl FamilyRow {
     /// A family that reads text alone.
     pub(super) const fn text(
+        name: &'static str,
         model_types: &'static [&'static str],
         text: fn(Source<'_>) -> Result<Family, Error>,
     ) -> Self {
         Self {
+            name,
             model_types,
             text,
             vision: None,
+            kind: ModelKind::Chat,
         }
     }
 
     /// A family that reads images too.
     pub(super) const fn vision(
+        name: &'static str,
         model_types: &'static [&'static str],
         text: fn(Source<'_>) -> Result<Family, Error>,
         vision: VisionRow,
     ) -> Self {
         Self {
-            model_types,
-            text,
             vision: Some(vision),
+            ..Self::text(name, model_types, text)
+        }
+    }
+
+    /// A family whose models generate nothing.
+    pub(super) const fn embedding(
+        name: &'static str,
+        model_types: &'static [&'static str],
+        text: fn(Source<'_>) -> Result<Family, Error>,
+    ) -> Self {
+        Self {
+            kind: ModelKind::Embedding,
+            ..Self::text(name, model_types, text)
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["seed_oss"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Seed-OSS", &["seed_oss"], parse)];
 
 /// Seed-OSS.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

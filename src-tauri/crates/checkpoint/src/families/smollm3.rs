@@ -7,7 +7,7 @@ use crate::config::Family;
 use crate::error::{unusable, Error};
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(&["smollm3"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("SmolLM 3", &["smollm3"], parse)];
 
 /// SmolLM 3.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

@@ -1,6 +1,7 @@
 //! Rules that hold for the parser of every family.
 #![allow(clippy::unwrap_used)]
 
+use protocol::ModelKind;
 use serde_json::{json, Map, Value};
 
 use super::KNOWN_MODEL_TYPES;
@@ -62,6 +63,17 @@ fn every_type_has_one_row_and_every_family_reads_a_config() {
         }
         let inside = json!({"model_type": model_type, "vocab_size": 320, "text_config": text});
         parse(&inside).unwrap_or_else(|error| panic!("{model_type} as a text_config: {error}"));
+    }
+}
+
+/// The document of supported models follows the kind.
+#[test]
+fn a_row_says_if_its_models_generate() {
+    for row in super::rows().filter(|row| row.vision.is_none()) {
+        for model_type in row.model_types {
+            let is_encoder = matches!(parse(&config(model_type)).unwrap().family, Family::Encoder(_));
+            assert_eq!(is_encoder, row.kind == ModelKind::Embedding, "{model_type}");
+        }
     }
 }
 

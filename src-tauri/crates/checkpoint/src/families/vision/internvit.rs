@@ -22,6 +22,7 @@ const PROMPT: ImagePrompt = ImagePrompt {
 /// The rows of the family.
 pub(in crate::families) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::vision(
+        "InternVL in the form of transformers",
         &["internvl"],
         by_language_part,
         VisionRow {
@@ -31,6 +32,7 @@ pub(in crate::families) const FAMILIES: &[FamilyRow] = &[
         },
     ),
     FamilyRow::vision(
+        "InternVL",
         &["internvl_chat"],
         by_language_part,
         VisionRow {

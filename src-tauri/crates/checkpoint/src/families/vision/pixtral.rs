@@ -24,7 +24,8 @@ pub(in crate::families) const VISION: VisionRow = VisionRow {
 };
 
 /// The rows of the family.
-pub(in crate::families) const FAMILIES: &[FamilyRow] = &[FamilyRow::vision(&["pixtral"], by_language_part, VISION)];
+pub(in crate::families) const FAMILIES: &[FamilyRow] =
+    &[FamilyRow::vision("Pixtral", &["pixtral"], by_language_part, VISION)];
 
 fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
     let (written, _) = processor.sides("patch_size", 16, PATCH)?;
