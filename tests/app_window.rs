@@ -186,8 +186,8 @@ fn links_fill_a_draft_and_do_nothing_else() {
     for link in hostile {
         let started = window.start_again(&[link]);
         assert!(started.status.success(), "{link}: {started:?}");
-        window.wait_until("it says that nothing was done", || {
-            window.newest("toast").contains("Nothing was done")
+        window.wait_until("it says that the link is not opened", || {
+            window.newest("toast").contains("open this link")
         });
     }
     assert_eq!(composer(&window), "");

@@ -11,7 +11,7 @@ use engine_socket::EngineSocket;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
 use net::Net;
-use protocol::{EngineRouter, ErrorCode, LocalEngine};
+use protocol::{EngineRouter, LocalEngine, Reason};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
@@ -200,7 +200,7 @@ impl App {
         let path = folder.join(name);
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, bytes));
         written.map_err(failed(
-            ErrorCode::Storage,
+            Reason::FileNotSaved,
             "the image could not be written for other programs",
         ))?;
         Ok(path)
@@ -209,13 +209,13 @@ impl App {
     /// Runs a task that blocks on files, off the threads that serve the windows.
     ///
     /// # Errors
-    /// Those of the task, or `Storage` if it panicked.
+    /// Those of the task, or `Engine` if it panicked.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> protocol::Result<T> + Send + 'static,
     ) -> protocol::Result<T> {
         let done = tauri::async_runtime::spawn_blocking(work).await;
-        done.map_err(failed(ErrorCode::Storage, "reading the models broke down"))?
+        done.map_err(failed(Reason::PonderFault, "reading the models broke down"))?
     }
 
     /// Stores the unsaved part of running answers and the progress of downloads, then waits until the engine is idle: a

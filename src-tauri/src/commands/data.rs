@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use api::{DataKind, DataUse, HistoryContents};
 use command::command;
-use protocol::{ErrorCode, Result};
+use protocol::{Reason, Result};
 use tauri::State;
 
 use crate::app::state::App;
@@ -51,7 +51,7 @@ pub async fn reveal_data(app: State<'_, App>, kind: DataKind) -> Result<()> {
     // A folder without files may not have been made yet.
     let folder = inside.filter(|path| path.is_dir()).unwrap_or_else(|| app.data_dir.clone());
     tauri_plugin_opener::open_path(&folder, None::<&str>)
-        .map_err(failed(ErrorCode::NotFound, "no program showed the folder"))
+        .map_err(failed(Reason::NoFileBrowser, "no program showed the folder"))
 }
 
 /// Deletes all chats for good, with the backups if that is wanted.

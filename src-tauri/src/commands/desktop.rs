@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::{Command, Desktop, ImportReport, OpenRequest, QuitChoice, RunningWork};
 use command::command;
-use protocol::{ErrorCode, Result};
+use protocol::{Reason, Result};
 use tauri::ipc::Response;
 use tauri::{AppHandle, State, WebviewWindow, Wry};
 
@@ -111,7 +111,7 @@ pub async fn hide_quick_entry(handle: AppHandle) -> Result<()> {
 /// Makes quick entry as high as its content, in pixels.
 #[command(quick)]
 pub async fn fit_quick_entry(handle: AppHandle, height: f64) -> Result<()> {
-    quick::fit(&handle, height).map_err(failed(ErrorCode::Engine, "the window keeps its size"))
+    quick::fit(&handle, height).map_err(failed(Reason::WindowSystem, "the window keeps its size"))
 }
 
 /// Shows a chat in the chat window.

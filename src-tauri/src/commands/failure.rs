@@ -5,7 +5,7 @@ use std::process::Command;
 
 use api::{HistoryDamage, HistoryRemedy, RepairedHistory};
 use command::command;
-use protocol::{ErrorCode, Result};
+use protocol::{Reason, Result};
 use tauri::{AppHandle, Manager, State};
 
 use crate::app::state::App;
@@ -67,7 +67,7 @@ pub async fn open_again(handle: AppHandle) -> Result<()> {
 #[command(failure)]
 pub async fn show_data_folder(failure: State<'_, Failure>) -> Result<()> {
     tauri_plugin_opener::open_path(&failure.data_dir, None::<&str>)
-        .map_err(failed(ErrorCode::NotFound, "no program showed the folder"))
+        .map_err(failed(Reason::NoFileBrowser, "no program showed the folder"))
 }
 
 /// Moves the history aside, where it is kept, and restarts the app with an empty one.
@@ -89,7 +89,7 @@ fn start_again(app: &AppHandle, arguments: &[&str]) -> Result<()> {
     let program = tauri::process::current_binary(&app.env());
     let started = program.and_then(|program| Command::new(program).args(arguments).spawn());
     started.map_err(failed(
-        ErrorCode::Engine,
+        Reason::WindowSystem,
         "Ponder could not be started again, please open it",
     ))?;
     app.exit(0);

@@ -2,7 +2,7 @@
 
 use api::FileText;
 use command::command;
-use protocol::{Content, Error, ErrorCode, Result, TokenCount};
+use protocol::{Content, Error, Reason, Result, TokenCount};
 use tauri::ipc::{Request, Response};
 use tauri::{State, WebviewWindow};
 
@@ -37,7 +37,7 @@ const LONGEST: u64 = 50_000_000;
 /// Pastes the system's clipboard where the focus is, for web views in which no page can.
 #[command(all)]
 pub async fn paste(window: WebviewWindow) -> Result<()> {
-    crate::system::clipboard::paste(&window).map_err(failed(ErrorCode::Engine, "nothing was pasted"))
+    crate::system::clipboard::paste(&window).map_err(failed(Reason::WindowSystem, "nothing was pasted"))
 }
 
 /// The names of the files in the system's clipboard, for web views that keep them from pages.
@@ -53,9 +53,12 @@ pub async fn clipboard_files(window: WebviewWindow) -> Result<Vec<String>> {
 #[command(chat, quick)]
 pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: usize) -> Result<Response> {
     let path = crate::system::clipboard::files(&window).await.into_iter().nth(place);
-    let path = path.ok_or_else(|| Error::new(ErrorCode::NotFound, "the file is no longer in the clipboard"))?;
+    let path = path.ok_or_else(|| Error::because(Reason::FileGone, "the file is no longer in the clipboard"))?;
     let read = move || {
-        let refused = |reason: &str| Error::new(ErrorCode::BadRequest, format!("{} {reason}", path.display()));
+        let refused = |reason: &str| {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            Error::because(Reason::FileNotOpened, format!("{} {reason}", path.display())).with("name", name.as_ref())
+        };
         let unread = |error: std::io::Error| refused(&format!("cannot be read: {error}"));
         let meta = std::fs::metadata(&path).map_err(unread)?;
         if !meta.is_file() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use api::{ExportFormat, ImportReport};
 use command::command;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, ErrorCode, Reason, Result};
 use tauri::ipc::Request;
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
@@ -33,7 +33,7 @@ pub async fn export_chats(
     let written = app.run_blocking(move || {
         std::fs::create_dir_all(&folder)
             .and_then(|()| write_new(&folder, &file_stem(&name), format.ending(), text.as_bytes()))
-            .map_err(failed(ErrorCode::Storage, UNWRITTEN))
+            .map_err(failed(Reason::FileNotSaved, UNWRITTEN))
     });
     Ok(written.await?.display().to_string())
 }
@@ -46,7 +46,7 @@ pub async fn show_export(handle: AppHandle, app: State<'_, App>, path: String) -
     if Path::new(&path).parent() != Some(folder.as_path()) {
         return Err(Error::new(ErrorCode::BadRequest, "only exported files are shown"));
     }
-    tauri_plugin_opener::reveal_item_in_dir(path).map_err(failed(ErrorCode::NotFound, "no program showed the file"))
+    tauri_plugin_opener::reveal_item_in_dir(path).map_err(failed(Reason::NoFileBrowser, "no program showed the file"))
 }
 
 /// The folder of exports.
@@ -79,9 +79,9 @@ pub async fn save_code(
     let Some(path) = answer.await.ok().flatten() else {
         return Ok(None);
     };
-    let path = path.into_path().map_err(failed(ErrorCode::Storage, UNWRITTEN))?;
+    let path = path.into_path().map_err(failed(Reason::FileNotSaved, UNWRITTEN))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let write = move || std::fs::write(&path, code).map_err(failed(ErrorCode::Storage, UNWRITTEN));
+    let write = move || std::fs::write(&path, code).map_err(failed(Reason::FileNotSaved, UNWRITTEN));
     app.run_blocking(write).await?;
     Ok(name)
 }

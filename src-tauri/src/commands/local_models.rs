@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyProgress, WindowName};
 use command::command;
-use protocol::{ErrorCode, Result};
+use protocol::{Reason, Result};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
@@ -85,7 +85,7 @@ pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> 
     let model = listed.into_iter().find(|model| model.reference == reference);
     let path = PathBuf::from(model.ok_or(hub::Error::NotFound(reference))?.path);
     let what = format!("the file manager did not show {}", path.display());
-    tauri_plugin_opener::reveal_item_in_dir(&path).map_err(failed(ErrorCode::NotFound, &what))
+    tauri_plugin_opener::reveal_item_in_dir(&path).map_err(failed(Reason::NoFileBrowser, &what))
 }
 
 /// The folders in which models are looked for.
@@ -116,7 +116,7 @@ pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: 
         return Ok(false);
     };
     let what = "this is no folder of this computer";
-    let folder = folder.into_path().map_err(failed(ErrorCode::BadRequest, what))?;
+    let folder = folder.into_path().map_err(failed(Reason::FileNotOpened, what))?;
     app.models.add_folder(&folder)?;
     app.store_folders().await?;
     models_changed(&handle);
@@ -138,7 +138,7 @@ pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String
     app.models.resolve(&reference)?;
     window::show(&handle, WindowName::Chat)
         .and_then(|()| handle.emit(CHAT_WITH, reference))
-        .map_err(failed(ErrorCode::Engine, "the chat window did not hear of it"))
+        .map_err(failed(Reason::WindowSystem, "the chat window did not hear of it"))
 }
 
 /// Tells every window to list the models again.

@@ -2,7 +2,7 @@
 
 use api::{WindowName, WindowPage};
 use command::command;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, State};
 
 use crate::app::state::App;
@@ -12,23 +12,23 @@ use crate::windows::window;
 /// Opens a window of the app or brings it to the front.
 #[command(chat, models, settings)]
 pub async fn open_window(app: AppHandle, name: WindowName) -> Result<()> {
-    window::show(&app, name).map_err(failed(ErrorCode::Engine, "the window could not be opened"))
+    window::show(&app, name).map_err(failed(Reason::WindowSystem, "the window could not be opened"))
 }
 
 /// Opens a window of the app at one of its pages, or brings it to the front and shows that page.
 #[command(chat, models)]
 pub async fn show_page(app: AppHandle, page: WindowPage) -> Result<()> {
-    window::show_page(&app, page).map_err(failed(ErrorCode::Engine, "the window could not be opened"))
+    window::show_page(&app, page).map_err(failed(Reason::WindowSystem, "the window could not be opened"))
 }
 
 /// Opens a web or mail address in the user's program for it. Rejects any other address, because models write these
 /// links; `NotFound` if no program opened it.
 #[command(all)]
 pub async fn open_link(url: String) -> Result<()> {
-    let url = link::understood(&url).map_err(|reason| Error::new(ErrorCode::BadRequest, reason))?;
+    let url = link::understood(&url).map_err(|reason| Error::because(Reason::LinkRefused, reason))?;
     // The reason names the system's launchers and their exit codes, which tell a user nothing.
     tauri_plugin_opener::open_url(&url, None::<&str>)
-        .map_err(|_| Error::new(ErrorCode::NotFound, "no program on this computer opened the address"))
+        .map_err(|_| Error::because(Reason::NoBrowser, "no program on this computer opened the address"))
 }
 
 /// Reports that the web view has painted its first frame.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::{OpenRequest, WindowName};
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, Manager, Url};
 
 use crate::app::state::App;
@@ -64,7 +64,7 @@ impl OpenRequests {
     /// `NotFound` if it was taken already.
     pub fn take_file(&self, key: &str) -> Result<PathBuf> {
         let file = self.waiting().files.remove(key);
-        file.ok_or_else(|| Error::new(ErrorCode::NotFound, "this file was taken already; open it once more"))
+        file.ok_or_else(|| Error::because(Reason::FileGone, "this file was taken already; open it once more"))
     }
 
     fn add(&self, request: OpenRequest) {
@@ -146,7 +146,7 @@ fn of_link(link: &str) -> (WindowName, Option<OpenRequest>) {
         Ok(DeepLink::NewChat(text)) => OpenRequest::Draft { text },
         Ok(DeepLink::Chat(id)) => OpenRequest::Chat { id },
         Err(reason) => OpenRequest::Refused {
-            error: Error::new(ErrorCode::BadRequest, format!("Nothing was done: {reason}.")),
+            error: Error::because(Reason::LinkRefused, format!("Nothing was done: {reason}.")),
         },
     };
     (WindowName::Chat, Some(request))
@@ -192,15 +192,18 @@ fn look_at(path: &Path) -> Result<(String, Option<Vec<u8>>)> {
 /// Says what the path is instead.
 pub fn read_file(path: &Path, longest: u64) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let refuse = |code, reason: &str| Err(Error::new(code, format!("{name} was not opened: {reason}.")));
+    let refuse = |because, reason: &str| {
+        let error = Error::because(because, format!("{name} was not opened: {reason}."));
+        Err(error.with("name", name.as_ref()))
+    };
     // Checked before opening, because opening a pipe waits for its writer.
     match fs::metadata(path) {
-        Ok(file) if !file.is_file() => return refuse(ErrorCode::BadRequest, "it is no file"),
-        Ok(file) if file.len() > longest => return refuse(ErrorCode::BadRequest, "it is too large"),
+        Ok(file) if !file.is_file() => return refuse(Reason::FileNotOpened, "it is no file"),
+        Ok(file) if file.len() > longest => return refuse(Reason::FileNotOpened, "it is too large"),
         Ok(_) => {}
-        Err(error) => return refuse(ErrorCode::NotFound, &error.to_string()),
+        Err(error) => return refuse(Reason::FileGone, &error.to_string()),
     }
-    fs::read(path).or_else(|error| refuse(ErrorCode::Storage, &error.to_string()))
+    fs::read(path).or_else(|error| refuse(Reason::FileUnreadable, &error.to_string()))
 }
 
 #[cfg(test)]

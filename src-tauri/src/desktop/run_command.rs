@@ -2,7 +2,7 @@
 //! its page.
 
 use api::{Command, OpenRequest, WindowName, WindowPage};
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, Manager, Wry};
 
 use crate::desktop::menu::{self, Commands};
@@ -64,5 +64,5 @@ pub async fn run(app: &AppHandle, command: Command, window: Option<WindowName>) 
 }
 
 fn refused(error: tauri::Error) -> Error {
-    failed(ErrorCode::Engine, "the window system did not do it")(error)
+    failed(Reason::WindowSystem, "the window system did not do it")(error)
 }

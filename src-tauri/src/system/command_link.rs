@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use api::{OpenRequest, UnavailableReason};
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, ErrorCode, Reason, Result};
 
 use crate::system::failed;
 
@@ -24,7 +24,7 @@ pub fn unavailable_reason() -> Option<UnavailableReason> {
 /// When no folder can be written. An existing file of that name that is not our link stays as it is.
 pub fn install() -> Result<OpenRequest> {
     let app = std::env::current_exe().and_then(|app| app.canonicalize());
-    let app = app.map_err(failed(ErrorCode::Storage, "Ponder's own program was not found"))?;
+    let app = app.map_err(failed(Reason::CommandNotInstalled, "Ponder's own program was not found"))?;
     let program = app.with_file_name(NAME);
     let mut folders = vec![PathBuf::from("/usr/local/bin")];
     folders.extend(std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/bin")));
@@ -51,12 +51,12 @@ fn link_in(program: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
     if goes_away(program) {
         let message =
             "Move Ponder into the Applications folder first, and open it from there: the command would lead to a place that goes away.";
-        return Err(Error::new(ErrorCode::BadRequest, message));
+        return Err(Error::because(Reason::MoveToApplications, message));
     }
     if !program.is_file() {
         let place = program.display();
         let message = format!("This copy of Ponder came without the command: {place} is not there.");
-        return Err(Error::new(ErrorCode::NotFound, message));
+        return Err(Error::because(Reason::CommandMissing, message));
     }
     let mut reasons = Vec::new();
     for folder in folders {
@@ -68,7 +68,7 @@ fn link_in(program: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
     }
     let reasons = reasons.join("; ");
     let message = format!("The command “{NAME}” was not installed; nothing was changed. {reasons}");
-    Err(Error::new(ErrorCode::Storage, message))
+    Err(Error::because(Reason::CommandNotInstalled, message))
 }
 
 fn replace(program: &Path, folder: &Path, link: &Path) -> std::result::Result<(), String> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::{ErrorCode, Result};
+use protocol::{Reason, Result};
 use tauri::WebviewWindow;
 
 use crate::system::failed;
@@ -33,5 +33,5 @@ pub fn begin(window: &WebviewWindow, file: PathBuf, icon: Vec<u8>) -> Result<()>
         }
     };
     let done = window.run_on_main_thread(begin);
-    done.map_err(failed(ErrorCode::Engine, "the file cannot be dragged"))
+    done.map_err(failed(Reason::WindowSystem, "the file cannot be dragged"))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use protocol::{Error, ErrorCode};
+use protocol::{Error, Reason};
 
 pub mod badge;
 #[cfg(target_os = "linux")]
@@ -28,6 +28,6 @@ pub mod session_bus;
 pub mod web_process;
 
 /// The error of something that the system did not do, before its reason.
-pub fn failed<E: Display>(code: ErrorCode, what: &str) -> impl FnOnce(E) -> Error + '_ {
-    move |reason| Error::new(code, format!("{what}: {reason}"))
+pub fn failed<E: Display>(reason: Reason, what: &str) -> impl FnOnce(E) -> Error + '_ {
+    move |error| Error::because(reason, format!("{what}: {error}"))
 }

@@ -1,6 +1,6 @@
 //! Errors of a turn, in addition to those of the history, the model folder and the engine.
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of a turn.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,21 @@ impl From<Error> for protocol::Error {
             Error::NotSaved(error) if error.is_damage() => ErrorCode::HistoryDamaged,
             Error::NotSaved(_) => ErrorCode::Storage,
         };
-        protocol::Error::new(code, error.to_string())
+        let message = protocol::Error::new(code, error.to_string());
+        let reason = match error {
+            Error::EmptyQuestion => Reason::EmptyMessage,
+            Error::ResultMissing => Reason::ToolResultMissing,
+            Error::EmptyAnswer => Reason::EmptyResponse,
+            Error::NothingToDrop => Reason::NothingToDrop,
+            Error::NoAnswer | Error::Complete | Error::NotLast | Error::NothingMore => Reason::CannotContinue,
+            Error::CannotContinue(model) => {
+                return message.narrowed(Reason::ModelCannotContinue).with("model", model);
+            }
+            Error::Broken => Reason::PonderFault,
+            Error::NoSummary => Reason::NoSummary,
+            Error::NotSaved(error) if !error.is_damage() => Reason::ResponseNotSaved,
+            Error::NoQuestion | Error::NothingToAnswer | Error::NotSaved(_) => return message,
+        };
+        message.narrowed(reason)
     }
 }

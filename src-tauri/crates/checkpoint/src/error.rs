@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of this room. Messages name the file or the field, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -173,20 +173,26 @@ impl From<Error> for protocol::Error {
             Error::Truncated { file, reason }
             | Error::NotSafetensors { file, reason }
             | Error::InvalidModule { file, reason } => message.with("file", file).with("reason", reason),
-            Error::UnknownFamily { model_type, .. } => message.with("family", model_type),
+            Error::UnknownFamily { model_type, .. } => message.narrowed(Reason::ModelFamily).with("family", model_type),
             Error::NotYet { model, instead } => message.with("model", model).with("instead", instead),
             Error::MissingField(field) => message.with("field", field),
-            Error::InvalidField { field, reason } | Error::InvalidProcessor { field, reason } => {
-                message.with("field", field).with("reason", reason)
-            }
+            Error::InvalidField { field, reason } => message
+                .narrowed(Reason::ModelConfig)
+                .with("field", field)
+                .with("reason", reason),
+            Error::InvalidProcessor { field, reason } => message.with("field", field).with("reason", reason),
             Error::UnknownProcessor(processor) => message.with("processor", processor),
-            Error::TooNarrow { width, height } => message.with("width", width).with("height", height),
+            Error::TooNarrow { width, height } => message
+                .narrowed(Reason::ImageTooNarrow)
+                .with("width", width)
+                .with("height", height),
             Error::Unsupported(feature) => message.with("feature", feature),
-            Error::CustomCode(code) => message.with("code", code),
-            Error::NotGenerative(task) => message.with("task", task),
-            Error::WeightFormat(format) => message.with("format", format),
-            Error::TokenizerFormat(file) | Error::MissingFile(file) => message.with("file", file),
-            Error::NoTemplate => message,
+            Error::CustomCode(code) => message.narrowed(Reason::ModelCode).with("code", code),
+            Error::NotGenerative(task) => message.narrowed(Reason::ModelTask).with("task", task),
+            Error::WeightFormat(format) => message.narrowed(Reason::ModelFormat).with("format", format),
+            Error::TokenizerFormat(file) => message.narrowed(Reason::ModelFormat).with("file", file),
+            Error::MissingFile(file) => message.with("file", file),
+            Error::NoTemplate => message.narrowed(Reason::NoChatTemplate),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a document cannot be read.
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 use crate::kind::DocumentKind;
 use crate::limits::MAX_TEXT;
@@ -68,10 +68,11 @@ impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let message = Self::new(ErrorCode::FileBroken, error.to_string());
         match error {
-            Error::UnknownKind { what, .. } => message.with("kind", what),
+            Error::UnknownKind { what, .. } => message.narrowed(Reason::FileKind).with("kind", what),
             Error::Broken { kind, reason } => message.with("kind", kind).with("reason", reason),
-            Error::Protected(kind) | Error::NoText { kind, .. } => message.with("kind", kind),
-            Error::TooLarge(reason) => message.with("reason", reason),
+            Error::Protected(kind) => message.narrowed(Reason::FileProtected).with("kind", kind),
+            Error::NoText { kind, .. } => message.narrowed(Reason::FileWithoutText).with("kind", kind),
+            Error::TooLarge(reason) => message.narrowed(Reason::FileTooLarge).with("reason", reason),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of the engine. It becomes a [`protocol::Error`] when it leaves the worker.
 #[derive(Debug, thiserror::Error)]
@@ -180,13 +180,7 @@ impl From<Error> for protocol::Error {
             Error::Prompt(error) => return error.into(),
             Error::Constraint(error) => return error.into(),
             Error::MemoryShort(error) => return error,
-            Error::Media(error) => {
-                let error: Self = error.into();
-                return Self {
-                    code: ErrorCode::ImageBroken,
-                    ..error
-                };
-            }
+            Error::Media(error) => return error.into(),
             Error::NoVision => ErrorCode::ImageNotSeen,
             Error::Unreadable { .. }
             | Error::BrokenFile { .. }
@@ -214,9 +208,14 @@ impl From<Error> for protocol::Error {
             Error::MissingTensor(tensor) => message.with("tensor", tensor),
             Error::WrongShape { name, .. } => message.with("tensor", name),
             Error::NotAFolder(model) => message.with("model", model),
-            Error::Unsupported(feature) | Error::WrongProducts(feature) => message.with("feature", feature),
+            Error::Unsupported(feature) => message.with("feature", feature),
+            Error::WrongProducts(products) => message.narrowed(Reason::DeviceQuantization).with("feature", products),
+            Error::NotForChat => message.narrowed(Reason::NotAChatModel),
             Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
-            Error::AnswerFull { written, context } => message.with("written", written).with("context", context),
+            Error::AnswerFull { written, context } => message
+                .narrowed(Reason::ResponseFull)
+                .with("written", written)
+                .with("context", context),
             Error::EmptyInput { index } | Error::UnknownToken { index, .. } => message.with("input", index),
             Error::InputTooLong { index, tokens, most } => message
                 .with("input", index)
@@ -224,8 +223,9 @@ impl From<Error> for protocol::Error {
                 .with("context", most),
             Error::Dimensions { wanted, .. } => message.with("dimensions", wanted),
             Error::TooManyTokens { most } => message.with("tokens", most),
-            Error::Busy { retry_after, .. } => message.with("retry_after", retry_after),
-            Error::Mlx(reason) | Error::Panicked(reason) => message.with("reason", reason),
+            Error::Busy { retry_after, .. } => message.narrowed(Reason::QueueFull).with("retry_after", retry_after),
+            Error::Mlx(reason) => message.narrowed(Reason::ModelFailed).with("reason", reason),
+            Error::Panicked(reason) => message.narrowed(Reason::PonderFault).with("reason", reason),
             _ => message,
         }
     }

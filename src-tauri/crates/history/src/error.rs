@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of the history file.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +96,31 @@ impl Error {
         }
     }
 
+    /// The words that windows have for it, if they are others than those of its code.
+    fn reason(&self) -> Option<Reason> {
+        Some(match self {
+            error if error.is_damage() => return None,
+            Self::Busy => Reason::ChatBusy,
+            Self::CannotContinue => Reason::CannotContinue,
+            Self::NoEdit => Reason::CannotEdit,
+            Self::ProjectFile(_) => Reason::ProjectFile,
+            Self::Import(_) => Reason::ImportFailed,
+            Self::Open { source, .. } => return source.reason().or(Some(Reason::HistoryUnopened)),
+            Self::Newer { .. } => Reason::HistoryNewer,
+            Self::ReadOnly => Reason::HistoryReadOnly,
+            Self::DiskFull => Reason::HistoryDiskFull,
+            Self::Locked => Reason::HistoryLocked,
+            Self::Folder(_) => Reason::HistoryUnopened,
+            Self::File(_) => Reason::HistoryFiles,
+            Self::NotFound(_)
+            | Self::HasResult
+            | Self::Damaged
+            | Self::Unreadable { .. }
+            | Self::Watch(_)
+            | Self::Database(_) => return None,
+        })
+    }
+
     /// The error of a file that is opened, in which a statement can fail by itself only if the tables are not those of
     /// the version that the file says.
     pub(crate) fn at_opening(self) -> Self {
@@ -147,6 +172,13 @@ impl From<Error> for protocol::Error {
             error if error.is_damage() => ErrorCode::HistoryDamaged,
             _ => ErrorCode::Storage,
         };
-        protocol::Error::new(code, error.to_string())
+        let mut message = protocol::Error::new(code, error.to_string());
+        if let Some(reason) = error.reason() {
+            message = message.narrowed(reason);
+        }
+        match error {
+            Error::Open { path, .. } => message.with("path", path.display().to_string()),
+            _ => message,
+        }
     }
 }

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// Errors of models: on disk, on the hub, on the way.
 #[derive(Debug, thiserror::Error)]
@@ -215,54 +215,69 @@ impl From<checkpoint::Error> for Error {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let message = error.to_string();
-        let coded = |code| Self::new(code, message);
+        let because = |reason| Self::because(reason, &message);
+        let coded = |code| Self::new(code, &message);
         let shown = |path: PathBuf| path.display().to_string();
         match error {
             Error::Net(error) => error.into(),
             Error::WillNotRun(reason) => (*reason).into(),
-            Error::NotFound(reference) => coded(ErrorCode::ModelNotFound).with("reference", reference),
+            Error::NotFound(reference) => because(Reason::ModelMissing).with("reference", reference),
             Error::Incomplete { reference, fault, path } => coded(ErrorCode::ModelBroken)
                 .with("reference", reference)
                 .with("reason", fault)
                 .with("path", shown(path)),
             Error::Missing(path) => coded(ErrorCode::ModelBroken).with("path", shown(path)),
-            Error::NotOnHub(id) => coded(ErrorCode::NotFound).with("id", id),
+            Error::NotOnHub(id) => because(Reason::NotOnHuggingFace).with("id", id),
             Error::Gated { id, host, .. } => coded(ErrorCode::Gated).with("id", id).with("host", host),
-            Error::FileTooLarge { path, bytes, limit } => coded(ErrorCode::BadRequest)
+            Error::FileTooLarge { path, bytes, limit } => because(Reason::RepositoryRefused)
                 .with("path", path)
                 .with("bytes", bytes)
                 .with("limit", limit),
-            Error::Address { text, reason } => coded(ErrorCode::BadRequest).with("text", text).with("reason", reason),
-            Error::Name { name, reason, .. } => coded(ErrorCode::BadRequest).with("name", name).with("reason", reason),
-            Error::TooManyFiles(most) => coded(ErrorCode::BadRequest).with("most", most),
-            Error::NoModelFolder(path) => coded(ErrorCode::BadRequest).with("path", shown(path)),
-            Error::NoModel { path, reason } => coded(ErrorCode::BadRequest)
+            Error::Address { text, reason } => because(Reason::NotAModelAddress)
+                .with("text", text)
+                .with("reason", reason),
+            Error::Name { name, reason, .. } => because(Reason::RepositoryRefused)
+                .with("name", name)
+                .with("reason", reason),
+            Error::TooManyFiles(most) => because(Reason::RepositoryRefused).with("most", most),
+            Error::NoModelFolder(path) => because(Reason::NoModelFolder).with("path", shown(path)),
+            Error::NoModel { path, reason } => because(Reason::NotImportable)
                 .with("path", shown(path))
                 .with("reason", reason),
-            Error::Kept { reference, reason } | Error::NoRepair { reference, reason } => coded(ErrorCode::BadRequest)
+            Error::Kept { reference, reason } => because(Reason::NotRemovable)
                 .with("reference", reference)
                 .with("reason", reason),
-            Error::MemoryUnknown(reason) => coded(ErrorCode::Engine).with("reason", reason),
+            Error::NoRepair { reference, reason } => because(Reason::NotRepairable)
+                .with("reference", reference)
+                .with("reason", reason),
+            Error::MemoryUnknown(reason) => because(Reason::MemoryUnknown).with("reason", reason),
             Error::Unread(reason) => coded(ErrorCode::ModelUnsupported).with("reason", reason),
             Error::DiskFull { path, needed } => {
                 let error = coded(ErrorCode::DiskFull).with("path", shown(path));
                 match needed {
-                    Some((needed, free)) => error.with("needed", needed).with("free", free),
+                    Some((needed, free)) => error
+                        .narrowed(Reason::DiskSpace)
+                        .with("needed", needed)
+                        .with("free", free),
                     None => error,
                 }
             }
             Error::Damaged { path, host } => coded(ErrorCode::Corrupt).with("path", path).with("host", host),
             Error::Contradicts { host, reason } => coded(ErrorCode::Corrupt).with("host", host).with("reason", reason),
-            Error::RetriesExhausted { path, reason } => {
-                coded(ErrorCode::Network).with("path", path).with("reason", reason)
-            }
-            Error::Fetching(id) => coded(ErrorCode::Busy).with("id", id),
-            Error::InUse(reference) => coded(ErrorCode::Busy).with("reference", reference),
-            Error::Read { path, source } | Error::Write { path, source } => coded(ErrorCode::Storage)
+            Error::RetriesExhausted { path, reason } => because(Reason::DownloadFailed)
+                .with("path", path)
+                .with("reason", reason),
+            Error::Fetching(id) => because(Reason::DownloadRunning).with("id", id),
+            Error::InUse(reference) => because(Reason::ModelInUse).with("reference", reference),
+            Error::Read { path, source } => because(Reason::PathUnreadable)
                 .with("path", shown(path))
                 .with("reason", source.to_string()),
-            Error::Trap(path) => coded(ErrorCode::Storage).with("path", shown(path)),
-            Error::Broken | Error::NoHome => coded(ErrorCode::Storage),
+            Error::Write { path, source } => because(Reason::PathUnwritable)
+                .with("path", shown(path))
+                .with("reason", source.to_string()),
+            Error::Trap(path) => because(Reason::PathOccupied).with("path", shown(path)),
+            Error::Broken => because(Reason::DownloadFault),
+            Error::NoHome => because(Reason::NoHome),
             Error::Stopped => coded(ErrorCode::Stopped),
         }
     }

@@ -1,6 +1,6 @@
 //! Why an image cannot be used.
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of this room. Messages say what is wrong with the image and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -29,11 +29,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
-        let message = Self::new(ErrorCode::BadRequest, error.to_string());
+        let message = Self::new(ErrorCode::ImageBroken, error.to_string());
         match error {
-            Error::UnknownKind(kind) => message.with("kind", kind),
+            Error::UnknownKind(kind) => message.narrowed(Reason::ImageKind).with("kind", kind),
             Error::Broken { kind, reason } => message.with("kind", kind).with("reason", reason),
-            Error::TooLarge(reason) | Error::WrongPlan(reason) => message.with("reason", reason),
+            Error::TooLarge(reason) => message.narrowed(Reason::ImageTooLarge).with("reason", reason),
+            Error::WrongPlan(reason) => message.with("reason", reason),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -221,6 +221,38 @@ impl Error {
         }
     }
 
+    /// The words that windows have for it, if they are others than those of its code.
+    fn reason(&self) -> Option<Reason> {
+        Some(match self {
+            Error::Offline { forced: true } => Reason::OfflineForced,
+            Error::Dns { .. } => Reason::HostNotFound,
+            Error::Connect { .. } => Reason::HostUnreachable,
+            Error::Tls { .. } => Reason::HostUntrusted,
+            Error::Proxy { .. } => Reason::ProxyRefused,
+            Error::TimedOut { .. } => Reason::TimedOut,
+            Error::ConnectionLost { .. } => Reason::ConnectionLost,
+            Error::Redirect { .. }
+            | Error::UnexpectedStatus { .. }
+            | Error::TooLarge { .. }
+            | Error::UnexpectedBody { .. } => Reason::UnexpectedResponse,
+            Error::Unauthorised { .. } => Reason::AccessDeclined,
+            Error::NotFound { .. } => Reason::PageNotFound,
+            Error::TooManyRequests { retry_after: None, .. } => Reason::RateLimited,
+            Error::TooManyRequests { .. } => Reason::RateLimitedFor,
+            Error::ServerError { .. } => Reason::ServerTrouble,
+            Error::BadAddress { .. } => Reason::BadAddress,
+            Error::BadEndpoint { .. } => Reason::BadMirror,
+            Error::BadToken => Reason::BadToken,
+            Error::BadKey => Reason::BadKey,
+            Error::Setting { .. } => Reason::SettingNotSaved,
+            Error::Offline { forced: false }
+            | Error::KeyRefused { .. }
+            | Error::Gated { .. }
+            | Error::Unserializable { .. }
+            | Error::Keychain { .. } => return None,
+        })
+    }
+
     /// An error of the HTTP client as one of these.
     pub(crate) fn of_transport(error: &reqwest::Error, host: &str, proxied: bool, after: Duration) -> Self {
         let host = host.to_owned();
@@ -322,7 +354,10 @@ impl From<Error> for protocol::Error {
             Error::Setting { .. } => ErrorCode::Storage,
             _ => ErrorCode::Network,
         };
-        let message = protocol::Error::new(code, error.to_string());
+        let mut message = protocol::Error::new(code, error.to_string());
+        if let Some(reason) = error.reason() {
+            message = message.narrowed(reason);
+        }
         match error {
             Error::Offline { .. } | Error::Gated { .. } | Error::BadToken | Error::BadKey => message,
             Error::Dns { host }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of this room. Messages name the file or the template, never a word of a chat.
 #[derive(Debug, thiserror::Error)]
@@ -106,13 +106,17 @@ impl From<Error> for protocol::Error {
             | Error::TemplateRefused(reason)
             | Error::TemplateFailed(reason) => message.with("reason", reason),
             Error::NoImageToken(token) => message.with("token", token),
-            Error::ImageCount { images, placeholders } => {
-                message.with("images", images).with("placeholders", placeholders)
-            }
-            Error::TooManyImages { images, most } => message.with("images", images).with("most", most),
-            Error::NoTemplate | Error::TemplateEndless | Error::NoThoughts | Error::NoFillIn | Error::NoImages => {
-                message
-            }
+            Error::ImageCount { images, placeholders } => message
+                .narrowed(Reason::ImagesRefused)
+                .with("images", images)
+                .with("placeholders", placeholders),
+            Error::TooManyImages { images, most } => message
+                .narrowed(Reason::TooManyImages)
+                .with("images", images)
+                .with("most", most),
+            Error::NoTemplate => message.narrowed(Reason::NoChatTemplate),
+            Error::NoThoughts => message.narrowed(Reason::ContinueThinking),
+            Error::TemplateEndless | Error::NoFillIn | Error::NoImages => message,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The one error that crosses a boundary: a code for programs, arguments for texts, a message for the user.
+//! The one error that crosses a boundary: a code for programs, a reason and arguments for windows, a message.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{Argument, Arguments};
+use crate::{Argument, Arguments, Reason};
 
 /// The kind of failure, as far as a caller acts on it. A code exists if the window, the command line or a script
 /// behaves differently because of it.
@@ -66,20 +66,25 @@ pub enum ErrorCode {
     EngineGone,
 }
 
-/// An error as it crosses IPC, the command line's JSON and the boundaries of crates: `{code, arguments?, message}`.
+/// An error as it crosses IPC, the command line's JSON and the boundaries of crates: `{code, reason?, arguments?,
+/// message}`.
 ///
-/// The message says what failed, what is safe and what to do, in English for the user. The arguments are its values, so
-/// that a window can say the same in another language.
+/// A window says the reason, or the code without one, in its language, with the arguments as values. The message is in
+/// English, for the command line and for details: what failed, what is safe and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, TS)]
 #[error("{message}")]
 pub struct Error {
     /// The code, for programs.
     pub code: ErrorCode,
+    /// The reason, if windows have words for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub reason: Option<Reason>,
     /// The values that the message names, such as `context` and `prompt` for [`ErrorCode::ContextFull`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(type = "Record<string, string | number>", optional)]
     pub arguments: Arguments,
-    /// The message, for the user.
+    /// The message, in English.
     pub message: String,
 }
 
@@ -88,8 +93,26 @@ impl Error {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
+            reason: None,
             arguments: Arguments::new(),
             message: message.into(),
+        }
+    }
+
+    /// An error with this reason and its code.
+    pub fn because(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason: Some(reason),
+            ..Self::new(reason.code(), message)
+        }
+    }
+
+    /// Narrows it down to this reason, whose code it has then.
+    pub fn narrowed(self, reason: Reason) -> Self {
+        Self {
+            code: reason.code(),
+            reason: Some(reason),
+            ..self
         }
     }
 

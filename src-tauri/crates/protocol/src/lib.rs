@@ -18,6 +18,7 @@ mod message;
 mod model;
 mod notice;
 mod options;
+mod reason;
 mod request;
 mod router;
 
@@ -42,5 +43,6 @@ pub use model::{
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
+pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use router::EngineRouter;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 
 /// An error of an endpoint. It becomes a [`protocol::Error`] when it leaves this room.
 #[derive(Debug, thiserror::Error)]
@@ -126,22 +126,24 @@ fn wait(retry_after: Option<Duration>) -> String {
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let text = error.to_string();
-        let coded = |code| Self::new(code, text);
+        let because = |reason| Self::because(reason, &text);
+        let coded = |code| Self::new(code, &text);
         match error {
             Error::Net(error) => error.into(),
-            Error::NoEndpoint(name) => coded(ErrorCode::ModelNotFound).with("name", name),
+            Error::NoEndpoint(name) => because(Reason::EndpointMissing).with("name", name),
             Error::NotRemote(model) => coded(ErrorCode::ModelNotFound).with("model", model),
-            Error::NoModel { endpoint, model } => coded(ErrorCode::ModelNotFound)
+            Error::NoModel { endpoint, model } => because(Reason::EndpointModelMissing)
                 .with("endpoint", endpoint)
                 .with("model", model),
-            Error::BadName(name) | Error::NameTaken(name) => coded(ErrorCode::BadRequest).with("name", name),
-            Error::BadUrl(url) => coded(ErrorCode::BadRequest).with("url", url),
-            Error::NotSupported(what) => coded(ErrorCode::BadRequest).with("what", what),
+            Error::BadName(name) => because(Reason::EndpointName).with("name", name),
+            Error::NameTaken(name) => because(Reason::EndpointNameTaken).with("name", name),
+            Error::BadUrl(url) => because(Reason::EndpointAddress).with("url", url),
+            Error::NotSupported(what) => because(Reason::EndpointUnsupported).with("what", what),
             Error::Refused {
                 endpoint,
                 status,
                 message,
-            } => coded(ErrorCode::BadRequest)
+            } => because(Reason::EndpointRefused)
                 .with("endpoint", endpoint)
                 .with("status", status)
                 .with("reason", message),
@@ -153,27 +155,32 @@ impl From<Error> for protocol::Error {
                 .with("endpoint", endpoint)
                 .with("model", model)
                 .with("reason", message),
-            Error::Image(_) => coded(ErrorCode::ImageBroken),
+            Error::Image(error) => Self {
+                message: text,
+                ..error.into()
+            },
             Error::KeyRefused { endpoint, .. } => coded(ErrorCode::KeyRefused).with("endpoint", endpoint),
             Error::Keychain { variable, reason } => coded(ErrorCode::Keychain)
                 .with("variable", variable)
                 .with("reason", reason),
-            Error::ContextFull { endpoint, message } => coded(ErrorCode::ContextFull)
+            Error::ContextFull { endpoint, message } => because(Reason::EndpointContextFull)
                 .with("endpoint", endpoint)
                 .with("reason", message),
             Error::TooManyRequests { endpoint, retry_after } => {
-                let error = coded(ErrorCode::Network).with("endpoint", endpoint);
+                let error = because(Reason::EndpointBusy).with("endpoint", endpoint);
                 match retry_after {
                     Some(wait) => error.with("seconds", wait.as_secs().max(1)),
                     None => error,
                 }
             }
-            Error::BrokeOff(endpoint) => coded(ErrorCode::Network).with("endpoint", endpoint),
+            Error::BrokeOff(endpoint) => because(Reason::EndpointFailed).with("endpoint", endpoint),
             Error::Failed {
                 endpoint,
                 message: reason,
-            }
-            | Error::Unreadable { endpoint, reason } => coded(ErrorCode::Network)
+            } => because(Reason::EndpointFailed)
+                .with("endpoint", endpoint)
+                .with("reason", reason),
+            Error::Unreadable { endpoint, reason } => because(Reason::EndpointUnreadable)
                 .with("endpoint", endpoint)
                 .with("reason", reason),
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use api::PortHolder;
-use protocol::ErrorCode;
+use protocol::Reason;
 
 /// The reasons why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
-        Self::new(ErrorCode::BadRequest, error.to_string())
+        let message = error.to_string();
+        match error {
+            Error::NeedsKey(_) => Self::because(Reason::ServerNeedsKey, message),
+            Error::PortTaken { address, by: Some(holder) } => Self::because(Reason::PortTaken, message)
+                .with("port", address.port())
+                .with("name", holder.name),
+            Error::PortTaken { address, by: None } => {
+                Self::because(Reason::PortTakenUnknown, message).with("port", address.port())
+            }
+            Error::Address { address, .. } => {
+                Self::because(Reason::ServerAddress, message).with("address", address.to_string())
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use api::{AppRelease, AppUpdate};
 use net::{Net, Purpose, Timeouts};
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, ErrorCode, Reason, Result};
 use tauri::{AppHandle, Runtime};
 use tauri_plugin_updater::{Update, UpdaterExt};
 use tokio::sync::watch;
@@ -82,7 +82,7 @@ impl AppUpdates {
     pub async fn ask<R: Runtime>(&self, app: &AppHandle<R>) -> Result<AppUpdate> {
         let Some(address) = &self.address else {
             let message = "this build of Ponder takes no updates by itself";
-            return Err(Error::new(ErrorCode::NotFound, message));
+            return Err(Error::because(Reason::NoUpdate, message));
         };
         let begun = self.state.send_if_modified(|state| match state {
             AppUpdate::NotAsked | AppUpdate::Newest | AppUpdate::Available { .. } => {
@@ -124,7 +124,7 @@ impl AppUpdates {
             let message = format!(
                 "the list of Ponder's releases could not be used ({error}); nothing was changed, and trying again later may help"
             );
-            Error::new(ErrorCode::Corrupt, message)
+            Error::because(Reason::UpdateList, message)
         })
     }
 
@@ -137,7 +137,7 @@ impl AppUpdates {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(update) = found else {
             let message = "no newer version of Ponder was found yet; look for one first";
-            return Err(Error::new(ErrorCode::NotFound, message));
+            return Err(Error::because(Reason::NoUpdate, message));
         };
         let release = release(&update);
         let begun = self.state.send_if_modified(|state| {
@@ -175,17 +175,17 @@ impl AppUpdates {
                 let message = format!(
                     "the new version is not signed as Ponder's releases are ({error}); it was thrown away and nothing was changed"
                 );
-                Error::new(ErrorCode::Corrupt, message)
+                Error::because(Reason::UpdateUnsigned, message)
             })?;
             update.install(&package).map_err(|error| {
                 let message = format!(
                     "the new version could not be put in the place of this one ({error}); this one stays as it is"
                 );
-                Error::new(ErrorCode::Storage, message)
+                Error::because(Reason::UpdateNotInstalled, message)
             })
         });
         let installed = installed.await;
-        installed.map_err(failed(ErrorCode::Storage, "the new version was not installed"))?
+        installed.map_err(failed(Reason::UpdateNotInstalled, "the new version was not installed"))?
     }
 
     async fn fetch(&self, update: &Update, release: &AppRelease) -> Result<Vec<u8>> {
@@ -199,7 +199,7 @@ impl AppUpdates {
         let too_large = || {
             let message =
                 "the new version is larger than any release of Ponder, so it was not fetched; nothing was changed";
-            Error::new(ErrorCode::Corrupt, message)
+            Error::because(Reason::UpdateList, message)
         };
         if total > LARGEST_PACKAGE {
             return Err(too_large());

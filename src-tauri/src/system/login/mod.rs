@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use files::Durability;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, Manager};
 
 use crate::system::command_link;
@@ -109,7 +109,7 @@ impl Login {
         if command_link::goes_away(program) {
             let message =
                 "Move Ponder into the Applications folder first, and open it from there: it would be looked for in a place that goes away.";
-            return Err(Error::new(ErrorCode::BadRequest, message));
+            return Err(Error::because(Reason::MoveToApplications, message));
         }
         let name = program.to_str().filter(|name| !name.chars().any(char::is_control));
         let name =
@@ -121,7 +121,7 @@ impl Login {
 
 fn refused(reason: &dyn std::fmt::Display) -> Error {
     let what = "whether Ponder opens at login could not be read or set; it is as it was";
-    Error::new(ErrorCode::Storage, format!("{what}: {reason}"))
+    Error::because(Reason::LoginItem, format!("{what}: {reason}"))
 }
 
 /// The label of the launch agent.

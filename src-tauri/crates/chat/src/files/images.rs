@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use history::ExportedImages;
-use protocol::{Content, Error as Failure, ErrorCode, ImageBytes, ImageDetail, Result};
+use protocol::{Content, ImageBytes, ImageDetail, Result};
 
 use crate::core::blocking;
 use crate::files::Files;
@@ -18,7 +18,7 @@ impl Files {
     pub async fn add_image_part(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
         let bytes = ImageBytes::from(bytes);
         let measured = bytes.clone();
-        let measured = blocking(move || media::measure(&measured)).await?.map_err(unreadable)?;
+        let measured = blocking(move || media::measure(&measured)).await??;
         let (width, height) = (measured.width, measured.height);
         let (history, media_type) = (&self.core.history, measured.kind.media_type());
         let kept = history.add_attachment(&bytes, media_type, (width, height)).await?;
@@ -100,13 +100,4 @@ fn bare(bytes: &[u8]) -> media::Result<(String, ImageBytes)> {
     // An image that cannot be stripped was encoded anew, perhaps as another kind.
     let kind = media::measure(&bare)?.kind;
     Ok((kind.media_type().to_owned(), bare.into()))
-}
-
-/// Why a file is no image, under the code that says so.
-pub(crate) fn unreadable(error: media::Error) -> Failure {
-    let error = Failure::from(error);
-    Failure {
-        code: ErrorCode::ImageBroken,
-        ..error
-    }
 }

@@ -8,7 +8,6 @@ use protocol::{Content, ImageBytes, Result};
 
 use crate::core::blocking;
 use crate::error::Error;
-use crate::files::images::unreadable;
 use crate::files::Files;
 
 /// The longer side of a preview, in pixels.
@@ -92,7 +91,7 @@ impl Files {
     /// As [`Files::preview`].
     pub async fn whole_image(&self, attachment: &str) -> Result<ShownImage> {
         let file = self.image(attachment).await?;
-        let kind = media::measure(&file).map_err(unreadable)?.kind;
+        let kind = media::measure(&file)?.kind;
         match kind {
             Kind::Png | Kind::Jpeg | Kind::Webp | Kind::Gif => Ok(ShownImage {
                 media_type: kind.media_type(),
@@ -113,8 +112,8 @@ impl Files {
     pub async fn image_file(&self, attachment: &str, name: &str) -> Result<ImageFile> {
         let file = self.image(attachment).await?;
         let icon = self.drawn(&file, ICON_SIDE).await?;
-        let bytes = media::strip_metadata(&file).map_err(unreadable)?;
-        let kind = media::measure(&bytes).map_err(unreadable)?.kind;
+        let bytes = media::strip_metadata(&file)?;
+        let kind = media::measure(&bytes)?.kind;
         let name = file_name(name, ending(kind));
         Ok(ImageFile { name, bytes, icon })
     }
@@ -132,9 +131,7 @@ impl Files {
     ) -> Result<T> {
         let _turn = self.previews.turn.acquire().await;
         let file = file.clone();
-        blocking(move || media::decode(&file).and_then(work))
-            .await?
-            .map_err(unreadable)
+        Ok(blocking(move || media::decode(&file).and_then(work)).await??)
     }
 }
 

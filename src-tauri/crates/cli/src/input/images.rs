@@ -102,10 +102,7 @@ pub struct Images(pub BTreeMap<String, ImageBytes>);
 impl Images {
     fn read(&mut self, path: &Path) -> Result<Content> {
         let (bytes, name) = read_image(path)?;
-        let added = self.add(bytes, &name).map_err(|error| Error {
-            code: ErrorCode::ImageBroken,
-            ..Error::from(error)
-        });
+        let added = self.add(bytes, &name).map_err(Error::from);
         added.with_context(|| path.display().to_string())
     }
 

@@ -8,7 +8,7 @@ use checkpoint::check_folder;
 use checkpoint::memory::Workload;
 use mlx::device::{device, Device};
 use mlx::memory;
-use protocol::{ErrorCode, FolderSource, Priority};
+use protocol::{FolderSource, Priority, Reason};
 
 use crate::backend::backend;
 use crate::error::{catch_panic, Error, Result};
@@ -383,9 +383,14 @@ fn check_card(source: &FolderSource, kept: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::MemoryShort(
-        protocol::Error::new(
-            ErrorCode::MemoryShort,
-            format!("this model needs {needed} bytes, and beside the loaded ones the card has {most}"),
+        protocol::Error::because(
+            Reason::CardMemory,
+            format!(
+                "this model needs {:.1} GB, and the graphics card has {:.1} GB beside the loaded ones; eject one of them, or choose \
+                 a smaller model",
+                needed as f64 / 1e9,
+                most as f64 / 1e9
+            ),
         )
         .with("needed", needed)
         .with("free", most),

@@ -1,7 +1,7 @@
 //! Rows of the message tree.
 
 use api::{Part, StoredMessage};
-use protocol::{Arguments, Content, Error as Failure, ErrorCode, Notice, NoticeCode};
+use protocol::{Arguments, Content, Error as Failure, ErrorCode, Notice, NoticeCode, Reason};
 use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteRow;
 use sqlx::Row;
@@ -136,7 +136,7 @@ pub(crate) fn part_content(kind: &str, content: String) -> Result<Content> {
     serde_json::from_value(fields.into()).map_err(|source| Error::Unreadable { what: "part", source })
 }
 
-/// An error from its JSON. A later version may know more codes; its message still says what happened.
+/// An error from its JSON. A later version may know more codes and reasons; its message still says what happened.
 fn stored_error(json: &str) -> Failure {
     let read = || -> Option<Failure> {
         let mut fields: Map<String, Value> = serde_json::from_str(json).ok()?;
@@ -145,6 +145,12 @@ fn stored_error(json: &str) -> Failure {
             .is_some_and(|code| serde_json::from_value::<ErrorCode>(code.clone()).is_err())
         {
             fields.insert("code".into(), to_word(&ErrorCode::Engine).into());
+        }
+        if fields
+            .get("reason")
+            .is_some_and(|reason| serde_json::from_value::<Reason>(reason.clone()).is_err())
+        {
+            fields.remove("reason");
         }
         serde_json::from_value(fields.into()).ok()
     };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use checkpoint::memory::Backend;
-use protocol::{ErrorCode, FolderSource, MemoryGuard};
+use protocol::{FolderSource, MemoryGuard, Reason};
 
 use super::{check_before_load, check_beside_others, is_load_forced, size, Measured, Memory};
 
@@ -64,8 +64,8 @@ fn check_before_chunk(bytes: u64, memory: &Memory, held: u64) -> protocol::Resul
     if bytes / 2 <= most || is_load_forced() {
         return Ok(());
     }
-    Err(protocol::Error::new(
-        ErrorCode::MemoryShort,
+    Err(protocol::Error::because(
+        Reason::PromptMemory,
         format!(
             "reading on takes about {} of memory and only {} are free, so the answer was not begun; nothing is lost: close other \
              programs, keep keys in fewer bits, or begin a shorter chat",
@@ -92,7 +92,7 @@ mod tests {
         let most = memory.most_to_be_had();
         assert_eq!(check_before_chunk(2 * most, &memory, 0), Ok(()));
         let error = check_before_chunk(2 * most + 2, &memory, 0).unwrap_err();
-        assert_eq!(error.code, ErrorCode::MemoryShort);
+        assert_eq!(error.reason, Some(Reason::PromptMemory));
         assert!(error.message.contains("nothing is lost"), "{error}");
         // Memory that the engine holds is not available, even if the system reports it as free.
         assert!(check_before_chunk(400_000, &memory, 900_000).is_err());

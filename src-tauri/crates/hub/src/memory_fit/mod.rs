@@ -11,7 +11,7 @@ use std::path::Path;
 use api::{FitVerdict, MemoryFit};
 use checkpoint::memory::{Backend, Workload};
 use checkpoint::{check_folder, ModelConfig};
-use protocol::{ErrorCode, KvBits};
+use protocol::{KvBits, Reason};
 
 pub use measured::Measured;
 pub use memory::Memory;
@@ -119,7 +119,7 @@ pub fn fit_of_folder(
 /// If a file cannot be read, the loader decides.
 ///
 /// # Errors
-/// [`ErrorCode::MemoryShort`] with the figures and advice.
+/// [`protocol::ErrorCode::MemoryShort`] with the figures and advice.
 pub fn check_before_load(
     folder: &Path,
     kv_bits: Option<KvBits>,
@@ -147,8 +147,8 @@ pub fn check_before_load(
     } else {
         format!("only {} are free; close other programs and try again", size(most))
     };
-    Err(protocol::Error::new(
-        ErrorCode::MemoryShort,
+    Err(protocol::Error::because(
+        Reason::ModelMemory,
         format!(
             "this model needs {} of memory even for a short chat ({} for its weights), and {why}; choose a smaller model or one in \
              fewer bits, or set {LOAD_ANYWAY}=1 to load it anyway. Nothing was loaded",
@@ -166,7 +166,7 @@ pub fn check_before_load(
 /// context. If a file cannot be read, the loader decides.
 ///
 /// # Errors
-/// [`ErrorCode::MemoryShort`] with the figures.
+/// [`protocol::ErrorCode::MemoryShort`] with the figures.
 pub fn check_beside_others(folder: &Path, backend: Backend, memory: &Memory, kept: u64) -> protocol::Result<()> {
     let question = Question {
         backend,
@@ -181,7 +181,7 @@ pub fn check_beside_others(folder: &Path, backend: Backend, memory: &Memory, kep
     }
     let (needed, room) = (size(fit.needed), size(most));
     let message = format!("this model needs {needed} of memory, and beside the loaded ones there is room for {room}");
-    let error = protocol::Error::new(ErrorCode::MemoryShort, message);
+    let error = protocol::Error::because(Reason::MemoryBesideLoaded, message);
     Err(error.with("needed", fit.needed).with("free", most))
 }
 
