@@ -2,12 +2,14 @@
 
 import { createContext } from 'svelte';
 
-import { errorText } from '../locales/host';
+import { errorWords } from '../locales/host';
 import { asHostError } from '../host';
 
 /** A message. It leaves by itself unless it is an error, which waits to be read. */
 export interface Toast {
   id: number;
+  /** What failed, over the text; `null` if nothing did. */
+  title: string | null;
   text: string;
   /** The text that "Copy details" copies; present if the toast is an error. */
   details: string | null;
@@ -72,7 +74,7 @@ export class Toasts {
     { cause = null, gone = null }: Partial<Pick<Toast, 'cause' | 'gone'>> = {},
   ): number {
     const id = this.#next++;
-    this.#add({ id, text, details: null, cause, action, gone, surface: this.#top });
+    this.#add({ id, title: null, text, details: null, cause, action, gone, surface: this.#top });
     return id;
   }
 
@@ -82,14 +84,15 @@ export class Toasts {
    */
   report(reason: unknown, cause: string | null = null): void {
     const error = asHostError(reason);
-    const text = errorText(error);
-    const twin = this.shown.find((toast) => toast.details !== null && toast.text === text);
+    const { title, text } = errorWords(error);
+    const twin = this.shown.find((toast) => toast.title === title && toast.text === text);
     if (twin) {
       this.shown = this.shown.map((toast) => (toast === twin ? { ...toast, surface: this.#top } : toast));
       return;
     }
     const details = JSON.stringify(error, null, 2);
-    this.#add({ id: this.#next++, text, details, cause, action: null, gone: null, surface: this.#top });
+    const id = this.#next++;
+    this.#add({ id, title, text, details, cause, action: null, gone: null, surface: this.#top });
   }
 
   /** Removes the toasts of a cause that has succeeded, was taken back, or does not matter. */

@@ -2,7 +2,8 @@
 
 import type { AppUpdate } from '../bindings/AppUpdate';
 import type { Command } from '../bindings/Command';
-import { ERROR_CODES } from '../bindings/constants';
+import { ERROR_CODES, REASONS } from '../bindings/constants';
+import type { Reason } from '../bindings/Reason';
 import type { Error as HostError } from '../bindings/Error';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { MemoryRelease } from '../bindings/MemoryRelease';
@@ -57,6 +58,10 @@ function isCode(value: unknown): value is ErrorCode {
   return ERROR_CODES.some((code) => code === value);
 }
 
+function isReason(value: unknown): value is Reason {
+  return REASONS.some((reason) => reason === value);
+}
+
 function isArguments(value: unknown): value is NonNullable<HostError['arguments']> {
   return typeof value === 'object' && value !== null && Object.values(value).every((one) => typeof one === 'string' || typeof one === 'number');
 }
@@ -66,7 +71,8 @@ export function asHostError(reason: unknown): HostError {
   if (typeof reason === 'object' && reason !== null && 'message' in reason) {
     const code = 'code' in reason && isCode(reason.code) ? reason.code : 'bad_request';
     const args = 'arguments' in reason && isArguments(reason.arguments) ? { arguments: reason.arguments } : {};
-    return { code, ...args, message: String(reason.message) };
+    const because = 'reason' in reason && isReason(reason.reason) ? { reason: reason.reason } : {};
+    return { code, ...because, ...args, message: String(reason.message) };
   }
   return { code: 'bad_request', message: String(reason) };
 }

@@ -1,18 +1,46 @@
 /**
- * The host's messages in the language of the windows. Its errors and notices have a code and arguments, which select a
- * text of the catalogue; the compiler makes sure that every code has one. If an argument of the text is missing, the
- * host's own English sentence is shown.
+ * The host's messages in the language of the windows. Its errors have a reason or a code, its notices a code, which
+ * select a text of the catalogue; the compiler makes sure that each has one. The host's own English sentence is for
+ * details.
  */
 
 import type { Error as HostError } from '../bindings/Error';
+import type { ErrorCode } from '../bindings/ErrorCode';
 import type { Notice } from '../bindings/Notice';
-import { format, type Key } from '.';
+import type { Reason } from '../bindings/Reason';
+import { format, number, t, type Key } from '.';
 
-/** An error of the host as a sentence. */
+/** An error in words: what failed, then why and what to do. */
+export interface ErrorWords {
+  readonly title: string;
+  readonly text: string;
+}
+
+type WordsKey = `error.${ErrorCode}` | `reason.${Reason}`;
+
+/** Arguments in bytes, which texts give in GB. */
+const SIZES = ['needed', 'free'];
+
+/** An error of the host as a title and a sentence. */
+export function errorWords({ code, reason, arguments: args = {} }: HostError): ErrorWords {
+  const values = Object.fromEntries(
+    Object.entries(args).map(([name, value]) =>
+      SIZES.includes(name) && typeof value === 'number' ? [name, number(Math.max(0.1, value / 1e9), 1)] : [name, value],
+    ),
+  );
+  const keys: readonly WordsKey[] = [...(reason === undefined ? [] : [`reason.${reason}` as const]), `error.${code}`];
+  for (const key of keys) {
+    const [title, text] = [format(`${key}.title`, values), format(key, values)];
+    if (title !== null && text !== null) return { title, text };
+  }
+  // An error of an earlier version may lack the arguments that its code has now.
+  return { title: t('error.bad_request.title'), text: t('error.bad_request') };
+}
+
+/** An error of the host in one line. */
 export function errorText(error: HostError): string {
-  if (error.code === 'model_not_found' && error.arguments?.['reference'] !== undefined)
-    return say('error.model_not_found.here', error);
-  return say(`error.${error.code}`, error);
+  const { title, text } = errorWords(error);
+  return `${title}. ${text}`;
 }
 
 /** A notice as a sentence. */
@@ -24,11 +52,10 @@ export function noticeText(notice: Notice): string {
 }
 
 /** `count` chooses the plural form of a text that has some. */
-function say(key: Key, { arguments: args, message }: HostError | Notice, count?: string | number): string {
+function say(key: Key, { arguments: args, message }: Notice, count?: string | number): string {
   const sentence = asSentence(message);
   return format(key, { ...args, message: sentence, ...(count === undefined ? {} : { count }) }) ?? sentence;
 }
-
 /** The parts of a system's message that only programmers need; the details of an error keep them. */
 const MACHINE_WORDS = /\s*\(os error \d+\)|\s*\(?ExitStatus\([^()]*(?:\([^()]*\))?[^()]*\)\)?/g;
 

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { en } from './en';
+import { ERROR_CODES, REASONS } from '../bindings/constants';
 import { errorText } from './host';
 import { chooseLanguage, firstSpoken, LANGUAGES } from './languages.svelte';
 import { locale, t, useCatalogue, type Catalogue, type Key, type Message } from '.';
@@ -106,10 +107,17 @@ describe('a language', () => {
     expect([1, 2, 11].map((count) => plain(t('amount.files', { count })))).toEqual(['1 file', '2 files', '11 files']);
   });
 
-  it('says what kind of error it is before the words of the host', async () => {
-    await chooseLanguage(['de']);
-    expect(errorText({ code: 'model_not_found', message: 'there is no model a/b' })).toBe(
-      'Modell nicht gefunden. There is no model a/b.',
-    );
+  it.each(['de', 'ar'])('has its own words for every error: %s', async (tag) => {
+    const errors = [...ERROR_CODES.map((code) => ({ code })), ...REASONS.map((reason) => ({ code: 'busy', reason }) as const)];
+    const all = KEYS.flatMap((key) => [...names(en[key])]).map((name) => [name.slice(1, -1), 7]);
+    const given = { arguments: Object.fromEntries(all) as Record<string, number>, message: 'the English sentence' };
+    await chooseLanguage(['en']);
+    const english = errors.map((error) => errorText({ ...given, ...error }));
+    await chooseLanguage([tag]);
+    errors.forEach((error, index) => {
+      const words = errorText({ ...given, ...error });
+      expect(words).not.toBe(english[index]);
+      expect(words).not.toContain('English');
+    });
   });
 });

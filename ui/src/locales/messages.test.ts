@@ -2,9 +2,10 @@ import { parse, type AST } from 'svelte/compiler';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import type { Notice } from '../bindings/Notice';
+import { ERROR_CODES, REASONS } from '../bindings/constants';
 import { asHostError } from '../host';
 import { en } from './en';
-import { errorText, noticeText } from './host';
+import { errorText, errorWords, noticeText } from './host';
 import { translation } from './en/catalogue';
 import { language, number, t, useCatalogue, type Key, type Message } from '.';
 
@@ -134,46 +135,39 @@ describe('the host', () => {
     expect(noticeText(ended)).toBe('Thinking stopped at its budget of 1,204 tokens.');
     expect(noticeText({ ...ended, arguments: {} })).toBe('You stopped the thinking here.');
     expect(noticeText({ code: 'kv_bits', arguments: { layers: 1 }, message: 'x' })).toContain('1 layer can’t');
-    const full = errorText({ code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' });
-    expect(full).toContain('The chat has 2,310 tokens, but the context is 2,048.');
-  });
-
-  it('is quoted without the words of the command line', () => {
-    const gone = {
-      code: 'model_not_found',
-      arguments: { reference: 'a/b' },
-      message: 'no model called a/b is on this computer; `ponder models` and the Models window list what is',
-    } as const;
-    expect(errorText(gone)).toBe('The model a/b isn’t on this computer. Choose another one in Models.');
-    expect(errorText({ ...gone, arguments: {} })).toContain('`ponder models`');
-  });
-
-  it('keeps the arguments of a call that was rejected', () => {
-    const reason: unknown = { code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' };
-    expect(errorText(asHostError(reason))).toContain('The chat has 2,310 tokens');
-    expect(asHostError({ code: 'busy', arguments: [null], message: 'no' })).toEqual({ code: 'busy', message: 'no' });
-  });
-
-  it('speaks for itself if the text needs an argument that did not come, or stands for many', () => {
-    expect(errorText({ code: 'context_full', message: 'the answer filled the context' })).toBe(
-      'The answer filled the context.',
-    );
-    expect(errorText({ code: 'storage', message: 'the disk is full: free some space!' })).toBe(
-      'The disk is full: free some space!',
-    );
-    expect(
-      errorText({ code: 'storage', message: 'cannot write the file: No space left on device (os error 28)' }),
-    ).toBe('Cannot write the file: No space left on device.');
-    // The name of a file begins as it does.
-    expect(errorText({ code: 'model_broken', message: 'tokenizer.json is missing' })).toBe(
-      'tokenizer.json is missing.',
-    );
-    expect(errorText({ code: 'engine', message: 'the program ended: ExitStatus(unix_wait_status(9))' })).toBe(
-      'The program ended.',
-    );
     expect(noticeText({ code: 'unknown', arguments: { file: 'a' }, message: 'something of a later version' })).toBe(
       'Something of a later version.',
     );
+  });
+
+  it('names what failed by reason, else by code, with the arguments of the error', () => {
+    const full = { code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' } as const;
+    expect(errorWords(full)).toEqual({
+      title: 'Chat too long for this model',
+      text: 'It needs 2,310 tokens and the context length is 2,048. Nothing was removed.',
+    });
+    expect(errorText({ code: 'model_not_found', reason: 'model_missing', arguments: { reference: 'a/b' }, message: '' }))
+      .toBe('Model not found. a/b isn’t on this computer. Choose another model or download it.');
+    const memory = { needed: 28_700_000_000, free: 20_000_000 };
+    expect(errorWords({ code: 'memory_short', reason: 'model_memory', arguments: memory, message: '' }).text).toBe(
+      'This model needs 28.7 GB and 0.1 GB can be used. Nothing was loaded.',
+    );
+  });
+
+  it('says less if an argument is missing, and never the sentence of the command line', () => {
+    const message = 'cannot write the file: No space left on device (os error 28); see `ponder models`';
+    for (const code of ERROR_CODES) {
+      expect(errorText({ code, message })).not.toContain('os error');
+      for (const reason of REASONS) expect(errorText({ code, reason, message })).not.toMatch(/ponder models|\{/);
+    }
+  });
+
+  it('keeps the reason and the arguments of a call that was rejected', () => {
+    const reason: unknown = { code: 'context_full', arguments: { prompt: 2310, context: 2048 }, message: 'too long' };
+    expect(errorText(asHostError(reason))).toContain('It needs 2,310 tokens');
+    expect(asHostError({ code: 'busy', arguments: [null], message: 'no' })).toEqual({ code: 'busy', message: 'no' });
+    expect(asHostError({ code: 'busy', reason: 'chat_busy', message: 'no' }).reason).toBe('chat_busy');
+    expect(asHostError({ code: 'busy', reason: 'of_a_later_version', message: 'no' }).reason).toBeUndefined();
   });
 });
 

@@ -9,16 +9,6 @@ export function plainName(name: string): string {
   return name.replace(/[\n\r\t]+/g, ' ').replace(UNSEEN, '');
 }
 
-/** A value that was inserted into a text that runs from right to left. */
-const INSERTED = /\u2068[^\u2069]*\u2069/g;
-
-/** The `dir` of a sentence of the host, whatever the direction of the names that were inserted into it. */
-export function directionOfSentence(text: string): 'auto' | 'ltr' | 'rtl' {
-  const letter = LETTER.exec(text.replace(INSERTED, ''));
-  if (!letter) return 'auto';
-  return RIGHT_TO_LEFT.test(letter[0]) ? 'rtl' : 'ltr';
-}
-
 /** The length of text that decides its direction. */
 const TELLING = 2000;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc]/;

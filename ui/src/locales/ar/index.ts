@@ -9,6 +9,7 @@ import { desktop } from './desktop';
 import { downloads } from './downloads';
 import { endpoints } from './endpoints';
 import { engine } from './engine';
+import { errors } from './errors';
 import { files } from './files';
 import { firstModels } from './firstModels';
 import { host } from './host';
@@ -37,6 +38,7 @@ export const ar = translation({
   ...downloads,
   ...endpoints,
   ...engine,
+  ...errors,
   ...files,
   ...firstModels,
   ...host,

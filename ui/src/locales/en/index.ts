@@ -9,6 +9,7 @@ import { desktop } from './desktop';
 import { downloads } from './downloads';
 import { endpoints } from './endpoints';
 import { engine } from './engine';
+import { errors } from './errors';
 import { files } from './files';
 import { firstModels } from './firstModels';
 import { host } from './host';
@@ -36,6 +37,7 @@ export const en = {
   ...downloads,
   ...endpoints,
   ...engine,
+  ...errors,
   ...files,
   ...firstModels,
   ...host,

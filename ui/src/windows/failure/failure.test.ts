@@ -8,8 +8,8 @@ afterEach(() => chooseLanguage(['en']));
 
 describe('the window of an app that could not start', () => {
   it.each([
-    ['en', 'The history in /tmp/a cannot be read.'],
-    ['de', 'Sichern oder Lesen ist gescheitert. The history in /tmp/a cannot be read.'],
+    ['en', 'Couldn’t read or save data. What was saved before is safe. Try again.'],
+    ['de', 'Lesen oder Sichern fehlgeschlagen. Was vorher gesichert war, ist sicher. Noch einmal versuchen.'],
   ])('says why in sentences (%s)', async (language, sentence) => {
     await chooseLanguage([language]);
     await open('failure');
@@ -21,7 +21,7 @@ describe('the window of a damaged history', () => {
   const error = { code: 'history_damaged', message: 'it is damaged' } as const;
   const contents = (chats: number) => ({ chats, messages: chats * 5 });
   const full = async (): Promise<never> => {
-    throw { code: 'storage', message: 'the disk is full' };
+    throw { code: 'storage', reason: 'history_disk_full', message: 'the disk is full' };
   };
 
   it('says what is left before anything is replaced, and repairs what was chosen', async () => {
@@ -56,7 +56,7 @@ describe('the window of a damaged history', () => {
     const examine = host.examineHistory;
     host.examineHistory = full;
     await open('failure', '', { error, running: true });
-    expect(the('failure').textContent).toContain('The disk is full.');
+    expect(the('failure').textContent).toContain('Disk is full. Your saved chats are safe.');
     expect([all('damage-counting').length, all('damage-open').length]).toEqual([0, 1]);
     host.examineHistory = examine;
     await click('damage-examine-again');
@@ -72,7 +72,7 @@ describe('the window of a damaged history', () => {
     expect(all('damage-open')).toEqual([]);
     await click('damage-repair');
     await pass(1);
-    expect(the('failure').textContent).toContain('The disk is full.');
+    expect(the('failure').textContent).toContain('Disk is full. Your saved chats are safe.');
     await click('damage-open');
     await pass(1);
     host.repairHistory = repair;
