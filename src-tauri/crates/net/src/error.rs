@@ -273,7 +273,12 @@ impl Error {
             }
             next = cause.source();
         }
-        let reason = said.last().cloned().unwrap_or_else(|| "no reason was given".into());
+        // Without the number that the standard library adds to the system's text.
+        let without_number = |text: &String| text.split(" (os error ").next().map(str::to_owned);
+        let reason = said
+            .last()
+            .and_then(without_number)
+            .unwrap_or_else(|| "no reason was given".into());
         let all = said.join(" ").to_lowercase();
         if error.is_timeout() || kind == Some(io::ErrorKind::TimedOut) {
             return Error::TimedOut { host, after };
