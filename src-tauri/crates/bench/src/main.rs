@@ -27,25 +27,25 @@ struct PonderBench {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure reading a prompt, the first token, decoding, loading and memory
+    /// Measure prompt processing, first token, decoding, loading and memory
     Speed(speed::SpeedArgs),
     /// Measure 1, 2, 4, 8 and 16 sequences that decode together
     Batch(batch::BatchArgs),
-    /// Measure the wait for a chat's next token, alone and beside four programs' prompts
+    /// Measure the wait for a chat's next token beside other prompts
     Gaps(gaps::GapsArgs),
-    /// Measure the drafts of prompt lookup: the cost of a pass over one, and the gain if it is right
+    /// Measure the cost and gain of prompt lookup drafts
     Lookup(lookup::LookupArgs),
-    /// Measure a chat of twelve turns: the tokens that each reads, and its first token
+    /// Measure a chat of twelve turns
     Turns(turns::TurnsArgs),
-    /// Measure a question about an image, and the next one about it
+    /// Measure two messages about an image
     Vision(vision::VisionArgs),
-    /// Print what the model is given, rendered by its chat template
+    /// Print the prompt as rendered by the chat template
     Render(render::RenderArgs),
-    /// Set reasoning, answer and tool calls apart in what a model wrote, from standard input
+    /// Separate raw model output into thinking, response and tool calls
     Split(split::SplitArgs),
-    /// Print the stop tokens and where each comes from
+    /// Print the stop tokens and their sources
     Stops(stops::StopsArgs),
-    /// Print the logits after the last of some tokens
+    /// Print logits
     Logits(logits::LogitsArgs),
 }
 

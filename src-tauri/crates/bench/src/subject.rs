@@ -15,10 +15,10 @@ use protocol::{FolderSource, LoadEvent, LocalEngine};
 pub struct SubjectArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// A model of random weights with the sizes of a real one, instead of a model on this computer
+    /// Model of random weights in the sizes of a real one
     #[arg(long, value_name = "NAME", conflicts_with = "model", value_parser = PossibleValuesParser::new(random_models::NAMES))]
     shape: Option<String>,
-    /// The folder where shapes are written and found again; some have 20 GB
+    /// Folder for shapes, some of which have 20 GB
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir().join("ponder-shapes"))]
     shapes: PathBuf,
 }

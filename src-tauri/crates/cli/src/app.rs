@@ -116,7 +116,7 @@ fn take_folders(models: &ModelFolder, settings: &Settings) {
     models.set_own_folders(settings.model_folders.iter().map(PathBuf::from).collect());
 }
 
-/// The models here and on the hub, with the same settings as the window.
+/// The models here and on Hugging Face, with the same settings as the window.
 ///
 /// # Errors
 /// When this computer names no place for Ponder's data.
@@ -124,7 +124,7 @@ pub async fn hub() -> Result<Hub> {
     hub_of(models().await)
 }
 
-/// The hub with these models.
+/// The rooms of models, with these.
 ///
 /// # Errors
 /// As [`hub`].
@@ -154,14 +154,14 @@ fn folder(shelf: &dyn ModelShelf, reference: &str) -> Result<FolderSource> {
     let folder = model.folder().cloned();
     Ok(folder.ok_or_else(|| {
         let message = format!(
-            "{} is served by another program; this needs a model of this computer, which --model names",
+            "{} is behind an endpoint, and this command needs a model on this computer. Choose one with --model",
             model.reference()
         );
         Error::new(ErrorCode::ModelNotFound, message)
     })?)
 }
 
-/// An engine of this process, with a memory guard so that it ends an answer before the system ends the program.
+/// An engine of this process, with a memory guard so that it ends a response before the system ends the program.
 ///
 /// # Errors
 /// When this computer names no place for Ponder's data.
@@ -205,7 +205,7 @@ pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine
             Ok((Arc::new(app.router), model))
         }
         Err(error) => {
-            output::warn(&format!("{}; the answer goes on without it", output::sentence(&error)));
+            output::warn(&format!("{}. Continuing without it", output::sentence(&error)));
             let settings = settings().await;
             let named = reference.unwrap_or(&settings.default_model).to_owned();
             let models = models().await;

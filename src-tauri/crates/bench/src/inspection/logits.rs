@@ -2,9 +2,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use cli::input::{check_vision, kv_bits, read_messages, ImageArgs, Images, ModelArg};
+use cli::input::{check_vision, read_messages, ImageArgs, Images, KvBitsArg, ModelArg};
 use cli::output;
-use protocol::{KvBits, Request};
+use protocol::Request;
 use serde_json::json;
 
 use crate::subject;
@@ -17,20 +17,19 @@ pub struct LogitsArgs {
     /// Token ids, separated by commas
     #[arg(long, value_delimiter = ',', required_unless_present_any = ["messages", "images"], conflicts_with_all = ["messages", "images"])]
     tokens: Vec<u32>,
-    /// A conversation instead, as a JSON list in the OpenAI chat form, as the model would be given it
+    /// Conversation instead, as a JSON list of OpenAI messages
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
     #[command(flatten)]
     images: ImageArgs,
-    /// One list per position instead of the last alone
+    /// Print the logits of every position, not only the last
     #[arg(long)]
     all: bool,
-    /// Read the tokens in chunks of this many
+    /// Process the tokens in chunks of N
     #[arg(long, value_name = "N")]
     chunk: Option<usize>,
-    /// Keep keys and values of full attention in 4 or 8 bits
-    #[arg(long, value_name = "4|8", value_parser = kv_bits)]
-    kv_bits: Option<KvBits>,
+    #[command(flatten)]
+    kv_bits: KvBitsArg,
 }
 
 /// Prints logits.
@@ -49,11 +48,11 @@ pub async fn run(args: LogitsArgs) -> Result<()> {
         args.images.put_into(&mut request.messages, &mut images)?;
         request.image_detail = args.images.detail().await;
         request.images = images.0;
-        request.kv_bits = args.kv_bits;
+        request.kv_bits = args.kv_bits.kv_bits;
         check_vision(&engine, &request).await?;
         engine.prompt_logits(request, args.all, args.chunk)?
     } else {
-        engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits)?
+        engine.kv_logits(model, args.tokens, args.all, args.chunk, args.kv_bits.kv_bits)?
     };
     let value = match args.all {
         true => json!(rows),

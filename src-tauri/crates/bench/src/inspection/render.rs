@@ -16,22 +16,22 @@ use crate::image_plans::image_plans;
 pub struct RenderArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// A chat template by itself, or a tokenizer_config.json with one, instead of a model
+    /// Chat template or tokenizer_config.json to use instead of a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     template: Option<PathBuf>,
-    /// The template's variables, as a JSON object; `messages` and `tools` in it may be given by the options instead
-    #[arg(long, value_name = "FILE")]
-    context: Option<PathBuf>,
-    /// The conversation, as a JSON list in the OpenAI chat form; without one a single greeting
+    /// Template variables, as a JSON object
+    #[arg(long, alias = "context", value_name = "FILE")]
+    vars: Option<PathBuf>,
+    /// Conversation, as a JSON list of OpenAI messages (default: one greeting)
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
-    /// Tools, as a JSON list in the OpenAI form
+    /// Tools, as a JSON list in OpenAI format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// The Thinking switch; without it the model's own default
+    /// Turn thinking on or off, or set its effort (default: the model decides)
     #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
     thinking: Option<ThinkingArg>,
-    /// Leave out what opens the model's turn
+    /// Leave out the start of the model's turn
     #[arg(long)]
     no_generation_prompt: bool,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct RenderArgs {
 /// # Errors
 /// When the template refuses it.
 pub async fn run(args: RenderArgs) -> Result<()> {
-    if args.template.is_none() && args.context.is_none() && render_images(&args).await? {
+    if args.template.is_none() && args.vars.is_none() && render_images(&args).await? {
         return Ok(());
     }
     let opened;
@@ -102,13 +102,13 @@ async fn render_images(args: &RenderArgs) -> Result<bool> {
 
 /// The template's variables: those of the file, and the options over them.
 fn variables(args: &RenderArgs, template: &Template) -> Result<Map<String, Value>> {
-    let context = args.context.as_deref();
-    let context: Option<Map<String, Value>> = context
-        .map(|path| read_json(path, "context file", "a JSON object of variables"))
+    let vars = args.vars.as_deref();
+    let vars: Option<Map<String, Value>> = vars
+        .map(|path| read_json(path, "variables file", "a JSON object of variables"))
         .transpose()?;
-    let messages = match (&args.messages, &context) {
+    let messages = match (&args.messages, &vars) {
         (Some(path), _) => read_messages(path, None)?,
-        (None, Some(context)) if context.contains_key("messages") => Vec::new(),
+        (None, Some(vars)) if vars.contains_key("messages") => Vec::new(),
         _ => vec![Message::text(Role::User, "Hello!")],
     };
     let tools = read_tools(args.tools.as_deref())?;
@@ -120,7 +120,7 @@ fn variables(args: &RenderArgs, template: &Template) -> Result<Map<String, Value
         images: &[],
     };
     let mut variables = template.variables(&request);
-    for (name, value) in context.unwrap_or_default() {
+    for (name, value) in vars.unwrap_or_default() {
         let given = match name.as_str() {
             "messages" => args.messages.is_some(),
             "tools" => args.tools.is_some(),

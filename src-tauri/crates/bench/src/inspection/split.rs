@@ -15,19 +15,19 @@ use super::processor::open_chat_processor;
 pub struct SplitArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// A format instead of a model; its markers are looked for in the text
+    /// Output format to use instead of a model
     #[arg(long, value_name = "NAME", conflicts_with = "model")]
     format: Option<String>,
-    /// The prompt opened a thought
+    /// The prompt already opened thinking
     #[arg(long)]
     opened: bool,
-    /// The Thinking switch: with `off` a thought is kept out, with a notice
+    /// Keep thinking (on), or drop it with a notice (off)
     #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
     thinking: Switch,
-    /// Take the text in pieces of N characters, or of N tokens of the model; the result is the same
+    /// Process the text in pieces of N characters, or N tokens
     #[arg(long, value_name = "N")]
     chunk: Option<usize>,
-    /// Tools, as a JSON list in the OpenAI form: arguments take the types of their schemas
+    /// Tools, as a JSON list in OpenAI format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
 }

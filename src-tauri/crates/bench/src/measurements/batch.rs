@@ -31,7 +31,7 @@ pub struct BatchArgs {
     /// A script that measures mlx-lm's BatchGenerator; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
-    /// Print a JSON object for each number of sequences
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }

@@ -21,7 +21,7 @@ pub struct LookupArgs {
     /// Repetitions; the best of each is printed
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_one())]
     repeat: usize,
-    /// Print a JSON object for each length of draft
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }

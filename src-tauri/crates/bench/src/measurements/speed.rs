@@ -33,7 +33,7 @@ pub struct SpeedArgs {
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
-    /// Print a JSON object for each length of the prompt
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }

@@ -35,9 +35,9 @@ fn a_template_renders_by_itself() {
         String::from_utf8(output.stdout).expect("text")
     };
     assert_eq!(render(&[]), "user:Hello!;none>");
-    assert_eq!(render(&["--context", &context]), "<s>robot:1.0;none>False");
+    assert_eq!(render(&["--vars", &context]), "<s>robot:1.0;none>False");
     assert_eq!(
-        render(&["--context", &context, "--tools", &tools, "--no-generation-prompt"]),
+        render(&["--vars", &context, "--tools", &tools, "--no-generation-prompt"]),
         "<s>robot:1.0;1False"
     );
     assert_eq!(

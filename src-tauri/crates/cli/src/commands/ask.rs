@@ -6,81 +6,77 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Content, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, KvBits, Message, Request, Role};
+use protocol::{Content, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, Message, Request, Role};
 
 use crate::app::engine_and_model;
 use crate::input::{
-    check_vision, kv_bits, piped_text, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs,
-    EnterKey, ImageArgs, Images, ModelArg, SamplingArgs, ThinkingArg,
+    at_least, check_vision, piped_text, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs,
+    EnterKey, ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs, ThinkingArg,
 };
 use crate::output::{exit_code, AnswerLines, Printer, Stream};
+
+/// Examples below the help of `ponder ask`.
+pub const EXAMPLES: &str = r#"Examples:
+  git diff | ponder ask "Write a commit message"
+  ponder ask --image receipt.jpg --schema receipt.json "Extract the items"
+  ponder ask -m pebble --json "2+3""#;
 
 /// `ponder ask`.
 #[derive(Args)]
 pub struct AskArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// Instructions that stand before the conversation
-    #[arg(long, value_name = "TEXT")]
+    /// System prompt
+    #[arg(long, short, value_name = "TEXT")]
     system: Option<String>,
-    /// The Thinking switch; without it the model's own default
+    /// Turn thinking on or off, or set its effort (default: the model decides)
     #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
     thinking: Option<ThinkingArg>,
-    /// End the thought after this many tokens, so that the answer follows
-    #[arg(long, value_name = "N")]
+    /// Stop thinking after N tokens and respond
+    #[arg(long, value_name = "N", value_parser = at_least(1))]
     thinking_budget: Option<u32>,
-    /// A conversation to continue, as a JSON list in the OpenAI chat form
+    /// Continue a conversation from a JSON list of OpenAI messages
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
-    /// An answer to the conversation that is to be continued: its tokens, its words, an assistant's message, or what
-    /// --json printed
+    /// Continue a response from a file, for example the output of --json
     #[arg(long = "continue", value_name = "FILE")]
     answer_prefix: Option<PathBuf>,
     #[command(flatten)]
     images: ImageArgs,
     #[command(flatten)]
     documents: DocumentArgs,
-    /// Tools the model may call, as a JSON list in the OpenAI form
+    /// Tools the model can call, as a JSON list in OpenAI format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// A JSON Schema; the answer is JSON that follows it
+    /// Make the response JSON that follows this JSON Schema
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     #[command(flatten)]
     sampling: SamplingArgs,
-    /// At most this many tokens, thinking included
-    #[arg(long, value_name = "N")]
-    max_tokens: Option<u32>,
-    /// Use at most this many tokens of the context, so that a long conversation takes less memory
-    #[arg(long, value_name = "N")]
-    context: Option<u32>,
-    /// End the answer when this text appears; may be given several times
-    #[arg(long, value_name = "TEXT")]
-    stop: Vec<String>,
-    /// Keep keys and values of full attention in 4 or 8 bits, so that a long conversation takes less memory
-    #[arg(long, value_name = "4|8", value_parser = kv_bits)]
-    kv_bits: Option<KvBits>,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Print thoughts on standard output, too; without it they go to standard error, so that the output is the answer
+    /// Print thinking to standard output instead of standard error
     #[arg(long, conflicts_with = "json")]
     show_thinking: bool,
-    /// Write the answer to this file instead of standard output
+    /// Write the response to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The question. What standard input has goes before it; without a question it is one
-    prompt: Option<String>,
+    /// Message to send, after the text on standard input
+    #[arg(value_name = "MESSAGE")]
+    message: Option<String>,
 }
 
-/// Asks and prints the answer, which the history does not keep.
+/// Sends a message and prints the response, which the history does not keep.
 ///
 /// # Errors
-/// When the model cannot answer, or a file cannot be read.
+/// When the model cannot respond, or a file cannot be read.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let out = match &args.output {
         Some(path) => {
-            // It may be read before, and stays as it is if there is no answer.
+            // It may be read before, and stays as it is if there is no response.
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             let file = file.with_context(|| format!("{} cannot be written", path.display()))?;
             Stream::File(Arc::new(file))
@@ -105,12 +101,12 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     request.schema = schema;
     request.thinking = args.thinking.map(Into::into);
     request.sampling = args.sampling.sampling();
-    request.max_tokens = args.max_tokens;
+    request.max_tokens = args.limits.max_tokens;
     request.thinking_budget = args.thinking_budget;
-    request.context = args.context;
+    request.context = args.limits.context_length;
     request.answer_prefix = answer_prefix;
-    request.stop = args.stop;
-    request.kv_bits = args.kv_bits;
+    request.stop = args.limits.stop;
+    request.kv_bits = args.limits.kv_bits.kv_bits;
     if !images.0.is_empty() {
         request.image_detail = args.images.detail().await;
     }
@@ -144,7 +140,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         match &event {
             EngineEvent::Failed(error) => return Err(args.documents.explain(error.clone()).into()),
             EngineEvent::Done(done) => {
-                // An answer without words is one, too.
+                // A response without text is one, too.
                 out.write("")?;
                 match done.finish_reason {
                     FinishReason::Cancelled => exit_code = exit_code::STOPPED,
@@ -174,12 +170,12 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(exit_code))
 }
 
-/// The reason why an answer is not complete, for people.
+/// The reason why a response is not complete, for people.
 fn cut_remark(ended_by: &EndedBy) -> &'static str {
     match ended_by {
-        EndedBy::TokenLimit => "the answer is cut: it has as many tokens as --max-tokens allows",
-        EndedBy::Context => "the answer is cut: the context is full",
-        _ => "the answer is cut",
+        EndedBy::TokenLimit => "response cut off at --max-tokens",
+        EndedBy::Context => "response cut off, because the context is full",
+        _ => "response cut off",
     }
 }
 
@@ -189,26 +185,26 @@ fn conversation(args: &AskArgs, images: &mut Images) -> Result<Vec<Message>> {
     if let Some(path) = &args.messages {
         conversation.extend(read_messages(path, Some(images))?);
     }
-    // Input that an option reads is not text beside the question.
+    // Input that an option reads is not text beside the message.
     let is_taken = args.images.read_stdin() || args.documents.read_stdin();
-    let input = match is_taken || (args.prompt.is_none() && args.messages.is_some()) {
+    let input = match is_taken || (args.message.is_none() && args.messages.is_some()) {
         true => None,
         false => piped_text()?,
     };
-    let words = [input.as_deref(), args.prompt.as_deref()];
+    let words = [input.as_deref(), args.message.as_deref()];
     let words: Vec<&str> = words.into_iter().flatten().collect();
-    push_question(&mut conversation, &words.join("\n\n"));
+    push_message(&mut conversation, &words.join("\n\n"));
     args.documents.put_into(&mut conversation)?;
     args.images.put_into(&mut conversation, images)?;
     if conversation.iter().all(|message| message.role == Role::System) {
-        let message = "there is no question; pass one, or a conversation with --messages";
+        let message = "there is no message to send. Pass one, or a conversation with --messages";
         return Err(Error::new(ErrorCode::BadRequest, message).into());
     }
     Ok(conversation)
 }
 
-/// A question of blanks alone is none.
-fn push_question(conversation: &mut Vec<Message>, text: &str) {
+/// A message of blanks alone is none.
+fn push_message(conversation: &mut Vec<Message>, text: &str) {
     if !text.trim().is_empty() {
         conversation.push(Message::text(Role::User, text));
     }

@@ -7,19 +7,25 @@ use crate::app;
 use crate::input::piped_text;
 use crate::output;
 
+/// Examples below the help of `ponder embed`.
+pub const EXAMPLES: &str = r#"Examples:
+  ponder embed -m mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ "A cup of tea"
+  ponder embed -m mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ --json < lines.txt"#;
+
 /// `ponder embed`.
 #[derive(Args)]
 pub struct EmbedArgs {
-    /// An embedding model: a folder, a hub id, or the name that `ponder serve` lists
-    #[arg(long, short, value_name = "REF")]
+    /// Embedding model: a folder or Hugging Face ID
+    #[arg(long, short, value_name = "MODEL")]
     model: String,
-    /// Use the first N dimensions of each vector; only for models that were trained for it
+    /// Keep only the first N dimensions, if the model supports it
     #[arg(long, value_name = "N")]
     dimensions: Option<u32>,
-    /// Print one JSON object for each text, with its tokens; without it a list of numbers
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// The texts; without any, each line of standard input is one
+    /// Texts to embed (default: each line of standard input)
+    #[arg(value_name = "TEXT")]
     texts: Vec<String>,
 }
 
@@ -33,7 +39,7 @@ pub async fn run(args: EmbedArgs) -> Result<()> {
         texts.extend(piped_text()?.iter().flat_map(|text| text.lines().map(str::to_owned)));
     }
     if texts.is_empty() {
-        let message = "there is no text; pass some, or lines on standard input";
+        let message = "there is no text. Pass some, or lines on standard input";
         return Err(Error::new(ErrorCode::BadRequest, message).into());
     }
     let request = EmbeddingRequest {

@@ -11,50 +11,44 @@ use crate::output;
 /// The variable with the key of `add`, unless standard input has it.
 const KEY: &str = "PONDER_ENDPOINT_KEY";
 
+/// Examples below the help of `ponder endpoints`.
+pub const EXAMPLES: &str = r#"Examples:
+  ponder endpoints add lab http://192.168.1.5:8000/v1
+  ponder endpoints add lab https://lab.example/v1 --key < key.txt
+  ponder ask -m endpoint:lab/MODEL "Hello""#;
+
 /// `ponder endpoints`.
 #[derive(Args)]
 pub struct EndpointsArgs {
     #[command(subcommand)]
     command: Command,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Add a server; its models are then called endpoint:NAME/MODEL
+    /// Add an endpoint, whose models are then named endpoint:NAME/MODEL
     Add(AddArgs),
-    /// List the servers and their models
-    List(ListArgs),
-    /// Remove a server and its key
+    /// List endpoints and their models
+    List,
+    /// Remove an endpoint and its API key
     Remove {
-        /// Its name
+        /// Name of the endpoint
         name: String,
     },
 }
 
 #[derive(Args)]
 struct AddArgs {
-    /// Its name: a word
+    /// Name of the endpoint, one word
     name: String,
-    /// Its address, such as http://127.0.0.1:8080/v1
+    /// Base URL, for example http://127.0.0.1:8080/v1
     url: String,
-    /// Read a key from standard input and keep it in the keychain; without this, from PONDER_ENDPOINT_KEY if that is
-    /// set
+    /// Read the API key from standard input instead of PONDER_ENDPOINT_KEY
     #[arg(long)]
     key: bool,
-}
-
-#[derive(Args)]
-struct ListArgs {
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
-
-impl EndpointsArgs {
-    /// True if the command prints JSON.
-    pub fn json(&self) -> bool {
-        matches!(&self.command, Command::List(args) if args.json)
-    }
 }
 
 /// Adds, lists or removes endpoints.
@@ -63,13 +57,13 @@ impl EndpointsArgs {
 /// When the name or the address cannot be used, or the history or the keychain refuses.
 pub async fn run(args: EndpointsArgs) -> Result<()> {
     match args.command {
-        Command::Add(args) => add(args).await,
-        Command::List(args) => list(args).await,
-        Command::Remove { name } => remove(&name).await,
+        Command::Add(added) => add(added, args.json).await,
+        Command::List => list(args.json).await,
+        Command::Remove { name } => remove(&name, args.json).await,
     }
 }
 
-async fn add(args: AddArgs) -> Result<()> {
+async fn add(args: AddArgs, json: bool) -> Result<()> {
     let mut endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
     let key = read_key(args.key)?;
     let app = App::open().await?;
@@ -79,17 +73,21 @@ async fn add(args: AddArgs) -> Result<()> {
         stored.map_err(protocol::Error::from)?;
     }
     let name = endpoint.name.clone();
-    let added = format!("{name} is added: {} ({})\n", endpoint.base_url, mark(&endpoint));
+    let mut added = format!("Added {name}: {} ({}).", endpoint.base_url, mark(&endpoint));
     let info = remote::info(&endpoint);
+    if info.address.leaves_computer {
+        added += &format!(" Messages and images are sent to {name}.");
+    }
+    let told = json!({"added": endpoint});
     // Read after the keychain has answered, because another process may change the list meanwhile.
     let mut endpoints = app.chat.settings().endpoints().await?;
     remote::check_name_is_free(&endpoints, &name).map_err(protocol::Error::from)?;
     endpoints.push(endpoint);
     app.chat.settings().set_endpoints(&endpoints).await?;
-    output::text(&added)?;
+    output::report(json, &told, &added)?;
     if info.address.unencrypted && info.key != KeySource::None {
         eprintln!(
-            "warning: {name} is reached by plain http, so whoever is on the way can read its key; use https, or a tunnel to this computer"
+            "ponder: {name} is not encrypted, so anyone on the network path can read its key and your messages. Use https or a tunnel"
         );
     }
     Ok(())
@@ -101,26 +99,26 @@ fn read_key(from_input: bool) -> Result<Option<String>> {
         return Ok(std::env::var(KEY).ok().filter(|key| !key.trim().is_empty()));
     }
     if std::io::stdin().is_terminal() {
-        eprintln!("Type or paste the key, then press Enter and Ctrl+D:");
+        eprintln!("Paste the API key, then press Enter and Ctrl+D:");
     }
     let mut key = String::new();
     std::io::stdin()
         .read_to_string(&mut key)
         .context("standard input is not text")?;
     if key.trim().is_empty() {
-        bail!("there is no key on standard input");
+        bail!("there is no API key on standard input");
     }
     Ok(Some(key.trim().to_owned()))
 }
 
-async fn list(args: ListArgs) -> Result<()> {
+async fn list(json: bool) -> Result<()> {
     let app = App::open().await?;
     let listed = app.remote.models().await;
-    if args.json {
+    if json {
         return Ok(output::line(&json!({"endpoints": listed}))?);
     }
     if listed.is_empty() {
-        let none = "There are no endpoints; `ponder endpoints add` adds one.\n";
+        let none = "No endpoints. Add one with 'ponder endpoints add'.\n";
         return Ok(output::text(none)?);
     }
     for each in &listed {
@@ -128,7 +126,8 @@ async fn list(args: ListArgs) -> Result<()> {
         let (name, url, mark) = (&endpoint.name, &endpoint.base_url, mark(endpoint));
         output::text(&format!("{name}  {url}  ({mark})\n"))?;
         if let Some(problem) = &each.problem {
-            output::text(&format!("  does not answer: {problem}\n"))?;
+            let problem = output::without_numbers(&problem.to_string());
+            output::text(&format!("  unavailable: {problem}\n"))?;
         }
         for model in &each.models {
             output::text(&format!("  {}\n", model.reference))?;
@@ -137,25 +136,26 @@ async fn list(args: ListArgs) -> Result<()> {
     Ok(())
 }
 
-async fn remove(name: &str) -> Result<()> {
+async fn remove(name: &str, json: bool) -> Result<()> {
     let app = App::open().await?;
     if app.remote.endpoint(name).is_none() {
         return Err(protocol::Error::from(remote::Error::NoEndpoint(name.into())).into());
     }
     // The endpoint is removed even if the keychain does not answer.
     if let Err(error) = app.remote.forget_key(name).await {
-        eprintln!("(its key stays in the keychain: {error})");
+        eprintln!("(its API key cannot be deleted from the keychain: {error})");
     }
     let mut endpoints = app.chat.settings().endpoints().await?;
     endpoints.retain(|endpoint| endpoint.name != name);
     app.chat.settings().set_endpoints(&endpoints).await?;
-    Ok(output::text(&format!("{name} is removed.\n"))?)
+    let text = format!("Removed {name}.");
+    Ok(output::report(json, &json!({"removed": name}), &text)?)
 }
 
 /// The place that text goes to, for people.
 pub fn mark(endpoint: &Endpoint) -> &'static str {
     if remote::info(endpoint).address.leaves_computer {
-        "what you write leaves this computer"
+        "remote"
     } else {
         "on this computer"
     }

@@ -5,10 +5,15 @@ use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
+/// Examples below the help of `ponder completions`.
+pub const EXAMPLES: &str = "Examples:
+  ponder completions bash > ~/.local/share/bash-completion/completions/ponder
+  ponder completions fish > ~/.config/fish/completions/ponder.fish";
+
 /// `ponder completions`.
 #[derive(Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete commands for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -16,8 +21,8 @@ pub struct CompletionsArgs {
 /// `ponder manual`.
 #[derive(Args)]
 pub struct ManualArgs {
-    /// A folder, which is there already
-    #[arg(value_name = "FOLDER")]
+    /// Existing folder
+    #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
@@ -53,8 +58,10 @@ fn shown(whole: &Command) -> Command {
         .filter(|command| !command.is_hide_set())
         .cloned();
     let about = whole.get_about().cloned().unwrap_or_default();
+    let examples = whole.get_after_help().cloned().unwrap_or_default();
     Command::new("ponder")
         .about(about)
+        .after_help(examples)
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .subcommands(shown)
@@ -66,5 +73,5 @@ fn page(folder: &Path, command: &Command, name: &str) -> Result<()> {
         .manual("Ponder")
         .render(&mut text)?;
     let file = folder.join(format!("{name}.1"));
-    std::fs::write(&file, text).with_context(|| format!("{} could not be written", file.display()))
+    std::fs::write(&file, text).with_context(|| format!("{} cannot be written", file.display()))
 }

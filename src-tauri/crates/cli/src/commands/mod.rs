@@ -5,6 +5,8 @@ mod chat;
 mod embed;
 mod endpoints;
 mod fit;
+#[cfg(test)]
+mod help;
 mod history;
 mod manual;
 mod models;
@@ -16,15 +18,14 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Examples below the help of `ponder`.
-const EXAMPLES: &str = "\
-Examples:
-  ponder ask \"What is 347 + 589?\"
-  git diff | ponder ask \"Review this\"
-  ponder ask -f report.pdf \"Sum it up.\"
+const EXAMPLES: &str = r#"Examples:
+  ponder ask "What is 347 + 589?"
   ponder pull mlx-community/Qwen3-4B-4bit
   ponder chat -m mlx-community/Qwen3-4B-4bit
 
-Exit codes: 0 done, 1 failed, 2 misused, 3 the answer was cut, 130 stopped by Ctrl+C";
+Exit codes: 0 success, 1 failure, 2 usage error, 3 response cut off, 130 stopped by Ctrl+C
+
+Run 'ponder <command> --help' for examples."#;
 
 /// The arguments of `ponder`.
 #[derive(Parser)]
@@ -45,37 +46,49 @@ pub struct Ponder {
 #[allow(clippy::large_enum_variant)]
 #[derive(Subcommand)]
 enum Command {
-    /// Ask one question (or continue a conversation from a file) and print the answer
+    /// Send one message and print the response
+    #[command(after_help = ask::EXAMPLES)]
     Ask(ask::AskArgs),
-    /// Talk in the terminal, in the same history as the window
+    /// Chat in the terminal, with the same history as the app
+    #[command(after_help = chat::EXAMPLES)]
     Chat(chat::ChatArgs),
-    /// Turn texts into vectors with an embedding model
+    /// Turn text into vectors with an embedding model
+    #[command(after_help = embed::EXAMPLES)]
     Embed(embed::EmbedArgs),
-    /// List the models on this computer, or unload one
-    #[command(alias = "list")]
+    /// List and manage the models on this computer
+    #[command(alias = "list", after_help = models::EXAMPLES)]
     Models(models::ModelsArgs),
-    /// Fetch a model from the hub
+    /// Download a model from Hugging Face
+    #[command(after_help = models::PULL_EXAMPLES)]
     Pull(models::PullArgs),
-    /// Read all files of a model again and compare them with what the hub has
+    /// Check a model's files against Hugging Face
+    #[command(after_help = models::VERIFY_EXAMPLES)]
     Verify(models::VerifyArgs),
-    /// Fetch those files of a model again that are wrong or missing
+    /// Download damaged or missing files again
+    #[command(after_help = models::REPAIR_EXAMPLES)]
     Repair(models::VerifyArgs),
     /// Remove a model from this computer
-    #[command(alias = "rm")]
+    #[command(alias = "rm", after_help = models::REMOVE_EXAMPLES)]
     Remove(models::RemoveArgs),
-    /// Copy a folder with a model into Ponder's own
+    /// Copy a model folder into Ponder
+    #[command(after_help = models::IMPORT_EXAMPLES)]
     Import(models::ImportArgs),
-    /// Say whether a model fits this computer's memory
+    /// Show how much memory a model needs
+    #[command(after_help = fit::EXAMPLES)]
     Fit(fit::FitArgs),
-    /// Add, list and remove endpoints: servers of models, on this computer or another
+    /// Add, list and remove endpoints with an OpenAI-compatible API
+    #[command(after_help = endpoints::EXAMPLES)]
     Endpoints(endpoints::EndpointsArgs),
-    /// List, search and export chats
+    /// List, search, export and import chats
+    #[command(visible_alias = "chats", after_help = history::EXAMPLES)]
     History(history::HistoryArgs),
-    /// Answer other programs over HTTP, as OpenAI's and Anthropic's servers do
+    /// Run a local server with OpenAI- and Anthropic-compatible APIs
+    #[command(after_help = serve::EXAMPLES)]
     Serve(serve::ServeArgs),
     /// Print completions for a shell
+    #[command(after_help = manual::EXAMPLES)]
     Completions(manual::CompletionsArgs),
-    /// Write the manual's pages; packages do
+    /// Write the manual pages
     #[command(hide = true)]
     Manual(manual::ManualArgs),
 }
@@ -92,7 +105,7 @@ impl Ponder {
             Command::Remove(args) => args.json,
             Command::Import(args) => args.json,
             Command::Fit(args) => args.json,
-            Command::Endpoints(args) => args.json(),
+            Command::Endpoints(args) => args.json,
             Command::History(args) => args.json,
             Command::Serve(args) => args.json,
             Command::Chat(_) | Command::Completions(_) | Command::Manual(_) => false,

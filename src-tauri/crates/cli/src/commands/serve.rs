@@ -10,38 +10,43 @@ use serde_json::json;
 use server::{KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
 use tokio::signal::unix::{signal, SignalKind};
 
+use crate::input::whole;
 use crate::{app, output};
+
+/// Examples below the help of `ponder serve`.
+pub const EXAMPLES: &str = "Examples:
+  ponder serve
+  ponder serve -m pebble --port 8080 --keep-alive 10m
+  PONDER_API_KEY=secret ponder serve --host 0.0.0.0";
 
 /// `ponder serve`.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// The address to listen on; any but this computer's own needs a key
+    /// Address to listen on (other computers need an API key)
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = host)]
     host: IpAddr,
-    /// The port to listen on; 0 takes a free one
-    #[arg(long, default_value_t = DEFAULT_PORT, value_name = "PORT")]
+    /// Port to listen on (0 picks a free one)
+    #[arg(long, default_value_t = DEFAULT_PORT, value_name = "PORT", value_parser = whole(0u16, u16::MAX))]
     port: u16,
-    /// The key that clients must send; other programs of this computer can read arguments, so PONDER_API_KEY is the
-    /// better place
+    /// API key for clients (the variable hides it from other programs)
     #[arg(long, env = "PONDER_API_KEY", hide_env_values = true, value_name = "KEY")]
     api_key: Option<String>,
-    /// Load this model at once, and answer with it if a client names a model that is not here
-    #[arg(long, value_name = "REF")]
+    /// Load this model now, and use it for unknown model names
+    #[arg(long, short, value_name = "MODEL")]
     model: Option<String>,
-    /// At most this many answers at once; more wait
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Write at most N responses at once
+    #[arg(long, value_name = "N", value_parser = whole(1u16, 256))]
     max_sequences: Option<u16>,
-    /// How long a model that a client asked stays in memory after its last answer, such as 10m, 0 or -1 (until another
-    /// one needs the room, which is the default); a request may say otherwise
+    /// Eject idle models after this time, for example 10m (-1: only when needed)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     keep_alive: Option<KeepAlive>,
-    /// A web page that may ask, such as http://localhost:3000
+    /// Allow a web page to connect, for example http://localhost:3000 (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
-    /// Another name of this server, such as that of a proxy in front of it
+    /// Allow another host name for this server, for example a proxy's (repeatable)
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
-    /// Print the address as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -52,7 +57,7 @@ fn host(text: &str) -> std::result::Result<IpAddr, String> {
         "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
         other => other
             .parse()
-            .map_err(|_| "it is an address such as 127.0.0.1 or ::1".to_owned()),
+            .map_err(|_| "it is not an address like 127.0.0.1 or ::1".to_owned()),
     }
 }
 
@@ -109,7 +114,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         output::line(&json!({"type": "listening", "address": address.to_string(), "port": address.port()}))?;
     } else {
         output::text(&format!(
-            "Ponder answers at http://{address}/v1 (OpenAI) and http://{address} (Anthropic); Ctrl+C ends it\n"
+            "Listening on http://{address}/v1 (OpenAI) and http://{address} (Anthropic). Press Ctrl+C to stop.\n"
         ))?;
     }
     let outcome = tokio::select! {

@@ -6,7 +6,10 @@ use protocol::AnswerPrefix;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An answer in any of its forms.
+/// The forms of a response, for people.
+const FORMS: &str = r#"Use the output of 'ponder ask --json', or {"text": "…"}"#;
+
+/// A response in any of its forms.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct File {
@@ -26,19 +29,23 @@ struct File {
 /// # Errors
 /// When the file cannot be read or is none of these.
 pub fn read_answer_prefix(path: &Path) -> Result<AnswerPrefix> {
-    let text = fs::read_to_string(path).with_context(|| format!("the answer {} cannot be read", path.display()))?;
-    parse(&text).with_context(|| format!("{} is not an answer that can be continued", path.display()))
+    let text = fs::read_to_string(path).with_context(|| format!("the response {} cannot be read", path.display()))?;
+    parse(&text).with_context(|| format!("{} cannot be continued", path.display()))
 }
 
 fn parse(text: &str) -> Result<AnswerPrefix> {
+    // The place of a fault helps with JSON alone.
+    if !text.trim_start().starts_with('{') {
+        bail!("it is not a response. {FORMS}");
+    }
     let values: Vec<Value> = serde_json::Deserializer::from_str(text)
         .into_iter()
         .collect::<serde_json::Result<_>>()
-        .context("it is not JSON")?;
+        .context("its JSON has a fault")?;
     let file = match values.as_slice() {
         [one] if one.is_object() && one.get("type").is_none() => serde_json::from_value(one.clone())?,
         lines if !lines.is_empty() && lines.iter().all(|line| line["type"].is_string()) => printed(lines)?,
-        _ => bail!("it is neither one answer nor what `ponder ask --json` printed"),
+        _ => bail!("it is not one response. {FORMS}"),
     };
     if let Some(tokens) = file.tokens {
         return Ok(AnswerPrefix::Tokens {
@@ -48,10 +55,10 @@ fn parse(text: &str) -> Result<AnswerPrefix> {
         });
     }
     if !file.tool_calls.is_empty() {
-        bail!("it calls a tool; an answer with calls can be continued from its tokens alone");
+        bail!("it calls a tool, and such a response needs its tokens to be continued");
     }
     if file.thinking.is_none() && file.text.is_none() {
-        bail!("it has neither tokens nor words");
+        bail!("it has neither tokens nor text. {FORMS}");
     }
     Ok(AnswerPrefix::Text {
         thinking: file.thinking,
@@ -59,7 +66,7 @@ fn parse(text: &str) -> Result<AnswerPrefix> {
     })
 }
 
-/// The lines of an answer: its tokens if it came to an end, else its words.
+/// The lines of a response: its tokens if it came to an end, else its text.
 fn printed(lines: &[Value]) -> Result<File> {
     let of = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
     let words = |kind| -> Option<String> {
@@ -86,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_in_each_of_its_forms() {
+    fn a_response_is_read_in_each_of_its_forms() {
         let words = |thinking: Option<&str>, text: Option<&str>| AnswerPrefix::Text {
             thinking: thinking.map(str::to_owned),
             text: text.map(str::to_owned),
@@ -122,12 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn what_is_no_response_is_refused() {
         for (text, reason) in [
-            ("", "neither one answer"),
-            ("{", "not JSON"),
-            ("[]", "neither one answer"),
-            ("{}", "neither tokens nor words"),
+            ("", "not a response"),
+            ("The first words of a response", "'ponder ask --json'"),
+            ("{", "has a fault"),
+            ("[]", "not a response"),
+            ("{} {}", "not one response"),
+            ("{}", "neither tokens nor text"),
             (r#"{"tokens": [-1]}"#, "invalid value"),
             (
                 r#"{"content": null, "tool_calls": [{"function": {"name": "f"}}]}"#,

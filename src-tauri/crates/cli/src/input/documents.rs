@@ -9,14 +9,13 @@ use protocol::{Content, Error, ErrorCode, Excerpt, ExcerptUnit, Message, Role};
 use super::images::STDIN;
 use crate::output::plural;
 
-/// `--file` and `--part`: documents whose text is quoted before the question.
+/// `--file` and `--part`: documents whose text is quoted before the message.
 #[derive(Args, Clone)]
 pub struct DocumentArgs {
-    /// A document whose text goes before the question: text, code, Markdown, CSV, HTML, PDF or DOCX; may be given
-    /// several times. `-` reads it from standard input
+    /// Attach a document, or - for standard input (repeatable)
     #[arg(long = "file", short = 'f', value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only these pages of the document, or lines if it has no pages
+    /// Use only these pages of the document, or lines without pages
     #[arg(long, value_name = "FIRST-LAST", value_parser = part, requires = "files")]
     part: Option<(u32, u32)>,
 }
@@ -31,7 +30,7 @@ fn part(text: &str) -> Result<(u32, u32), String> {
     };
     match (first, last) {
         (Some(first), Some(last)) if first <= last => Ok((first, last)),
-        _ => Err("write it as 3-10, from the first to the last page or line".into()),
+        _ => Err("write it as 3-10, the first and the last page or line".into()),
     }
 }
 
@@ -41,8 +40,8 @@ impl DocumentArgs {
         self.files.iter().any(|path| path.as_os_str() == STDIN)
     }
 
-    /// Reads the documents and puts their text before the words of the last question; without one they are the
-    /// question.
+    /// Reads the documents and puts their text before the text of the last message; without one they are the
+    /// message.
     ///
     /// # Errors
     /// When a file cannot be read, or has no such part.
@@ -82,12 +81,12 @@ impl DocumentArgs {
         Ok(documents::quoted(&name, &document.text, Some(excerpt)))
     }
 
-    /// An error of the answer, with advice if a document is too long.
+    /// An error of the response, with advice if a document is too long.
     pub fn explain(&self, error: Error) -> Error {
         match error.code {
             ErrorCode::ContextFull if !self.files.is_empty() => {
                 let reason = error.message.trim_end_matches('.');
-                let message = format!("{reason}; --part takes some pages or lines of a document");
+                let message = format!("{reason}. Use --part to send only some pages or lines of a document");
                 Error { message, ..error }
             }
             _ => error,
@@ -108,7 +107,7 @@ pub fn read_document(path: &Path) -> Result<(Vec<u8>, String)> {
         true => std::io::stdin().take(most).read_to_end(&mut bytes),
         false => File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
     };
-    read.context("it cannot be read")?;
+    read.context("cannot be read")?;
     let name = match path.file_name() {
         Some(name) if !is_stdin => name.to_string_lossy().into_owned(),
         _ => "standard input".to_owned(),
@@ -122,7 +121,7 @@ fn no_such_part(whole: Excerpt) -> Error {
         ExcerptUnit::Lines => "line",
     };
     let parts = plural(whole.of.into(), what);
-    let message = format!("it has {parts}; --part begins after the last");
+    let message = format!("it has only {parts}, and --part begins after the last");
     Error::new(ErrorCode::BadRequest, message)
 }
 

@@ -61,7 +61,7 @@ impl EnterKey {
         if self.presses.is_some() {
             eprintln!(
                 "{}",
-                output::Stream::Err.soft("(Enter ends the thought, Ctrl+C the answer)")
+                output::Stream::Err.soft("(Press Enter to answer now, or Ctrl+C to stop)")
             );
         }
     }

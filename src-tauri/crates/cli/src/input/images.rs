@@ -17,8 +17,8 @@ pub(super) const STDIN: &str = "-";
 /// `--image` and `--image-detail`.
 #[derive(Args, Clone)]
 pub struct ImageArgs {
-    /// An image to be shown before the question; may be given several times. `-` reads it from standard input
-    #[arg(long = "image", value_name = "FILE")]
+    /// Attach an image, or - for standard input (repeatable)
+    #[arg(long = "image", short = 'i', value_name = "FILE")]
     images: Vec<PathBuf>,
     #[command(flatten)]
     detail: DetailArgs,
@@ -27,8 +27,8 @@ pub struct ImageArgs {
 /// `--image-detail`.
 #[derive(Args, Clone)]
 pub struct DetailArgs {
-    /// How closely images are looked at: at most 512, 2,048 or 16,384 tokens each; without it as the settings say
-    #[arg(long, value_name = "quick|normal|full", hide_possible_values = true)]
+    /// Image detail, at most 512, 2048 or 16384 tokens (default: from Settings)
+    #[arg(long, value_name = "low|standard|high", hide_possible_values = true)]
     image_detail: Option<DetailArg>,
 }
 
@@ -36,9 +36,9 @@ impl DetailArgs {
     /// The detail, if it is given.
     pub fn detail(&self) -> Option<ImageDetail> {
         self.image_detail.map(|detail| match detail {
-            DetailArg::Quick => ImageDetail::Quick,
-            DetailArg::Normal => ImageDetail::Normal,
-            DetailArg::Full => ImageDetail::Full,
+            DetailArg::Low => ImageDetail::Quick,
+            DetailArg::Standard => ImageDetail::Normal,
+            DetailArg::High => ImageDetail::Full,
         })
     }
 }
@@ -46,11 +46,14 @@ impl DetailArgs {
 #[derive(Clone, Copy, ValueEnum)]
 enum DetailArg {
     /// The subject
-    Quick,
+    #[value(alias = "quick")]
+    Low,
     /// The text of a whole screen
-    Normal,
+    #[value(alias = "normal")]
+    Standard,
     /// Small print
-    Full,
+    #[value(alias = "full")]
+    High,
 }
 
 impl ImageArgs {
@@ -72,7 +75,7 @@ impl ImageArgs {
         self.images.is_empty()
     }
 
-    /// Reads the images and puts them before the words of the last question; without one they are the question.
+    /// Reads the images and puts them before the text of the last message; without one they are the message.
     ///
     /// # Errors
     /// When a file cannot be read or is no image.
@@ -178,10 +181,10 @@ pub async fn check_vision(engine: &dyn Engine, request: &Request) -> Result<()> 
         .filter(|model| model.supports_vision && model.kind == ModelKind::Chat && model.problem.is_none());
     let vision_models: Vec<&str> = vision_models.map(|model| model.reference.as_str()).collect();
     let advice = match vision_models.is_empty() {
-        true => "no model on this computer can; leave the image out, or fetch a model that sees".to_owned(),
-        false => format!("models on this computer that can: {}", vision_models.join(", ")),
+        true => "No model on this computer does. Remove the image or download a vision model".to_owned(),
+        false => format!("Models on this computer that do: {}", vision_models.join(", ")),
     };
     let model = ModelSource::reference(&request.model);
-    let message = format!("{model} cannot see images{because}; {advice}");
+    let message = format!("{model} doesn't support images{because}. {advice}");
     Err(Error::new(ErrorCode::ImageNotSeen, message).into())
 }

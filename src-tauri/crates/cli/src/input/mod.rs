@@ -1,11 +1,13 @@
-//! Arguments and files: the model, the sampling, conversations, images, documents, answers to be continued.
+//! Arguments and files: the model, sampling, limits, conversations, images, documents, responses to be continued.
 
 mod answer_prefix;
 mod documents;
 mod enter_key;
 mod images;
+mod limits;
 mod messages;
 mod model;
+mod number;
 mod piped_text;
 mod sampling;
 
@@ -14,8 +16,11 @@ pub(crate) use documents::{read_document, DocumentArgs};
 pub(crate) use enter_key::EnterKey;
 pub use images::{check_vision, ImageArgs, Images};
 pub(crate) use images::{read_image, DetailArgs};
+pub use limits::KvBitsArg;
+pub(crate) use limits::LimitArgs;
 pub use messages::{read_json, read_messages, read_tools};
 pub use model::ModelArg;
+pub(crate) use number::{at_least, whole};
 pub(crate) use piped_text::piped_text;
 pub(crate) use sampling::SamplingArgs;
-pub use sampling::{kv_bits, ThinkingArg};
+pub use sampling::ThinkingArg;

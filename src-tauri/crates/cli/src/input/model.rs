@@ -3,7 +3,7 @@ use clap::Args;
 /// The model of a command.
 #[derive(Args, Clone)]
 pub struct ModelArg {
-    /// A folder, a hub id, `pebble` or endpoint:NAME/MODEL; without it the default model
-    #[arg(long, short, value_name = "REF")]
+    /// Model folder, Hugging Face ID, pebble or endpoint:NAME/MODEL (default: your default model)
+    #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
 }

@@ -27,7 +27,7 @@ pub fn piped_text() -> Result<Option<String>> {
     });
     let mut outcome = read.recv_timeout(PATIENCE);
     if matches!(outcome, Err(RecvTimeoutError::Timeout)) {
-        eprintln!("(it reads standard input to its end; without any: ponder … </dev/null)");
+        eprintln!("(Reading standard input. Press Ctrl+D to end it, or add </dev/null to skip it)");
         outcome = read.recv().map_err(Into::into);
     }
     let bytes = outcome
@@ -39,8 +39,8 @@ pub fn piped_text() -> Result<Option<String>> {
         "standard input is longer than {} MB",
         most / 1_000_000
     );
-    let text =
-        String::from_utf8(bytes).context("standard input is not UTF-8; --file - reads other text and documents")?;
+    let text = String::from_utf8(bytes)
+        .context("standard input is not UTF-8. Use --file - for other encodings and documents")?;
     let text = text.trim_end_matches('\n');
     Ok((!text.trim().is_empty()).then(|| text.to_owned()))
 }

@@ -1,25 +1,33 @@
 use clap::{Args, ValueEnum};
-use protocol::{KvBits, Sampling, Thinking};
+use protocol::{Sampling, Thinking};
 
-/// How tokens are chosen; an omitted value follows the model's generation_config.json.
+use super::number::sampling_option;
+
+/// The sampling parameters; an omitted value follows the model's generation_config.json.
 #[derive(Args, Clone)]
 pub struct SamplingArgs {
-    /// 0 always takes the likeliest token
-    #[arg(long, allow_negative_numbers = true)]
+    /// Lower is more predictable, higher is more varied
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sampling_option("temperature"))]
     temperature: Option<f32>,
-    /// Keep the smallest set of tokens with this much probability
-    #[arg(long, allow_negative_numbers = true)]
+    /// Sample from the most likely tokens up to this total probability
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sampling_option("top_p"))]
     top_p: Option<f32>,
-    /// Keep the N likeliest tokens
+    /// Sample from only the N most likely tokens (0 turns it off)
     #[arg(long, value_name = "N")]
     top_k: Option<u32>,
-    /// Keep tokens at least this likely relative to the likeliest
-    #[arg(long, allow_negative_numbers = true)]
+    /// Drop tokens less likely than this share of the top token
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sampling_option("min_p"))]
     min_p: Option<f32>,
-    /// Make tokens of the last few words less likely; 1 changes nothing
-    #[arg(long, allow_negative_numbers = true)]
+    /// Discourage repeated tokens (1 turns it off)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sampling_option("repetition_penalty"))]
     repetition_penalty: Option<f32>,
-    /// Make the answer repeatable
+    /// Discourage tokens that already appeared (0 turns it off)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sampling_option("presence_penalty"))]
+    presence_penalty: Option<f32>,
+    /// Discourage tokens the more often they appeared (0 turns it off)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sampling_option("frequency_penalty"))]
+    frequency_penalty: Option<f32>,
+    /// Same seed, same settings, same response
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -33,6 +41,8 @@ impl SamplingArgs {
             top_k: self.top_k,
             min_p: self.min_p,
             repetition_penalty: self.repetition_penalty,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
             seed: self.seed,
             ..Sampling::default()
         }
@@ -46,11 +56,11 @@ pub enum ThinkingArg {
     On,
     /// Do not think
     Off,
-    /// Think a little
+    /// Think with low effort
     Low,
-    /// Think
+    /// Think with medium effort
     Medium,
-    /// Think hard
+    /// Think with high effort
     High,
 }
 
@@ -64,13 +74,4 @@ impl From<ThinkingArg> for Thinking {
             ThinkingArg::High => Thinking::High,
         }
     }
-}
-
-/// Parses the value of `--kv-bits`.
-///
-/// # Errors
-/// When it is neither 4 nor 8.
-pub fn kv_bits(text: &str) -> Result<KvBits, String> {
-    let bits: u8 = text.parse().map_err(|_| "it is 4 or 8".to_owned())?;
-    KvBits::try_from(bits).map_err(|error| error.message)
 }

@@ -41,19 +41,19 @@ pub fn sentence(error: &anyhow::Error) -> String {
 
 fn of_system(error: &io::Error) -> String {
     let sentence = match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file",
-        io::ErrorKind::PermissionDenied => "this is not allowed to you",
-        io::ErrorKind::IsADirectory => "it is a folder",
-        io::ErrorKind::NotADirectory => "a part of its path is no folder",
+        io::ErrorKind::NotFound => "no such file",
+        io::ErrorKind::PermissionDenied => "permission denied",
+        io::ErrorKind::IsADirectory => "is a directory",
+        io::ErrorKind::NotADirectory => "not a directory",
         io::ErrorKind::StorageFull => "the disk is full",
-        io::ErrorKind::InvalidData if error.get_ref().is_none() => "it is no text",
+        io::ErrorKind::InvalidData if error.get_ref().is_none() => "not a text file",
         _ => return without_numbers(&error.to_string()),
     };
     sentence.to_owned()
 }
 
-/// The text without ` (os error 2)` after the system's words.
-fn without_numbers(text: &str) -> String {
+/// The text without ` (os error 2)` after the system's text.
+pub fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |said, part| {

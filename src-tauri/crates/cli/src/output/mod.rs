@@ -6,10 +6,12 @@ mod failure;
 mod plural;
 mod printer;
 mod terminal;
+mod tokens;
 
 pub(crate) use answer_lines::AnswerLines;
-pub(crate) use failure::{fail, print_failure, sentence, warn};
+pub(crate) use failure::{fail, print_failure, sentence, warn, without_numbers};
 pub(crate) use plural::plural;
 pub(crate) use printer::Printer;
-pub(crate) use terminal::Stream;
 pub use terminal::{line, text};
+pub(crate) use terminal::{report, Stream};
+pub(crate) use tokens::context_length;

@@ -20,6 +20,17 @@ pub fn text(text: &str) -> io::Result<()> {
     Stream::Out.write(text)
 }
 
+/// Prints the outcome of a command: as a line of JSON, or as a line of text.
+///
+/// # Errors
+/// When standard output is closed.
+pub fn report(json: bool, value: &Value, outcome: &str) -> io::Result<()> {
+    match json {
+        true => line(value),
+        false => text(&format!("{outcome}\n")),
+    }
+}
+
 /// The place of an output.
 #[derive(Clone, Default)]
 pub enum Stream {

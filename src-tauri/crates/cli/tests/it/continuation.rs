@@ -86,8 +86,15 @@ fn an_answer_goes_on_from_each_form_of_it() {
     let (output, lines) = ask(home.path(), &["--continue", path, SUM]);
     assert!(!output.status.success());
     assert_eq!(lines.last().expect("a line")["code"], "bad_request");
-    fs::write(&prefix, "no answer").expect("written");
-    assert!(!ask(home.path(), &["--continue", path, SUM]).0.status.success());
+    // Any other text.
+    fs::write(&prefix, "Add the digits from the right.").expect("written");
+    let (output, lines) = ask(home.path(), &["--continue", path, SUM]);
+    assert!(!output.status.success());
+    let refused = lines.last().expect("a line")["message"].to_string();
+    assert!(
+        refused.contains("ponder ask --json") && !refused.contains("line 1"),
+        "{refused}"
+    );
 }
 
 #[cfg(unix)]

@@ -86,13 +86,13 @@ fn what_cannot_be_read_is_refused_by_its_name() {
         (
             &short,
             &["--part", "7-9"][..],
-            "it has 1 line; --part begins after the last",
+            "it has only 1 line, and --part begins after the last",
         ),
         (&empty, &[], "empty.txt"),
         (&cut, &[], "cut.pdf"),
         (&bits, &[], "bits.bin"),
         (&missing, &[], "missing.txt"),
-        (&home.to_owned(), &[], "it cannot be read"),
+        (&home.to_owned(), &[], "cannot be read"),
     ] {
         let said = refused(home, &about(&[path], more));
         assert!(said.contains(words), "{}: {said}", path.display());
@@ -111,6 +111,6 @@ fn what_is_too_long_is_refused_with_what_helps() {
     let long: String = (0..4000).map(|line| format!("{line} words and more words\n")).collect();
     let long = file(home, "long.txt", long);
     let said = refused(home, &about(&[&long], &[]));
-    assert!(said.contains("--part takes some pages or lines"), "{said}");
+    assert!(said.contains("Use --part to send only some pages or lines"), "{said}");
     run_json(home, &about(&[&long], &["--part", "1-20"]));
 }

@@ -38,7 +38,7 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
             .env(key_of, key)
             .output()
             .unwrap();
-        assert!(text(&added).contains("leaves this computer"), "{added:?}");
+        assert!(text(&added).contains("Messages and images are sent to"), "{added:?}");
         let errors = String::from_utf8_lossy(&added.stderr);
         assert_eq!(errors.contains("can read its key"), warned, "{name}: {errors}");
     }
@@ -111,7 +111,7 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
             .map(str::to_owned)
     };
     assert!(row(&model).unwrap().contains("on this computer"), "{listed:?}");
-    assert!(row("endpoint:far").unwrap().contains("does not answer"), "{listed:?}");
+    assert!(row("endpoint:far").unwrap().contains("unavailable"), "{listed:?}");
 
     text(&run(home, &["endpoints", "remove", "lab"]));
     let gone = run(home, &sum);
@@ -169,7 +169,7 @@ fn an_endpoint_is_added_together_with_its_key() {
         .env("XDG_RUNTIME_DIR", home)
         .output()
         .unwrap();
-    assert!(text(&added).contains("lab is added"), "{added:?}");
+    assert!(text(&added).contains("Added lab"), "{added:?}");
     let data = home.join("data");
     let listed = &end(&run(&data, &["endpoints", "list", "--json"]))["endpoints"];
     assert_eq!(listed[0]["endpoint"]["has_key"], true, "{listed}");

@@ -77,11 +77,8 @@ fn what_holds_no_chats_is_refused_in_words() {
             file(home, "other.json", "{\"a\": 1}"),
             "it is no export of Ponder, ChatGPT, Claude or LM Studio",
         ),
-        (folder, "a folder cannot be read: it is a folder"),
-        (
-            home.join("missing.json"),
-            "missing.json cannot be read: there is no such file",
-        ),
+        (folder, "a folder cannot be read: is a directory"),
+        (home.join("missing.json"), "missing.json cannot be read: no such file"),
         (long, "long.json is longer than 1 GB"),
     ] {
         let said = refusal(&import(home, &path));

@@ -41,15 +41,13 @@ fn a_vision_part_that_cannot_be_read_is_the_reason_of_the_refusal_and_stands_in_
     assert!(!output.status.success());
     let told = lines(&output).pop().expect("a line").to_string();
     assert!(
-        told.contains("cannot see images, because its vision part cannot be read") && told.contains("patch_size"),
+        told.contains("doesn't support images, because") && told.contains("patch_size"),
         "{told}"
     );
 
     let table = printed(&run(home.path(), &["models"]));
     assert!(
-        table.contains(
-            "its vision part cannot be read, so it takes text alone: config.json has an unusable `patch_size`"
-        ),
+        table.contains("text only, because its vision files are unusable: config.json"),
         "{table}"
     );
     let listed = run_json(home.path(), &["models", "--json"]);
@@ -76,7 +74,7 @@ fn a_model_that_does_not_see_is_not_asked() {
     let error = lines(&output).pop().expect("a line");
     let told = error.to_string();
     assert!(
-        told.contains("image_not_seen") && told.contains("cannot see images"),
+        told.contains("image_not_seen") && told.contains("doesn't support images"),
         "{told}"
     );
 }

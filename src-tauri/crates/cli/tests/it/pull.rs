@@ -128,7 +128,7 @@ fn ctrl_c_keeps_what_came_and_fails() {
     let output = run.wait_with_output().expect("it ends");
     assert!(!output.status.success());
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(complaint.contains("goes on from there"), "{complaint}");
+    assert!(complaint.contains("again to resume"), "{complaint}");
 
     let (kept, total) = (
         kept(home),

@@ -57,9 +57,8 @@ fn nothing_is_replaced_before_yes_and_a_script_hears_of_the_damage() {
         );
     }
     let figures = run(home, &["history", "repair"]);
-    assert!(
-        String::from_utf8_lossy(&figures.stdout).contains("12 chats were here; 12 chats with 24 messages can be read")
-    );
+    assert!(String::from_utf8_lossy(&figures.stdout)
+        .contains("It had 12 chats, and 12 chats with 24 messages can be recovered"));
 
     let repaired = run_json(home, &["history", "repair", "--yes", "--json"]);
     assert_eq!(

@@ -109,6 +109,10 @@ fn exit_codes_tell_scripts_what_happened() {
         (&["ask", "--thinking", "off", "What is 2 + 3?"][..], 0, ""),
         (&["ask", "--model", "no/such-model", "Hi"], 1, "no/such-model"),
         (&["ask", "--top-k", "many", "Hi"], 2, "many"),
+        (&["ask", "--temperature", "-1", "Hi"], 2, "between 0 and 100"),
+        (&["chat", "--top-p", "2"], 2, "between 0 and 1."),
+        (&["ask", "--context-length", "20", "Hi"], 2, "512 or more"),
+        (&["ask", "--kv-bits", "5", "Hi"], 2, "4 or 8"),
         (&["asks", "Hi"], 2, "'ask'"),
         (&["ask", "-5 + 3?"], 2, "'-- -5'"),
         (&["ask", "what", "is", "this"], 2, "in quotes"),
@@ -195,15 +199,15 @@ fn what_keeps_nothing_is_answered_without_a_place_for_data() {
     let home = file.join("home");
     let asked = run(&home, &["ask", "--thinking", "off", "What is 2 + 3?"]);
     assert!(asked.status.success() && out(&asked).contains('5'), "{asked:?}");
-    assert!(err(&asked).contains("goes on without it"), "{asked:?}");
+    assert!(err(&asked).contains("Continuing without it"), "{asked:?}");
 }
 
 #[test]
 fn chats_are_shown_renamed_deleted_and_restored() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    assert!(out(&run(home, &["history"])).contains("no chats yet"));
-    assert!(out(&run(home, &["history", "search", "tea"])).contains("Nothing was found"));
+    assert!(out(&run(home, &["history"])).contains("No chats yet"));
+    assert!(out(&run(home, &["history", "search", "tea"])).contains("No results"));
     let talked = piped(home, &["chat", "--temperature", "0"], b"My name is Yara.\n");
     assert!(talked.status.success(), "{talked:?}");
     let listed = || run_json(home, &["history", "--json"])[0]["chats"].clone();
@@ -221,6 +225,10 @@ fn chats_are_shown_renamed_deleted_and_restored() {
         .success());
     assert!(fs::read_to_string(&file).unwrap().contains("Names"));
     assert!(out(&run(home, &["history", "delete", &id])).contains("history restore"));
+    assert!(run(home, &["history", "restore", &id]).status.success());
+    let told = |args: &[&str]| run_json(home, &[&["history", "--json"][..], args].concat());
+    assert_eq!(told(&["rename", &id, "Names"])[0]["renamed"], id.as_str());
+    assert_eq!(told(&["delete", &id])[0]["deleted"], serde_json::json!([&id]));
     assert_eq!(listed(), serde_json::json!([]));
     assert!(run(home, &["history", "restore", &id]).status.success());
     assert_eq!(listed()[0]["title"], "Names");

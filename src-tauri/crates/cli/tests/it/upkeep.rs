@@ -75,7 +75,7 @@ impl Home {
 #[test]
 fn a_damaged_model_is_found_repaired_and_removed() {
     let home = Home::new();
-    assert!(home.ok(&["verify", ID]).contains("are right"));
+    assert!(home.ok(&["verify", ID]).contains("files verified ("));
     let weights = home.file("model.safetensors");
     let right = fs::read(&weights).expect("weights");
     let mut bytes = right.clone();
@@ -84,7 +84,7 @@ fn a_damaged_model_is_found_repaired_and_removed() {
 
     let error = home.fails(&["verify", ID]);
     assert!(
-        error.contains("ponder repair") && error.contains("1 of the files"),
+        error.contains("ponder repair") && error.contains("1 file of owner/model is damaged or missing"),
         "{error}"
     );
     let json = home.ponder(&["verify", ID, "--json"]);
@@ -98,7 +98,7 @@ fn a_damaged_model_is_found_repaired_and_removed() {
     assert_eq!(lines.last().expect("a line")["code"], "model_broken");
 
     home.hub.forget_requests();
-    assert!(home.ok(&["repair", ID]).contains("are right"));
+    assert!(home.ok(&["repair", ID]).contains("files verified ("));
     assert_eq!(fs::read(&weights).expect("weights"), right);
     let again = home.hub.requests();
     assert!(again
@@ -112,7 +112,7 @@ fn a_damaged_model_is_found_repaired_and_removed() {
         "{question}"
     );
     assert_eq!(home.models().len(), 1);
-    assert!(home.ok(&["remove", ID, "--yes"]).contains("22 MB are free again"));
+    assert!(home.ok(&["remove", ID, "--yes"]).contains("(freed 22 MB)"));
     assert!(home.models().is_empty() && !weights.exists());
     for gone in [["verify", ID], ["repair", ID], ["remove", ID]] {
         assert!(home.fails(&gone).contains("no model called owner/model"));
@@ -147,7 +147,7 @@ fn a_folder_is_imported_answers_and_goes() {
         fs::copy(entry.path(), from.join(entry.file_name())).expect("copied");
     }
     let from = from.to_str().expect("text");
-    assert!(home.ok(&["import", from]).contains("is ready"));
+    assert!(home.ok(&["import", from]).contains("Use it with --model"));
     let imported = home
         .models()
         .into_iter()

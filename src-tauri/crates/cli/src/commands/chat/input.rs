@@ -6,33 +6,33 @@ use rustyline::DefaultEditor;
 
 /// The text of `/help`.
 pub(super) const COMMANDS: &str = "\
-/model NAME   another model answers from now on
-/file FILE    send a document with the next question
-/image FILE   send an image with the next question
-/retry        have the last question answered again
-/continue     continue an answer that was stopped or cut
-/help         show this
-/quit         end, as Ctrl+D does; Ctrl+C stops an answer or clears the line
+/model MODEL  switch to another model
+/file FILE    attach a document to your next message
+/image FILE   attach an image to your next message
+/retry        regenerate the last response
+/continue     continue a response that was stopped or cut off
+/help         show this list
+/quit         quit, like Ctrl+D (Ctrl+C stops a response or clears the line)
 ";
 
 /// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    Question(String),
+    Message(String),
     Help,
-    /// Answers with the model of this name from now on.
+    /// Responds with the model of this name from now on.
     Model(String),
-    /// Sends this document with the next question.
+    /// Sends this document with the next message.
     File(String),
-    /// Sends this image with the next question.
+    /// Sends this image with the next message.
     Image(String),
-    /// Answers the last question again.
+    /// Responds to the last message again.
     Retry,
-    /// Continues the last answer.
+    /// Continues the last response.
     Continue,
 }
 
-/// Questions from a person at a terminal, or one per line from a pipe.
+/// Messages from a person at a terminal, or one per line from a pipe.
 pub(super) enum Input {
     Person(Box<DefaultEditor>),
     Pipe(Lines<StdinLock<'static>>),
@@ -52,7 +52,7 @@ impl Input {
         matches!(self, Self::Person(_))
     }
 
-    /// The next question or command; `None` at the end.
+    /// The next message or command; `None` at the end.
     ///
     /// # Errors
     /// When the input cannot be read, or a pipe holds an unknown command.
@@ -87,14 +87,14 @@ impl Input {
     }
 }
 
-/// A command is a slash and a word; a path or `//` at the beginning makes a line a question.
+/// A command is a slash and a word; a path or `//` at the beginning makes a line a message.
 fn parse(line: &str) -> Result<Line> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let Some(name) = word
         .strip_prefix('/')
         .filter(|name| name.chars().all(|c| c.is_ascii_alphabetic()))
     else {
-        return Ok(Line::Question(line.to_owned()));
+        return Ok(Line::Message(line.to_owned()));
     };
     let rest = rest.trim().to_owned();
     let with = |line: fn(String) -> Line, what: &str| {
@@ -103,12 +103,12 @@ fn parse(line: &str) -> Result<Line> {
     };
     match name {
         "help" => Ok(Line::Help),
-        "model" => with(Line::Model, "the name of a model; `ponder models` lists them"),
-        "file" => with(Line::File, "the path of a document"),
-        "image" => with(Line::Image, "the path of an image"),
+        "model" => with(Line::Model, "a model. Run 'ponder models' for a list"),
+        "file" => with(Line::File, "a file path"),
+        "image" => with(Line::Image, "a file path"),
         "retry" => Ok(Line::Retry),
         "continue" => Ok(Line::Continue),
-        _ => bail!("there is no command /{name}; /help lists them"),
+        _ => bail!("unknown command /{name}. Type /help for a list"),
     }
 }
 
@@ -118,15 +118,15 @@ mod tests {
 
     #[test]
     fn a_slash_and_a_word_is_a_command_and_nothing_else_is() {
-        let question = |text: &str| Line::Question(text.to_owned());
+        let message = |text: &str| Line::Message(text.to_owned());
         for (line, expected) in [
             ("/help", Line::Help),
             ("/retry", Line::Retry),
             ("/model  org/name ", Line::Model("org/name".into())),
             ("/file my report.pdf", Line::File("my report.pdf".into())),
-            ("/etc/hosts is what?", question("/etc/hosts is what?")),
-            ("// is a comment", question("// is a comment")),
-            ("1/2", question("1/2")),
+            ("/etc/hosts is what?", message("/etc/hosts is what?")),
+            ("// is a comment", message("// is a comment")),
+            ("1/2", message("1/2")),
         ] {
             assert_eq!(parse(line).expect("it is understood"), expected);
         }

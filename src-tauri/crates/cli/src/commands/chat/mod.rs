@@ -10,40 +10,64 @@ use protocol::{Content, Error, ErrorCode};
 
 use self::input::{Input, Line, COMMANDS};
 use crate::app::App;
-use crate::input::{read_document, read_image, DetailArgs, EnterKey, ModelArg, SamplingArgs, ThinkingArg};
+use crate::input::{
+    at_least, read_document, read_image, DetailArgs, EnterKey, LimitArgs, ModelArg, SamplingArgs, ThinkingArg,
+};
 use crate::output::{self, Printer, Stream};
+
+/// Examples below the help of `ponder chat`.
+pub const EXAMPLES: &str = r#"Examples:
+  ponder chat
+  ponder chat -m mlx-community/Qwen3-4B-4bit -s "Reply in French"
+  ponder chat --chat ID"#;
+
+/// The options of a new chat, which one that is continued has already.
+const OF_NEW_CHATS: [&str; 10] = [
+    "model",
+    "system",
+    "thinking",
+    "thinking_budget",
+    "image_detail",
+    "SamplingArgs",
+    "max_tokens",
+    "context_length",
+    "stop",
+    "kv_bits",
+];
 
 /// `ponder chat`.
 #[derive(Args)]
 pub struct ChatArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// Go on with this chat and its own settings instead of beginning one (ids: `ponder history`)
-    #[arg(long, value_name = "ID", conflicts_with_all = ["model", "system", "thinking", "thinking_budget", "SamplingArgs"])]
+    /// Continue this chat with its own settings ('ponder history' lists IDs)
+    #[arg(long, value_name = "ID", conflicts_with_all = OF_NEW_CHATS)]
     chat: Option<String>,
-    /// Instructions that stand before the conversation
-    #[arg(long, value_name = "TEXT")]
+    /// System prompt
+    #[arg(long, short, value_name = "TEXT")]
     system: Option<String>,
-    /// The Thinking switch; without it the model's own default
+    /// Turn thinking on or off, or set its effort (default: the model decides)
     #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
     thinking: Option<ThinkingArg>,
-    /// End a thought after this many tokens, so that the answer follows
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Stop thinking after N tokens and respond
+    #[arg(long, value_name = "N", value_parser = at_least(1))]
     thinking_budget: Option<u32>,
     #[command(flatten)]
     detail: DetailArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 /// Talks until the end of input, in the same history as the window.
 ///
 /// # Errors
-/// When the history cannot be opened or the chat does not exist. A failed answer is printed and the conversation goes
+/// When the history cannot be opened or the chat does not exist. A failed response is printed and the conversation goes
 /// on.
 pub async fn run(args: ChatArgs) -> Result<()> {
     let app = App::open().await?;
-    // The last message that was shown here: a question goes after it, even if another program has added to the chat.
+    // The last message that was shown here: the next goes after it, even if another program has added to the chat.
     let mut last: Option<String> = None;
     let (id, asked) = match args.chat {
         Some(id) => {
@@ -62,9 +86,15 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     settings.system_prompt = args.system.unwrap_or_default();
     settings.sampling = args.sampling.sampling();
     settings.image_detail = args.detail.detail().unwrap_or(settings.image_detail);
+    settings.max_tokens = args.limits.max_tokens.or(settings.max_tokens);
+    settings.context = args.limits.context_length.or(settings.context);
+    settings.kv_bits = args.limits.kv_bits.kv_bits.or(settings.kv_bits);
+    if !args.limits.stop.is_empty() {
+        settings.stop = args.limits.stop;
+    }
     let mut input = Input::new()?;
     if input.is_person() {
-        let hint = format!("{} · /help lists the commands; the chat is kept", model.reference());
+        let hint = format!("{} · Type /help for commands. This chat is saved.", model.reference());
         println!("{}", Stream::Out.soft(&hint));
     }
     let mut talk = Talk {
@@ -76,7 +106,7 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     };
     while let Some(line) = input.next_line()? {
         match talk.obey(line).await {
-            // A person reads the failure and goes on; a script would take the next answer for the one to this question.
+            // A person reads the failure and goes on; a script would take the next response for the one to this message.
             Err(error) if input.is_person() => eprintln!("ponder: {}", output::sentence(&error)),
             outcome => outcome?,
         }
@@ -90,18 +120,18 @@ struct Talk {
     app: App,
     /// The settings of a chat that begins.
     settings: ChatSettings,
-    /// The chat; one without a question is not worth keeping, so it begins with the first.
+    /// The chat; one without a message is not worth keeping, so it begins with the first.
     chat: Option<String>,
     /// The last message that was shown.
     last: Option<String>,
-    /// Images and files for the next question.
+    /// Images and files for the next message.
     attached: Vec<Content>,
 }
 
 impl Talk {
     async fn obey(&mut self, line: Line) -> Result<()> {
         match line {
-            Line::Question(question) => self.ask(question).await,
+            Line::Message(message) => self.send(message).await,
             Line::Help => Ok(output::text(COMMANDS)?),
             Line::Model(name) => self.change_model(&name).await,
             Line::Image(path) => {
@@ -111,28 +141,31 @@ impl Talk {
             Line::File(path) => {
                 let (bytes, name) = read_document(Path::new(&path)).with_context(|| path.clone())?;
                 let file = self.app.chat.files().add_file(bytes, &name).await?;
-                println!("{}", Stream::Out.soft(&format!("{name}: sent with the next question")));
+                println!(
+                    "{}",
+                    Stream::Out.soft(&format!("Attached {name} to your next message."))
+                );
                 self.attached.push(file);
                 Ok(())
             }
             Line::Continue => {
-                let answer = self.last_answer("continued").await?;
+                let answer = self.last_response("continue").await?;
                 self.app.chat.answers().continue_answer(&answer).await?;
                 // It is printed from its beginning, so that it can be read in one piece.
                 print_answer(&self.app, &answer).await
             }
             Line::Retry => {
-                let answer = self.last_answer("written again").await?;
+                let answer = self.last_response("regenerate").await?;
                 let view = self.app.chat.answers().regenerate(&answer, None).await?;
                 let written = view.messages.last().map(|message| message.id.clone());
-                let written = written.ok_or_else(|| nothing_yet("written again"))?;
+                let written = written.ok_or_else(|| nothing_yet("regenerate"))?;
                 self.last = Some(written.clone());
                 print_answer(&self.app, &written).await
             }
         }
     }
 
-    async fn ask(&mut self, question: String) -> Result<()> {
+    async fn send(&mut self, message: String) -> Result<()> {
         let chat = match &self.chat {
             Some(chat) => chat.clone(),
             None => {
@@ -141,26 +174,26 @@ impl Talk {
             }
         };
         let mut content = std::mem::take(&mut self.attached);
-        content.push(Content::text(question));
+        content.push(Content::text(message));
         let position = self.last.clone().map_or(Position::Beginning, Position::After);
         let turn = match self.app.chat.answers().send(&chat, &content, &position).await {
             Ok(turn) => turn,
             Err(error) => {
-                // Nothing was stored, so what is attached goes with the next question.
+                // Nothing was stored, so what is attached goes with the next message.
                 content.pop();
                 self.attached = content;
                 return Err(error.into());
             }
         };
         let printed = print_answer(&self.app, &turn.answer.id).await;
-        // A question that does not fit the context is taken back.
+        // A message that does not fit the context is taken back.
         if self.app.chat.chats().message(&turn.answer.id).await.is_ok() {
             self.last = Some(turn.answer.id);
         }
         printed
     }
 
-    /// Has the next questions answered by another model.
+    /// Has another model respond from now on.
     async fn change_model(&mut self, name: &str) -> Result<()> {
         let model = self.app.model(Some(name)).await?.reference();
         if let Some(chat) = &self.chat {
@@ -168,13 +201,13 @@ impl Talk {
             settings.model = Some(model.clone());
             self.app.chat.chats().set_settings(chat, &settings).await?;
         }
-        println!("{}", Stream::Out.soft(&format!("{model} answers from now on")));
+        println!("{}", Stream::Out.soft(&format!("Switched to {model}.")));
         self.settings.model = Some(model);
         Ok(())
     }
 
-    /// The id of the answer at the end of the chat; `deed` is what is to become of it.
-    async fn last_answer(&self, deed: &str) -> Result<String> {
+    /// The id of the response at the end of the chat; `deed` is what is to become of it.
+    async fn last_response(&self, deed: &str) -> Result<String> {
         let last = match &self.chat {
             Some(chat) => self.app.chat.chats().get(chat).await?.messages.pop(),
             None => None,
@@ -184,16 +217,16 @@ impl Talk {
 }
 
 fn nothing_yet(deed: &str) -> Error {
-    let message = format!("there is no answer yet that could be {deed}; ask something first");
+    let message = format!("there is no response to {deed} yet. Send a message first");
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// Keeps an image for the next question.
+/// Keeps an image for the next message.
 async fn show(app: &App, path: &str) -> Result<Content> {
     let (bytes, name) = read_image(Path::new(path))?;
     let image = app.chat.files().add_image_part(bytes.to_vec(), &name).await?;
     if let Content::Image { width, height, .. } = &image {
-        let hint = format!("{name}, {width} × {height}: sent with the next question");
+        let hint = format!("Attached {name} ({width} × {height}) to your next message.");
         println!("{}", Stream::Out.soft(&hint));
     }
     Ok(image)
@@ -215,11 +248,11 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 continue;
             }
         };
-        // The first event of a continued answer holds its existing part, which comes again once the model has read it.
+        // The first event of a continued response holds its existing part, which comes again once the model has read it.
         let again = event.as_ref().is_some_and(|event| event.seq > 1);
         match event.map(|event| event.body) {
             Some(AnswerBody::Continued { parts, .. }) if again => {
-                // Later the hint would stand in the middle of the thought.
+                // Later the hint would interrupt the thinking.
                 let thinks = matches!(parts.last(), Some(part) if matches!(part.content, Content::Thinking { .. }));
                 if thinks && !std::mem::replace(&mut hinted, true) {
                     key.hint();
@@ -240,7 +273,7 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 match (message.state, message.error) {
                     (AnswerState::Failed, Some(error)) => return Err(error.into()),
                     (AnswerState::Stopped, _) if message.continuable => {
-                        printer.remark("stopped; /continue continues it")?;
+                        printer.remark("stopped. Type /continue to continue")?;
                     }
                     (AnswerState::Stopped, _) => printer.remark("stopped")?,
                     _ => {}
@@ -248,12 +281,12 @@ async fn print_answer(app: &App, message: &str) -> Result<()> {
                 return Ok(());
             }
             Some(AnswerBody::Waiting { models }) => printer.remark(&format!(
-                "it waits for {} to finish: they do not fit into memory together; Ctrl+C stops waiting",
+                "waiting for {}, because both models don't fit in memory at once. Press Ctrl+C to stop",
                 models.join(", ")
             ))?,
             Some(AnswerBody::Progress { .. } | AnswerBody::Continued { .. }) => {}
             Some(AnswerBody::Detached) | None => {
-                let message = "the answer was cut off; what arrived is in the history";
+                let message = "lost track of this response. Everything received so far is saved";
                 return Err(Error::new(ErrorCode::Engine, message).into());
             }
         }

@@ -16,6 +16,12 @@ use crate::output;
 /// The bytes of a file that show if it may hold chats.
 const BEGINNING: u64 = 1024;
 
+/// Examples below the help of `ponder history`.
+pub const EXAMPLES: &str = r#"Examples:
+  ponder history search "holiday plans"
+  ponder history export --all --format json -o chats.json
+  ponder history import conversations.json"#;
+
 /// `ponder history`.
 #[derive(Args)]
 pub struct HistoryArgs {
@@ -28,57 +34,57 @@ pub struct HistoryArgs {
 
 #[derive(Subcommand)]
 enum HistoryCommand {
-    /// List chats, as without a command
+    /// List chats
     List,
-    /// Find chats by what was said in them
+    /// Find chats by their text
     Search {
-        /// Words to look for
+        /// Words to search for
         text: String,
     },
     /// Print a chat
     Show {
-        /// The chat's id
+        /// Chat ID
         id: String,
     },
-    /// Give a chat another title
+    /// Rename a chat
     Rename {
-        /// The chat's id
+        /// Chat ID
         id: String,
-        /// The title
+        /// New title
         title: String,
     },
-    /// Move chats to the trash, where they stay for 30 days
+    /// Move chats to the trash, to be deleted after 30 days
     Delete {
-        /// The chats' ids
-        #[arg(required = true)]
+        /// Chat IDs
+        #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Take chats out of the trash
+    /// Restore chats from the trash
     Restore {
-        /// The chats' ids
-        #[arg(required = true)]
+        /// Chat IDs
+        #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Print one chat or more
+    /// Print chats, or write them to a file
     Export {
-        /// The chats' ids
-        #[arg(required_unless_present = "all")]
+        /// Chat IDs
+        #[arg(required_unless_present = "all", value_name = "ID")]
         ids: Vec<String>,
-        /// All chats outside the trash
+        /// Export all chats that are not in the trash
         #[arg(long, conflicts_with = "ids")]
         all: bool,
-        /// Markdown or a page for people, JSON for programs
-        #[arg(long, value_enum, default_value_t = Format::Md)]
+        /// Markdown, JSON or HTML
+        #[arg(long, value_enum, default_value_t = Format::Md, value_name = "md|json|html", hide_possible_values = true)]
         format: Format,
-        /// Write to this file instead of standard output
+        /// Write to a file
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Show what is left of a damaged history, and repair it
+    /// Check and repair a damaged history
     Repair(repair::RepairArgs),
-    /// Take chats from an export of Ponder, ChatGPT, Claude or LM Studio
+    /// Import chats from Ponder, ChatGPT, Claude or LM Studio
     Import {
-        /// The file, such as conversations.json, or the ZIP archive that ChatGPT or Claude sent
+        /// JSON file, or ZIP archive from ChatGPT or Claude
         file: PathBuf,
     },
 }
@@ -124,7 +130,7 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
                 output::line(&json!({"chats": chats}))?;
             }
             if chats.is_empty() && !args.json {
-                output::text("There are no chats yet; `ponder chat` begins one.\n")?;
+                output::text("No chats yet. Start one with 'ponder chat'.\n")?;
             }
             for chat in chats.iter().filter(|_| !args.json) {
                 output::text(&format!("{}  {}  {}\n", chat.id, day(chat.updated_at), chat.title))?;
@@ -136,7 +142,7 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
                 output::line(&json!({"found": found.hits, "more": found.more, "indexing": found.indexing}))?;
             }
             if found.hits.is_empty() && !args.json {
-                output::text("Nothing was found.\n")?;
+                output::text("No results.\n")?;
             }
             for hit in found.hits.iter().filter(|_| !args.json) {
                 let (chat, title, snippet) = (&hit.chat, &hit.title, &hit.snippet);
@@ -147,19 +153,30 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
             let format = if args.json { Format::Json } else { Format::Md };
             output::text(&exported(app, Some(&[id]), format).await?)?;
         }
-        Some(HistoryCommand::Rename { id, title }) => app.chat.chats().rename(&id, &title).await?,
+        Some(HistoryCommand::Rename { id, title }) => {
+            app.chat.chats().rename(&id, &title).await?;
+            if args.json {
+                output::line(&json!({"renamed": id, "title": title}))?;
+            }
+        }
         Some(HistoryCommand::Delete { ids }) => {
             for id in &ids {
                 app.chat.library().delete(id).await?;
                 if !args.json {
-                    let back = format!("`ponder history restore {id}` takes it back for 30 days");
-                    output::text(&format!("{id} is in the trash; {back}\n"))?;
+                    let back = format!("'ponder history restore {id}' restores it within 30 days");
+                    output::text(&format!("Moved {id} to the trash. {back}\n"))?;
                 }
+            }
+            if args.json {
+                output::line(&json!({"deleted": ids}))?;
             }
         }
         Some(HistoryCommand::Restore { ids }) => {
             for id in &ids {
                 app.chat.library().restore(id).await?;
+            }
+            if args.json {
+                output::line(&json!({"restored": ids}))?;
             }
         }
         Some(HistoryCommand::Export {
@@ -184,8 +201,11 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
             } else {
                 let chats = output::plural(done.chats as u64, "chat");
                 let messages = output::plural(done.messages as u64, "message");
-                let known = done.already_here;
-                output::text(&format!("Added: {chats} with {messages}; already here: {known}\n"))?;
+                let known = match done.already_here {
+                    0 => String::new(),
+                    known => format!(", skipped {known} already here"),
+                };
+                output::text(&format!("Imported {chats} ({messages}){known}\n"))?;
             }
         }
     }
@@ -215,7 +235,7 @@ fn read_whole(path: &Path) -> Result<Vec<u8>> {
     }
     anyhow::ensure!(
         told.max(bytes.len() as u64) <= chat::LONGEST_IMPORT,
-        "{} is longer than 1 GB; if it is a ZIP archive, unpack it and import conversations.json",
+        "{} is longer than 1 GB. Unpack a ZIP archive and import its conversations.json",
         path.display()
     );
     Ok(bytes)

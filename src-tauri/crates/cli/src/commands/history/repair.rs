@@ -15,9 +15,9 @@ use crate::output;
 /// The arguments of `ponder history repair`.
 #[derive(Args)]
 pub struct RepairArgs {
-    /// A damaged file that was set aside: adds what can be read of it and is not here
+    /// Recover the missing chats from this damaged file
     file: Option<PathBuf>,
-    /// Take the newest backup alone instead of all that can be read
+    /// Use only the newest backup
     #[arg(long, conflicts_with = "file")]
     backup: bool,
     /// Repair without asking
@@ -35,7 +35,11 @@ pub async fn run(args: RepairArgs, json: bool) -> Result<()> {
     }
     let path = history_file()?;
     if !path.exists() || !chat::history_is_damaged(&path).await? {
-        return say(json, &json!({"damaged": false}), "The history is not damaged.");
+        return Ok(output::report(
+            json,
+            &json!({"damaged": false}),
+            "The history is not damaged.",
+        )?);
     }
     let damage = chat::examine_history(&path).await?;
     if !json {
@@ -43,26 +47,23 @@ pub async fn run(args: RepairArgs, json: bool) -> Result<()> {
     }
     let (remedy, contents) = match (args.backup, damage.backup) {
         (true, Some(backup)) => (HistoryRemedy::Backup, backup.contents),
-        (true, None) => bail!("there is no backup that can be read; nothing was changed"),
+        (true, None) => bail!("there is no usable backup. Nothing was changed"),
         (false, _) => (HistoryRemedy::Everything, damage.together),
     };
     if !args.yes && !agreed(&contents)? {
         if json {
             output::line(&json!({"damaged": true, "damage": damage}))?;
         }
-        bail!("nothing was changed; `ponder history repair --yes` repairs the history");
+        bail!("nothing was changed. Run 'ponder history repair --yes' to repair the history");
     }
     let done = chat::repair_history(&path, remedy).await?;
     let text = format!(
-        "Repaired: the history has {}. The damaged file is kept as {}; `ponder history repair FILE` tries it again.",
+        "Repaired. The history has {}. The damaged file was kept as {}. To try it again, run 'ponder history repair FILE'.",
         counted(&done.contents),
         done.set_aside
     );
-    say(
-        json,
-        &json!({"damaged": true, "damage": damage, "repaired": done}),
-        &text,
-    )
+    let told = json!({"damaged": true, "damage": damage, "repaired": done});
+    Ok(output::report(json, &told, &text)?)
 }
 
 async fn add_from(file: &Path, json: bool) -> Result<()> {
@@ -70,7 +71,8 @@ async fn add_from(file: &Path, json: bool) -> Result<()> {
     let added = app.chat.library().add_from(file).await;
     app.chat.shut_down().await;
     let added = added?;
-    say(json, &json!({"added": added}), &format!("Added: {}.", counted(&added)))
+    let text = format!("Recovered {}.", counted(&added));
+    Ok(output::report(json, &json!({"added": added}), &text)?)
 }
 
 /// Asks on the terminal, beside the output, which a program may read; without one nobody agrees.
@@ -78,16 +80,15 @@ fn agreed(contents: &HistoryContents) -> Result<bool> {
     if !stdin().is_terminal() {
         return Ok(false);
     }
-    eprint!("Repair it now, so that the history has {}? [y/N] ", counted(contents));
+    eprint!("Repair the history with {}? [y/N] ", counted(contents));
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn told(damage: &HistoryDamage) -> String {
-    let were = if damage.known_chats == 1 { "was" } else { "were" };
     let mut text = format!(
-        "The history is damaged. {} {were} here; {} can be read.\n",
+        "The history is damaged. It had {}, and {} can be recovered.\n",
         output::plural(damage.known_chats, "chat"),
         counted(&damage.readable)
     );
@@ -110,14 +111,6 @@ fn counted(contents: &HistoryContents) -> String {
     )
 }
 
-fn say(json: bool, value: &serde_json::Value, text: &str) -> Result<()> {
-    match json {
-        true => output::line(value)?,
-        false => output::text(&format!("{text}\n"))?,
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +126,7 @@ mod tests {
         };
         assert_eq!(
             told(&damage),
-            "The history is damaged. 1 chat was here; 1 chat with 1 message can be read.\n"
+            "The history is damaged. It had 1 chat, and 1 chat with 1 message can be recovered.\n"
         );
     }
 }

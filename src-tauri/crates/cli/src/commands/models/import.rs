@@ -8,13 +8,18 @@ use tokio_util::sync::CancellationToken;
 use super::progress::{until_stopped, FileProgress};
 use crate::{app, output};
 
+/// Examples below the help of `ponder import`.
+pub const EXAMPLES: &str = "Examples:
+  ponder import ~/Downloads/Qwen3-4B-4bit
+  ponder import ~/Downloads/Qwen3-4B-4bit --json";
+
 /// `ponder import`.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// A folder with config.json, tokenizer.json and safetensors files
+    /// Folder with config.json, tokenizer.json and safetensors files
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Print JSON lines
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -33,7 +38,10 @@ pub async fn import(args: ImportArgs) -> Result<()> {
         output::line(&json!({"type": "imported", "model": model.reference, "path": model.path.display().to_string()}))?;
     } else {
         let folder = args.folder.display();
-        output::text(&format!("{folder} is ready: --model {:?}\n", model.reference))?;
+        output::text(&format!(
+            "Imported {folder}. Use it with --model {:?}\n",
+            model.reference
+        ))?;
     }
     Ok(())
 }

@@ -4,10 +4,20 @@ use clap::{Args, Subcommand};
 use protocol::{Error, ErrorCode, LocalEngine, ModelKind, ThinkingControl};
 use serde_json::json;
 
+use super::import::{self, ImportArgs};
+use super::remove::{self, RemoveArgs};
 use super::size::size;
+use super::verify::{repair, verify, VerifyArgs, REPAIR_EXAMPLES, VERIFY_EXAMPLES};
 use crate::app::{self, App};
 use crate::commands::endpoints;
-use crate::output;
+use crate::commands::fit::{self, FitArgs};
+use crate::output::{self, without_numbers};
+
+/// Examples below the help of `ponder models`.
+pub const EXAMPLES: &str = "Examples:
+  ponder models
+  ponder models verify mlx-community/Qwen3-4B-4bit
+  ponder models unload";
 
 /// `ponder models`.
 #[derive(Args)]
@@ -19,40 +29,64 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
+// Parsed once per process, so the size of its largest variant costs nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Subcommand)]
 enum Command {
-    /// List models, as without a command
+    /// List models
     List,
-    /// Take a model out of the memory of the app or the server that runs
+    /// Eject a model, or all of them, from memory
+    #[command(visible_alias = "eject")]
     Unload {
-        /// The model; without it all of them
-        #[arg(value_name = "REF")]
+        /// Model to eject (default: all)
+        #[arg(value_name = "MODEL")]
         reference: Option<String>,
     },
+    /// Check a model's files against Hugging Face
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
+    /// Download damaged or missing files again
+    #[command(after_help = REPAIR_EXAMPLES)]
+    Repair(VerifyArgs),
+    /// Remove a model from this computer
+    #[command(alias = "rm", after_help = remove::EXAMPLES)]
+    Remove(RemoveArgs),
+    /// Copy a model folder into Ponder
+    #[command(after_help = import::EXAMPLES)]
+    Import(ImportArgs),
+    /// Show how much memory a model needs
+    #[command(after_help = fit::EXAMPLES)]
+    Fit(FitArgs),
 }
 
-/// Lists models, or unloads one.
+/// Lists models, or does what the command says to one.
 ///
 /// # Errors
-/// When the history cannot be opened, no such model is here, or standard output is closed.
+/// When the command fails, or standard output is closed.
 pub async fn run(args: ModelsArgs) -> Result<()> {
     match args.command {
         None | Some(Command::List) => list(args.json).await,
-        Some(Command::Unload { reference }) => unload(reference.as_deref()).await,
+        Some(Command::Unload { reference }) => unload(reference.as_deref(), args.json).await,
+        Some(Command::Verify(args)) => verify(args).await,
+        Some(Command::Repair(args)) => repair(args).await,
+        Some(Command::Remove(args)) => remove::remove(args).await,
+        Some(Command::Import(args)) => import::import(args).await,
+        Some(Command::Fit(args)) => fit::run(args).await,
     }
 }
 
-async fn unload(reference: Option<&str>) -> Result<()> {
+async fn unload(reference: Option<&str>, json: bool) -> Result<()> {
     let engine = app::shared_engine()?;
     if engine.is_own() {
-        let message = "neither the app nor `ponder serve` is running, so no model is in memory";
+        let message = "no model is loaded, because neither the app nor 'ponder serve' is running";
         return Err(Error::new(ErrorCode::ModelNotFound, message).into());
     }
     match reference {
         Some(reference) => engine.unload(&app::model(Some(reference)).await?.reference).await?,
         None => engine.unload_all().await?,
     }
-    Ok(())
+    let text = format!("Ejected {}.", reference.unwrap_or("all models"));
+    Ok(output::report(json, &json!({"ejected": reference}), &text)?)
 }
 
 /// Lists the models on this computer and behind endpoints.
@@ -69,28 +103,35 @@ async fn list(json: bool) -> Result<()> {
     let widths = models.iter().map(|model| model.reference.chars().count());
     let width = widths.max().unwrap_or(0).clamp(10, 60);
     let row = |name: &str, size: &str, day: &str, text: &str| format!("{name:<width$} {size:>8}  {day:<12} {text}\n");
-    output::text(&row("MODEL", "SIZE", "LAST USED", "WHAT IT IS"))?;
+    output::text(&row("MODEL", "SIZE", "LAST USED", "DETAILS"))?;
     for model in &models {
         let (size, day) = (size(model.bytes), day(model.last_used_at));
         output::text(&row(&model.reference, &size, &day, &facts(model)))?;
         if let Some(problem) = &model.vision_problem {
-            let text = format!("its vision part cannot be read, so it takes text alone: {problem}");
+            let text = format!(
+                "text only, because its vision files are unusable: {}",
+                without_numbers(problem)
+            );
             output::text(&format!("{:<width$} {:>8}  {text}\n", "", ""))?;
         }
         if let Some(problem) = &model.problem {
-            output::text(&format!("{:<width$} {:>8}  cannot be used: {problem}\n", "", ""))?;
+            let problem = without_numbers(problem);
+            output::text(&format!("{:<width$} {:>8}  unusable: {problem}\n", "", ""))?;
         }
     }
     for endpoint in &endpoints {
         let mark = endpoints::mark(&endpoint.endpoint);
         for model in &endpoint.models {
-            let context = model.context.map(|context| format!(" · {context} tokens of context"));
+            let context = model
+                .context
+                .map(|context| format!(" · {} context", output::context_length(context)));
             let text = format!("{mark}{}", context.unwrap_or_default());
             output::text(&row(&model.reference, "", "", &text))?;
         }
         if let Some(problem) = &endpoint.problem {
             let name = format!("endpoint:{}", endpoint.endpoint.name);
-            output::text(&row(&name, "", "", &format!("does not answer: {problem}")))?;
+            let problem = without_numbers(&problem.to_string());
+            output::text(&row(&name, "", "", &format!("unavailable: {problem}")))?;
         }
     }
     Ok(())
@@ -107,25 +148,25 @@ fn day(at: Option<i64>) -> String {
 fn facts(model: &LocalModel) -> String {
     let others = match model.revisions.len() {
         0 | 1 => String::new(),
-        count => format!("{} older or newer versions here", count - 1),
+        count => output::plural(count as u64 - 1, "other version"),
     };
     let thinking = match &model.thinking {
-        Some(ThinkingControl::Switch { .. }) => "thinking can be switched",
-        Some(ThinkingControl::Levels { off: false, .. }) => "thinks in levels",
-        Some(ThinkingControl::Levels { off: true, .. }) => "thinks in levels or not",
-        Some(ThinkingControl::Always) => "always thinks",
-        Some(ThinkingControl::Never) => "does not think",
-        Some(ThinkingControl::ByRequest { default_on: true }) => {
-            "thinks, unless a system prompt asks for something else"
-        }
-        Some(ThinkingControl::ByRequest { default_on: false }) => "thinks when a system prompt asks for it",
+        Some(ThinkingControl::Switch { .. }) => "thinking on or off",
+        Some(ThinkingControl::Levels { off: false, .. }) => "effort levels",
+        Some(ThinkingControl::Levels { off: true, .. }) => "effort levels or off",
+        Some(ThinkingControl::Always) => "always thinking",
+        Some(ThinkingControl::Never) => "no thinking",
+        Some(ThinkingControl::ByRequest { default_on: true }) => "thinking unless prompted otherwise",
+        Some(ThinkingControl::ByRequest { default_on: false }) => "thinking if prompted",
         None => "",
     };
-    let context = model.context.map(|context| format!("{context} tokens of context"));
+    let context = model
+        .context
+        .map(|context| format!("{} context", output::context_length(context)));
     let context = context.unwrap_or_default();
     let kind = match model.kind {
         ModelKind::Chat => "",
-        ModelKind::Embedding => "makes embeddings",
+        ModelKind::Embedding => "embeddings",
     };
     let facts: Vec<&str> = [
         kind,

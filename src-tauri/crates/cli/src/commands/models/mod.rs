@@ -1,4 +1,4 @@
-//! The models on this computer: listed, fetched, verified, repaired, removed, imported.
+//! The models on this computer: listed, downloaded, verified, repaired, removed, imported.
 
 mod import;
 mod list;
@@ -9,8 +9,8 @@ mod remove;
 mod size;
 mod verify;
 
-pub use import::{import, ImportArgs};
-pub use list::{run, ModelsArgs};
-pub use pull::{pull, PullArgs};
-pub use remove::{remove, RemoveArgs};
-pub use verify::{repair, verify, VerifyArgs};
+pub use import::{import, ImportArgs, EXAMPLES as IMPORT_EXAMPLES};
+pub use list::{run, ModelsArgs, EXAMPLES};
+pub use pull::{pull, PullArgs, EXAMPLES as PULL_EXAMPLES};
+pub use remove::{remove, RemoveArgs, EXAMPLES as REMOVE_EXAMPLES};
+pub use verify::{repair, verify, VerifyArgs, REPAIR_EXAMPLES, VERIFY_EXAMPLES};

@@ -34,7 +34,7 @@ pub struct FileProgress {
 impl FileProgress {
     /// Begins with nothing to show.
     pub fn new(json: bool) -> Self {
-        let style = ProgressStyle::with_template("{bar:24} {percent:>3} % {bytes_per_sec:>12} {wide_msg}");
+        let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {bytes_per_sec:>12} {wide_msg}");
         let bar = if json || !std::io::stderr().is_terminal() {
             ProgressBar::hidden()
         } else {
@@ -68,7 +68,7 @@ impl FileProgress {
         while downloads.changed().await.is_ok() {
             for download in downloads.borrow_and_update().iter() {
                 self.tell()(VerifyProgress {
-                    path: format!("fetching {}", download.id),
+                    path: format!("downloading {}", download.id),
                     done: download.done,
                     total: download.total,
                 });

@@ -18,24 +18,30 @@ use crate::{app, output};
 /// The time between two lines if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// Examples below the help of `ponder pull`.
+pub const EXAMPLES: &str = "Examples:
+  ponder pull mlx-community/Qwen3-4B-4bit
+  ponder pull https://huggingface.co/mlx-community/Qwen3-4B-4bit
+  ponder pull mlx-community/Qwen3-4B-4bit --revision main --json";
+
 /// `ponder pull`.
 #[derive(Args)]
 pub struct PullArgs {
-    /// The model's id on the hub, such as mlx-community/Qwen3-4B-4bit, or the address of one of its pages
-    #[arg(value_name = "REPO")]
+    /// Hugging Face ID, or the address of the model's page
+    #[arg(value_name = "MODEL")]
     id: String,
-    /// A branch, a tag or a commit; main, or the one of the address, if nothing is said
-    #[arg(long, value_name = "R")]
+    /// Branch, tag or commit (default: main)
+    #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
-    /// Print JSON lines
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
 
-/// Fetches a model, checked byte for byte.
+/// Downloads a model and verifies it.
 ///
 /// # Errors
-/// When the model is not complete at the end; the fetched part is kept, and the same command goes on from there.
+/// When the model is not complete at the end; the downloaded part is kept, and the same command resumes.
 pub async fn pull(args: PullArgs) -> Result<()> {
     let hub = app::hub().await?;
     hub.downloads().set_limits(DownloadLimits {
@@ -54,7 +60,7 @@ pub async fn pull(args: PullArgs) -> Result<()> {
                 stopped?;
                 hub.downloads().suspend().await;
                 reporter.clear();
-                let message = format!("stopped; what has come is kept, and `ponder pull {id}` goes on from there");
+                let message = format!("download stopped. Run 'ponder pull {id}' again to resume");
                 return Err(protocol::Error::new(ErrorCode::Stopped, message).into());
             }
         }
@@ -93,15 +99,15 @@ fn model(args: &PullArgs, endpoint: &net::Endpoint) -> Result<(String, String)> 
     let (id, named) = match ModelAddress::parse(text, endpoint).map_err(protocol::Error::from)? {
         Some(ModelAddress::Model { id, revision }) => (id.to_string(), revision.to_string()),
         Some(ModelAddress::Owner(owner)) => {
-            let message = format!("{text} leads to all models of {owner}; name one of them, such as {owner}/NAME");
+            let message = format!("{text} has several models. Name one of them, for example {owner}/NAME");
             return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
         }
-        // Some models of the hub have no owner.
+        // Some models of Hugging Face have no owner.
         None => (text.trim_matches('/').to_owned(), "main".to_owned()),
     };
     match &args.revision {
         Some(asked) if named != "main" && *asked != named => {
-            let message = format!("the address names the revision {named}, and --revision {asked}; say one of them");
+            let message = format!("the address has revision {named}, but --revision is {asked}. Use one of them");
             Err(protocol::Error::new(ErrorCode::BadRequest, message).into())
         }
         asked => Ok((id, asked.clone().unwrap_or(named))),
@@ -160,7 +166,7 @@ impl Reporter {
     }
 }
 
-/// A bar for each file that is being fetched, and one for the whole.
+/// A bar for each file that is being downloaded, and one for the whole.
 struct Bars {
     all: MultiProgress,
     whole: ProgressBar,
@@ -182,7 +188,7 @@ impl Bars {
         for file in &download.files {
             let checking = match file.state {
                 DownloadState::Running | DownloadState::Waiting => "",
-                DownloadState::Verifying => " · checking",
+                DownloadState::Verifying => " · verifying",
                 _ => {
                     if let Some(bar) = self.files.remove(&file.path) {
                         bar.finish_and_clear();
@@ -204,7 +210,7 @@ impl Bars {
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:24} {percent:>3} % {wide_msg}");
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {wide_msg}");
     ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -213,13 +219,13 @@ fn line(download: &Download) -> String {
     let reason = download.error.as_ref().map_or("", |error| &error.message);
     let amount = || format!("{} of {}", precise_size(download.done), precise_size(download.total));
     match download.state {
-        DownloadState::Queued => "waits for its turn".into(),
-        DownloadState::Listing => "asks for the list of files".into(),
-        DownloadState::Verifying => format!("{}, checking what is on disk", amount()),
-        DownloadState::Waiting => format!("{}, waits: {reason}", amount()),
+        DownloadState::Queued => "queued".into(),
+        DownloadState::Listing => "preparing".into(),
+        DownloadState::Verifying => format!("{}, verifying", amount()),
+        DownloadState::Waiting => format!("{}, waiting: {reason}", amount()),
         DownloadState::Paused => format!("{}, paused", amount()),
         DownloadState::Failed => format!("{}, failed", amount()),
-        DownloadState::Done => format!("{}, done", amount()),
+        DownloadState::Done => format!("{}, downloaded", amount()),
         DownloadState::Running => {
             let left = download.seconds_left.map(|seconds| format!(", {} left", time(seconds)));
             let rate = precise_size(download.bytes_per_second.max(0.0) as u64);
@@ -306,7 +312,7 @@ mod tests {
         assert_eq!(line(&download), "1.20 GB of 4.00 GB, 80 MB/s, 35 s left");
         download.state = DownloadState::Waiting;
         download.error = Some(protocol::Error::new(ErrorCode::Network, "no network"));
-        assert_eq!(line(&download), "1.20 GB of 4.00 GB, waits: no network");
+        assert_eq!(line(&download), "1.20 GB of 4.00 GB, waiting: no network");
         assert_eq!(time(7_260.0), "2 h 1 min");
     }
 }

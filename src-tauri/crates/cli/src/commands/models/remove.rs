@@ -11,19 +11,24 @@ use super::size::size;
 use crate::app::App;
 use crate::{app, output};
 
+/// Examples below the help of `ponder remove`.
+pub const EXAMPLES: &str = "Examples:
+  ponder remove mlx-community/Qwen3-4B-4bit
+  ponder remove --yes mlx-community/Qwen3-4B-4bit@COMMIT";
+
 /// `ponder remove`.
 #[derive(Args)]
 pub struct RemoveArgs {
-    /// A hub id (all commits of it), a hub id with `@` and a commit (that one), or a folder
-    #[arg(value_name = "REF")]
+    /// Hugging Face ID (all commits), ID@COMMIT (one commit) or model folder
+    #[arg(value_name = "MODEL")]
     reference: String,
-    /// Do not ask
-    #[arg(long)]
+    /// Remove without asking
+    #[arg(long, short)]
     yes: bool,
-    /// Delete the model's files in a folder of your own too, instead of only taking it off the list
+    /// Also delete the files of a model in a folder of your own
     #[arg(long)]
     own_files_too: bool,
-    /// Print JSON lines; needs --yes
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -44,7 +49,7 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
         let asked = !args.json && std::io::stdin().is_terminal();
         if !asked {
             let freed = size(told.bytes_freed);
-            let message = format!("removing {reference} frees {freed}; say --yes to do it");
+            let message = format!("removing {reference} frees {freed}. Add --yes to confirm");
             return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
         }
         if !confirmed(&question(&told))? {
@@ -60,10 +65,10 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
         )?;
     } else {
         let chats = users(&told).map_or(String::new(), |chats| {
-            format!("; it answered last in {chats}; what was said there stays readable")
+            format!(". It wrote the last response in {chats}, which stays readable")
         });
         let freed = size(done.bytes_freed);
-        output::text(&format!("{reference} is removed; {freed} are free again{chats}\n"))?;
+        output::text(&format!("Removed {reference} (freed {freed}){chats}\n"))?;
     }
     Ok(())
 }
@@ -71,15 +76,15 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
 fn question(told: &Removal) -> String {
     let shared = match told.shared_bytes {
         0 => String::new(),
-        bytes => format!(" ({} stay, because other versions use them)", size(bytes)),
+        bytes => format!(" ({} is shared with other versions and stays)", size(bytes)),
     };
-    let chats = users(told).map(|chats| format!("It answered last in {chats}; what was said there stays readable."));
-    let chats = chats.unwrap_or_else(|| "No chat was last answered by it.".to_owned());
+    let chats = users(told).map(|chats| format!("It wrote the last response in {chats}, which stays readable."));
+    let chats = chats.unwrap_or_else(|| "No chat uses it.".to_owned());
     let (reference, freed) = (&told.reference, size(told.bytes_freed));
-    format!("Remove {reference}? That frees {freed}{shared}. {chats} [y/N] ")
+    format!("Remove {reference}? This frees {freed}{shared}. {chats} [y/N] ")
 }
 
-/// The chats whose last answer is this model's, such as `2 chats (“Boats”, “Names”)`; `None` without any.
+/// The chats whose last response is this model's, such as `2 chats (“Boats”, “Names”)`; `None` without any.
 fn users(told: &Removal) -> Option<String> {
     const NAMED: usize = 5;
     if told.chats == 0 {
@@ -115,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chats_that_a_model_answered_are_named_before_it_goes() {
+    fn the_chats_that_a_model_responded_in_are_named_before_it_goes() {
         let told = |chats: u32, titles: &[&str]| Removal {
             reference: "owner/model".into(),
             chats,
@@ -130,7 +135,7 @@ mod tests {
             users(&many).as_deref(),
             Some("7 chats (“a”, “b [2J”, “c”, “d”, “e”, 2 more)")
         );
-        assert!(question(&many).contains("answered last in 7 chats"));
+        assert!(question(&many).contains("last response in 7 chats"));
         assert!(question(&told(0, &[])).contains("No chat"));
     }
 }

@@ -8,15 +8,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::{until_stopped, FileProgress, WITHOUT_NETWORK};
 use super::reference::absolute;
+use super::size::size;
+use crate::output::plural;
 use crate::{app, output};
+
+/// Examples below the help of `ponder verify`.
+pub const VERIFY_EXAMPLES: &str = "Examples:
+  ponder verify mlx-community/Qwen3-4B-4bit
+  ponder verify ./models/Qwen3-4B-4bit --json";
+
+/// Examples below the help of `ponder repair`.
+pub const REPAIR_EXAMPLES: &str = "Examples:
+  ponder repair mlx-community/Qwen3-4B-4bit
+  ponder repair mlx-community/Qwen3-4B-4bit --json";
 
 /// `ponder verify` and `ponder repair`.
 #[derive(Args)]
 pub struct VerifyArgs {
-    /// A folder, a hub id, or a hub id with `@` and a commit
-    #[arg(value_name = "REF")]
+    /// Hugging Face ID, ID@COMMIT or model folder
+    #[arg(value_name = "MODEL")]
     reference: String,
-    /// Print JSON lines
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -34,7 +46,7 @@ pub async fn verify(args: VerifyArgs) -> Result<()> {
     report(&found.map_err(protocol::Error::from)?, args.json)
 }
 
-/// Fetches wrong and missing files again and reports.
+/// Downloads damaged and missing files again and reports.
 ///
 /// # Errors
 /// When a file is still wrong or missing, or the model is not here.
@@ -72,12 +84,17 @@ fn report(found: &Verification, json: bool) -> Result<()> {
         for file in &found.wrong {
             output::text(&format!("{}: {}\n", file.path, file.reason))?;
         }
-        let right = match (found.files, found.unknown.len()) {
-            (files, 0) => format!("all {files} files are right"),
-            (0, unknown) => {
-                format!("its {unknown} files are well-formed; nothing is known that they could be compared with")
-            }
-            (files, unknown) => format!("{files} files are right; {unknown} are well-formed and compared with nothing"),
+        let verified = |files: u64| format!("{} verified", plural(files, "file"));
+        let unknown = |files: u64| {
+            format!(
+                "{} well-formed, with no checksum to verify against",
+                plural(files, "file")
+            )
+        };
+        let right = match (u64::from(found.files), found.unknown.len() as u64) {
+            (files, 0) => format!("{} ({})", verified(files), size(found.bytes)),
+            (0, files) => unknown(files),
+            (files, others) => format!("{}, {}", verified(files), unknown(others)),
         };
         if found.wrong.is_empty() {
             output::text(&format!("{}: {right}\n", found.reference))?;
@@ -87,9 +104,9 @@ fn report(found: &Verification, json: bool) -> Result<()> {
         return Ok(());
     }
     let (wrong, reference) = (found.wrong.len(), &found.reference);
+    let files = plural(wrong as u64, "file");
     let are = if wrong == 1 { "is" } else { "are" };
-    let message = format!(
-        "{wrong} of the files of {reference} {are} wrong or missing; `ponder repair` fetches them again, the others are right"
-    );
+    let message =
+        format!("{files} of {reference} {are} damaged or missing. Run 'ponder repair {reference}' to fix this");
     Err(protocol::Error::new(ErrorCode::ModelBroken, message).into())
 }
