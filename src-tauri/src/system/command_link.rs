@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use api::{OpenRequest, UnavailableReason};
-use protocol::{Error, ErrorCode, Reason, Result};
+use protocol::{Error, Reason, Result};
 
 use crate::system::failed;
 
@@ -146,6 +146,6 @@ mod tests {
             assert!(refused.message.contains("Applications"), "{refused}");
         }
         let refused = link_in(Path::new("/Applications/Gone.app/Contents/MacOS/ponder"), &folders).unwrap_err();
-        assert_eq!(refused.code, ErrorCode::NotFound);
+        assert_eq!(refused.reason, Some(Reason::CommandMissing));
     }
 }

@@ -145,7 +145,7 @@ describe('another process', () => {
 describe('an answer that ended early', () => {
   it('says why it failed and can be tried again', async () => {
     await openAnswer({ state: 'failed', error: { code: 'engine', message: 'The engine failed.' } });
-    expect(the('error-box').textContent).toContain('The engine failed.');
+    expect(the('error-box').textContent).toContain('The model failed to run');
     expect(the('error-box').textContent).toContain('Copy details');
     the('error-box').querySelector('button')?.click();
     await pass(50);
@@ -250,7 +250,7 @@ describe('thinking', () => {
     host.refuse = { call: 'continueAnswer', error: { code: 'model_not_found', message: 'The model is not here.' } };
     await openAnswer(half);
     await click('continue');
-    expect(the('toast').textContent).toContain('The model is not here.');
+    expect(the('toast').textContent).toContain('Model not found');
     expect(the('message-assistant').dataset.state).toBe('stopped');
     expect(the('thought-toggle').textContent).toContain('Thought for 2 s');
   });

@@ -143,7 +143,7 @@ describe('a toast', () => {
     host.refuse = { call: 'send', error: { code: 'storage', message: 'the disk is full' } };
     await type('Hello');
     await press('send');
-    expect(the('toast').textContent).toContain('The disk is full.');
+    expect(the('toast').textContent).toContain('Couldn’t read or save data');
     expect(getComputedStyle(the('toast').parentElement ?? document.body).position).not.toBe('fixed');
     expect(the('toast').compareDocumentPosition(the('composer')) & Node.DOCUMENT_POSITION_FOLLOWING).toBeTruthy();
     host.refuse = null;
@@ -168,7 +168,7 @@ describe('a toast', () => {
     const read = host.chatsSince;
     host.chatsSince = () => Promise.reject({ code: 'storage', message: 'the disk sleeps' });
     await open('chat', chat.summary.id);
-    expect(the('toast').textContent).toContain('The disk sleeps.');
+    expect(the('toast').textContent).toContain('Couldn’t read or save data');
     host.chatsSince = read;
     await host.renameChat(chat.summary.id, 'Another name');
     await pass(50);

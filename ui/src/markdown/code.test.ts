@@ -28,10 +28,10 @@ describe('a code block', () => {
   it('says why it could not be saved', async () => {
     await openCode('```\nx\n```');
     host.saveCode = async () => {
-      throw { code: 'storage', message: 'the file could not be written: the disk is full' };
+      throw { code: 'storage', reason: 'file_not_saved', message: 'the file could not be written: the disk is full' };
     };
     await click('save-code');
-    expect(the('toast').textContent).toContain('the disk is full');
+    expect(the('toast').textContent).toContain('Couldn’t save the file');
     expect(the('save-code').textContent).toBe('Save');
   });
 

@@ -76,6 +76,8 @@ reasons! {
     NotRepairable => BadRequest,
     /// `name` cannot name an endpoint.
     EndpointName => BadRequest,
+    /// A preset is called `name` already.
+    PresetNameTaken => BadRequest,
     /// An endpoint is called `name` already.
     EndpointNameTaken => BadRequest,
     /// `url` is not the address of an endpoint.
@@ -172,6 +174,8 @@ reasons! {
 
     /// A response is being written in this chat.
     ChatBusy => Busy,
+    /// The model writes a response.
+    ModelAnswering => Busy,
     /// Too many requests wait; `retry_after` seconds.
     QueueFull => Busy,
     /// Another version of this model is being downloaded.

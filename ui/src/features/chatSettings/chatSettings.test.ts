@@ -141,7 +141,7 @@ describe('presets', () => {
     await click('save-preset-as');
     await write('preset-name', 'precise');
     await submit('preset-name');
-    expect(the('preset-refused').textContent).toContain('already');
+    expect(the('preset-refused').textContent).toContain('Name is in use');
     await click('reset-chat-settings');
     expect(the('preset').textContent).toContain('None');
     await choose('preset', 'Precise');

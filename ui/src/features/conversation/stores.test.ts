@@ -222,7 +222,7 @@ describe('a question', () => {
     await conversation.send('Something long\n  that I typed');
     expect(conversation.draft.text).toBe('Something long\n  that I typed');
     expect(conversation.messages).toEqual([]);
-    expect(toasts.shown.map((toast) => toast.text)).toEqual([BROKEN.message]);
+    expect(toasts.shown.map((toast) => toast.title)).toEqual(['Couldn’t read or save data']);
   });
 
   it('waits for the next new chat if another chat was opened before it failed', async () => {
@@ -286,7 +286,7 @@ describe('a question', () => {
     expect(conversation.messages).toHaveLength(2);
     expect(conversation.draft.text).toBe('What is 2 + 3?');
     expect(conversation.settings.thinking).not.toBe('off');
-    expect(toasts.shown.map((toast) => toast.text)).toEqual([BROKEN.message]);
+    expect(toasts.shown.map((toast) => toast.title)).toEqual(['Couldn’t read or save data']);
   });
 
   it('has the settings that the host took last, if those after them are refused', async () => {

@@ -337,7 +337,7 @@ describe('the library', () => {
     await open('chat');
     vi.spyOn(host, 'archiveChat').mockRejectedValueOnce({ code: 'storage', message: 'the disk is full' });
     await choose('About tea', 'archive-chat');
-    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('The disk is full.')]);
+    expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('Couldn’t read or save data')]);
     await choose('About tea', 'archive-chat');
     expect(all('toast').map(({ textContent }) => textContent)).toEqual([expect.stringContaining('Archived')]);
   });

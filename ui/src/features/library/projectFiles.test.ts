@@ -81,7 +81,7 @@ describe("a project's files", () => {
     const broken = all('broken-file').map(({ textContent }) => textContent);
     expect(broken).toEqual([
       expect.stringContaining('program.exe can’t be read'),
-      expect.stringContaining('not images'),
+      expect.stringContaining('cup.png can’t be read'),
     ]);
     expect(names()).toEqual([expect.stringContaining('tea.txt')]);
     await click('dismiss-file');

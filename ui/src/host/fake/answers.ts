@@ -37,7 +37,7 @@ export function answers(host: Store) {
     refuse(host, 'send');
     const chat = chatOf(host, id);
     const text = textOf(content);
-    if (text.trim() === '' && attachmentsOf(content).length === 0) throw refusal('bad_request', 'An empty question is not sent.');
+    if (text.trim() === '' && attachmentsOf(content).length === 0) throw refusal('bad_request', 'An empty question is not sent.', {}, 'empty_message');
     if (isRunning(host, chat)) throw busy();
     const parent = position === 'end' ? chat.leaf : position === 'beginning' ? null : position.after;
     if (parent !== null && !chat.messages.some((message) => message.id === parent)) throw notFound('message');

@@ -33,13 +33,13 @@ export function appUpdate(host: ReturnType<typeof appUpdateControls>) {
       return update;
     },
     async askForAppUpdate() {
-      if (update.state === 'off') throw refusal('not_found', 'this build of Ponder takes no updates by itself');
+      if (update.state === 'off') throw refusal('not_found', 'this build of Ponder takes no updates by itself', {}, 'no_update');
       if (host.updateProblem) throw host.updateProblem;
       return tell(host.newer ? { state: 'available', release: host.newer } : { state: 'newest' });
     },
     async installAppUpdate() {
       const { newer: release } = host;
-      if (!release || update.state !== 'available') throw refusal('not_found', 'no newer version of Ponder was found yet');
+      if (!release || update.state !== 'available') throw refusal('not_found', 'no newer version of Ponder was found yet', {}, 'no_update');
       stopped = false;
       const total = 24_000_000;
       for (let done = 0; done < total; done += 6_000_000) {

@@ -33,7 +33,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
       return tokens <= (context ?? 4096) / 2;
     });
     const end = fits ?? ends.at(-1);
-    if (!end) throw refusal('bad_request', 'There is nothing to forget.');
+    if (!end) throw refusal('bad_request', 'There is nothing to forget.', {}, 'nothing_to_drop');
     return end.id;
   };
   const summarise = async (id: string, tell: (progress: SummaryProgress) => void): Promise<void> => {

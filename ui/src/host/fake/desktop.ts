@@ -43,7 +43,7 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     quick: new Set<() => void>(),
   };
   const takeFile = (key: string): void => {
-    if (!files.delete(key)) throw refusal('not_found', 'this file was taken already; open it once more');
+    if (!files.delete(key)) throw refusal('not_found', 'this file was taken already; open it once more', {}, 'file_gone');
   };
   const calls = {
     async desktop() {
@@ -96,7 +96,7 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
       for (const listener of listeners.page) listener(page);
     },
     async openLink(url) {
-      if (!/^(?:https?|mailto):/i.test(url)) throw refusal('bad_request', 'Only web and mail addresses are opened from a chat.');
+      if (!/^(?:https?|mailto):/i.test(url)) throw refusal('bad_request', 'Only web and mail addresses are opened from a chat.', {}, 'link_refused');
       host.opened.push(url);
     },
     async firstPaint() {},

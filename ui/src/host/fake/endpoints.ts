@@ -20,13 +20,13 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
   const keys = new Map<string, string>();
   const find = (name: string): Endpoint => {
     const endpoint = host.app.endpoints.find((known) => known.name === name);
-    if (!endpoint) throw refusal('model_not_found', `there is no endpoint called ${name}; add it, or choose another model`);
+    if (!endpoint) throw refusal('model_not_found', `there is no endpoint called ${name}; add it, or choose another model`, { name }, 'endpoint_missing');
     return endpoint;
   };
   const refusalOf = (name: string, server: ServerCondition | undefined): HostError | null => {
     if (server === 'silent') return refusal('network', '127.0.0.1:8080 cannot be reached: connection refused; nothing was lost, try again');
     if (typeof server !== 'object' || keys.get(name) === server.key) return null;
-    return refusal('key_refused', `the endpoint ${name} ${keys.has(name) ? 'did not accept its key; store the right one' : 'asks for a key; store one with it'}`);
+    return refusal('key_refused', `the endpoint ${name} ${keys.has(name) ? 'did not accept its key; store the right one' : 'asks for a key; store one with it'}`, { endpoint: name });
   };
   const ask = async (endpoint: Endpoint): Promise<EndpointModels> => {
     const { leaves_computer } = meaning(endpoint.base_url);
@@ -52,8 +52,8 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
     },
     async addEndpoint(name, url, key) {
       const base_url = checked(url);
-      if (!/^[\w.-]{1,40}$/.test(name)) throw refusal('bad_request', `\`${name}\` cannot be the name of an endpoint.`);
-      if (host.app.endpoints.some((known) => known.name === name)) throw refusal('bad_request', `There is an endpoint called ${name} already.`);
+      if (!/^[\w.-]{1,40}$/.test(name)) throw refusal('bad_request', `\`${name}\` cannot be the name of an endpoint.`, { name }, 'endpoint_name');
+      if (host.app.endpoints.some((known) => known.name === name)) throw refusal('bad_request', `There is an endpoint called ${name} already.`, { name }, 'endpoint_name_taken');
       if (key !== null) keys.set(name, key);
       storeSettings(host, { endpoints: [...host.app.endpoints, { name, base_url, has_key: key !== null }] });
     },
@@ -71,7 +71,7 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
 }
 
 function checked(url: string): string {
-  if (!/^https?:\/\/\S+$/.test(url.trim())) throw refusal('bad_request', `\`${url}\` is not the address of an endpoint.`);
+  if (!/^https?:\/\/\S+$/.test(url.trim())) throw refusal('bad_request', `\`${url}\` is not the address of an endpoint.`, { url }, 'endpoint_address');
   const base = url.trim().replace(/\/$/, '');
   return new URL(base).pathname === '/' ? `${base}/v1` : base;
 }

@@ -26,7 +26,7 @@ export function engine(host: Shared & ReturnType<typeof engineControls>) {
       return { loaded: host.loaded, memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 } };
     },
     async unloadModel(reference) {
-      if (host.answering.has(reference)) throw refusal('busy', 'The model answers.');
+      if (host.answering.has(reference)) throw refusal('busy', 'The model answers.', {}, 'model_answering');
       host.loaded = host.loaded.filter((info) => info.reference !== reference);
       modelsChanged(host);
     },

@@ -17,7 +17,7 @@ export const fileControls = () => ({
 
 export function textOfFile({ texts }: ReturnType<typeof fileControls>, attachment: string): FileText {
   const found = texts.get(attachment);
-  if (!found) throw refusal('not_found', 'the file is gone');
+  if (!found) throw refusal('not_found', 'the file is gone', {}, 'file_gone');
   return found;
 }
 
@@ -33,7 +33,7 @@ export function files(host: Shared & ReturnType<typeof fileControls>) {
     async addFile(bytes, name) {
       if (host.readingTime > 0) await pause(host.readingTime);
       if (bytes.length === 0 || bytes.includes(0)) {
-        throw refusal('file_broken', 'this kind of file cannot be read; save it as PDF or text');
+        throw refusal('file_broken', 'this kind of file cannot be read; save it as PDF or text', {}, 'file_kind');
       }
       const text = new TextDecoder().decode(bytes);
       const unit = text.includes(PAGE_BREAK) ? 'pages' : 'lines';

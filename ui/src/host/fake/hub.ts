@@ -80,7 +80,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
     };
   };
   const addFolder = (path: string): void => {
-    if (!path.startsWith('/')) throw refusal('bad_request', `There is no folder ${path}. Nothing was changed.`);
+    if (!path.startsWith('/')) throw refusal('bad_request', `There is no folder ${path}. Nothing was changed.`, { path }, 'no_model_folder');
     const problem = path.startsWith('/Volumes') ? 'The disk is not connected.' : null;
     folders = [...folders, { path, own: true, models: 0, bytes: 0, problem }];
     storeSettings(host, { model_folders: [...host.app.model_folders, path] });
@@ -120,7 +120,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
     async describeModel(id) {
       await reach();
       const model = host.catalog.find((other) => other.id === id);
-      if (!model) throw refusal('not_found', `The hub has no model called ${id}.`);
+      if (!model) throw refusal('not_found', `The hub has no model called ${id}.`, { id }, 'not_on_hugging_face');
       return { ...model, described: true };
     },
     async modelCard(id) {
@@ -154,7 +154,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
     },
     async putBackModel(reference) {
       const model = host.setAside.get(reference);
-      if (!model) throw refusal('model_not_found', `There is no model ${reference}.`);
+      if (!model) throw refusal('model_not_found', `There is no model ${reference}.`, { reference }, 'model_missing');
       host.setAside.delete(reference);
       host.local = [...host.local, model];
       modelsChanged(host);

@@ -35,7 +35,7 @@ export function images(host: Shared & ReturnType<typeof imageControls>) {
     async addImage(bytes) {
       if (host.readingTime > 0) await pause(host.readingTime);
       if (bytes.length < 24 || PNG.some((byte, index) => bytes[index] !== byte)) {
-        throw refusal('image_broken', 'this file cannot be shown to a model; save it as PNG or JPEG');
+        throw refusal('image_broken', 'this file cannot be shown to a model; save it as PNG or JPEG', {}, 'image_kind');
       }
       const view = new DataView(bytes.buffer, bytes.byteOffset);
       const attachment = hashOf(bytes);
@@ -51,7 +51,7 @@ export function images(host: Shared & ReturnType<typeof imageControls>) {
     },
     async clipboardFile(place) {
       const file = host.copiedFiles[place];
-      if (!file?.bytes) throw refusal('bad_request', `${file?.name} is no file; open the folder and choose files in it`);
+      if (!file?.bytes) throw refusal('bad_request', `${file?.name} is no file; open the folder and choose files in it`, {}, 'file_not_opened');
       return file.bytes.slice().buffer;
     },
     async clipboardImage() {

@@ -114,7 +114,7 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
     },
     async putProjectFile(id, file) {
       const { filed } = shownProject(id);
-      if (file.kind !== 'file') throw refusal('bad_request', 'the file was not added to the folder: only documents can be in a folder. Nothing was changed');
+      if (file.kind !== 'file') throw refusal('bad_request', 'the file was not added to the folder: only documents can be in a folder. Nothing was changed', {}, 'project_file');
       textOfFile(host, file.attachment);
       const here = filed.find((other) => other.file.attachment === file.attachment);
       if (here) Object.assign(here, { file, removed: false });
@@ -148,7 +148,7 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
     },
     async showExport() {},
     async importChats(bytes) {
-      if (bytes.byteLength === 0) throw refusal('bad_request', 'the file could not be imported: it is no JSON. Nothing was changed');
+      if (bytes.byteLength === 0) throw refusal('bad_request', 'the file could not be imported: it is no JSON. Nothing was changed', {}, 'import_failed');
       chatsChanged(host);
       return { chats: 2, messages: 9, already_here: 1 };
     },

@@ -118,7 +118,7 @@ export async function fillServer(host: ReturnType<typeof serverControls> & Pick<
     await host.newServerKey();
     host.loseServerKey();
   }
-  if (asked === 'failed') host.serverProblem = { code: 'bad_request', message: '127.0.0.1:80 cannot be listened on: permission denied' };
+  if (asked === 'failed') host.serverProblem = { code: 'bad_request', reason: 'server_address', arguments: { address: '127.0.0.1:80' }, message: '127.0.0.1:80 cannot be listened on: permission denied' };
   host.starting = asked === 'starting';
   await host.setServer(true, 8231, asked === 'key' || asked === 'busy');
 }

@@ -66,7 +66,7 @@ export function settings(host: Shared) {
         checkSettings(preset.settings);
         const name = preset.name.trim();
         if (name === '' || name.length > BOUNDS.longest_preset_name) throw wrong('preset', { longest: BOUNDS.longest_preset_name }, `a preset’s name has 1 to ${BOUNDS.longest_preset_name} characters`);
-        if (presets.some((other) => other !== preset && other.name.trim().toLowerCase() === name.toLowerCase())) throw wrong('preset', { name }, `there is a preset called ${name} already`);
+        if (presets.some((other) => other !== preset && other.name.trim().toLowerCase() === name.toLowerCase())) throw { ...wrong('preset', { name }, `there is a preset called ${name} already`), reason: 'preset_name_taken' };
       }
       if (chosen !== null && !presets.some(({ name }) => name === chosen)) throw wrong('default_preset', { name: chosen }, `there is no preset called ${chosen}`);
       for (const defaults of Object.values(model_defaults)) checkSettings({ ...DEFAULT_CHAT_SETTINGS, ...defaults });

@@ -50,7 +50,7 @@ export function storeSettings(host: Shared, change: Partial<Settings>): Settings
 
 export function localModel({ local }: Shared, reference: string): LocalModel {
   const model = local.find((other) => other.reference === reference);
-  if (!model) throw refusal('model_not_found', `No model called ${reference} is on this computer. Nothing was changed.`);
+  if (!model) throw refusal('model_not_found', `No model called ${reference} is on this computer. Nothing was changed.`, { reference }, 'model_missing');
   return model;
 }
 
@@ -59,8 +59,13 @@ export function modelOf(host: Shared, reference: string | null): LocalModel | nu
   return reference?.startsWith('endpoint:') ? null : localModel(host, reference ?? host.app.default_model);
 }
 
-export function refusal(code: HostError['code'], message: string, args?: HostError['arguments']): HostError {
-  return args ? { code, arguments: args, message } : { code, message };
+export function refusal(
+  code: HostError['code'],
+  message: string,
+  args?: HostError['arguments'],
+  reason?: HostError['reason'],
+): HostError {
+  return { code, ...(reason ? { reason } : {}), ...(args ? { arguments: args } : {}), message };
 }
 
 export function pause(milliseconds: number): Promise<void> {

@@ -13,7 +13,7 @@ export const engine = {
   'engine.minutes': { one: '{count} minute', other: '{count} minutes' },
   'engine.hours': { one: '{count} hour', other: '{count} hours' },
   'engine.prefix': 'Prompt cache',
-  'engine.prefixAbout': 'Keeps processed prompts so the next message starts sooner. MB per model; 0 turns it off.',
+  'engine.prefixAbout': 'Keeps processed prompts so the next message starts sooner. MB per model. 0 turns it off.',
   'engine.prefixAuto': 'Automatic',
 
   'power.modelReleased': 'Memory was low, so Ponder freed {size}. Your next message loads the model again.',

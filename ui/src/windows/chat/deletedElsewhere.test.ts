@@ -120,7 +120,7 @@ describe('a chat that is deleted elsewhere', () => {
     await click('delete-chat');
     await pass(50);
     expect(the('chat-title').textContent).toBe('About tea');
-    expect(toasts().join(' ')).toContain('The disk is full.');
+    expect(toasts().join(' ')).toContain('Couldn’t read or save data');
   });
 
   it('is left in quick entry as well', async () => {

@@ -258,7 +258,7 @@ describe('Discover', () => {
     await open('models');
     await click('browse');
     expect(the('as-of').textContent).toContain(
-      'Results from yesterday. Hugging Face didn’t respond. Huggingface.co could not be reached',
+      'Results from yesterday. Hugging Face didn’t respond. Connection failed.',
     );
     host.condition = 'healthy';
     await click('ask-again');
@@ -414,7 +414,7 @@ describe('On this computer', () => {
     await write('folder-path', 'nowhere');
     the('folder-path').closest('form')?.requestSubmit();
     await pass(50);
-    expect(the('toast').textContent).toContain('There is no folder nowhere');
+    expect(the('toast').textContent).toContain('No model in this folder');
     await write('folder-path', 'elsewhere');
     the('folder-path').closest('form')?.requestSubmit();
     await pass(50);
@@ -466,7 +466,7 @@ describe('Downloads', () => {
     host.addDownload(QWEN, 'failed', 0.5, { code: 'disk_full', message: 'The disk is full.' });
     await open('models');
     await click('tab-downloads');
-    expect(the('download-error').textContent).toBe('The disk is full.');
+    expect(the('download-error').textContent).toBe('Disk is full. Everything saved or downloaded is safe. Free up space, then try again.');
     await click('retry');
     await pass(600);
     expect(the('download').dataset.state).toBe('running');

@@ -60,10 +60,10 @@ describe('new versions', () => {
 
   it('says what failed and lets it be tried again', async () => {
     await show();
-    host.updateProblem = { code: 'corrupt', message: 'it is not signed; nothing was changed' };
+    host.updateProblem = { code: 'corrupt', reason: 'update_unsigned', message: 'it is not signed; nothing was changed' };
     one('update-ask')?.click();
     await vi.waitFor(() =>
-      expect(one('update-problem')?.textContent).toContain('It is not signed; nothing was changed.'),
+      expect(one('update-problem')?.textContent).toContain('Update not installed. Its signature is invalid'),
     );
     host.updateProblem = null;
     await press('update-ask', 'available');

@@ -13,7 +13,7 @@ describe('Engine', () => {
     expect(the('loaded-model').textContent).toContain('48 MB');
     host.answering.add('pebble');
     await click('unload');
-    expect(the('toast').textContent).toContain('The model answers.');
+    expect(the('toast').textContent).toContain('Model is in use');
     host.answering.clear();
     await click('unload');
     await pass(0);

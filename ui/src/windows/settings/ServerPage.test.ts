@@ -127,10 +127,15 @@ describe('the switch', () => {
   });
 
   it('says why it could not be started', async () => {
-    host.serverProblem = { code: 'bad_request', message: '127.0.0.1:80 cannot be listened on: permission denied' };
+    host.serverProblem = {
+      code: 'bad_request',
+      reason: 'server_address',
+      arguments: { address: '127.0.0.1:80' },
+      message: '127.0.0.1:80 cannot be listened on: permission denied',
+    };
     await openServer();
     await click('server-switch');
-    expect(state()).toEqual(['failed', '127.0.0.1:80 cannot be listened on: permission denied.']);
+    expect(state()).toEqual(['failed', 'Server couldn’t start. It can’t listen on 127.0.0.1:80. Choose another port.']);
     host.serverProblem = null;
     await click('server-again');
     expect(state()[0]).toBe('on');
@@ -205,11 +210,11 @@ describe('the key', () => {
   });
 
   it('says why the keychain did not take it', async () => {
-    host.keychainProblem = { code: 'storage', message: 'this computer’s keychain cannot be used (there is none)' };
+    host.keychainProblem = { code: 'keychain', message: 'this computer’s keychain cannot be used (there is none)' };
     await openServer();
     await click('server-switch');
     await click('new-server-key');
-    expect(the('server-key-problem').textContent).toBe('This computer’s keychain cannot be used (there is none).');
+    expect(the('server-key-problem').textContent).toContain('Keychain isn’t available');
     host.keychainProblem = null;
     await click('new-server-key');
     expect(all('server-key-problem')).toEqual([]);

@@ -92,7 +92,7 @@ describe('the access token', () => {
     expect(all('token-field')).toEqual([]);
     const said = (): string => (the('token-problem').textContent ?? '').replace(/[\u2068\u2069]/g, '');
     expect(said()).toBe(
-      'Ponder can’t use this computer’s keychain (there is none). Set it up or unlock it, then try again.',
+      'Keychain isn’t available. Ponder can’t use this computer’s keychain. Set it up or unlock it, then try again.',
     );
     for (const [language, word] of [
       ['de', 'Schlüsselbund'],
@@ -182,7 +182,7 @@ describe('Endpoints', () => {
     await write('endpoint-url', 'lab:1234');
     expect(all('endpoint-warning')).toEqual([]);
     await submit('endpoint-url');
-    expect(the('endpoint-problem').textContent).toContain('not the address of an endpoint');
+    expect(the('endpoint-problem').textContent).toContain('Address can’t be used');
     expect(field('endpoint-url').value).toBe('lab:1234');
   });
 
@@ -221,9 +221,9 @@ describe('Endpoints', () => {
   });
 
   it.each([
-    ['silent', 'https://example.org/v1', 'cannot be reached'],
+    ['silent', 'https://example.org/v1', 'Connection failed'],
     ['empty', 'https://example.org/v1', 'Connected, but no models found.'],
-    [{ key: 'sk-right' }, 'https://example.org/v1', 'The endpoint lab asks for a key'],
+    [{ key: 'sk-right' }, 'https://example.org/v1', 'Enter the right API key for lab'],
     ['offline', 'https://example.org/v1', 'Ponder is offline'],
     ['offline', 'http://127.0.0.1:8080/v1', 'Connected: 1 model'],
   ] as const)('says what a server is like that is %s', async (server, url, words) => {
@@ -241,7 +241,7 @@ describe('Endpoints', () => {
     await openEndpoints();
     expect(all('endpoint-key-source')).toEqual([]);
     for (const [key, answer] of [
-      ['sk-wrong', 'did not accept its key'],
+      ['sk-wrong', 'API key not accepted'],
       [' sk-right ', 'Connected'],
     ] as const) {
       await click('change-key');
@@ -260,17 +260,17 @@ describe('Endpoints', () => {
     await click('remove-key');
     expect(all('endpoint-key-source')).toEqual([]);
     await click('test-endpoint');
-    expect(the('endpoint-answer').textContent).toContain('asks for a key');
+    expect(the('endpoint-answer').textContent).toContain('API key not accepted');
   });
 
   it('keeps a key in its field that the keychain did not take', async () => {
     await host.addEndpoint('lab', 'https://example.org/v1', null);
-    vi.spyOn(host, 'setEndpointKey').mockRejectedValueOnce({ code: 'storage', message: 'the keychain is locked' });
+    vi.spyOn(host, 'setEndpointKey').mockRejectedValueOnce({ code: 'keychain', message: 'the keychain is locked' });
     await openEndpoints();
     await click('change-key');
     await write('key-field', 'sk-secret');
     await submit('key-field');
-    expect(the('key-problem').textContent).toBe('The keychain is locked.');
+    expect(the('key-problem').textContent).toContain('Keychain isn’t available');
     expect(field('key-field').value).toBe('sk-secret');
     await submit('key-field');
     expect(all('key-editor')).toEqual([]);

@@ -37,12 +37,12 @@ describe('what is brought to the app', () => {
   it('takes what came before there was a window', async () => {
     host.bring(
       { kind: 'draft', text: 'Early' },
-      { kind: 'refused', error: { code: 'bad_request', message: 'Nothing was done: this link cannot be read.' } },
+      { kind: 'refused', error: { code: 'bad_request', reason: 'link_refused', message: 'Nothing was done: this link cannot be read.' } },
     );
     await open('chat');
     await pass(50);
     expect(composer().value).toBe('Early');
-    expect(texts('toast')).toContain('Nothing was done');
+    expect(texts('toast')).toContain('Can’t open this link');
   });
 
   it('shows a chat, and says so if it is gone', async () => {
@@ -54,7 +54,7 @@ describe('what is brought to the app', () => {
     expect(the('chat-title').textContent).toBe('A chat');
     host.bring({ kind: 'chat', id: 'nobody' });
     await pass(50);
-    expect(texts('toast')).toContain('no such chat');
+    expect(texts('toast')).toContain('Not found');
   });
 
   it('imports a file of chats only after a question, one file after the other', async () => {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use protocol::limits::refusal;
-use protocol::{Content, Error, ErrorCode, ImageDetail, Result, Thinking};
+use protocol::{Content, Error, ErrorCode, ImageDetail, Reason, Result, Thinking};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -185,7 +185,8 @@ impl Settings {
                 return Err(refusal("preset", message).with("longest", Preset::LONGEST_NAME));
             }
             if !names.insert(name.to_lowercase()) {
-                return Err(refusal("preset", format!("there is a preset called {name} already")).with("name", name));
+                let error = refusal("preset", format!("there is a preset called {name} already"));
+                return Err(error.narrowed(Reason::PresetNameTaken).with("name", name));
             }
         }
         if let Some(name) = self

@@ -4,7 +4,7 @@ mod usage;
 
 use std::sync::Arc;
 
-use protocol::{Capabilities, Error, ErrorCode, Result};
+use protocol::{Capabilities, Error, Reason, Result};
 
 use crate::core::Core;
 
@@ -41,6 +41,6 @@ impl Models {
         }
         let message =
             "the model answers, or another one is being loaded; stop that first, or try again when it has ended";
-        Err(Error::new(ErrorCode::Busy, message))
+        Err(Error::because(Reason::ModelAnswering, message))
     }
 }

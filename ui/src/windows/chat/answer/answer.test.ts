@@ -84,7 +84,7 @@ describe('an answer that repeats itself', () => {
     host.refuse = { call: 'continueAnswer', error: { code: 'engine', message: 'No model.' } };
     await click('continue-penalty');
     await pass(200);
-    expect(the('toast').textContent).toContain('No model.');
+    expect(the('toast').textContent).toContain('The model failed to run');
     expect([all('queued-question').length, composer().value]).toEqual([0, 'And then?']);
   });
 
@@ -93,7 +93,7 @@ describe('an answer that repeats itself', () => {
     await openLoop();
     vi.spyOn(host, 'stop').mockRejectedValueOnce({ code: 'engine', message: 'No engine.' });
     await click('continue-penalty');
-    expect(the('toast').textContent).toContain('No engine.');
+    expect(the('toast').textContent).toContain('The model failed to run');
     await click('stop-repeating');
     await pass(200);
     expect(the('message-assistant').dataset.state).toBe('stopped');

@@ -239,7 +239,7 @@ describe('files that a file manager copied', () => {
     await pass(50);
     expect(event.defaultPrevented).toBe(true);
     expect(all('attachment')[0]?.textContent).toContain('letter.txt');
-    expect(document.querySelector('.composer')?.textContent).toContain('is no file; open the folder');
+    expect(document.querySelector('.composer')?.textContent).toContain('Couldn’t open this file');
     expect((the('composer') as HTMLTextAreaElement).value).toBe('');
   });
 

@@ -32,7 +32,7 @@ describe('the list of models', () => {
     const headings = all('model-group').map((group) => group.querySelector('.heading')?.textContent.trim() ?? '');
     expect(headings).toEqual([
       'On this computer',
-      expect.stringMatching(/^lab.*leaves this computer.*sent to lab/),
+      expect.stringMatching(/^lab.*Remote.*sent to lab/),
       expect.stringMatching(/^desk.*on this computer$/),
     ]);
     expect(headings[2]).not.toContain('leaves');

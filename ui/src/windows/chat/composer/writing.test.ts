@@ -144,7 +144,7 @@ describe('Enter while an answer runs', () => {
     host.refuse = { call: 'send', error: { code: 'storage', message: 'The disk is full.' } };
     await pass(60_000);
     expect([questions().length, area().value]).toEqual([1, 'And the wind?']);
-    expect(the('toast').textContent).toContain('The disk is full.');
+    expect(the('toast').textContent).toContain('Couldn’t read or save data');
   });
 });
 
@@ -270,7 +270,7 @@ describe('the menu of what can be added', () => {
     expect(all('thinking-surface')).toHaveLength(1);
     document.querySelectorAll<HTMLElement>('[role=option]')[1]?.click();
     await pass(0);
-    expect(the('thinking-menu').textContent).toContain('up to 256');
+    expect(the('thinking-menu').textContent).toContain('Up to 256');
     await click('composer-add');
     expect(all('thinking-budget')).toEqual([]);
     key('Escape');

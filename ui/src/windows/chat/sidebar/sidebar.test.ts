@@ -52,7 +52,7 @@ describe('a project', () => {
 
   it('is made without a chat, and named where it is listed', async () => {
     await open('chat');
-    expect(the('chats').textContent).toContain('Your chats will be listed here.');
+    expect(the('chats').textContent).toContain('Your chats appear here.');
     await click('add-project');
     await pass(50);
     expect(document.activeElement).toBe(the('project-name-field'));
