@@ -93,7 +93,7 @@ describe("a project's files", () => {
     });
     await click('remove-attachment');
     await pass(50);
-    expect(the('project-files-problem').textContent).toBe('There is no such file; it may have been deleted.');
+    expect(the('project-files-problem').textContent).toBe('Not found. It may have been deleted or moved.');
     expect([names().length, all('file-removed').length]).toEqual([1, 0]);
   });
 

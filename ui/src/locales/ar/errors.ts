@@ -86,7 +86,7 @@ export const errors = translation({
   'reason.repository_refused.title': 'لم يُقبل المستودع',
   'reason.repository_refused': 'يحتوي على ملفات لا يحتاجها أي نموذج. لم يُحفظ شيء.',
   'reason.no_model_folder.title': 'لا نموذج في هذا المجلد',
-  'reason.no_model_folder': 'اختر مجلدًا فيه نموذج أو مجلدًا يحتوي على مثل هذه المجلدات.',
+  'reason.no_model_folder': 'لا يحتوي {path} على نموذج. اختر مجلدًا آخر.',
   'reason.not_importable.title': 'تعذّر استيراد هذا المجلد',
   'reason.not_importable': 'لا يحتوي على نموذج كامل. لم يُنسخ شيء.',
   'reason.not_removable.title': 'تعذّرت إزالة {reference}',

@@ -86,7 +86,7 @@ export const errors = translation({
   'reason.repository_refused.title': 'Repository nicht angenommen',
   'reason.repository_refused': 'Es enthält Dateien, die kein Modell braucht. Nichts wurde gesichert.',
   'reason.no_model_folder.title': 'Kein Modell in diesem Ordner',
-  'reason.no_model_folder': 'Einen Ordner mit einem Modell wählen oder einen, der solche Ordner enthält.',
+  'reason.no_model_folder': '{path} enthält kein Modell. Einen anderen Ordner wählen.',
   'reason.not_importable.title': 'Ordner nicht importiert',
   'reason.not_importable': 'Er enthält kein vollständiges Modell. Nichts wurde kopiert.',
   'reason.not_removable.title': '{reference} nicht entfernt',

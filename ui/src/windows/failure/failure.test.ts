@@ -8,7 +8,7 @@ afterEach(() => chooseLanguage(['en']));
 
 describe('the window of an app that could not start', () => {
   it.each([
-    ['en', 'Couldn’t read or save data. What was saved before is safe. Try again.'],
+    ['en', 'Couldn’t read or save data. Everything saved before is safe. Try again.'],
     ['de', 'Lesen oder Sichern fehlgeschlagen. Was vorher gesichert war, ist sicher. Noch einmal versuchen.'],
   ])('says why in sentences (%s)', async (language, sentence) => {
     await chooseLanguage([language]);

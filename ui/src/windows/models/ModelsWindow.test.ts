@@ -273,7 +273,7 @@ describe('Discover', () => {
     expect(the('no-results').textContent).toContain('No models match these filters');
     host.condition = 'failing';
     await click('clear-filters');
-    expect(the('search-failed').textContent).toContain('no route to the host');
+    expect(the('search-failed').textContent).toContain('Connection failed');
     host.condition = 'healthy';
     await click('search-again');
     expect(all('hub-row').length).toBeGreaterThan(3);
@@ -414,12 +414,12 @@ describe('On this computer', () => {
     await write('folder-path', 'nowhere');
     the('folder-path').closest('form')?.requestSubmit();
     await pass(50);
-    expect(the('toast').textContent).toContain('No model in this folder');
+    expect(the('toast').textContent).toContain('nowhere has no model in it');
     await write('folder-path', 'elsewhere');
     the('folder-path').closest('form')?.requestSubmit();
     await pass(50);
     expect(all('toast').map(({ textContent }) => textContent)).toEqual([
-      expect.stringContaining('There is no folder elsewhere'),
+      expect.stringContaining('elsewhere has no model in it'),
     ]);
     the('folder-path').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
     await pass(50);

@@ -101,7 +101,6 @@ describe('the access token', () => {
       await chooseLanguage([language]);
       await pass(0);
       expect(said()).toContain(word);
-      expect(said()).toContain('(there is none)');
       expect(said()).not.toContain('HF_TOKEN');
       expect(said()).not.toContain('keychain');
     }

@@ -65,7 +65,7 @@ describe('a project', () => {
     await pass(50);
     key(the('project-name-field'), 'Escape');
     await pass(50);
-    expect((await host.projects()).map(({ name }) => name).sort()).toEqual(['New folder', 'Thesis']);
+    expect((await host.projects()).map(({ name }) => name).sort()).toEqual(['New project', 'Thesis']);
   });
 
   it('is folded by a press or an arrow, stays so, and is unfolded while the list is searched', async () => {
