@@ -135,6 +135,6 @@ export const models = translation({
   'tooLarge.menu': 'المزيد عن {name}',
   'tooLarge.anyway': 'تنزيل على أي حال…',
   'tooLarge.title': 'تنزيل {name} على أي حال؟',
-  'tooLarge.text': 'يحتاج إلى {needed} من الذاكرة، والمتاح للاستخدام {total} فقط. قد لا يعمل على هذا الحاسوب.',
+  'tooLarge.text': 'يحتاج إلى {needed} من الذاكرة، والمتاح الآن {free}. قد لا يعمل على هذا الحاسوب.',
   'tooLarge.confirm': 'تنزيل',
 });

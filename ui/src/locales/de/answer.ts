@@ -84,6 +84,6 @@ export const answer = translation({
   'regenerate.noThinking': 'Ohne Nachdenken',
   'regenerate.level': 'Aufwand: {level}',
   'deleteBranch.title': { one: '{count} Nachricht löschen?', other: '{count} Nachrichten löschen?' },
-  'deleteBranch.text': 'Diese Nachricht und alles danach kommen für 30 Tage in den Papierkorb.',
+  'deleteBranch.text': { one: 'Sie kommt für 30 Tage in den Papierkorb.', other: 'Sie kommen für 30 Tage in den Papierkorb. Frühere Nachrichten bleiben.' },
   'deleteBranch.confirm': { one: 'Nachricht löschen', other: 'Nachrichten löschen' },
 });

@@ -127,6 +127,6 @@ export const models = translation({
   'tooLarge.menu': 'Mehr zu {name}',
   'tooLarge.anyway': 'Trotzdem herunterladen …',
   'tooLarge.title': '{name} trotzdem herunterladen?',
-  'tooLarge.text': 'Es braucht {needed} Speicher, nutzbar sind aber nur {total}. Auf diesem Computer läuft es womöglich nicht.',
+  'tooLarge.text': 'Es braucht {needed} Speicher, frei sind gerade {free}. Auf diesem Computer läuft es womöglich nicht.',
   'tooLarge.confirm': 'Herunterladen',
 });

@@ -82,6 +82,6 @@ export const answer = {
   'regenerate.noThinking': 'No thinking',
   'regenerate.level': 'Effort: {level}',
   'deleteBranch.title': { one: 'Delete {count} message?', other: 'Delete {count} messages?' },
-  'deleteBranch.text': 'This message and everything after it move to the trash for 30 days.',
+  'deleteBranch.text': { one: 'It moves to the trash for 30 days.', other: 'They move to the trash for 30 days. Earlier messages stay.' },
   'deleteBranch.confirm': { one: 'Delete message', other: 'Delete messages' },
 } as const;

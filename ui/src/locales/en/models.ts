@@ -125,6 +125,6 @@ export const models = {
   'tooLarge.menu': 'More for {name}',
   'tooLarge.anyway': 'Download anyway…',
   'tooLarge.title': 'Download {name} anyway?',
-  'tooLarge.text': 'It needs {needed} of memory, but only {total} can be used. It may not run on this computer.',
+  'tooLarge.text': 'It needs {needed} of memory, and {free} is free now. It may not run on this computer.',
   'tooLarge.confirm': 'Download',
 } as const;

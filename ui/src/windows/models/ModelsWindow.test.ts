@@ -106,7 +106,7 @@ describe('Discover', () => {
     await press(row(LARGE), 'too-large-menu');
     expect(document.activeElement).toBe(the('download-anyway'));
     await click('download-anyway');
-    expect(the('too-large').textContent).toMatch(/It needs .* GB of memory, but only .* GB can be used\./);
+    expect(the('too-large').textContent).toMatch(/It needs .* GB of memory, and .* GB is free now\./);
     await click('too-large-cancel');
     expect([queued(), all('too-large')]).toEqual([[], []]);
     await press(row(LARGE), 'too-large-menu');

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { t } from '../../../locales';
 import { COMMANDS } from '../../../shared/shortcuts';
 import { all, click, field, host, open, pass, searchList, the, type, useWindow } from '../../../testing/window';
 
@@ -52,7 +53,7 @@ describe('a project', () => {
 
   it('is made without a chat, and named where it is listed', async () => {
     await open('chat');
-    expect(the('chats').textContent).toContain('Your chats appear here.');
+    expect(the('chats').textContent).toContain(t('sidebar.empty'));
     await click('add-project');
     await pass(50);
     expect(document.activeElement).toBe(the('project-name-field'));
@@ -65,7 +66,7 @@ describe('a project', () => {
     await pass(50);
     key(the('project-name-field'), 'Escape');
     await pass(50);
-    expect((await host.projects()).map(({ name }) => name).sort()).toEqual(['New project', 'Thesis']);
+    expect((await host.projects()).map(({ name }) => name).sort()).toEqual([t('project.new'), 'Thesis'].sort());
   });
 
   it('is folded by a press or an arrow, stays so, and is unfolded while the list is searched', async () => {
@@ -142,7 +143,7 @@ describe('the one search', () => {
 describe('the archive and the trash', () => {
   it('are an entry of their own, apart from import and export', async () => {
     await open('chat');
-    expect(the('open-kept').textContent.trim()).toBe('Archive and trash');
+    expect(the('open-kept').textContent.trim()).toBe(t('library.title'));
     await click('open-kept');
     expect([all('kept').length, all('import-chats'), all('export-all')]).toEqual([1, [], []]);
   });
