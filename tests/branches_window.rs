@@ -164,7 +164,8 @@ fn an_answer_is_asked_for_again_in_another_way() {
     assert_eq!(window.count("thought"), 0);
     window.click_last("answer-menu");
     window.click("regenerate-with");
-    let ways = "return [...document.querySelectorAll('[data-testid=answer-again-with]')].map((way) => way.textContent.trim())";
+    let ways =
+        "return [...document.querySelectorAll('[data-testid=answer-again-with]')].map((way) => way.textContent.trim())";
     window.wait_until("it is offered", || {
         window.run(ways, json!([]))[0].as_str() == Some("Thinking")
     });

@@ -52,17 +52,18 @@ fn the_figures_of_a_response_are_shown_under_the_pointer_alone() {
     let window = Window::open(home.path());
     open_only_chat(&window);
     let opacity = |window: &Window| {
-        let of = "return [Number(getComputedStyle(document.querySelector('[data-testid=origin]').parentElement).opacity)]";
+        let of =
+            "return [Number(getComputedStyle(document.querySelector('[data-testid=origin]').parentElement).opacity)]";
         numbers(window, of)[0]
     };
     window.point_at("composer");
-    window.wait_until("they are hidden", || opacity(&window) == 0.0);
+    window.wait_until("they are hidden", || opacity(&window) < 0.01);
     window.point_at("answer-text");
-    window.wait_until("they are shown", || opacity(&window) == 1.0);
+    window.wait_until("they are shown", || opacity(&window) > 0.99);
     // A press leaves the focus on its button.
     window.click("copy-answer");
     window.point_at("composer");
-    window.wait_until("they are hidden again", || opacity(&window) == 0.0);
+    window.wait_until("they are hidden again", || opacity(&window) < 0.01);
     window.close();
 }
 
