@@ -91,6 +91,9 @@ describe('a project', () => {
     key(the('project'), 'ArrowLeft');
     await pass(0);
     expect(titles()).toEqual(['About the sea']);
+    // A chat that is begun in it would not be seen.
+    await click('new-in-project');
+    expect(titles()).toEqual(['About tea', 'About the sea']);
   });
 
   it('has its settings, its name and its end in a menu', async () => {
