@@ -41,7 +41,7 @@ pub async fn add_from_set_aside(app: State<'_, App>, set_aside_at: i64) -> Resul
 pub async fn reveal_data(app: State<'_, App>, kind: DataKind) -> Result<()> {
     let inside = match kind {
         DataKind::Chats => None,
-        DataKind::Attachments => Some(app.data_dir.join("attachments")),
+        DataKind::Attachments => Some(app.chat.library().attachments_folder().to_owned()),
         DataKind::Models => {
             let models = app.models.clone();
             let folders = app.run_blocking(move || Ok(models.folders())).await?;
@@ -49,7 +49,9 @@ pub async fn reveal_data(app: State<'_, App>, kind: DataKind) -> Result<()> {
         }
     };
     // A folder without files may not have been made yet.
-    let folder = inside.filter(|path| path.is_dir()).unwrap_or_else(|| app.data_dir.clone());
+    let folder = inside
+        .filter(|path| path.is_dir())
+        .unwrap_or_else(|| app.data_dir.clone());
     tauri_plugin_opener::open_path(&folder, None::<&str>)
         .map_err(failed(Reason::NoFileBrowser, "no program showed the folder"))
 }

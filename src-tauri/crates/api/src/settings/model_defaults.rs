@@ -4,7 +4,7 @@ use protocol::{limits, KvBits, Result, Sampling};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::ChatSettings;
+use crate::settings::ChatSettings;
 
 /// What the user sets for a model in all chats. Precedence, highest first: the request of a program, the chat, its
 /// project, these defaults, the settings of the app, the model's `generation_config.json`, Ponder's defaults.

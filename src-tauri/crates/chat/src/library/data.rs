@@ -1,5 +1,6 @@
 //! The history as data on the disk: its backups, its size, and the deletion of all of it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use api::{DataUse, HistoryBackup, HistoryState};
@@ -34,6 +35,11 @@ impl Library {
             backups: history::backups(path).into_iter().map(backup).collect(),
             set_aside: history::files_set_aside(path).into_iter().map(backup).collect(),
         })
+    }
+
+    /// The folder of the images and files of chats and drafts, which exists once there is one.
+    pub fn attachments_folder(&self) -> &Path {
+        self.core.history.attachments_folder()
     }
 
     /// Deletes all chats for good, those in the archive and in the trash among them, with their images, and the

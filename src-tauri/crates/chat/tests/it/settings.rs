@@ -286,3 +286,80 @@ async fn idle_models_leave_memory_when_that_is_set() {
         assert_eq!(harness.engine.loaded().len(), left, "after {minutes:?} minutes");
     }
 }
+
+#[tokio::test]
+async fn a_request_follows_the_chat_its_project_and_then_the_defaults_for_its_model() {
+    let harness = Harness::new().await;
+    let change = values(json!({"model_defaults": {
+        "pebble": {"system_prompt": "Be brief.", "sampling": {"temperature": 0.3, "top_k": 20}, "context": 2048, "kv_bits": 8},
+        "owl": {"context": 1024},
+    }}));
+    harness.chat.settings().change(&change).await.unwrap();
+
+    // A chat that sets nothing.
+    let chat = harness.new_chat().await;
+    let (answer, job) = harness.ask(&chat, "Why?").await;
+    let request = &job.request;
+    assert_eq!(request.messages[0].text_with_placeholders(), "Be brief.");
+    assert_eq!(
+        (request.sampling.temperature, request.sampling.top_k),
+        (Some(0.3), Some(20))
+    );
+    assert_eq!((request.context, request.kv_bits), (Some(2048), Some(KvBits::Eight)));
+    assert!(
+        request.chat_defaults,
+        "what nobody set follows the model's makers, then Ponder"
+    );
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&answer).await;
+
+    // The instructions of a project go before, and what the chat sets goes before both.
+    let project = harness.chat.projects().create("Thesis").await.unwrap();
+    harness
+        .chat
+        .projects()
+        .change(&project.id, "Thesis", "Cite.")
+        .await
+        .unwrap();
+    harness
+        .chat
+        .projects()
+        .move_chat(&chat, Some(&project.id))
+        .await
+        .unwrap();
+    let own = ChatSettings {
+        sampling: Sampling {
+            temperature: Some(1.0),
+            ..Sampling::default()
+        },
+        kv_off: true,
+        ..ChatSettings::default()
+    };
+    harness.chat.chats().set_settings(&chat, &own).await.unwrap();
+    let (answer, job) = harness.ask(&chat, "And now?").await;
+    let request = &job.request;
+    assert_eq!(request.messages[0].text_with_placeholders(), "Cite.");
+    assert_eq!(
+        (request.sampling.temperature, request.sampling.top_k),
+        (Some(1.0), Some(20))
+    );
+    assert_eq!((request.context, request.kv_bits), (Some(2048), None));
+    job.events.send(done(FinishReason::Stop));
+    harness.end(&answer).await;
+
+    // Another model has its own.
+    let other = ChatSettings {
+        model: Some("owl".into()),
+        ..ChatSettings::default()
+    };
+    let chat = harness.chat.chats().create(other).await.unwrap().summary.id;
+    let (_, job) = harness.ask(&chat, "Why?").await;
+    assert_eq!(
+        (
+            job.request.context,
+            job.request.kv_bits,
+            job.request.sampling.temperature
+        ),
+        (Some(1024), None, None)
+    );
+}

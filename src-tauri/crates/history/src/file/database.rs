@@ -212,6 +212,11 @@ impl History {
         &self.path
     }
 
+    /// The folder of the attachments, which exists once there is one.
+    pub fn attachments_folder(&self) -> &Path {
+        &self.attachments
+    }
+
     /// Fails with [`Error::Damaged`] if a table is gone that the migrations made.
     async fn check_tables(&self) -> Result<()> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
