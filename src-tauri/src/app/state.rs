@@ -50,6 +50,8 @@ pub struct App {
     pub models: ModelFolder,
     /// The hub and its downloads.
     pub hub: Hub,
+    /// The guard of memory, which knows the models that the user loads anyway.
+    pub memory_guard: SystemMemoryGuard,
     /// The engine for models of this computer.
     pub engine: Arc<dyn LocalEngine>,
     /// The engine for models of endpoints.
@@ -82,8 +84,9 @@ impl App {
         if let Err(error) = files::found(std::fs::remove_dir_all(data_dir.join(DRAGGED))) {
             tracing::warn!("dragged images stay on the disk: {error}");
         }
+        let memory_guard = SystemMemoryGuard::new(data_dir);
         let mlx = MlxEngine::with_options(EngineOptions {
-            memory_guard: Some(Arc::new(SystemMemoryGuard::new(data_dir))),
+            memory_guard: Some(Arc::new(memory_guard.clone())),
             cache_dir: Some(compiled_kernels(data_dir)),
             metal_library: hub::metal_library(),
             ..EngineOptions::default()
@@ -111,6 +114,7 @@ impl App {
             chat,
             models,
             hub,
+            memory_guard,
             engine,
             remote,
             server,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyProgress, WindowName};
 use command::command;
-use protocol::{Reason, Result};
+use protocol::{ModelSource, Reason, Result};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
@@ -129,6 +129,15 @@ pub async fn forget_model_folder(handle: AppHandle, app: State<'_, App>, path: S
     app.models.remove_folder(Path::new(&path));
     app.store_folders().await?;
     models_changed(&handle);
+    Ok(())
+}
+
+/// Lets a model be loaded whatever memory it needs, until the app ends.
+#[command(chat)]
+pub async fn load_anyway(app: State<'_, App>, reference: String) -> Result<()> {
+    if let ModelSource::Folder(folder) = app.models.resolve(&reference)? {
+        app.memory_guard.allow(&folder.path);
+    }
     Ok(())
 }
 

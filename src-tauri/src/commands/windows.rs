@@ -16,7 +16,7 @@ pub async fn open_window(app: AppHandle, name: WindowName) -> Result<()> {
 }
 
 /// Opens a window of the app at one of its pages, or brings it to the front and shows that page.
-#[command(chat, models)]
+#[command(chat, models, settings)]
 pub async fn show_page(app: AppHandle, page: WindowPage) -> Result<()> {
     window::show_page(&app, page).map_err(failed(Reason::WindowSystem, "the window could not be opened"))
 }

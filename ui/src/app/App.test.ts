@@ -152,6 +152,20 @@ describe('an answer that ended early', () => {
     expect(the('message-assistant').dataset.state).toBe('streaming');
   });
 
+  it('offers a page that helps, or to load the model although memory is short', async () => {
+    const needed = { needed: 28_700_000_000, free: 20_000_000_000 };
+    await openAnswer({ state: 'failed', error: { code: 'model_broken', message: 'tokenizer.json is missing' } });
+    await click('remedy');
+    expect(host.shownPages).toEqual(['local']);
+    await openAnswer({ state: 'failed', error: { code: 'memory_short', reason: 'model_memory', arguments: needed, message: '' } });
+    expect(the('error-box').textContent).toContain('This model needs 28.7 GB and 20.0 GB can be used.');
+    expect(the('remedy').textContent).toBe('Load anyway');
+    await click('remedy');
+    await pass(50);
+    expect(host.loadedAnyway).toEqual(['pebble']);
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+  });
+
   it('says that Ponder was closed', async () => {
     await openAnswer({ state: 'interrupted', parts: [{ kind: 'text', text: 'Half a', started_at: 0, ended_at: 0 }] });
     expect(the('answer-text').textContent?.trim()).toBe('Half a');

@@ -3,7 +3,7 @@
 import { createContext } from 'svelte';
 
 import { errorWords } from '../locales/host';
-import { asHostError } from '../host';
+import { asHostError, type HostError } from '../host';
 
 /** A message. It leaves by itself unless it is an error, which waits to be read. */
 export interface Toast {
@@ -49,6 +49,9 @@ export class Toasts {
   #surfaces: readonly string[] = [];
   #next = 1;
 
+  /** `remedy` gives the button of an error. */
+  constructor(private readonly remedy: (error: HostError) => Toast['action'] = () => null) {}
+
   get #top(): string | null {
     return this.#surfaces.at(-1) ?? null;
   }
@@ -92,7 +95,8 @@ export class Toasts {
     }
     const details = JSON.stringify(error, null, 2);
     const id = this.#next++;
-    this.#add({ id, title, text, details, cause, action: null, gone: null, surface: this.#top });
+    const action = this.remedy(error);
+    this.#add({ id, title, text, details, cause, action, gone: null, surface: this.#top });
   }
 
   /** Removes the toasts of a cause that has succeeded, was taken back, or does not matter. */

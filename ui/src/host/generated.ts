@@ -257,6 +257,8 @@ export interface Commands {
   chooseModelFolder(): Promise<boolean>;
   /** Stops looking for models in a folder; its files stay. */
   forgetModelFolder(path: string): Promise<void>;
+  /** Lets a model be loaded whatever memory it needs, until the app ends. */
+  loadAnyway(reference: string): Promise<void>;
   /** Starts a new chat with this model in the chat window. */
   chatWith(reference: string): Promise<void>;
   /** The place of all data and the space that each kind takes. */
@@ -462,6 +464,7 @@ export interface CommandWindows {
   addModelFolder: 'models' | 'settings';
   chooseModelFolder: 'models' | 'settings';
   forgetModelFolder: 'models' | 'settings';
+  loadAnyway: 'chat';
   chatWith: 'models';
   dataUse: 'settings';
   backUpNow: 'settings';
@@ -512,7 +515,7 @@ export interface CommandWindows {
   fitQuickEntry: 'quick';
   showChat: 'quick';
   openWindow: 'chat' | 'models' | 'settings';
-  showPage: 'chat' | 'models';
+  showPage: 'chat' | 'models' | 'settings';
   openLink: WindowName;
   firstPaint: WindowName;
 }
@@ -625,6 +628,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   addModelFolder: (path) => invoke('add_model_folder', { path }),
   chooseModelFolder: () => invoke('choose_model_folder'),
   forgetModelFolder: (path) => invoke('forget_model_folder', { path }),
+  loadAnyway: (reference) => invoke('load_anyway', { reference }),
   chatWith: (reference) => invoke('chat_with', { reference }),
   dataUse: () => invoke('data_use'),
   backUpNow: () => invoke('back_up_now'),

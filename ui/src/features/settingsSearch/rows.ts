@@ -10,7 +10,7 @@ import { folded } from '../../shared/findText';
 export type PlainKey = { [K in Key]: [] extends Rest<(typeof en)[K]> ? K : never }[Key];
 
 /** The name of a page, also in the address of the window. */
-export type PageName = Exclude<WindowPage, 'discover' | 'downloads'>;
+export type PageName = Exclude<WindowPage, 'local' | 'discover' | 'downloads'>;
 
 export interface Page {
   readonly name: PageName;

@@ -32,6 +32,8 @@ export const hubControls = () => ({
   damaged: new Set<string>(),
   /** Models with which a chat was started in the chat window. */
   chatsWith: [] as string[],
+  /** Models that are loaded whatever memory they need. */
+  loadedAnyway: [] as string[],
   /** Models that were shown in the file browser. */
   revealed: [] as string[],
   /** Removed models that are not freed yet. */
@@ -184,6 +186,9 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
     async forgetModelFolder(path) {
       folders = folders.filter((other) => other.path !== path);
       storeSettings(host, { model_folders: host.app.model_folders.filter((other) => other !== path) });
+    },
+    async loadAnyway(reference) {
+      host.loadedAnyway.push(localModel(host, reference).reference);
     },
     async chatWith(reference) {
       host.chatsWith.push(localModel(host, reference).reference);

@@ -1,6 +1,6 @@
 import { translation } from '../en/catalogue';
 
-/** Errors of the host: a title and a sentence for each code, and for each reason that narrows a code down. */
+/** Errors of the host: a title and a sentence for each code, and for each reason that narrows a code down; then remedies. */
 export const errors = translation({
   'error.context_full.title': 'المحادثة أطول من سعة النموذج',
   'error.context_full': 'تحتاج إلى {prompt} رمزًا وطول السياق {context}. لم يُحذف شيء.',
@@ -277,4 +277,15 @@ export const errors = translation({
   'reason.memory_unknown': 'لا يستطيع Ponder معرفة ما يتسع. ما زال تحميل النماذج ممكنًا.',
   'reason.window_system.title': 'تعذّر تنفيذ ذلك',
   'reason.window_system': 'رفض النظام ذلك. حاول مجددًا.',
+
+  'remedy.repair': 'إصلاح…',
+  'remedy.otherModel': 'ابحث عن نموذج آخر',
+  'remedy.eject': 'أخرج نموذجًا…',
+  'remedy.token': 'رمز الوصول…',
+  'remedy.access': 'احصل على إذن…',
+  'remedy.connections': 'الاتصالات…',
+  'remedy.server': 'الخادم المحلي…',
+  'remedy.network': 'الخصوصية والبيانات…',
+  'remedy.storage': 'اعرض التخزين…',
+  'remedy.loadAnyway': 'حمّل على أي حال',
 });

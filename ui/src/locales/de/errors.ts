@@ -1,6 +1,6 @@
 import { translation } from '../en/catalogue';
 
-/** Errors of the host: a title and a sentence for each code, and for each reason that narrows a code down. */
+/** Errors of the host: a title and a sentence for each code, and for each reason that narrows a code down; then remedies. */
 export const errors = translation({
   'error.context_full.title': 'Chat zu lang für dieses Modell',
   'error.context_full': 'Er braucht {prompt} Tokens, die Kontextlänge beträgt {context}. Nichts wurde entfernt.',
@@ -277,4 +277,15 @@ export const errors = translation({
   'reason.memory_unknown': 'Ponder kann nicht sagen, was passt. Modelle lassen sich trotzdem laden.',
   'reason.window_system.title': 'Das hat nicht geklappt',
   'reason.window_system': 'Das System lehnte es ab. Noch einmal versuchen.',
+
+  'remedy.repair': 'Reparieren …',
+  'remedy.otherModel': 'Anderes Modell suchen',
+  'remedy.eject': 'Modell auswerfen …',
+  'remedy.token': 'Zugriffstoken …',
+  'remedy.access': 'Zugriff erhalten …',
+  'remedy.connections': 'Verbindungen …',
+  'remedy.server': 'Lokaler Server …',
+  'remedy.network': 'Datenschutz & Daten …',
+  'remedy.storage': 'Speicher zeigen …',
+  'remedy.loadAnyway': 'Trotzdem laden',
 });

@@ -1,4 +1,4 @@
-/** Errors of the host: a title and a sentence for each code, and for each reason that narrows a code down. */
+/** Errors of the host: a title and a sentence for each code, and for each reason that narrows a code down; then remedies. */
 export const errors = {
   'error.context_full.title': 'Chat too long for this model',
   'error.context_full': 'It needs {prompt} tokens and the context length is {context}. Nothing was removed.',
@@ -275,4 +275,15 @@ export const errors = {
   'reason.memory_unknown': 'Ponder can’t tell which models fit. They can still be loaded.',
   'reason.window_system.title': 'That didn’t work',
   'reason.window_system': 'The system refused it. Try again.',
+
+  'remedy.repair': 'Repair…',
+  'remedy.otherModel': 'Find another model',
+  'remedy.eject': 'Eject a model…',
+  'remedy.token': 'Access token…',
+  'remedy.access': 'Get access…',
+  'remedy.connections': 'Connections…',
+  'remedy.server': 'Local server…',
+  'remedy.network': 'Privacy & data…',
+  'remedy.storage': 'Show storage…',
+  'remedy.loadAnyway': 'Load anyway',
 } as const;

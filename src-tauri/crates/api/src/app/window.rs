@@ -42,6 +42,8 @@ impl WindowName {
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum WindowPage {
+    /// The models on this computer.
+    Local,
     /// The search for models.
     Discover,
     /// The downloads of models.
@@ -69,7 +71,7 @@ impl WindowPage {
     #[must_use]
     pub fn window(self) -> WindowName {
         match self {
-            Self::Discover | Self::Downloads => WindowName::Models,
+            Self::Local | Self::Discover | Self::Downloads => WindowName::Models,
             Self::General
             | Self::Appearance
             | Self::Chats
@@ -85,6 +87,7 @@ impl WindowPage {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Local => "local",
             Self::Discover => "discover",
             Self::Downloads => "downloads",
             Self::General => "general",

@@ -1,6 +1,8 @@
 //! The guard of this computer's memory. The engine asks it before it loads a model and before each chunk of a prompt.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use checkpoint::memory::Backend;
 use protocol::{FolderSource, MemoryGuard, Reason};
@@ -11,6 +13,8 @@ use super::{check_before_load, check_beside_others, is_load_forced, size, Measur
 #[derive(Debug, Clone)]
 pub struct SystemMemoryGuard {
     data_dir: PathBuf,
+    /// Folders of models that are loaded whatever they need; clones share them.
+    allowed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl SystemMemoryGuard {
@@ -18,13 +22,24 @@ impl SystemMemoryGuard {
     pub fn new(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
+            allowed: Arc::default(),
         }
+    }
+
+    /// Lets the model in this folder be loaded whatever it needs, until this process ends.
+    pub fn allow(&self, folder: &Path) {
+        self.allowed().insert(folder.to_owned());
+    }
+
+    fn allowed(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl MemoryGuard for SystemMemoryGuard {
     fn before_load(&self, model: &FolderSource, device: &str, kept: u64, freed: u64) -> protocol::Result<()> {
         match known(device, freed) {
+            _ if kept == 0 && self.allowed().contains(&model.path) => Ok(()),
             Some((backend, memory)) if kept == 0 => check_before_load(&model.path, None, backend, &memory),
             Some((backend, memory)) => check_beside_others(&model.path, backend, &memory, kept),
             None => Ok(()),
@@ -81,6 +96,28 @@ fn check_before_chunk(bytes: u64, memory: &Memory, held: u64) -> protocol::Resul
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_that_the_user_allows_is_loaded_whatever_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pebble/model/config.json");
+        std::fs::copy(config, folder.path().join("config.json")).unwrap();
+        // 4 TiB of weights in a file without blocks.
+        let weights = std::fs::File::create(folder.path().join("model.safetensors")).unwrap();
+        weights.set_len(1 << 42).unwrap();
+        let model = FolderSource {
+            reference: "large".into(),
+            path: folder.path().to_owned(),
+            revision: None,
+        };
+        let guard = SystemMemoryGuard::new(folder.path());
+        let refused = guard.before_load(&model, "cpu", 0, 0).unwrap_err();
+        assert_eq!(refused.reason, Some(Reason::ModelMemory));
+        guard.clone().allow(folder.path());
+        assert_eq!(guard.before_load(&model, "cpu", 0, 0), Ok(()));
+        // Next to another model it still has to fit, because that one can be unloaded first.
+        assert!(guard.before_load(&model, "cpu", 1, 0).is_err());
+    }
 
     #[test]
     fn reading_stops_where_the_memory_clearly_ends_and_nowhere_else() {

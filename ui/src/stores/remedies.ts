@@ -1,0 +1,18 @@
+/** What the button of an error does. */
+
+import type { Error as HostError } from '../bindings/Error';
+import { remedyOf } from '../format/remedies';
+import type { Platform } from '../host';
+import { t } from '../locales';
+
+/** The button of an error, which shows a page of a window or opens an address; `null` without a remedy. */
+export function remedyButton(
+  error: HostError,
+  platform: Platform,
+  report: (reason: unknown) => void,
+): { label: string; run: () => void } | null {
+  const remedy = remedyOf(error);
+  if (remedy === null) return null;
+  const run = (): Promise<void> => ('page' in remedy ? platform.showPage(remedy.page) : platform.openLink(remedy.link));
+  return { label: t(remedy.labelKey), run: () => void run().catch(report) };
+}
