@@ -47,4 +47,11 @@ describe('the window', () => {
     await open('models');
     expect(all('hub-row')[0]?.dataset['id']).toBe(best?.id);
   });
+
+  it('opens Settings at the page that helps', async () => {
+    host.net = { ...host.net, offline: true };
+    await open('models');
+    await click('offline-mark');
+    expect(host.shownPages).toEqual(['privacy']);
+  });
 });
