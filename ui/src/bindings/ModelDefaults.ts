@@ -2,7 +2,7 @@
 import type { Sampling } from "./Sampling";
 
 /**
- * What the user sets for a model in all chats. Precedence, highest first: the request of a program, the chat, its
+ * The user's settings for a model in all chats. Precedence, highest first: the request of a program, the chat, its
  * project, these defaults, the settings of the app, the model's `generation_config.json`, Ponder's defaults.
  */
 export type ModelDefaults = { 

@@ -6,7 +6,7 @@ use ts_rs::TS;
 
 use crate::settings::ChatSettings;
 
-/// What the user sets for a model in all chats. Precedence, highest first: the request of a program, the chat, its
+/// The user's settings for a model in all chats. Precedence, highest first: the request of a program, the chat, its
 /// project, these defaults, the settings of the app, the model's `generation_config.json`, Ponder's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
