@@ -3,10 +3,11 @@ import type { ErrorCode } from "./ErrorCode";
 import type { Reason } from "./Reason";
 
 /**
- * An error as it crosses IPC, the command line's JSON and the boundaries of crates: `{code, arguments?, message}`.
+ * An error as it crosses IPC, the command line's JSON and the boundaries of crates: `{code, reason?, arguments?,
+ * message}`.
  *
- * The message says what failed, what is safe and what to do, in English for the user. The arguments are its values, so
- * that a window can say the same in another language.
+ * A window says the reason, or the code without one, in its language, with the arguments as values. The message is in
+ * English, for the command line and for details: what failed, what is safe and what to do.
  */
 export type Error = { 
 /**
@@ -22,6 +23,6 @@ reason?: Reason,
  */
 arguments?: Record<string, string | number>, 
 /**
- * The message, for the user.
+ * The message, in English.
  */
 message: string, };

@@ -8,7 +8,7 @@ import { asHostError, type HostError } from '../host';
 /** A message. It leaves by itself unless it is an error, which waits to be read. */
 export interface Toast {
   id: number;
-  /** What failed, over the text; `null` if nothing did. */
+  /** The thing that failed, over the text; `null` if nothing did. */
   title: string | null;
   text: string;
   /** The text that "Copy details" copies; present if the toast is an error. */

@@ -1,4 +1,4 @@
-/** What the button of an error does. */
+/** The buttons of errors. */
 
 import type { Error as HostError } from '../bindings/Error';
 import { remedyOf } from '../format/remedies';

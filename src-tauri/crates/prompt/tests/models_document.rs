@@ -109,7 +109,7 @@ fn code(model_types: &[&str]) -> String {
     words.join(", ")
 }
 
-/// What a family is compared with; types are named if others of the family are not compared.
+/// The references of a family, in words; types are named if others of the family are not compared.
 fn references(family: &SupportedFamily, compared: &Compared) -> String {
     let peers = [
         ("mlx-lm", &compared.text, true),

@@ -7,6 +7,7 @@ mod call_body;
 mod embedding;
 mod engine;
 mod error;
+mod error_code;
 mod event;
 mod excerpt;
 pub mod fake;
@@ -27,7 +28,8 @@ pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use engine::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard,
 };
-pub use error::{Error, ErrorCode, Result};
+pub use error::{Error, Result};
+pub use error_code::ErrorCode;
 pub use event::{
     Done, EndedBy, EngineEvent, FinishReason, LoadEvent, SpeculationUsage, Stage, Timing, TokenLogprobs, TopLogprob,
     Usage,

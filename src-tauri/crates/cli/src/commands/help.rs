@@ -10,8 +10,8 @@ const MOST_WORDS: usize = 14;
 
 /// Words that no help has.
 const BANNED: &str = "hub, fetch, fetches, fetched, gets, takes, holds, stands, lies, goes along, anew, so many, \
-as usual, by itself, that one, such as, broke off, in the middle, is there, is here, may go, looked at, seen by, sees, for good, \
-put back, tells how, os error";
+as usual, by itself, that one, such as, broke off, in the middle, is there, is here, may go, looked at, seen by, sees, \
+for good, put back, tells how, os error";
 
 /// Words for things that have another name now.
 const REPLACED: &str = "question, questions, answer, answers, thought, thoughts, thinks, picture, pictures, likeliest, \

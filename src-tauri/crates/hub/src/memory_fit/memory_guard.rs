@@ -103,8 +103,13 @@ mod tests {
         let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pebble/model/config.json");
         std::fs::copy(config, folder.path().join("config.json")).unwrap();
         // 4 TiB of weights in a file without blocks.
-        let weights = std::fs::File::create(folder.path().join("model.safetensors")).unwrap();
-        weights.set_len(1 << 42).unwrap();
+        let bytes = 1_u64 << 42;
+        let header = format!(r#"{{"x":{{"dtype":"U8","shape":[{bytes}],"data_offsets":[0,{bytes}]}}}}"#);
+        let path = folder.path().join("model.safetensors");
+        let length = header.len() as u64;
+        std::fs::write(&path, [&length.to_le_bytes(), header.as_bytes()].concat()).unwrap();
+        let weights = std::fs::File::options().write(true).open(&path).unwrap();
+        weights.set_len(8 + length + bytes).unwrap();
         let model = FolderSource {
             reference: "large".into(),
             path: folder.path().to_owned(),

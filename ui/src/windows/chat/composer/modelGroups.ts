@@ -23,7 +23,7 @@ export interface ModelGroup {
   name: string;
   /** True if its models are on another computer. */
   remote: boolean;
-  /** Where messages to its models go; empty on this computer. */
+  /** The receiver of messages to its models; empty on this computer. */
   note: string;
   choices: ModelChoice[];
 }

@@ -109,7 +109,7 @@ pub fn import_embedder(home: &Path) -> Option<&'static str> {
         String::from_utf8_lossy(&imported.stderr)
     );
     let listed = run(home, &["models"]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("makes embeddings"));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("embeddings"));
     Some("minilm")
 }
 
