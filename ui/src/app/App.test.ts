@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import type { Part } from '../bindings/Part';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { all, click, field, host, open, pass, the, type, useWindow } from '../testing/window';
 import { DEFAULT_CHAT_SETTINGS } from '../bindings/constants';
