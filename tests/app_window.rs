@@ -197,7 +197,7 @@ fn links_fill_a_draft_and_do_nothing_else() {
         composer(&window) == "What is 2 + 3?"
     });
     window.wait_until("it says where they come from", || {
-        window.newest("toast").contains("came with a link")
+        window.newest("toast").contains("Draft added from a link")
     });
     window.image("link-draft");
     sleep(Duration::from_millis(500));
@@ -241,7 +241,7 @@ fn chats_of_a_file_are_imported_after_a_question_and_other_files_are_attached() 
     assert!(window.start_again(&[&address]).status.success());
     window.wait_for("opened-chats");
     window.image("import-asked");
-    assert!(window.newest("opened-chats").contains("holds 1 chat with 2 messages"));
+    assert!(window.newest("opened-chats").contains("contains 1 chat with 2 messages"));
     window.click("opened-no");
     assert!(window.start_again(&[file.to_str().expect("text")]).status.success());
     window.wait_for("opened-chats");

@@ -289,6 +289,7 @@ fn a_gated_model_says_how_to_get_in_and_a_hub_that_is_gone_is_told() {
     // While offline, no request is sent.
     window.click("open-settings");
     window.switch_to("Settings");
+    window.click("tab-privacy");
     window.wait_for("request");
     window.click("offline-switch");
     window.image("settings-offline");

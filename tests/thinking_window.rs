@@ -304,7 +304,7 @@ fn a_budget_holds_to_the_token() {
     // The chat stores it.
     window.reload();
     window.wait_until("the budget is back", || {
-        window.newest("thinking-menu").contains("up to 20")
+        window.newest("thinking-menu").contains("Up to 20")
     });
     window.close();
 }
