@@ -108,7 +108,7 @@ fn set_budget(window: &Window, tokens: &str) {
     window.type_into("budget-field", tokens);
     window.click("set-budget");
     window.wait_until("the budget is shown", || {
-        window.newest("thinking-menu").contains(&format!("up to {tokens}"))
+        window.newest("thinking-menu").contains(&format!("Up to {tokens}"))
     });
 }
 
