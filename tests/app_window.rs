@@ -241,7 +241,9 @@ fn chats_of_a_file_are_imported_after_a_question_and_other_files_are_attached() 
     assert!(window.start_again(&[&address]).status.success());
     window.wait_for("opened-chats");
     window.image("import-asked");
-    assert!(window.newest("opened-chats").contains("contains 1 chat with 2 messages"));
+    assert!(window
+        .newest("opened-chats")
+        .contains("contains 1 chat with 2 messages"));
     window.click("opened-no");
     assert!(window.start_again(&[file.to_str().expect("text")]).status.success());
     window.wait_for("opened-chats");

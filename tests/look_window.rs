@@ -98,7 +98,11 @@ fn assert_nothing_cut(window: &Window, when: &str) {
         if cut == json!([]) {
             return;
         }
-        assert!(Instant::now() < deadline, "{when}: {cut}; {}", window.image("cut").display());
+        assert!(
+            Instant::now() < deadline,
+            "{when}: {cut}; {}",
+            window.image("cut").display()
+        );
         sleep(Duration::from_millis(50));
     }
 }

@@ -24,7 +24,10 @@ pub fn unavailable_reason() -> Option<UnavailableReason> {
 /// When no folder can be written. An existing file of that name that is not our link stays as it is.
 pub fn install() -> Result<OpenRequest> {
     let app = std::env::current_exe().and_then(|app| app.canonicalize());
-    let app = app.map_err(failed(Reason::CommandNotInstalled, "Ponder's own program was not found"))?;
+    let app = app.map_err(failed(
+        Reason::CommandNotInstalled,
+        "Ponder's own program was not found",
+    ))?;
     let program = app.with_file_name(NAME);
     let mut folders = vec![PathBuf::from("/usr/local/bin")];
     folders.extend(std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/bin")));

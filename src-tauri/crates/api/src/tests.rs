@@ -48,7 +48,12 @@ fn export_bindings_of_constants() {
     let text = [
         HEAD.to_owned(),
         constant("Every error code.", "ERROR_CODES: readonly ErrorCode[]", &codes, ""),
-        constant("Every reason of an error.", "REASONS: readonly Reason[]", &Reason::ALL, ""),
+        constant(
+            "Every reason of an error.",
+            "REASONS: readonly Reason[]",
+            &Reason::ALL,
+            "",
+        ),
         constant(
             "The settings of a chat that nobody has changed.",
             "DEFAULT_CHAT_SETTINGS: ChatSettings",

@@ -44,7 +44,10 @@ impl From<Error> for protocol::Error {
         let message = error.to_string();
         match error {
             Error::NeedsKey(_) => Self::because(Reason::ServerNeedsKey, message),
-            Error::PortTaken { address, by: Some(holder) } => Self::because(Reason::PortTaken, message)
+            Error::PortTaken {
+                address,
+                by: Some(holder),
+            } => Self::because(Reason::PortTaken, message)
                 .with("port", address.port())
                 .with("name", holder.name),
             Error::PortTaken { address, by: None } => {

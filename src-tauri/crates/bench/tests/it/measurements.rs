@@ -57,7 +57,7 @@ fn a_measurement_of_nothing_is_refused() {
         let output = run(home.path(), &["speed", "--model", "pebble", option, value]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !output.status.success() && said.contains("ponder-bench --help"),
+            !output.status.success() && said.contains("ponder-bench speed --help"),
             "{said}"
         );
     }

@@ -88,12 +88,16 @@ fn marked(mut chat: Value, has_draft: bool) -> Value {
 fn with_later_settings(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
-            fields.values_mut().for_each(|field| *field = with_later_settings(field.take()));
+            fields
+                .values_mut()
+                .for_each(|field| *field = with_later_settings(field.take()));
             if fields.contains_key("kv_bits") {
                 fields.insert("kv_off".into(), false.into());
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| *item = with_later_settings(item.take())),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| *item = with_later_settings(item.take())),
         _ => {}
     }
     value

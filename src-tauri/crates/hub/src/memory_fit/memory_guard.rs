@@ -31,6 +31,15 @@ impl SystemMemoryGuard {
         self.allowed().insert(folder.to_owned());
     }
 
+    fn check_load(&self, model: &FolderSource, known: Option<(Backend, Memory)>, kept: u64) -> protocol::Result<()> {
+        match known {
+            _ if kept == 0 && self.allowed().contains(&model.path) => Ok(()),
+            Some((backend, memory)) if kept == 0 => check_before_load(&model.path, None, backend, &memory),
+            Some((backend, memory)) => check_beside_others(&model.path, backend, &memory, kept),
+            None => Ok(()),
+        }
+    }
+
     fn allowed(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -38,12 +47,7 @@ impl SystemMemoryGuard {
 
 impl MemoryGuard for SystemMemoryGuard {
     fn before_load(&self, model: &FolderSource, device: &str, kept: u64, freed: u64) -> protocol::Result<()> {
-        match known(device, freed) {
-            _ if kept == 0 && self.allowed().contains(&model.path) => Ok(()),
-            Some((backend, memory)) if kept == 0 => check_before_load(&model.path, None, backend, &memory),
-            Some((backend, memory)) => check_beside_others(&model.path, backend, &memory, kept),
-            None => Ok(()),
-        }
+        self.check_load(model, known(device, freed), kept)
     }
 
     fn before_chunk(&self, bytes: u64, device: &str, held: u64) -> protocol::Result<()> {
@@ -99,29 +103,23 @@ mod tests {
 
     #[test]
     fn a_model_that_the_user_allows_is_loaded_whatever_it_needs() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pebble/model/config.json");
-        std::fs::copy(config, folder.path().join("config.json")).unwrap();
-        // 4 TiB of weights in a file without blocks.
-        let bytes = 1_u64 << 42;
-        let header = format!(r#"{{"x":{{"dtype":"U8","shape":[{bytes}],"data_offsets":[0,{bytes}]}}}}"#);
-        let path = folder.path().join("model.safetensors");
-        let length = header.len() as u64;
-        std::fs::write(&path, [&length.to_le_bytes(), header.as_bytes()].concat()).unwrap();
-        let weights = std::fs::File::options().write(true).open(&path).unwrap();
-        weights.set_len(8 + length + bytes).unwrap();
-        let model = FolderSource {
-            reference: "large".into(),
-            path: folder.path().to_owned(),
+        let pebble = FolderSource {
+            reference: "pebble".into(),
+            path: concat!(env!("CARGO_MANIFEST_DIR"), "/../../pebble/model").into(),
             revision: None,
         };
-        let guard = SystemMemoryGuard::new(folder.path());
-        let refused = guard.before_load(&model, "cpu", 0, 0).unwrap_err();
-        assert_eq!(refused.reason, Some(Reason::ModelMemory));
-        guard.clone().allow(folder.path());
-        assert_eq!(guard.before_load(&model, "cpu", 0, 0), Ok(()));
+        let little = Memory {
+            total: 10_000_000,
+            free: 10_000_000,
+            swap: 0,
+        };
+        let guard = SystemMemoryGuard::new(Path::new("/nowhere"));
+        let load = |kept| guard.check_load(&pebble, Some((Backend::Cpu, little)), kept);
+        assert_eq!(load(0).unwrap_err().reason, Some(Reason::ModelMemory));
+        guard.clone().allow(&pebble.path);
+        assert_eq!(load(0), Ok(()));
         // Next to another model it still has to fit, because that one can be unloaded first.
-        assert!(guard.before_load(&model, "cpu", 1, 0).is_err());
+        assert_eq!(load(1).unwrap_err().reason, Some(Reason::MemoryBesideLoaded));
     }
 
     #[test]

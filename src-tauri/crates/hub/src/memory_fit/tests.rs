@@ -147,7 +147,10 @@ fn a_model_that_clearly_does_not_fit_is_refused_with_the_figures() {
     // Next to others there must be room for a long chat, and a fifth of the memory stays with other programs.
     let beside = |kept| check_beside_others(folder.path(), Backend::Cpu, &memory(8, 8), kept);
     assert_eq!(beside(6 * GIB), Ok(()));
-    assert_eq!(beside(6 * GIB + GIB / 2).unwrap_err().reason, Some(Reason::MemoryBesideLoaded));
+    assert_eq!(
+        beside(6 * GIB + GIB / 2).unwrap_err().reason,
+        Some(Reason::MemoryBesideLoaded)
+    );
     // A file that cannot be read is left to the loader.
     fs::remove_file(folder.path().join("config.json")).unwrap();
     assert_eq!(check(small), Ok(()));
