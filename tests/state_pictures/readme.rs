@@ -2,12 +2,13 @@
 //! writes them into `ui/screenshots`.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::json;
 
 use crate::images_window::invoke;
 use crate::support::driver::Window;
-use crate::support::put_chat;
+use crate::support::put_chat_of;
 use crate::window::set_thinking;
 
 /// The themes and the ends of their files' names.
@@ -33,11 +34,20 @@ const MESSAGES: [&str; 3] = [
     "Make a table of the squares from 1 to 4",
 ];
 
+/// The time so many days ago (RFC 3339).
+fn days_ago(days: u32) -> String {
+    let date = Command::new("date")
+        .args(["-u", "-d", &format!("{days} days ago"), "+%Y-%m-%dT%H:%M:%SZ"])
+        .output()
+        .expect("date starts");
+    String::from_utf8(date.stdout).expect("text").trim().to_owned()
+}
+
 /// Takes both screenshots in one theme.
 fn photograph(folder: &Path, theme: &str, ending: &str) {
     let home = tempfile::tempdir().expect("a folder");
-    for title in OTHERS {
-        put_chat(home.path(), title, &[[title, "", "Done."]]);
+    for (title, days) in OTHERS.iter().zip([9, 4, 3, 1, 0]) {
+        put_chat_of(home.path(), title, &[[title, "", "Done."]], &days_ago(days));
     }
     let window = Window::open_with(home.path(), &[("PONDER_MEMORY_LIMIT", MEMORY)]);
     let change = json!({"appearance": {"theme": theme}, "language": "en"});

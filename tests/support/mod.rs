@@ -77,6 +77,11 @@ pub fn log(home: &Path) -> String {
 /// Imports a chat with these turns into the history of `home`: a question, a thought, an answer. Empty thoughts are
 /// omitted.
 pub fn put_chat(home: &Path, title: &str, turns: &[[&str; 3]]) {
+    put_chat_of(home, title, turns, "1970-01-01T00:00:00Z");
+}
+
+/// The same, last changed at this time (RFC 3339).
+pub fn put_chat_of(home: &Path, title: &str, turns: &[[&str; 3]], time: &str) {
     let messages: Vec<Value> = turns
         .iter()
         .flat_map(|[question, thought, answer]| {
@@ -92,7 +97,7 @@ pub fn put_chat(home: &Path, title: &str, turns: &[[&str; 3]]) {
         })
         .collect();
     // Claude's export format is the shortest one that holds all of this.
-    let chat = json!([{"uuid": title, "name": title, "chat_messages": messages}]);
+    let chat = json!([{"uuid": title, "name": title, "created_at": time, "chat_messages": messages}]);
     let file = home.join("chat-to-import.json");
     std::fs::write(&file, chat.to_string()).expect("written");
     let taken = ponder(home, &["history", "import", file.to_str().expect("text")]);

@@ -2,7 +2,7 @@
 pub fn context_length(tokens: u32) -> String {
     match tokens {
         0..1000 => tokens.to_string(),
-        _ if tokens % 1024 == 0 => format!("{}K", tokens / 1024),
+        _ if tokens.is_multiple_of(1024) => format!("{}K", tokens / 1024),
         _ => format!("{}K", (tokens + 500) / 1000),
     }
 }
