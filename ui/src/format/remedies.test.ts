@@ -12,12 +12,8 @@ it('follows the reason, else the code', () => {
   expect(of({ code: 'busy', reason: 'chat_busy' })).toBeNull();
 });
 
-it('leads to the page on which a model is given', () => {
-  const gated = { code: 'gated', arguments: { id: 'meta/llama', host: 'huggingface.co' } } as const;
-  expect(of(gated)).toEqual({ labelKey: 'remedy.access', link: 'https://huggingface.co/meta/llama' });
-  expect(of({ code: 'gated' })).toBeNull();
-  expect(of({ code: 'gated', reason: 'access_declined', arguments: { host: 'huggingface.co' } })).toEqual({
-    labelKey: 'remedy.token',
-    page: 'models',
-  });
+it('leads nowhere that an error names, as one of an imported chat could', () => {
+  const gated = { code: 'gated', arguments: { id: 'x', host: 'evil.example' } } as const;
+  expect(of(gated)).toEqual({ labelKey: 'remedy.access', page: 'discover' });
+  expect(of({ code: 'gated', reason: 'access_declined' })).toEqual({ labelKey: 'remedy.token', page: 'models' });
 });

@@ -4,12 +4,19 @@ import type { Error as HostError } from '../bindings/Error';
 import type { WindowPage } from '../bindings/WindowPage';
 import type { Key } from '../locales';
 
-/** A step as a button: a page of a window, or an address in the browser. */
-export type Remedy = { readonly labelKey: Extract<Key, `remedy.${string}`> } & ({ readonly page: WindowPage } | { readonly link: string });
+/**
+ * A step as a button: a page of a window. Never an address, because an imported chat can hold an error with any
+ * arguments.
+ */
+export interface Remedy {
+  readonly labelKey: Extract<Key, `remedy.${string}`>;
+  readonly page: WindowPage;
+}
 
 const TO_LOCAL: Remedy = { labelKey: 'remedy.repair', page: 'local' };
 const TO_DISCOVER: Remedy = { labelKey: 'remedy.otherModel', page: 'discover' };
 const TO_LOADED: Remedy = { labelKey: 'remedy.eject', page: 'models' };
+const TO_ACCESS: Remedy = { labelKey: 'remedy.access', page: 'discover' };
 const TO_TOKEN: Remedy = { labelKey: 'remedy.token', page: 'models' };
 const TO_CONNECTIONS: Remedy = { labelKey: 'remedy.connections', page: 'connections' };
 const TO_SERVER: Remedy = { labelKey: 'remedy.server', page: 'server' };
@@ -34,15 +41,13 @@ const BY_CODE: { readonly [C in HostError['code']]?: Remedy } = {
   model_not_found: TO_DISCOVER,
   model_unsupported: TO_DISCOVER,
   memory_short: TO_DISCOVER,
+  gated: TO_ACCESS,
   key_refused: TO_CONNECTIONS,
   offline: TO_NETWORK,
   disk_full: TO_STORAGE,
 };
 
 /** The remedy of an error; `null` if there is none but trying again. */
-export function remedyOf({ code, reason, arguments: args = {} }: HostError): Remedy | null {
-  const { id, host } = args;
-  if (code === 'gated' && typeof id === 'string' && typeof host === 'string')
-    return { labelKey: 'remedy.access', link: `https://${host}/${id}` };
+export function remedyOf({ code, reason }: HostError): Remedy | null {
   return (reason && BY_REASON[reason]) ?? BY_CODE[code] ?? null;
 }

@@ -33,14 +33,14 @@ export function errorWords({ code, reason, arguments: args = {} }: HostError): E
     const [title, text] = [format(`${key}.title`, values), format(key, values)];
     if (title !== null && text !== null) return { title, text };
   }
-  // An error of an earlier version may lack the arguments that its code has now.
-  return { title: t('error.bad_request.title'), text: t('error.bad_request') };
+  // An error of an earlier version may lack the arguments that its sentence has now; no title of a code has any.
+  return { title: t(`error.${code}.title`), text: '' };
 }
 
 /** An error of the host in one line. */
 export function errorText(error: HostError): string {
   const { title, text } = errorWords(error);
-  return `${title}. ${text}`;
+  return text === '' ? `${title}.` : `${title}. ${text}`;
 }
 
 /** A notice as a sentence. */

@@ -155,6 +155,7 @@ describe('the host', () => {
   });
 
   it('says less if an argument is missing, and never the sentence of the command line', () => {
+    expect(errorText({ code: 'context_full', message: '' })).toBe('Chat too long for this model.');
     const message = 'cannot write the file: No space left on device (os error 28); see `ponder models`';
     for (const code of ERROR_CODES) {
       expect(errorText({ code, message })).not.toContain('os error');

@@ -5,7 +5,7 @@ import { remedyOf } from '../format/remedies';
 import type { Platform } from '../host';
 import { t } from '../locales';
 
-/** The button of an error, which shows a page of a window or opens an address; `null` without a remedy. */
+/** The button of an error, which shows a page of a window; `null` without a remedy. */
 export function remedyButton(
   error: HostError,
   platform: Platform,
@@ -13,6 +13,5 @@ export function remedyButton(
 ): { label: string; run: () => void } | null {
   const remedy = remedyOf(error);
   if (remedy === null) return null;
-  const run = (): Promise<void> => ('page' in remedy ? platform.showPage(remedy.page) : platform.openLink(remedy.link));
-  return { label: t(remedy.labelKey), run: () => void run().catch(report) };
+  return { label: t(remedy.labelKey), run: () => void platform.showPage(remedy.page).catch(report) };
 }
