@@ -30,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) owner: String,
     pub(crate) changes: watch::Sender<()>,
     pub(crate) settings: watch::Sender<Settings>,
+    /// Held from reading or storing the settings until their followers are told, so that nobody is told older ones last.
+    pub(crate) settings_in_order: tokio::sync::Mutex<()>,
     /// Becomes true when the app ends, for tasks that block nothing.
     pub(crate) closing: watch::Sender<bool>,
     /// Becomes true when a call fails because the history is damaged.
@@ -52,6 +54,7 @@ impl Core {
             owner: WriterProcess::this_process().to_string(),
             changes: watch::Sender::new(()),
             settings: watch::Sender::new(settings),
+            settings_in_order: tokio::sync::Mutex::default(),
             closing: watch::Sender::new(false),
             damaged: watch::Sender::new(false),
             live: Mutex::default(),
@@ -183,6 +186,7 @@ impl Core {
 
     /// Reads the settings again, which another process may have changed.
     pub(crate) async fn reload_settings(&self) {
+        let _in_order = self.settings_in_order.lock().await;
         match self.history.settings().await {
             Ok(settings) => self.tell_settings(settings),
             Err(error) => tracing::warn!(%error, "the settings could not be read again"),

@@ -36,6 +36,7 @@ impl AppSettings {
     /// `BadRequest` if a key or a value means nothing, `ModelNotFound` if the default model is not there. Nothing is
     /// changed then.
     pub async fn change(&self, change: &Map<String, Value>) -> Result<Settings> {
+        let _in_order = self.core.settings_in_order.lock().await;
         let before = self.get().await?;
         let after = before.with(change)?;
         if after.default_model != before.default_model {

@@ -41,6 +41,24 @@ async fn a_change_is_told_to_everybody_in_every_process() {
 }
 
 #[tokio::test]
+async fn followers_are_told_of_changes_in_the_order_in_which_they_are_stored() {
+    let harness = Harness::new().await;
+    for round in 0..20 {
+        let change = |value: Value| {
+            let settings = harness.chat.settings();
+            async move { settings.change(&values(value)).await.unwrap() }
+        };
+        tokio::join!(
+            change(json!({"thinking_budget": 100 + round})),
+            change(json!({"write_titles": round % 2 == 0})),
+            change(json!({"engine": {"unload_after": 1 + round}})),
+        );
+        let stored = harness.chat.settings().get().await.unwrap();
+        assert_eq!(*harness.chat.settings().follow().borrow(), stored);
+    }
+}
+
+#[tokio::test]
 async fn a_change_that_means_nothing_changes_nothing() {
     let harness = Harness::new().await;
     let told = harness.chat.settings().follow();
