@@ -15,3 +15,13 @@ export function pieces(
   if (at < text.length) result.push({ text: text.slice(at), marked: false });
   return result;
 }
+
+/** The same as nodes: a list draws dozens of them between two letters, and a component for each piece takes too long. */
+export function markedNodes(text: string, marks: readonly (readonly [number, number])[]): Node[] {
+  return pieces(text, marks).map(({ text, marked }) => {
+    if (!marked) return document.createTextNode(text);
+    const mark = document.createElement('mark');
+    mark.textContent = text;
+    return mark;
+  });
+}

@@ -1,6 +1,5 @@
 /** The search over all chats. */
 
-import type { ChatSummary } from '../../bindings/ChatSummary';
 import type { HistoryHit } from '../../bindings/HistoryHit';
 import type { Platform } from '../../host';
 import type { Toasts } from '../../design/toasts.svelte';
@@ -14,9 +13,8 @@ const PATIENCE = 80;
 export const SPANS = { any: null, day: 1, week: 7, month: 30, year: 365 } as const;
 export type TimeSpan = keyof typeof SPANS;
 
-/** The hits in chats that still exist, with their current titles. */
-export function inListed(hits: readonly HistoryHit[], chats: readonly ChatSummary[]): HistoryHit[] {
-  const titles = new Map(chats.map(({ id, title }) => [id, title]));
+/** The hits in chats that still exist, with their current titles, which are given by the chats' ids. */
+export function inListed(hits: readonly HistoryHit[], titles: ReadonlyMap<string, string>): HistoryHit[] {
   return hits.flatMap((hit) => {
     const title = titles.get(hit.chat);
     return title === undefined ? [] : [title === hit.title ? hit : { ...hit, title }];
