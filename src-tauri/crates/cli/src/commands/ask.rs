@@ -83,9 +83,10 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
         }
         None => Stream::Out,
     };
+    // A file that is no response is reported before a message that is missing: with one, it would still be of no use.
+    let answer_prefix = args.answer_prefix.as_deref().map(read_answer_prefix).transpose()?;
     let mut images = Images::default();
     let messages = conversation(&args, &mut images)?;
-    let answer_prefix = args.answer_prefix.as_deref().map(read_answer_prefix).transpose()?;
     let tools = read_tools(args.tools.as_deref())?;
     let schema = args
         .schema
