@@ -168,10 +168,12 @@ fn facts(model: &LocalModel) -> String {
         ModelKind::Chat => "",
         ModelKind::Embedding => "embeddings",
     };
+    // A hyphen for people; the JSON keeps the label that programs know.
+    let quantization = model.quantization.as_deref().unwrap_or("").replace(" bit", "-bit");
     let facts: Vec<&str> = [
         kind,
         model.family.as_deref().unwrap_or(""),
-        model.quantization.as_deref().unwrap_or(""),
+        &quantization,
         &context,
         thinking,
         &others,
