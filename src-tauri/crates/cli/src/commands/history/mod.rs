@@ -51,6 +51,7 @@ enum HistoryCommand {
         /// Chat ID
         id: String,
         /// New title
+        #[arg(value_parser = not_blank)]
         title: String,
     },
     /// Move chats to the trash, to be deleted after 30 days
@@ -103,6 +104,14 @@ impl From<Format> for ExportFormat {
             Format::Json => Self::Json,
             Format::Html => Self::Html,
         }
+    }
+}
+
+/// Refuses a title of blanks alone, which the window takes for none.
+fn not_blank(title: &str) -> Result<String, String> {
+    match title.trim().is_empty() {
+        true => Err("it is blank. Pass a title, such as \"Holiday plans\"".to_owned()),
+        false => Ok(title.to_owned()),
     }
 }
 
