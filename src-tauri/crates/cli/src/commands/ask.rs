@@ -10,8 +10,8 @@ use protocol::{Content, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, Me
 
 use crate::app::engine_and_model;
 use crate::input::{
-    at_least, check_vision, piped_text, read_answer_prefix, read_json, read_messages, read_tools, DocumentArgs,
-    EnterKey, ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs, ThinkingArg,
+    check_vision, piped_text, read_answer_prefix, read_json, read_messages, read_tools, ConversationArgs, DocumentArgs,
+    EnterKey, ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs,
 };
 use crate::output::{exit_code, AnswerLines, Printer, Stream};
 
@@ -26,15 +26,8 @@ pub const EXAMPLES: &str = r#"Examples:
 pub struct AskArgs {
     #[command(flatten)]
     model: ModelArg,
-    /// System prompt
-    #[arg(long, short, value_name = "TEXT")]
-    system: Option<String>,
-    /// Turn thinking on or off, or set its effort (default: the model decides)
-    #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
-    thinking: Option<ThinkingArg>,
-    /// Stop thinking after N tokens and respond
-    #[arg(long, value_name = "N", value_parser = at_least(1))]
-    thinking_budget: Option<u32>,
+    #[command(flatten)]
+    conversation: ConversationArgs,
     /// Continue a conversation from a JSON list of OpenAI messages
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
@@ -100,10 +93,10 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let mut request = Request::new(model, messages);
     request.tools = tools;
     request.schema = schema;
-    request.thinking = args.thinking.map(Into::into);
+    request.thinking = args.conversation.thinking.map(Into::into);
     request.sampling = args.sampling.sampling();
     request.max_tokens = args.limits.max_tokens;
-    request.thinking_budget = args.thinking_budget;
+    request.thinking_budget = args.conversation.thinking_budget;
     request.context = args.limits.context_length;
     request.answer_prefix = answer_prefix;
     request.stop = args.limits.stop;
@@ -181,7 +174,11 @@ fn cut_remark(ended_by: &EndedBy) -> &'static str {
 }
 
 fn conversation(args: &AskArgs, images: &mut Images) -> Result<Vec<Message>> {
-    let system = args.system.iter().map(|text| Message::text(Role::System, text));
+    let system = args
+        .conversation
+        .system
+        .iter()
+        .map(|text| Message::text(Role::System, text));
     let mut conversation: Vec<Message> = system.collect();
     if let Some(path) = &args.messages {
         conversation.extend(read_messages(path, Some(images))?);

@@ -1,6 +1,7 @@
 //! Arguments and files: the model, sampling, limits, conversations, images, documents, responses to be continued.
 
 mod answer_prefix;
+mod conversation;
 mod documents;
 mod enter_key;
 mod images;
@@ -12,6 +13,7 @@ mod piped_text;
 mod sampling;
 
 pub(crate) use answer_prefix::read_answer_prefix;
+pub(crate) use conversation::ConversationArgs;
 pub(crate) use documents::{read_document, DocumentArgs};
 pub(crate) use enter_key::EnterKey;
 pub use images::{check_vision, ImageArgs, Images};

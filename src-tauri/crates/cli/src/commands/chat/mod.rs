@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use api::{AnswerBody, AnswerState, ChatSettings, Position};
-use clap::Args;
+use clap::{Args, Command, Id};
 use protocol::{Content, Error, ErrorCode};
 
 use self::input::{Input, Line, COMMANDS};
 use crate::app::App;
 use crate::input::{
-    at_least, read_document, read_image, DetailArgs, EnterKey, LimitArgs, ModelArg, SamplingArgs, ThinkingArg,
+    read_document, read_image, ConversationArgs, DetailArgs, EnterKey, LimitArgs, ModelArg, SamplingArgs,
 };
 use crate::output::{self, Printer, Stream};
 
@@ -21,43 +21,37 @@ pub const EXAMPLES: &str = r#"Examples:
   ponder chat -m mlx-community/Qwen3-4B-4bit -s "Reply in French"
   ponder chat --chat ID"#;
 
-/// The options of a new chat, which one that is continued has already.
-const OF_NEW_CHATS: [&str; 10] = [
-    "model",
-    "system",
-    "thinking",
-    "thinking_budget",
-    "image_detail",
-    "SamplingArgs",
-    "max_tokens",
-    "context_length",
-    "stop",
-    "kv_bits",
-];
-
 /// `ponder chat`.
 #[derive(Args)]
 pub struct ChatArgs {
     #[command(flatten)]
     model: ModelArg,
     /// Continue this chat with its own settings ('ponder history' lists IDs)
-    #[arg(long, value_name = "ID", conflicts_with_all = OF_NEW_CHATS)]
+    #[arg(long, value_name = "ID", conflicts_with_all = of_new_chats())]
     chat: Option<String>,
-    /// System prompt
-    #[arg(long, short, value_name = "TEXT")]
-    system: Option<String>,
-    /// Turn thinking on or off, or set its effort (default: the model decides)
-    #[arg(long, value_name = "on|off|low|medium|high", hide_possible_values = true)]
-    thinking: Option<ThinkingArg>,
-    /// Stop thinking after N tokens and respond
-    #[arg(long, value_name = "N", value_parser = at_least(1))]
-    thinking_budget: Option<u32>,
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+/// The settings of a new chat, which one that is continued has already.
+#[derive(Args)]
+struct SettingArgs {
+    #[command(flatten)]
+    conversation: ConversationArgs,
     #[command(flatten)]
     detail: DetailArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
     limits: LimitArgs,
+}
+
+/// The options that a continued chat refuses. Each is named, because clap leaves the group of a struct empty that
+/// flattens others, and its error for a group lists options that nobody gave.
+fn of_new_chats() -> Vec<Id> {
+    let options = SettingArgs::augment_args(ModelArg::augment_args(Command::new("chat")));
+    let ids = options.get_arguments().map(|option| option.get_id().clone());
+    ids.collect()
 }
 
 /// Talks until the end of input, in the same history as the window.
@@ -81,16 +75,22 @@ pub async fn run(args: ChatArgs) -> Result<()> {
     let mut settings = app.chat.settings().get().await?.new_chat();
     // As it was found: a folder's path that is relative means nothing to the window.
     settings.model = asked.map(|_| model.reference());
-    settings.thinking = args.thinking.map(Into::into).or(settings.thinking);
-    settings.thinking_budget = args.thinking_budget.or(settings.thinking_budget);
-    settings.system_prompt = args.system.unwrap_or_default();
-    settings.sampling = args.sampling.sampling();
-    settings.image_detail = args.detail.detail().unwrap_or(settings.image_detail);
-    settings.max_tokens = args.limits.max_tokens.or(settings.max_tokens);
-    settings.context = args.limits.context_length.or(settings.context);
-    settings.kv_bits = args.limits.kv_bits.kv_bits.or(settings.kv_bits);
-    if !args.limits.stop.is_empty() {
-        settings.stop = args.limits.stop;
+    let SettingArgs {
+        conversation,
+        detail,
+        sampling,
+        limits,
+    } = args.settings;
+    settings.thinking = conversation.thinking.map(Into::into).or(settings.thinking);
+    settings.thinking_budget = conversation.thinking_budget.or(settings.thinking_budget);
+    settings.system_prompt = conversation.system.unwrap_or_default();
+    settings.sampling = sampling.sampling();
+    settings.image_detail = detail.detail().unwrap_or(settings.image_detail);
+    settings.max_tokens = limits.max_tokens.or(settings.max_tokens);
+    settings.context = limits.context_length.or(settings.context);
+    settings.kv_bits = limits.kv_bits.kv_bits.or(settings.kv_bits);
+    if !limits.stop.is_empty() {
+        settings.stop = limits.stop;
     }
     let mut input = Input::new()?;
     if input.is_person() {
