@@ -7,13 +7,21 @@ use std::collections::HashMap;
 use protocol::{Content, Role};
 use serde_json::Value;
 
-use super::{list, said, text, time, ImportedChat};
+use super::times::{time, Times};
+use super::{list, said, text, ImportedChat};
 use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
-pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
+pub(super) fn chat(value: &Value, imported_at: i64) -> Option<ImportedChat> {
     let nodes = value.get("mapping")?.as_object()?;
-    let created_at = time(value.get("create_time")).unwrap_or_default();
+    let times = Times::new(
+        time(value.get("create_time")),
+        time(value.get("update_time")),
+        nodes
+            .values()
+            .filter_map(|node| time(node["message"].get("create_time"))),
+        imported_at,
+    );
     // From the roots down, so that parents come first; a cycle has no root and is never reached.
     let mut children: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
     for (id, node) in nodes {
@@ -27,8 +35,8 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
     let mut chat = ImportedChat {
         id: text(value, "conversation_id").or(text(value, "id")).map(str::to_owned),
         title: text(value, "title").unwrap_or_default().to_owned(),
-        created_at,
-        updated_at: time(value.get("update_time")).unwrap_or(created_at),
+        created_at: times.created_at,
+        updated_at: times.updated_at,
         archived: value["is_archived"] == true,
         pinned: value["is_starred"] == true,
         ..ImportedChat::default()
@@ -42,7 +50,7 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
         let row = match content(message) {
             Some((role, parts)) => {
                 let own = new_id();
-                let at = time(message.get("create_time")).unwrap_or(created_at);
+                let at = times.of_message(time(message.get("create_time")), chat.messages.len());
                 let mut stored = said(own.clone(), above, role, parts, at);
                 let model = text(&message["metadata"], "model_slug").filter(|_| role == Role::Assistant);
                 stored.model = model.map(str::to_owned);

@@ -7,17 +7,23 @@ use std::collections::HashMap;
 use protocol::{Content, Role};
 use serde_json::Value;
 
-use super::{list, said, text, time, ImportedChat};
+use super::times::{time, Times};
+use super::{list, said, text, ImportedChat};
 use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
-pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
-    let created_at = time(value.get("created_at")).unwrap_or_default();
+pub(super) fn chat(value: &Value, imported_at: i64) -> Option<ImportedChat> {
+    let times = Times::new(
+        time(value.get("created_at")),
+        time(value.get("updated_at")),
+        list(value, "chat_messages").filter_map(|message| time(message.get("created_at"))),
+        imported_at,
+    );
     let mut chat = ImportedChat {
         id: text(value, "uuid").map(str::to_owned),
         title: text(value, "name").unwrap_or_default().to_owned(),
-        created_at,
-        updated_at: time(value.get("updated_at")).unwrap_or(created_at),
+        created_at: times.created_at,
+        updated_at: times.updated_at,
         ..ImportedChat::default()
     };
     let mut rows: HashMap<&str, Option<String>> = HashMap::new();
@@ -30,7 +36,7 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
         let row = match content(message) {
             Some((role, parts)) => {
                 let own = new_id();
-                let at = time(message.get("created_at")).unwrap_or(created_at);
+                let at = times.of_message(time(message.get("created_at")), chat.messages.len());
                 chat.messages.push(said(own.clone(), above, role, parts, at));
                 Some(own)
             }

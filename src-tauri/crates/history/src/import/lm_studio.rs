@@ -5,20 +5,19 @@
 use protocol::{Content, Role};
 use serde_json::Value;
 
-use super::{list, said, text, time, ImportedChat};
+use super::times::{time, Times};
+use super::{list, said, text, ImportedChat};
 use crate::stamp::new_id;
 
 /// A conversation; `None` if nobody says anything in it.
-pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
-    let created_at = time(value.get("createdAt")).unwrap_or_default();
+pub(super) fn chat(value: &Value, imported_at: i64) -> Option<ImportedChat> {
+    let last_said = [value.get("assistantLastMessagedAt"), value.get("userLastMessagedAt")];
+    let updated = last_said.into_iter().filter_map(time).max();
+    let times = Times::new(time(value.get("createdAt")), updated, std::iter::empty(), imported_at);
     let mut chat = ImportedChat {
         title: text(value, "name").unwrap_or_default().to_owned(),
-        created_at,
-        updated_at: [value.get("assistantLastMessagedAt"), value.get("userLastMessagedAt")]
-            .into_iter()
-            .filter_map(time)
-            .max()
-            .unwrap_or(created_at),
+        created_at: times.created_at,
+        updated_at: times.updated_at,
         pinned: value["pinned"] == true,
         ..ImportedChat::default()
     };
@@ -32,8 +31,7 @@ pub(super) fn chat(value: &Value) -> Option<ImportedChat> {
         for (version, value) in list(message, "versions").enumerate() {
             let Some((role, parts)) = content(value) else { continue };
             let own = new_id();
-            // Nobody says when; the order is kept.
-            let mut stored = said(own.clone(), above.clone(), role, parts, created_at + place as i64);
+            let mut stored = said(own.clone(), above.clone(), role, parts, times.of_place(place));
             let by = text(&value["senderInfo"], "senderName").or(model);
             stored.model = by.filter(|_| role == Role::Assistant).map(str::to_owned);
             chat.messages.push(stored);

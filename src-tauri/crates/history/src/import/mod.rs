@@ -10,6 +10,7 @@ mod limits;
 mod lm_studio;
 mod ours;
 mod projects;
+mod times;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -132,7 +133,12 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         return refuse("it holds more than 100,000 chats");
     }
     let has = |key: &str| entries.iter().any(|entry| entry.get(key).is_some());
-    let of_entries = |chat: fn(&Value) -> Option<ImportedChat>| entries.iter().filter_map(chat).collect();
+    // One time for all chats of a file, so that those without dates keep their order.
+    let imported_at = now();
+    let of_entries = |chat: fn(&Value, i64) -> Option<ImportedChat>| {
+        let chats = entries.iter().filter_map(|entry| chat(entry, imported_at));
+        chats.collect()
+    };
     let mut projects = Vec::new();
     let (format, chats): (_, Vec<ImportedChat>) = if has("format") {
         projects = ours::projects(&value)?;
@@ -358,15 +364,4 @@ fn list<'a>(value: &'a Value, key: &str) -> impl DoubleEndedIterator<Item = &'a 
 /// A text of an object, if it has one.
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key)?.as_str().filter(|text| !text.trim().is_empty())
-}
-
-/// A time in Unix milliseconds: seconds, milliseconds, or a text as of ISO 8601.
-fn time(value: Option<&Value>) -> Option<i64> {
-    let value = value?;
-    if let Some(written) = value.as_str() {
-        return Some(written.parse::<jiff::Timestamp>().ok()?.as_millisecond());
-    }
-    let number = value.as_f64().filter(|number| number.is_finite())?;
-    // Seconds of our age have ten digits, milliseconds thirteen.
-    Some(if number.abs() < 1e11 { number * 1000.0 } else { number } as i64)
 }

@@ -199,6 +199,94 @@ async fn a_conversation_of_lm_studio_is_taken_with_its_versions() {
     );
 }
 
+/// A chat of Claude with a question and an answer, and these other fields.
+fn claude(name: &str, fields: &Value) -> Value {
+    let mut chat = json!({"uuid": name, "name": name, "chat_messages": [
+        {"uuid": "1", "sender": "human", "text": "Hello"}, {"uuid": "2", "sender": "assistant", "text": "Good day"}]});
+    let fields = fields.as_object().unwrap().clone();
+    chat.as_object_mut().unwrap().extend(fields);
+    chat
+}
+
+#[tokio::test]
+async fn a_chat_without_dates_has_the_time_of_its_import_and_keeps_its_order() {
+    let node = |id: &str, parent: Option<&str>, role: &str| {
+        let message =
+            json!({"author": {"role": role}, "create_time": 0, "content": {"content_type": "text", "parts": [id]}});
+        json!({"id": id, "message": message, "parent": parent, "children": []})
+    };
+    let chatgpt = json!([{"title": "Fruit", "current_node": "b",
+        "mapping": {"b": node("b", Some("a"), "assistant"), "a": node("a", None, "user")}}]);
+    let said = |role: &str, text: &str| {
+        let version = json!({"role": role, "content": [{"type": "text", "text": text}]});
+        json!({"versions": [version], "currentlySelected": 0})
+    };
+    let lm_studio = json!({"name": "Greeting", "messages": [said("user", "Hello"), said("assistant", "Good day")]});
+    let none = json!({});
+    let many = Value::from_iter(["One", "Two", "Three"].map(|name| {
+        let mut chat = claude(name, &none);
+        chat.as_object_mut().unwrap().remove("uuid");
+        chat
+    }));
+    for (file, titles) in [
+        (chatgpt, vec!["Fruit"]),
+        (lm_studio, vec!["Greeting"]),
+        // Chats of one time are listed by their ids, the highest first; an id of ours is higher than those before it.
+        (
+            json!([claude("a", &none), claude("c", &none), claude("b", &none)]),
+            vec!["c", "b", "a"],
+        ),
+        (many, vec!["Three", "Two", "One"]),
+    ] {
+        let fresh = Fresh::new().await;
+        let before = history::now();
+        take(&fresh, &file).await;
+        let import = before..=history::now();
+        let chats = fresh.history.chats().await.unwrap();
+        let listed: Vec<&str> = chats.iter().map(|chat| chat.title.as_str()).collect();
+        assert_eq!(listed, titles);
+        for chat in &chats {
+            assert!(import.contains(&chat.created_at), "{titles:?}: {}", chat.created_at);
+            assert_eq!(chat.updated_at, chat.created_at, "{titles:?}");
+            let messages = fresh.history.chat(&chat.id).await.unwrap().messages;
+            let times: Vec<i64> = messages.iter().map(|message| message.created_at).collect();
+            assert_eq!(times, [chat.created_at, chat.created_at + 1], "{titles:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_chat_with_some_dates_has_no_others() {
+    let (first, last) = ("2025-03-01T10:00:00Z", "2025-03-01T11:00:00Z");
+    let (at_first, at_last) = (1_740_823_200_000_i64, 1_740_826_800_000_i64);
+    let dated = json!([
+        {"sender": "human", "text": "Hello", "created_at": first},
+        {"sender": "assistant", "text": "Good day", "created_at": last}
+    ]);
+    for (fields, times, said) in [
+        (json!({"created_at": first}), (at_first, at_first), [at_first, at_first]),
+        (json!({"updated_at": last}), (at_last, at_last), [at_last, at_last]),
+        (
+            json!({"created_at": first, "updated_at": last}),
+            (at_first, at_last),
+            [at_first, at_first],
+        ),
+        (
+            json!({"chat_messages": dated}),
+            (at_first, at_last),
+            [at_first, at_last],
+        ),
+        (json!({"created_at": "1970-01-01T00:00:00Z"}), (0, 0), [0, 0]),
+    ] {
+        let fresh = Fresh::new().await;
+        take(&fresh, &json!([claude("a", &fields)])).await;
+        let chat = fresh.history.chat("a").await.unwrap();
+        assert_eq!((chat.summary.created_at, chat.summary.updated_at), times, "{fields}");
+        let messages: Vec<i64> = chat.messages.iter().map(|message| message.created_at).collect();
+        assert_eq!(messages, said, "{fields}");
+    }
+}
+
 #[tokio::test]
 async fn a_thousand_chats_are_taken_at_once() {
     let chat = |number: usize| {
