@@ -1,14 +1,17 @@
 //! Quick entry: a small window over everything else for one question, shown and hidden by global shortcuts, by the
 //! tray, or by `--quick-entry`, to which desktops without global shortcuts can assign a key.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use api::{UnavailableReason, WindowName};
+use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, LogicalSize, Manager};
 use tauri_plugin_global_shortcut::{GlobalShortcutExt, ShortcutState};
 
 use crate::events::QUICK_SHOWN;
+use crate::system::failed;
 use crate::windows::window;
 
 /// The argument with which a start shows quick entry in the running app.
@@ -24,7 +27,7 @@ pub struct QuickEntry {
     /// True once the plugin is started. It costs a thread that wakes up, so the first shortcut starts it.
     listening: AtomicBool,
     heard: Mutex<Option<String>>,
-    refused: Mutex<Option<String>>,
+    refused: Mutex<Option<Error>>,
     /// The app that had the focus before. On other systems the window system restores it.
     #[cfg(target_os = "macos")]
     front: Mutex<Option<crate::system::frontmost_app::FrontmostApp>>,
@@ -32,7 +35,7 @@ pub struct QuickEntry {
 
 impl QuickEntry {
     /// The reason why the shortcut is not registered.
-    pub fn refused(&self) -> Option<String> {
+    pub fn refused(&self) -> Option<Error> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -55,8 +58,8 @@ pub fn apply(app: &AppHandle, keys: Option<String>) {
             return;
         }
         let set = listen(&handle, &entry, keys.as_deref());
-        if let Err(reason) = &set {
-            tracing::warn!("the keys of quick entry are not heard: {reason}");
+        if let Err(error) = &set {
+            tracing::warn!("the keys of quick entry are not heard: {error}");
         }
         *entry.refused.lock().unwrap_or_else(PoisonError::into_inner) = set.err();
         *heard = keys;
@@ -66,7 +69,7 @@ pub fn apply(app: &AppHandle, keys: Option<String>) {
     }
 }
 
-fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(), String> {
+fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<()> {
     if unavailable_reason().is_some() {
         return Ok(());
     }
@@ -75,11 +78,11 @@ fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(),
             return Ok(());
         }
         app.plugin(tauri_plugin_global_shortcut::Builder::new().build())
-            .map_err(|error| error.to_string())?;
+            .map_err(refused)?;
         entry.listening.store(true, Ordering::Relaxed);
     }
     let shortcuts = app.global_shortcut();
-    shortcuts.unregister_all().map_err(|error| error.to_string())?;
+    shortcuts.unregister_all().map_err(refused)?;
     let Some(keys) = keys else {
         // On X11 the plugin's library flushes an unregistered shortcut only with its next request to the server; this
         // one asks for keys that hardly any keyboard has.
@@ -94,7 +97,11 @@ fn listen(app: &AppHandle, entry: &QuickEntry, keys: Option<&str>) -> Result<(),
             toggle(app);
         }
     });
-    pressed.map_err(|error| error.to_string())
+    pressed.map_err(refused)
+}
+
+fn refused(error: impl Display) -> Error {
+    failed(Reason::ShortcutRefused, "the shortcut was refused")(error)
 }
 
 /// Shows the window and focuses the question.

@@ -428,7 +428,7 @@ describe('the model', () => {
     await open('chat');
     await click('model-picker');
     const broken = document.querySelectorAll<HTMLElement>('[role=option]')[3];
-    expect(broken?.textContent).toContain('not known to this version');
+    expect(broken?.textContent).toContain('Can’t run this model yet. Ponder doesn’t support models of type');
     broken?.click();
     await pass(0);
     expect(the('model-picker').textContent?.trim()).toBe('Pebble');

@@ -167,9 +167,8 @@ impl From<Error> for protocol::Error {
             Error::Unreadable { path, source } => message
                 .with("path", path.display().to_string())
                 .with("reason", source.to_string()),
-            Error::NotJson(reason) | Error::InvalidIndex(reason) | Error::Vision(reason) => {
-                message.with("reason", reason)
-            }
+            Error::NotJson(reason) | Error::InvalidIndex(reason) => message.with("reason", reason),
+            Error::Vision(reason) => message.narrowed(Reason::ModelVision).with("reason", reason),
             Error::Truncated { file, reason }
             | Error::NotSafetensors { file, reason }
             | Error::InvalidModule { file, reason } => message.with("file", file).with("reason", reason),

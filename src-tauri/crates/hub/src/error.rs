@@ -59,6 +59,9 @@ pub enum Error {
     /// A folder that contains no model, or is not given by its full path.
     #[error("there is no model in {}; choose a folder with a model's config.json, or one that holds such folders", .0.display())]
     NoModelFolder(PathBuf),
+    /// A folder that the user added is gone.
+    #[error("{} is not there; connect its disk, or take it off the list", .0.display())]
+    FolderGone(PathBuf),
     /// A folder could not be read.
     #[error("{} could not be read: {source}", path.display())]
     Read {
@@ -97,9 +100,9 @@ pub enum Error {
     /// The system does not report its memory.
     #[error("this computer does not say how much memory it has ({0}), so it is not known what fits; models can still be loaded")]
     MemoryUnknown(String),
-    /// The model's files could not be read, for this reason.
+    /// The model's files were not read, for this reason.
     #[error("{0}")]
-    Unread(String),
+    Unread(Box<protocol::Error>),
     /// The model cannot be run here.
     #[error(transparent)]
     WillNotRun(Box<checkpoint::Error>),
@@ -154,7 +157,9 @@ pub enum Error {
         /// The model.
         reference: String,
         /// The reason.
-        reason: String,
+        reason: &'static str,
+        /// The reason as windows know it.
+        why: Reason,
     },
     /// Another program holds a lock on the model.
     #[error("another program is fetching {0} at the moment; nothing was removed, try again when it has ended")]
@@ -244,14 +249,13 @@ impl From<Error> for protocol::Error {
             Error::NoModel { path, reason } => because(Reason::NotImportable)
                 .with("path", shown(path))
                 .with("reason", reason),
-            Error::Kept { reference, reason } => because(Reason::NotRemovable)
-                .with("reference", reference)
-                .with("reason", reason),
+            Error::FolderGone(path) => because(Reason::FolderGone).with("path", shown(path)),
+            Error::Kept { reference, reason, why } => because(why).with("reference", reference).with("reason", reason),
             Error::NoRepair { reference, reason } => because(Reason::NotRepairable)
                 .with("reference", reference)
                 .with("reason", reason),
             Error::MemoryUnknown(reason) => because(Reason::MemoryUnknown).with("reason", reason),
-            Error::Unread(reason) => coded(ErrorCode::ModelUnsupported).with("reason", reason),
+            Error::Unread(error) => *error,
             Error::DiskFull { path, needed } => {
                 let error = coded(ErrorCode::DiskFull).with("path", shown(path));
                 match needed {

@@ -8,7 +8,7 @@ use api::{FitVerdict, HubModel, SearchQuery, Sort};
 use hub::{Error, Hub, ModelFolder};
 use hub_imitation::{Fault, FaultTarget, Imitation, Origin, Repository, Times};
 use net::{Environment, Net, Purpose, Settings};
-use protocol::ErrorCode;
+use protocol::{ErrorCode, Reason};
 use serde_json::json;
 
 const CARD: &str = "---\nlicense: mit\ntags: [mlx]\n---\n# Pebble\nA small one.\n";
@@ -141,7 +141,9 @@ async fn a_model_that_will_run_is_described_whole_and_only_once() {
         .await
         .unwrap();
     assert_eq!(newest.commit, Some(changed.commit()));
-    assert!(newest.problem.is_some_and(|why| why.contains("novel")));
+    let problem = newest.problem.unwrap();
+    assert_eq!(problem.reason, Some(Reason::ModelFamily));
+    assert_eq!(problem.arguments["family"], "novel".into());
 }
 
 #[tokio::test]
@@ -152,20 +154,29 @@ async fn what_will_not_run_says_why() {
     let listed = |entry| imitation.repository("o/n").pebble().entry(entry);
     let file = |path: &str| json!({"type": "file", "oid": "a".repeat(40), "size": 1, "path": path});
     type Make<'a> = Box<dyn Fn() -> Repository + 'a>;
-    let cases: Vec<(Make, &str)> = vec![
-        (Box::new(|| config("{\"model_type\": \"novel9\"}")), "novel9"),
+    let of = |reason: Reason| (reason.code(), Some(reason));
+    let (broken, format) = ((ErrorCode::ModelBroken, None), of(Reason::ModelFormat));
+    let refused = of(Reason::RepositoryRefused);
+    let cases: Vec<(Make, &str, (ErrorCode, Option<Reason>))> = vec![
+        (
+            Box::new(|| config("{\"model_type\": \"novel9\"}")),
+            "novel9",
+            of(Reason::ModelFamily),
+        ),
         (
             Box::new(|| config("{\"model_type\": \"novel9\", \"auto_map\": {\"AutoModel\": \"x.X\"}}")),
             "code",
+            of(Reason::ModelCode),
         ),
-        (Box::new(|| config("[[[")), "config.json"),
-        (Box::new(|| without("config.json")), "no config.json"),
-        (Box::new(|| without("tokenizer.json")), "tokenizer.json"),
+        (Box::new(|| config("[[[")), "config.json", broken),
+        (Box::new(|| without("config.json")), "no config.json", format),
+        (Box::new(|| without("tokenizer.json")), "tokenizer.json", broken),
         (
             Box::new(|| without("model.safetensors").file("model-q4.gguf", "x")),
             ".gguf",
+            format,
         ),
-        (Box::new(|| without("model.safetensors")), "model.safetensors"),
+        (Box::new(|| without("model.safetensors")), "model.safetensors", broken),
         (
             Box::new(|| {
                 imitation
@@ -174,13 +185,19 @@ async fn what_will_not_run_says_why() {
                     .generated("config.json", 50 << 20, 1)
             }),
             "52428800",
+            refused,
         ),
-        (Box::new(|| listed(file("../../.ssh/authorized_keys"))), "leads out"),
-        (Box::new(|| listed(file("/etc/passwd"))), "absolute"),
-        (Box::new(|| listed(file("a\nb"))), "line break"),
+        (
+            Box::new(|| listed(file("../../.ssh/authorized_keys"))),
+            "leads out",
+            refused,
+        ),
+        (Box::new(|| listed(file("/etc/passwd"))), "absolute", refused),
+        (Box::new(|| listed(file("a\nb"))), "line break", refused),
         (
             Box::new(|| listed(json!({"type": "symlink", "oid": "a".repeat(40), "size": 1, "path": "x"}))),
             "neither",
+            refused,
         ),
         (
             Box::new(|| {
@@ -189,17 +206,19 @@ async fn what_will_not_run_says_why() {
                     .files((0..100_000).map(|number| (format!("f{number}"), "x")))
             }),
             "10000",
+            refused,
         ),
     ];
-    for (make, says) in cases {
+    for (make, says, kind) in cases {
         make();
         imitation.forget_requests();
         // A hostile entry of the list does not change the commit, and the files of a commit are not requested again.
         let data = tempfile::tempdir().unwrap();
         let hub = open(&imitation, data.path(), "");
         let model = hub.catalog().describe("o/n").await.unwrap();
-        let problem = model.problem.unwrap_or_default();
-        assert!(problem.contains(says), "{says}: {problem:?}");
+        let problem = model.problem.unwrap();
+        assert!(problem.message.contains(says), "{says}: {problem:?}");
+        assert_eq!((problem.code, problem.reason), kind, "{says}: {problem:?}");
         assert!(model.described && model.fit.is_none() && model.thinking.is_none());
         assert!(
             imitation.sent() < 400_000,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use api::{ModelPlace, ModelShelf};
 use hub::{Error, ModelFolder};
-use protocol::{ErrorCode, ThinkingControl};
+use protocol::{ErrorCode, Reason, ThinkingControl};
 use tokio_util::sync::CancellationToken;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -58,7 +58,9 @@ fn a_model_whose_vision_part_cannot_be_read_says_why() {
     };
     let mut files = all_of_pebble();
     let (supports_vision, problem) = list("without its processor", files.clone());
-    assert!(!supports_vision && problem.unwrap().contains("preprocessor_config.json"));
+    let problem = problem.unwrap();
+    assert_eq!((supports_vision, problem.reason), (false, Some(Reason::ModelVision)));
+    assert!(problem.cause().contains("preprocessor_config.json"), "{problem}");
     files.push(("processor_config.json", pebble().join("processor_config.json")));
     assert_eq!(list("whole", files.clone()), (true, None));
     let mut spoiled = sound.clone();
@@ -75,7 +77,7 @@ fn a_model_whose_vision_part_cannot_be_read_says_why() {
         files[0].1 = path;
         let (supports_vision, problem) = list(name, files);
         assert!(
-            !supports_vision && problem.as_ref().unwrap().contains(word),
+            !supports_vision && problem.as_ref().unwrap().cause().contains(word),
             "{name}: {problem:?}"
         );
     }
@@ -91,7 +93,7 @@ fn the_built_in_model_is_listed_first_with_all_its_facts() {
         ("pebble", "Pebble", true)
     );
     assert_eq!(
-        (model.family.as_deref(), model.context, model.problem.as_deref()),
+        (model.family.as_deref(), model.context, model.problem.as_ref()),
         (Some("gemma4"), Some(4096), None)
     );
     assert_eq!(model.thinking, Some(ThinkingControl::Switch { default_on: false }));
@@ -143,10 +145,9 @@ fn a_model_with_a_missing_file_is_never_offered() {
     let cache = tempfile::tempdir().unwrap();
     cached(cache.path(), "somebody/half", COMMIT, &all_of_pebble()[..5]);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert!(folder.list()[0]
-        .problem
-        .as_deref()
-        .is_some_and(|problem| problem.contains("model.safetensors")));
+    let problem = folder.list()[0].problem.clone().unwrap();
+    assert_eq!((problem.code, problem.reason), (ErrorCode::ModelBroken, None));
+    assert!(problem.message.contains("model.safetensors"), "{problem}");
     assert!(matches!(folder.find("somebody/half"), Err(Error::Incomplete { .. })));
     assert_eq!(
         folder.resolve("somebody/half").unwrap_err().code,
@@ -163,13 +164,10 @@ fn a_family_that_is_not_known_says_so_in_the_list() {
     files[0].1 = config;
     cached(cache.path(), "somebody/new", COMMIT, &files);
     let models = ModelFolder::at(None, Some(cache.path().into())).list();
-    assert!(
-        models[0]
-            .problem
-            .as_deref()
-            .is_some_and(|problem| problem.contains("marvin9")),
-        "{models:?}"
-    );
+    let problem = models[0].problem.as_ref().unwrap();
+    assert_eq!(problem.reason, Some(Reason::ModelFamily));
+    assert_eq!(problem.arguments["family"], "marvin9".into());
+    assert!(problem.message.contains("marvin9"), "{problem}");
 }
 
 #[test]
@@ -177,7 +175,10 @@ fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
     let pebble_config = fs::read_to_string(pebble().join("config.json")).unwrap();
     let own_code = pebble_config.replacen('{', "{\"model_file\": \"mine.py\",", 1);
     let judge = pebble_config.replace("Gemma4ForConditionalGeneration", "Gemma4ForSequenceClassification");
-    for (config, word) in [(own_code, "mine.py"), (judge, "Gemma4ForSequenceClassification")] {
+    for (config, word, reason) in [
+        (own_code, "mine.py", Reason::ModelCode),
+        (judge, "Gemma4ForSequenceClassification", Reason::ModelTask),
+    ] {
         let cache = tempfile::tempdir().unwrap();
         let path = cache.path().join("config.json");
         fs::write(&path, config).unwrap();
@@ -185,13 +186,9 @@ fn a_model_that_will_not_run_says_why_before_it_is_chosen() {
         files[0].1 = path;
         cached(cache.path(), "somebody/odd", COMMIT, &files);
         let models = ModelFolder::at(None, Some(cache.path().into())).list();
-        assert!(
-            models[0]
-                .problem
-                .as_deref()
-                .is_some_and(|problem| problem.contains(word)),
-            "{models:?}"
-        );
+        let problem = models[0].problem.as_ref().unwrap();
+        assert_eq!(problem.reason, Some(reason));
+        assert!(problem.message.contains(word), "{problem}");
     }
 }
 
@@ -232,8 +229,8 @@ fn a_weight_file_that_was_cut_short_or_left_half_is_not_offered() {
         assert!(
             listed
                 .problem
-                .as_deref()
-                .is_some_and(|problem| problem.contains("cut short")),
+                .as_ref()
+                .is_some_and(|problem| problem.message.contains("cut short")),
             "{listed:?}"
         );
         assert!(matches!(folder.find("somebody/cut"), Err(Error::Incomplete { .. })));
@@ -247,9 +244,9 @@ fn a_shard_is_missed_by_its_number_even_before_the_index_is_there() {
     files[5].0 = "model-00001-of-00002.safetensors";
     cached(cache.path(), "somebody/sharded", COMMIT, &files);
     let listed = ModelFolder::at(None, Some(cache.path().into())).list();
-    let problem = listed[0].problem.as_deref().unwrap();
+    let problem = listed[0].problem.as_ref().unwrap();
     assert!(
-        problem.contains("model-00002-of-00002.safetensors is missing"),
+        problem.message.contains("model-00002-of-00002.safetensors is missing"),
         "{problem}"
     );
 }
@@ -263,11 +260,8 @@ fn an_index_that_leads_out_of_the_folder_is_refused() {
     files.push(("model.safetensors.index.json", index));
     cached(cache.path(), "somebody/odd", COMMIT, &files);
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert!(folder.list()[0]
-        .problem
-        .as_deref()
-        .unwrap()
-        .contains("which is no file beside it"));
+    let problem = folder.list()[0].problem.clone().unwrap();
+    assert!(problem.message.contains("which is no file beside it"), "{problem}");
     assert!(folder.find("somebody/odd").is_err());
 }
 
@@ -280,10 +274,8 @@ fn a_config_of_50_megabytes_is_not_read() {
     files[0].1 = config;
     cached(cache.path(), "somebody/huge", COMMIT, &files);
     let listed = ModelFolder::at(None, Some(cache.path().into())).list();
-    assert!(
-        listed[0].problem.as_deref().unwrap().contains("config.json is 50 MB"),
-        "{listed:?}"
-    );
+    let problem = listed[0].problem.as_ref().unwrap();
+    assert!(problem.message.contains("config.json is 50 MB"), "{problem}");
 }
 
 #[test]
@@ -318,7 +310,7 @@ fn the_old_commit_answers_while_a_new_one_is_half_there() {
     let folder = ModelFolder::at(None, Some(cache.path().into()));
     let listed = &folder.list()[0];
     assert_eq!(
-        (listed.revision.as_deref(), listed.problem.as_deref()),
+        (listed.revision.as_deref(), listed.problem.as_ref()),
         (Some(COMMIT), None)
     );
     assert_eq!(listed.revisions.len(), 2);
@@ -376,7 +368,12 @@ fn folders_of_ones_own_are_added_shown_and_taken_off_again() {
 
     fs::rename(&models, own.path().join("away")).unwrap();
     let shown = folder().folders();
-    assert!(shown[0].problem.as_deref().unwrap().contains("not there"), "{shown:?}");
+    let problem = shown[0].problem.as_ref().unwrap();
+    assert_eq!(
+        (problem.code, problem.reason),
+        (ErrorCode::NotFound, Some(Reason::FolderGone))
+    );
+    assert!(problem.message.contains("not there"), "{problem}");
     assert!(folder().list().is_empty());
     assert_eq!(folder().own_folders(), std::slice::from_ref(&added));
     assert!(folder().remove_folder(&added));

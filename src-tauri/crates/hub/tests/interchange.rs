@@ -269,7 +269,7 @@ async fn what_huggingface_hub_fetched_is_listed_verified_and_gone_on_with() {
     let text = "from huggingface_hub import snapshot_download\nprint(json.dumps([snapshot_download(ID), snapshot_download(ID, revision='main', etag_timeout=5)]))";
     told(&python, cache.path(), &imitation.endpoint(), text);
     let listed = hub.local().list();
-    assert_eq!((listed.len(), listed[0].problem.as_deref()), (1, None));
+    assert_eq!((listed.len(), listed[0].problem.as_ref()), (1, None));
     assert_eq!(
         (listed[0].revision.clone(), listed[0].revisions[0].refs.clone()),
         (Some(served.commit()), vec!["main".to_owned()])

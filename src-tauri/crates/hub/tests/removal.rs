@@ -15,7 +15,7 @@ use hub::{Error, Hub, ModelFolder, BUILT_IN};
 use net::{Net, Settings};
 use proptest::prelude::*;
 use protocol::fake::FakeEngine;
-use protocol::{ErrorCode, LocalEngine};
+use protocol::{ErrorCode, LocalEngine, Reason};
 
 const ID: &str = "somebody/small";
 
@@ -122,8 +122,9 @@ fn a_folder_of_the_cache_that_is_a_link_is_refused() {
         symlink(&moved, &link).unwrap();
         let before = all_below(outside.path());
         let folder = ModelFolder::at(None, Some(cache.path().into()));
-        let refused = folder.removal(ID).unwrap().refused;
-        assert!(refused.is_some_and(|reason| reason.contains("a link")), "{part}");
+        let refused = folder.removal(ID).unwrap().refused.unwrap();
+        assert_eq!(refused.reason, Some(Reason::PathOccupied), "{part}");
+        assert!(refused.message.contains("a link"), "{part}: {refused}");
         assert!(matches!(folder.remove(ID, false), Err(Error::Trap(_))), "{part}");
         assert_eq!(all_below(outside.path()), before, "{part}");
     }
@@ -139,11 +140,9 @@ fn a_model_that_another_program_fetches_stays() {
         .unwrap()
         .unwrap();
     let folder = ModelFolder::at(None, Some(cache.path().into()));
-    assert!(folder
-        .removal(ID)
-        .unwrap()
-        .refused
-        .is_some_and(|reason| reason.contains("another program")));
+    let refused = folder.removal(ID).unwrap().refused.unwrap();
+    assert_eq!(refused.reason, Some(Reason::ModelInUse));
+    assert!(refused.message.contains("another program"), "{refused}");
     assert!(matches!(folder.remove(ID, false), Err(Error::InUse(_))));
     assert!(folder.find(ID).is_ok());
     drop(held);
@@ -182,7 +181,8 @@ fn a_folder_that_may_not_be_written_keeps_its_model() {
 fn the_built_in_model_stays_and_own_folders_are_only_forgotten() {
     let (data, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = ModelFolder::at(Some(pebble()), None).with_data_dir(data.path().into());
-    assert!(folder.removal("pebble").unwrap().refused.is_some());
+    let refused = folder.removal("pebble").unwrap().refused.unwrap();
+    assert_eq!(refused.reason, Some(Reason::ModelBuiltIn));
     assert!(matches!(folder.remove("pebble", true), Err(Error::Kept { .. })));
 
     let model = own.path().canonicalize().unwrap().join("models/mine");
@@ -200,6 +200,8 @@ fn the_built_in_model_stays_and_own_folders_are_only_forgotten() {
     assert!(matches!(folder.remove(reference, true), Err(Error::Kept { .. })));
     folder.add_folder(model.parent().unwrap()).unwrap();
     assert!(matches!(folder.remove(reference, false), Err(Error::Kept { .. })));
+    let refused = folder.removal(reference).unwrap().refused.unwrap();
+    assert_eq!(refused.reason, Some(Reason::ModelInOwnFolder));
     folder.add_folder(&model).unwrap();
     assert_eq!(folder.remove(reference, false).unwrap().bytes_freed, 0);
     assert!(model.join("config.json").is_file());

@@ -57,6 +57,14 @@ impl Error {
         }
     }
 
+    /// The cause in the argument `reason`, for a sentence that says the rest; without one, the message.
+    pub fn cause(&self) -> &str {
+        match self.arguments.get("reason") {
+            Some(Argument::Text(cause)) => cause,
+            _ => &self.message,
+        }
+    }
+
     /// Adds an argument.
     pub fn with(mut self, name: &str, value: impl Into<Argument>) -> Self {
         self.arguments.insert(name.to_owned(), value.into());
@@ -78,5 +86,12 @@ mod tests {
         assert_eq!(json, serde_json::json!({"code": "context_full", "message": "too long"}));
         let json = serde_json::to_value(error.with("context", 4096u32)).unwrap();
         assert_eq!(json["arguments"], serde_json::json!({"context": 4096}));
+    }
+
+    #[test]
+    fn the_cause_is_what_the_reason_names() {
+        let error = Error::because(Reason::ModelVision, "it cannot be read: no depth");
+        assert_eq!(error.cause(), "it cannot be read: no depth");
+        assert_eq!(error.with("reason", "no depth").cause(), "no depth");
     }
 }

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use crate::{
     mailbox, AnswerNowFlag, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine,
     EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo,
-    ModelSource, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
+    ModelSource, Reason, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
 };
 
 /// A job that the test controls.
@@ -31,7 +31,7 @@ struct State {
     prefetched: Vec<Request>,
     loaded: Vec<ModelInfo>,
     /// References of models without vision, with the reason if their encoder is broken; all others support it.
-    without_vision: BTreeMap<String, Option<String>>,
+    without_vision: BTreeMap<String, Option<Error>>,
     /// The time since the last use of what is loaded; `None` while it answers.
     idle: Option<Duration>,
     /// The time that requests gave each model, by reference.
@@ -88,9 +88,9 @@ impl FakeEngine {
 
     /// Makes the model of this reference one with a broken vision encoder, for this reason.
     pub fn break_vision(&self, reference: &str, problem: &str) {
-        self.state()
-            .without_vision
-            .insert(reference.to_owned(), Some(problem.to_owned()));
+        let message = format!("this model's vision part cannot be read: {problem}");
+        let error = Error::because(Reason::ModelVision, message).with("reason", problem);
+        self.state().without_vision.insert(reference.to_owned(), Some(error));
     }
 
     /// Sets the time since the last use of what is loaded; `None` while it answers, as at first.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::Thinking;
+use crate::{Error, Thinking};
 
 /// The place where a model runs: a folder of this computer, or an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,9 +85,9 @@ pub struct Capabilities {
     pub logprobs: bool,
     /// The model sees images in a request.
     pub images: bool,
-    /// The reason why it does not, although its files have a vision encoder: a sentence for the user.
+    /// The reason why it does not, although its files have a vision encoder.
     #[serde(default)]
-    pub vision_problem: Option<String>,
+    pub vision_problem: Option<Error>,
     /// The model supports tools.
     pub tools: bool,
     /// The KV cache can be quantized.
@@ -102,7 +102,7 @@ impl Capabilities {
     /// The reason why the model lacks vision, as the end of a sentence: `, because …`; empty if it is a text model.
     #[must_use]
     pub fn because_blind(&self) -> String {
-        let because = |problem: &String| format!(", because its vision part cannot be read ({problem})");
+        let because = |problem: &Error| format!(", because its vision part cannot be read ({})", problem.cause());
         self.vision_problem.as_ref().map(because).unwrap_or_default()
     }
 }

@@ -72,6 +72,10 @@ reasons! {
     NotImportable => BadRequest,
     /// The model `reference` cannot be removed.
     NotRemovable => BadRequest,
+    /// The model comes with Ponder and cannot be removed.
+    ModelBuiltIn => BadRequest,
+    /// The model is in a folder of the user's, where nothing is deleted.
+    ModelInOwnFolder => BadRequest,
     /// The model `reference` cannot be repaired.
     NotRepairable => BadRequest,
     /// `name` cannot name an endpoint.
@@ -108,6 +112,8 @@ reasons! {
     PortTakenUnknown => BadRequest,
     /// The server cannot listen at `address`.
     ServerAddress => BadRequest,
+    /// The keys of a global shortcut cannot be had, for example because another program has them.
+    ShortcutRefused => BadRequest,
 
     /// No program opens links.
     NoBrowser => NotFound,
@@ -121,6 +127,8 @@ reasons! {
     NoUpdate => NotFound,
     /// The file `name` is gone.
     FileGone => NotFound,
+    /// The folder `path` is gone, perhaps together with its disk.
+    FolderGone => NotFound,
     /// This copy of Ponder has no command-line tool.
     CommandMissing => NotFound,
 
@@ -168,6 +176,9 @@ reasons! {
     FileWithoutText => FileBroken,
     /// The file is too large.
     FileTooLarge => FileBroken,
+
+    /// The model has a vision encoder, and the files that describe it cannot be used.
+    ModelVision => ImageNotSeen,
 
     /// The chat template and the images do not go together.
     ImagesRefused => TemplateRefused,

@@ -3,6 +3,7 @@
 import type { MemoryFit } from '../../bindings/MemoryFit';
 import type { HubModel } from '../../bindings/HubModel';
 import type { OutboundRequest } from '../../bindings/OutboundRequest';
+import { UNKNOWN_FAMILY } from './localModels';
 
 const GB = 1_000_000_000;
 const TOTAL = 24 * GB;
@@ -38,7 +39,7 @@ export function hubModels(): HubModel[] {
     model('mlx-community/gpt-oss-20b-MXFP4', 'gpt-oss 20B', 8.1, { quantization: 'mxfp4', family: 'gpt_oss', thinking: { kind: 'levels', levels: ['low', 'medium', 'high'], default: 'medium', off: false } }),
     model('mlx-community/gemma-4-26b-a4b-it-4bit', 'Gemma 4 26B-A4B', 14.9, { downloads: 610_000, family: 'gemma4' }),
     model('meta-llama/Llama-3.2-3B-Instruct-4bit', 'Llama 3.2 3B', 1.8, { gated: true, licence: 'llama3.2', thinking: { kind: 'never' }, family: 'llama' }),
-    model('mlx-community/mystery-7b', 'Mystery 7B', 3.9, { downloads: 1200, thinking: null, context: null, fit: null, problem: 'The family “mystery” is not known to this version of Ponder.', family: 'mystery' }),
+    model('mlx-community/mystery-7b', 'Mystery 7B', 3.9, { downloads: 1200, thinking: null, context: null, fit: null, problem: UNKNOWN_FAMILY, family: 'mystery' }),
     model('mlx-community/Mistral-Small-3.2-24B-Instruct-2506-4bit', 'Mistral Small 3.2 24B Instruct 2506', 13.3, { downloads: 88_000, thinking: { kind: 'never' } }),
     model('mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ', 'Qwen3 Embedding 0.6B', 0.4, { kind: 'embedding', downloads: 21_000, thinking: null }),
     model('mlx-community/Qwen3-235B-A22B-4bit', 'Qwen3 235B-A22B', 132, { downloads: 9400 }),

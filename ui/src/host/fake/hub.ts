@@ -78,12 +78,12 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
       downloading: host.queue.some((download) => download.id === reference && download.state !== 'done'),
       chats: model.last_used_at ? 14 : 0,
       chat_titles: model.last_used_at ? ['Names for a boat', 'Why the sky is blue'] : [],
-      refused: model.built_in ? 'Pebble comes with Ponder and stays.' : null,
+      refused: model.built_in ? refusal('bad_request', 'pebble stays: it comes with the app', { reference }, 'model_built_in') : null,
     };
   };
   const addFolder = (path: string): void => {
     if (!path.startsWith('/')) throw refusal('bad_request', `There is no folder ${path}. Nothing was changed.`, { path }, 'no_model_folder');
-    const problem = path.startsWith('/Volumes') ? 'The disk is not connected.' : null;
+    const problem = path.startsWith('/Volumes') ? refusal('not_found', `${path} is not there; connect its disk`, { path }, 'folder_gone') : null;
     folders = [...folders, { path, own: true, models: 0, bytes: 0, problem }];
     storeSettings(host, { model_folders: [...host.app.model_folders, path] });
   };
@@ -148,7 +148,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
     },
     async removeModel(reference) {
       const { refused } = removal(reference);
-      if (refused !== null) throw refusal('bad_request', refused);
+      if (refused !== null) throw refused;
       host.setAside.set(reference, localModel(host, reference));
       host.local = host.local.filter((model) => model.reference !== reference);
       modelsChanged(host);

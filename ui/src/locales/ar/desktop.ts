@@ -13,7 +13,6 @@ export const desktop = translation({
   'settings.app.quickSet': 'تغيير…',
   'settings.app.quickPress': 'اضغط المفاتيح…',
   'settings.app.quickRemove': 'إزالة',
-  'settings.app.quickRefused': 'لا يمكن استخدام هذا الاختصار: {reason}',
   'settings.app.quickNeeds': 'استخدم واحدًا على الأقل من {keys} مع مفتاح آخر.',
   'settings.app.quickCopy': 'نسخ الأمر',
   'settings.app.login': 'الفتح عند تسجيل الدخول',

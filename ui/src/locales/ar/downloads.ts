@@ -35,7 +35,6 @@ export const downloads = translation({
   'discover.gated': 'يتطلب الحصول على إذن في Hugging Face',
   'discover.willNotFit': 'يحتاج إلى {needed} بسياق {context}',
   'discover.freeNow': 'المتاح الآن {size}',
-  'discover.problem': 'لن يعمل: {problem}',
   'discover.unsupported': 'غير مدعوم',
   'discover.get': 'تنزيل',
   'discover.getModel': 'تنزيل {name}',

@@ -28,7 +28,6 @@ export const images = translation({
   'image.holdBack': 'إلغاء',
   'image.noVisionOffers': '{model} لا يدعم الصور. هذه النماذج على هذا الحاسوب تدعمها:',
   'image.noVisionNone': '{model} لا يدعم الصور. ولا يدعمها أي نموذج آخر على هذا الحاسوب.',
-  'image.visionProblem': 'لا يستطيع {model} استخدام الصور: {problem}',
   'image.switchTo': 'استخدام {model}',
   'image.sendWithout': 'إرسال بلا صور',
   'image.leftOut': { one: 'لم تُرسل الصورة.', two: 'لم تُرسل صورتان.', few: 'لم تُرسل {count} صور.', other: 'لم تُرسل {count} صورة.' },

@@ -48,7 +48,6 @@ export const models = translation({
   'local.used': 'استُخدم {when}',
   'local.notUsed': 'لم يُستخدم بعد',
   'local.wrongProducts': 'لا يستطيع هذا الجهاز حساب بعض الأوزان المكمّمة بدقة، لذلك وسّعها Ponder. الإجابات صحيحة، لكن النموذج يستخدم ذاكرة أكثر.',
-  'local.visionProblem': 'نص فقط. تعذّرت قراءة دعمه للصور: {problem}',
   'local.default': 'افتراضي',
   'local.more': 'المزيد عن {name}',
   'local.makeDefault': 'استخدام للمحادثات الجديدة',

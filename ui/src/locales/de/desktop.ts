@@ -13,7 +13,6 @@ export const desktop = translation({
   'settings.app.quickSet': 'Ändern …',
   'settings.app.quickPress': 'Tasten drücken …',
   'settings.app.quickRemove': 'Entfernen',
-  'settings.app.quickRefused': 'Dieser Kurzbefehl ist nicht möglich: {reason}',
   'settings.app.quickNeeds': 'Mindestens eine von {keys} zusammen mit einer anderen Taste verwenden.',
   'settings.app.quickCopy': 'Befehl kopieren',
   'settings.app.login': 'Bei der Anmeldung öffnen',

@@ -35,7 +35,6 @@ export const downloads = translation({
   'discover.gated': 'Erfordert Zugriff auf Hugging Face',
   'discover.willNotFit': 'braucht {needed} mit {context} Kontext',
   'discover.freeNow': '{size} gerade frei',
-  'discover.problem': 'Läuft nicht: {problem}',
   'discover.unsupported': 'Nicht unterstützt',
   'discover.get': 'Herunterladen',
   'discover.getModel': '{name} herunterladen',

@@ -28,7 +28,6 @@ export const images = translation({
   'image.holdBack': 'Abbrechen',
   'image.noVisionOffers': '{model} unterstützt keine Bilder. Diese Modelle auf diesem Computer schon:',
   'image.noVisionNone': '{model} unterstützt keine Bilder. Auch kein anderes Modell auf diesem Computer tut es.',
-  'image.visionProblem': '{model} kann keine Bilder verwenden: {problem}',
   'image.switchTo': '{model} verwenden',
   'image.sendWithout': 'Ohne Bilder senden',
   'image.leftOut': { one: 'Das Bild wurde weggelassen.', other: '{count} Bilder wurden weggelassen.' },

@@ -48,7 +48,6 @@ export const models = translation({
   'local.used': '{when} verwendet',
   'local.notUsed': 'noch nicht verwendet',
   'local.wrongProducts': 'Dieses Gerät berechnet einige quantisierte Gewichte nicht richtig, deshalb hat Ponder sie erweitert. Die Antworten stimmen, aber das Modell braucht mehr Speicher.',
-  'local.visionProblem': 'Nur Text. Seine Bildunterstützung ließ sich nicht lesen: {problem}',
   'local.default': 'Standard',
   'local.more': 'Mehr zu {name}',
   'local.makeDefault': 'Für neue Chats verwenden',

@@ -11,7 +11,6 @@ export const desktop = {
   'settings.app.quickSet': 'Change…',
   'settings.app.quickPress': 'Press the keys…',
   'settings.app.quickRemove': 'Remove',
-  'settings.app.quickRefused': 'This shortcut can’t be used: {reason}',
   'settings.app.quickNeeds': 'Use at least one of {keys} with another key.',
   'settings.app.quickCopy': 'Copy command',
   'settings.app.login': 'Open at login',

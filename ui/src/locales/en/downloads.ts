@@ -33,7 +33,6 @@ export const downloads = {
   'discover.gated': 'Requires access on Hugging Face',
   'discover.willNotFit': 'needs {needed} with {context} context',
   'discover.freeNow': '{size} free now',
-  'discover.problem': 'Won’t run: {problem}',
   'discover.unsupported': 'Not supported',
   'discover.get': 'Download',
   'discover.getModel': 'Download {name}',

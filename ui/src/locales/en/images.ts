@@ -26,7 +26,6 @@ export const images = {
   'image.holdBack': 'Cancel',
   'image.noVisionOffers': '{model} doesn’t support images. These models on this computer do:',
   'image.noVisionNone': '{model} doesn’t support images. No other model on this computer does.',
-  'image.visionProblem': '{model} can’t use images: {problem}',
   'image.switchTo': 'Use {model}',
   'image.sendWithout': 'Send without images',
   'image.leftOut': { one: 'The image was left out.', other: '{count} images were left out.' },

@@ -46,7 +46,6 @@ export const models = {
   'local.used': 'used {when}',
   'local.notUsed': 'not used yet',
   'local.wrongProducts': 'This device can’t compute some quantized weights correctly, so Ponder expanded them. Responses are correct, but the model uses more memory.',
-  'local.visionProblem': 'Text only. Its image support couldn’t be read: {problem}',
   'local.default': 'Default',
   'local.more': 'More for {name}',
   'local.makeDefault': 'Use for new chats',

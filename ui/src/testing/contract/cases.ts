@@ -320,7 +320,7 @@ export const cases: readonly Case[] = [
     async run(host) {
       const pebble = (await host.models()).find((model) => model.reference === PEBBLE);
       same([pebble?.built_in, pebble?.problem], [true, null], 'Pebble');
-      holds((await host.removalOf(PEBBLE)).refused !== null, 'it says why it cannot be removed');
+      same((await host.removalOf(PEBBLE)).refused?.reason, 'model_built_in', 'it says why it cannot be removed');
       await refused('bad_request', () => host.removeModel(PEBBLE));
     },
   },

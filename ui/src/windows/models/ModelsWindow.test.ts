@@ -1,9 +1,16 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import type { Error as HostError } from '../../bindings/Error';
 import type { HubModel } from '../../bindings/HubModel';
+import { UNKNOWN_FAMILY } from '../../host/fake/localModels';
 import { all, click, host, open, pass, the, useWindow, watched, write } from '../../testing/window';
 
 useWindow();
+
+/** The text of an element, without the marks around names. */
+function plain(element: Element | null): string | undefined {
+  return element?.textContent.replace(/[\u2068\u2069]/g, '');
+}
 
 /** The row of a model in Discover. */
 function row(id: string): HTMLElement {
@@ -29,6 +36,12 @@ async function menu(reference: string, name: string): Promise<void> {
 
 const QWEN = 'mlx-community/Qwen3-4B-4bit';
 const GPT = 'mlx-community/gpt-oss-20b';
+const WITHOUT_DEPTH: HostError = {
+  code: 'image_not_seen',
+  reason: 'model_vision',
+  arguments: { reason: 'config.json lacks `depth`' },
+  message: 'this model’s vision part cannot be read: config.json lacks `depth`',
+};
 
 describe('Discover', () => {
   it('begins with good first models and asks nobody', async () => {
@@ -93,7 +106,7 @@ describe('Discover', () => {
     expect(offers(QWEN)).toEqual(['fit', 'get']);
     expect(offers('meta-llama/Llama-3.2-3B-Instruct-4bit')).toEqual(['fit', 'how']);
     expect(offers('mlx-community/mystery-7b')).toEqual([]);
-    expect(row('mlx-community/mystery-7b').textContent).toContain('not known to this version');
+    expect(plain(row('mlx-community/mystery-7b').querySelector('[data-testid=problem]'))).toBe('Can’t run this model yet. Ponder doesn’t support models of type mystery.');
     expect(row('mlx-community/gemma-4-26b-a4b-it-4bit').textContent).toContain('needs');
   });
 
@@ -293,31 +306,34 @@ describe('On this computer', () => {
 
   it('says of a model whose vision part cannot be read that it takes text alone', async () => {
     host.local = host.local.map((model) =>
-      model.reference === GPT ? { ...model, vision_problem: 'config.json lacks `depth`' } : model,
+      model.reference === GPT ? { ...model, vision_problem: WITHOUT_DEPTH } : model,
     );
     await open('models');
     await click('tab-local');
-    expect(all('vision-problem').map((line) => line.textContent)).toEqual([
-      'Text only. Its image support couldn’t be read: config.json lacks `depth`',
-    ]);
+    expect(all('vision-problem').map(plain)).toEqual(['Text only. Ponder can’t use this model’s files for images.']);
+    expect(the('vision-problem-details').textContent).toContain('config.json lacks `depth`.');
     expect(all('chat-with')).not.toHaveLength(0);
   });
 
   it('says what is wrong with a model in a sentence, wherever it is listed, and leaves the names of files as they are', async () => {
-    const problems = ['the family “novel” is not known', 'config.json lacks `depth`'];
+    const problems: HostError[] = [
+      { ...UNKNOWN_FAMILY, arguments: { family: 'novel' }, message: 'models of type `novel` are not supported' },
+      { code: 'model_broken', arguments: { file: 'config.json' }, message: 'config.json lacks `depth`' },
+    ];
     host.local = host.local.map((model, index) => ({ ...model, problem: problems[index - 1] ?? null }));
     await open('models');
     await click('tab-local');
-    expect(all('problem').map((line) => line.textContent)).toEqual([
-      'The family “novel” is not known.',
-      'config.json lacks `depth`.',
-    ]);
+    const said = [
+      'Can’t run this model yet. Ponder doesn’t support models of type novel.',
+      'Model files are damaged. Some files of this model are missing or damaged. Your chats aren’t affected.',
+    ];
+    expect(all('problem').map(plain)).toEqual(said);
+    const details = all('problem-details').map((line) => line.querySelector('bdi')?.textContent);
+    expect(details).toEqual(['Models of type `novel` are not supported.', 'config.json lacks `depth`.']);
     await open('chat');
     await click('model-picker');
-    const notes = [...document.querySelectorAll('[role=option][aria-disabled=true] .note')].map(
-      (note) => note.textContent,
-    );
-    expect(notes.slice(0, 2)).toEqual(['The family “novel” is not known.', 'config.json lacks `depth`.']);
+    const notes = [...document.querySelectorAll('[role=option][aria-disabled=true] .note')].map(plain);
+    expect(notes.slice(0, 2)).toEqual(said);
   });
 
   it('verifies with progress, names what is wrong, and repairs it', async () => {
@@ -426,7 +442,7 @@ describe('On this computer', () => {
     expect(document.activeElement).toBe(the('add-folder'));
     host.drop('/Volumes/Models');
     await pass(50);
-    expect(the('own-folder').textContent).toContain('not connected');
+    expect(the('own-folder').textContent).toContain('Folder not found. Connect its disk');
     await click('forget-folder');
     await pass(50);
     expect(all('own-folder')).toEqual([]);

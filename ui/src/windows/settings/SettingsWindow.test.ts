@@ -124,7 +124,7 @@ describe('Folders', () => {
     await write('folder-path', '/Volumes/Disk');
     await submit('folder-path');
     expect(host.app.model_folders).toEqual(['/Volumes/Disk']);
-    expect(the('own-folder').textContent).toContain('not connected');
+    expect(the('own-folder').textContent).toContain('Folder not found. Connect its disk');
     await click('forget-folder');
     expect(all('own-folder')).toEqual([]);
     expect(host.app.model_folders).toEqual([]);

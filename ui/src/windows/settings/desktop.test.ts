@@ -244,11 +244,14 @@ describe('settings of the app', () => {
     await press(the('choose-quick-keys'), ' ', { altKey: true, code: 'Space' });
     expect(host.app.quick_entry).toBe('Alt+Space');
     expect(the('quick-keys').textContent).toBe('Alt+Space');
-    host.desktopState = { ...host.desktopState, shortcut_refused: 'already taken' };
+    const refused = { code: 'bad_request', reason: 'shortcut_refused', message: 'already taken' } as const;
+    host.desktopState = { ...host.desktopState, shortcut_refused: refused };
     await click('tab-privacy');
     await click('tab-general');
     await pass(0);
-    expect(the('quick-keys-problem').textContent).toContain('already taken');
+    expect(the('quick-keys-problem').textContent).toBe(
+      'Shortcut isn’t available. Another app may use it already. Choose other keys.',
+    );
     await click('remove-quick-keys');
     await pass(0);
     expect(host.app.quick_entry).toBeNull();

@@ -123,5 +123,5 @@ pub struct Desktop {
     /// True if the app is opened at login.
     pub open_at_login: bool,
     /// The reason why the chosen shortcut is not heard.
-    pub shortcut_refused: Option<String>,
+    pub shortcut_refused: Option<Error>,
 }

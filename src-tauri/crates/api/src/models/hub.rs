@@ -105,7 +105,7 @@ pub struct HubModel {
     /// Its reasoning controls; `None` until it is described, and if its template could not be read.
     pub thinking: Option<ThinkingControl>,
     /// The reason why it will not run here; `None` if it will, and until it is described.
-    pub problem: Option<String>,
+    pub problem: Option<Error>,
     /// True if its files and config were read; until then `problem` is empty.
     pub described: bool,
     /// The commit that was read.
@@ -321,7 +321,7 @@ pub struct Removal {
     /// The titles of the newest of them, [`Self::TITLES`] at most; empty for a chat without a title.
     pub chat_titles: Vec<String>,
     /// The reason why it cannot be removed; `None` if it can.
-    pub refused: Option<String>,
+    pub refused: Option<Error>,
 }
 
 impl Removal {

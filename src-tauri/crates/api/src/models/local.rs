@@ -1,7 +1,8 @@
 //! Local models, as the windows list them, and the shelf that finds them.
 
 use protocol::{
-    ImageDetail, MemoryFigures, ModelInfo, ModelKind, ModelSource, Result, Sampling, ThinkingControl, ThoughtMarkers,
+    Error, ImageDetail, MemoryFigures, ModelInfo, ModelKind, ModelSource, Result, Sampling, ThinkingControl,
+    ThoughtMarkers,
 };
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -44,12 +45,11 @@ pub struct LocalModel {
     /// True if it supports vision: the tensors of its vision encoder are there.
     #[serde(default)]
     pub supports_vision: bool,
-    /// The reason why it does not support vision although its files have an encoder: a sentence for the user. Text
-    /// works.
+    /// The reason why it does not support vision although its files have an encoder. Text works.
     #[serde(default)]
-    pub vision_problem: Option<String>,
+    pub vision_problem: Option<Error>,
     /// The reason why it cannot be used; `None` if it can.
-    pub problem: Option<String>,
+    pub problem: Option<Error>,
     /// True if that is because files are missing or truncated, so that a repair or a new download helps.
     pub incomplete: bool,
     /// The place of its folder.
@@ -105,7 +105,7 @@ pub struct ModelFolderEntry {
     #[ts(type = "number")]
     pub bytes: u64,
     /// The reason why none of its models is listed, such as a disconnected disk; `None` if all is well.
-    pub problem: Option<String>,
+    pub problem: Option<Error>,
 }
 
 /// The state of this computer's engine.

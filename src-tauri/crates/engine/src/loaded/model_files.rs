@@ -67,10 +67,10 @@ impl ModelFiles {
 
 /// True if the model in a folder supports images, and the reason if it does not although it has a vision encoder.
 /// Loading reports everything else that is wrong with its files.
-pub fn vision_support(folder: &Path) -> (bool, Option<String>) {
+pub fn vision_support(folder: &Path) -> (bool, Option<protocol::Error>) {
     match checkpoint::vision_support(folder) {
         Ok(processor) => (processor.is_some(), None),
-        Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
+        Err(error @ checkpoint::Error::Vision(_)) => (false, Some(error.into())),
         Err(_) => (false, None),
     }
 }

@@ -6,7 +6,7 @@ use crate::common::{files, hear, pebble, pebble_dir, question, source};
 use engine::MlxEngine;
 use protocol::{
     Content, Engine, Error, ErrorCode, ImageBytes, LoadEvent, LocalEngine, Message, ModelSource, Notice, NoticeCode,
-    Role, Thinking,
+    Reason, Role, Thinking,
 };
 use serde_json::Value;
 
@@ -249,7 +249,8 @@ fn a_model_whose_vision_part_cannot_be_read_answers_and_says_why_it_does_not_see
         let model: ModelSource = source(folder.path()).into();
         let capabilities = engine.capabilities(&model);
         let problem = capabilities.vision_problem.unwrap();
-        assert!(!capabilities.images && problem.contains(words), "{problem}");
+        assert_eq!(problem.reason, Some(Reason::ModelVision));
+        assert!(!capabilities.images && problem.cause().contains(words), "{problem}");
         let mut asked = protocol::Request {
             model,
             ..question("What is 347 + 589?", Thinking::On)

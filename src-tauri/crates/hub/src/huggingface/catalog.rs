@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use api::{HubModel, MemoryFit};
 use checkpoint::ModelConfig;
 use net::Purpose;
+use protocol::ErrorCode;
 use tokio::sync::Semaphore;
 
 use crate::cache::{RepositoryId, Revision};
@@ -135,7 +136,7 @@ impl Catalog {
         }
         let model = self.describe(id.as_str()).await?;
         cached().unwrap_or_else(|| match model.problem {
-            Some(problem) => Err(Error::Unread(problem)),
+            Some(problem) => Err(Error::Unread(Box::new(problem))),
             None => Err(Error::Gated {
                 id: id.to_string(),
                 host: self.api.host(),
@@ -196,8 +197,9 @@ impl Catalog {
         let (mut model, config) = match tokio::task::spawn_blocking(move || assess(snapshot)).await {
             Ok(assessed) => assessed,
             Err(_) => {
+                let message = "its files could not be understood, so it cannot be used";
                 let broken = HubModel {
-                    problem: Some("its files could not be understood, so it cannot be used".into()),
+                    problem: Some(protocol::Error::new(ErrorCode::ModelUnsupported, message)),
                     described: true,
                     ..fallback
                 };

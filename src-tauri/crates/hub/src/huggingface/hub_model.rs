@@ -5,6 +5,7 @@ use checkpoint::{check_compatibility, FileListing, ModelConfig};
 use futures::future::try_join3;
 use net::Purpose;
 use prompt::Template;
+use protocol::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -41,7 +42,7 @@ pub(crate) struct RepoSnapshot {
     /// Bytes of the weights that the text model reads.
     pub(crate) weights: u64,
     /// The reason why the files were not read.
-    refused: Option<String>,
+    refused: Option<protocol::Error>,
 }
 
 impl RepoSnapshot {
@@ -65,7 +66,7 @@ impl RepoSnapshot {
         let listing = match api.repo_files(&summary.id, &revision, Purpose::FileList).await {
             Ok(listing) => listing,
             Err(error @ (Error::Name { .. } | Error::TooManyFiles(_))) => {
-                snapshot.refused = Some(error.to_string());
+                snapshot.refused = Some(error.into());
                 return Ok(snapshot);
             }
             Err(error) => return Err(error),
@@ -96,7 +97,7 @@ impl RepoSnapshot {
                 });
                 snapshot.tokenizer_config = tokenizer_config.map(|text| essential_part(&text));
             }
-            Err(error @ Error::FileTooLarge { .. }) => snapshot.refused = Some(error.to_string()),
+            Err(error @ Error::FileTooLarge { .. }) => snapshot.refused = Some(error.into()),
             // Its list and size can be shown; the rest waits until the terms are accepted.
             Err(Error::Gated { .. } | Error::NotOnHub(_)) => snapshot.summary.gated = true,
             Err(error) => return Err(error),
@@ -163,9 +164,10 @@ pub(crate) fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) 
         // Its terms are not accepted yet, so no reason against it is known.
         (None, Err(_)) if unread => None,
         (None, Err(_)) if !snapshot.names.iter().any(|name| name == "config.json") => {
-            Some("there is no config.json, so it is no model that can be run here".to_owned())
+            let message = "there is no config.json, so it is no model that can be run here";
+            Some(protocol::Error::because(Reason::ModelFormat, message).with("file", "config.json"))
         }
-        (None, Err(unfit)) => Some(unfit.to_string()),
+        (None, Err(unfit)) => Some(unfit.into()),
         (None, Ok(_)) => None,
     };
     let runs = problem.is_none();

@@ -13,7 +13,7 @@ use api::{LocalModel, ModelPlace};
 use checkpoint::embedding::MODULES;
 use checkpoint::{check_folder, vision_support, EmbeddingConfig, ModelConfig};
 use prompt::{ChatProcessor, TextEncoder};
-use protocol::{FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarkers};
+use protocol::{ErrorCode, FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarkers};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::file_size;
@@ -178,10 +178,10 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let config = readable("config.json").then(read_config).flatten();
     let kind = config.as_ref().map(|config| config.kind);
     let embeds = model.path.join(MODULES).exists() || kind == Some(ModelKind::Embedding);
-    let missing = fault.map(Fault::sentence);
+    let missing = fault.map(Fault::error);
     let talk = match missing {
         // The tokenizer of a folder with a fault may be the fault, so it is not read.
-        Some(_) => Err(String::new()),
+        Some(_) => Ok(None),
         None if embeds => read_tokenizer(&model.path).map(|()| None),
         None => read_talk(&model.path).map(Some),
     };
@@ -190,7 +190,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
             ModelKind::Chat => Ok(()),
             ModelKind::Embedding => EmbeddingConfig::read(&model.path, &config).map(|_| ()),
         });
-        fit.err().map(|reason| reason.to_string())
+        fit.err().map(protocol::Error::from)
     };
     let incomplete = missing.is_some();
     let problem = match &config {
@@ -203,7 +203,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let (supports_vision, vision_problem) = match problem.is_none() && !embeds {
         true => match vision_support(&model.path) {
             Ok(processor) => (processor.is_some(), None),
-            Err(checkpoint::Error::Vision(problem)) => (false, Some(problem)),
+            Err(error @ checkpoint::Error::Vision(_)) => (false, Some(protocol::Error::from(error))),
             Err(_) => (false, None),
         },
         false => (false, None),
@@ -243,7 +243,7 @@ struct Talk {
 }
 
 /// Reads the tokenizer and the template.
-fn read_talk(path: &Path) -> Result<Talk, String> {
+fn read_talk(path: &Path) -> protocol::Result<Talk> {
     read_guarded(path, |path| {
         ChatProcessor::open(path).map(|processor| Talk {
             thinking: Some(processor.thinking_control()),
@@ -258,15 +258,17 @@ fn read_talk(path: &Path) -> Result<Talk, String> {
 }
 
 /// Checks the tokenizer of an embedding model.
-fn read_tokenizer(path: &Path) -> Result<(), String> {
+fn read_tokenizer(path: &Path) -> protocol::Result<()> {
     read_guarded(path, |path| TextEncoder::open(path, false).map(drop))
 }
 
 /// Reads a tokenizer. A file that makes its library panic is a broken model, not the end of the list.
-fn read_guarded<T, E: ToString>(path: &Path, read: fn(&Path) -> Result<T, E>) -> Result<T, String> {
+fn read_guarded<T>(path: &Path, read: fn(&Path) -> prompt::Result<T>) -> protocol::Result<T> {
     let path = path.to_owned();
-    catch_unwind(move || read(&path).map_err(|error| error.to_string()))
-        .unwrap_or_else(|_| Err("tokenizer.json cannot be read; fetch the model again".into()))
+    catch_unwind(move || read(&path).map_err(protocol::Error::from)).unwrap_or_else(|_| {
+        let message = "tokenizer.json cannot be read; fetch the model again";
+        Err(protocol::Error::new(ErrorCode::ModelBroken, message).with("file", "tokenizer.json"))
+    })
 }
 
 /// The quantization without its group size, which only matters to those who convert models.

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use checkpoint::{weight_files, weight_map, Error, Header, MAX_INDEX_BYTES, WEIGHT_INDEX};
+use protocol::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,10 +33,13 @@ impl Fault {
         }
     }
 
-    /// The sentence for the list of models.
-    pub fn sentence(&self) -> String {
+    /// The error for the list of models.
+    pub fn error(&self) -> protocol::Error {
         let Self { path, reason } = self;
-        format!("{path} {reason}; repair the model or fetch it again, what is right is kept")
+        let message = format!("{path} {reason}; repair the model or fetch it again, what is right is kept");
+        protocol::Error::new(ErrorCode::ModelBroken, message)
+            .with("file", path.as_str())
+            .with("reason", format!("{path} {reason}"))
     }
 }
 

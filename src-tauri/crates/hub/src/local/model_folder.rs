@@ -150,7 +150,7 @@ impl ModelFolder {
     /// added.
     pub fn folders(&self) -> Vec<ModelFolderEntry> {
         let cache = self.cache.iter().map(|cache| {
-            let problem = cache.repositories().err().map(|error| error.to_string());
+            let problem = cache.repositories().err();
             self.entry(cache.root(), false, &self.in_cache(cache), problem)
         });
         let imported = self.imports().map(|folder| {
@@ -159,19 +159,19 @@ impl ModelFolder {
         });
         let own = self.own_folders().into_iter().map(|folder| {
             let (found, problem) = self.in_folder(&folder, ModelPlace::OwnFolder);
-            let none = found.is_empty().then(|| "there is no model in this folder".to_owned());
+            let none = found.is_empty().then(|| Error::NoModelFolder(folder.clone()));
             self.entry(&folder, true, &found, problem.or(none))
         });
         cache.chain(imported).chain(own).collect()
     }
 
-    fn entry(&self, path: &Path, own: bool, found: &[FoundModel], problem: Option<String>) -> ModelFolderEntry {
+    fn entry(&self, path: &Path, own: bool, found: &[FoundModel], problem: Option<Error>) -> ModelFolderEntry {
         ModelFolderEntry {
             path: path.display().to_string(),
             own,
             models: u32::try_from(found.len()).unwrap_or(u32::MAX),
             bytes: found.iter().map(|model| bytes(&model.source.path)).sum(),
-            problem,
+            problem: problem.map(Into::into),
         }
     }
 
@@ -334,17 +334,16 @@ impl ModelFolder {
     }
 
     /// The models in a folder, and the reason if it cannot be read.
-    fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<FoundModel>, Option<String>) {
+    fn in_folder(&self, folder: &Path, place: ModelPlace) -> (Vec<FoundModel>, Option<Error>) {
         match folder_kind(folder) {
             Ok(FolderKind::Cache(cache)) => (self.in_cache(&cache), None),
             Ok(FolderKind::Models(models)) => {
                 (models.into_iter().map(|path| folder_model(path, place)).collect(), None)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let reason = "this folder is not there; connect its disk, or take it off the list";
-                (Vec::new(), Some(reason.into()))
+                (Vec::new(), Some(Error::FolderGone(folder.to_owned())))
             }
-            Err(error) => (Vec::new(), Some(format!("this folder cannot be read: {error}"))),
+            Err(error) => (Vec::new(), Some(Error::read(folder, error))),
         }
     }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use api::{ModelPlace, Removal};
+use protocol::Reason;
 
 use super::trash_folder::{free_left_behind, TrashFolder};
 use crate::cache::{entries, file_size, walk, Commit, Etag, Lock, Repository, RepositoryId};
@@ -42,10 +43,10 @@ impl ModelFolder {
         };
         match self.target(reference, false) {
             Err(error @ Error::NotFound(_)) => return Err(error),
-            Err(error) => removal.refused = Some(error.to_string()),
+            Err(error) => removal.refused = Some(error.into()),
             Ok(target) => {
                 (removal.bytes_freed, removal.shared_bytes) = target.weight();
-                removal.refused = target.locks().err().map(|error| error.to_string());
+                removal.refused = target.locks().err().map(Into::into);
             }
         }
         Ok(removal)
@@ -96,9 +97,10 @@ impl ModelFolder {
     }
 
     pub(crate) fn target(&self, reference: &str, own_files_too: bool) -> Result<Target, Error> {
-        let kept = |reason: &str| Error::Kept {
+        let kept = |why: Reason, reason: &'static str| Error::Kept {
             reference: reference.into(),
-            reason: reason.into(),
+            reason,
+            why,
         };
         let found = match self.locate(reference) {
             Ok(found) => found,
@@ -106,10 +108,11 @@ impl ModelFolder {
             Err(error) => return self.remains(reference).map(Target::All).ok_or(error),
         };
         match found.place {
-            ModelPlace::BuiltIn => Err(kept("it comes with the app")),
+            ModelPlace::BuiltIn => Err(kept(Reason::ModelBuiltIn, "it comes with the app")),
             ModelPlace::Imported => Ok(Target::Folder(found.source.path)),
             ModelPlace::Cache => {
-                let (repository, commit) = repository_of(&found).ok_or_else(|| kept("its folder is no cache"))?;
+                let no_cache = || kept(Reason::NotRemovable, "its folder is no cache");
+                let (repository, commit) = repository_of(&found).ok_or_else(no_cache)?;
                 real(&repository)?;
                 Ok(if reference.contains('@') && repository.commits().len() > 1 {
                     Target::One(repository, commit)
@@ -127,7 +130,7 @@ impl ModelFolder {
                     Ok(Target::Entry(folder))
                 } else {
                     let reason = "it is in a folder of yours; delete it there, or take the folder off the list";
-                    Err(kept(reason))
+                    Err(kept(Reason::ModelInOwnFolder, reason))
                 }
             }
         }

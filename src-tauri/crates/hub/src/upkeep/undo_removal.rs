@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use protocol::Reason;
+
 use super::delete_files::Target;
 use super::trash_folder::{free_left_behind, TrashFolder};
 use crate::cache::Lock;
@@ -65,7 +67,8 @@ impl ModelFolder {
             Files::Entry(folder) => self.add_folder(&folder).map(drop),
             Files::Moved { was, .. } if fs::symlink_metadata(&was).is_ok() => Err(Error::Kept {
                 reference: reference.into(),
-                reason: "it is here again; what was removed before stays removed".into(),
+                reason: "it is here again; what was removed before stays removed",
+                why: Reason::NotRemovable,
             }),
             Files::Moved { was, trash } => trash.restore(&was),
         }

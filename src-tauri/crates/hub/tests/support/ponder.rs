@@ -86,7 +86,7 @@ impl Ponder {
         let model = models.iter().find(|model| model.reference == id);
         model.map_or_else(
             || Some("it is not among the models".to_owned()),
-            |model| model.problem.clone(),
+            |model| model.problem.as_ref().map(ToString::to_string),
         )
     }
 

@@ -348,7 +348,7 @@ pub(crate) mod tests {
 
     fn served_models(fallback: Option<&str>) -> ServedModels {
         let unusable = LocalModel {
-            problem: Some("no".into()),
+            problem: Some(Error::new(ErrorCode::ModelBroken, "no")),
             ..model("bad", "bad")
         };
         let list = vec![

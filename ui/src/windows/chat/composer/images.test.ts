@@ -354,14 +354,13 @@ describe('a model that cannot see', () => {
   });
 
   it('is told why, if its vision part cannot be read', async () => {
+    const problem = { code: 'image_not_seen', reason: 'model_vision', message: 'config.json lacks `depth`' } as const;
     host.local = host.local.map((model) =>
-      model.reference === BLIND ? { ...model, vision_problem: 'config.json lacks `depth`' } : model,
+      model.reference === BLIND ? { ...model, vision_problem: problem } : model,
     );
     await openWith(BLIND);
     await paste(pngFile('a.png'));
-    expect(the('vision-problem').textContent).toBe(
-      'Pebble can’t use images: config.json lacks `depth`',
-    );
+    expect(the('vision-problem').textContent).toBe('Text only. Ponder can’t use this model’s files for images.');
     expect(the('cannot-see').textContent).toContain('Pebble doesn’t support images.');
   });
 

@@ -6,7 +6,7 @@ import type { LocalModel } from '../../../bindings/LocalModel';
 import { bytes } from '../../../format/format';
 import { quantizationTag } from '../../../format/modelText';
 import { t } from '../../../locales';
-import { asSentence, errorText } from '../../../locales/host';
+import { errorText } from '../../../locales/host';
 import { folded } from '../../../shared/findText';
 
 export interface ModelChoice {
@@ -53,7 +53,7 @@ function localChoice(model: LocalModel, loaded: boolean): ModelChoice {
     note: [quantizationTag(model.quantization), bytes(model.bytes)].filter(Boolean).join(' · '),
     tags: [model.supports_vision && t('modelTag.vision'), thinks && t('modelTag.thinking')].filter((tag) => tag !== false),
     loaded,
-    ...(model.problem ? { problem: asSentence(model.problem) } : {}),
+    ...(model.problem ? { problem: errorText(model.problem) } : {}),
   };
 }
 

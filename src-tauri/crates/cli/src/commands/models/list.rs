@@ -110,12 +110,12 @@ async fn list(json: bool) -> Result<()> {
         if let Some(problem) = &model.vision_problem {
             let text = format!(
                 "text only, because its vision files are unusable: {}",
-                without_numbers(problem)
+                without_numbers(problem.cause())
             );
             output::text(&format!("{:<width$} {:>8}  {text}\n", "", ""))?;
         }
         if let Some(problem) = &model.problem {
-            let problem = without_numbers(problem);
+            let problem = without_numbers(&problem.message);
             output::text(&format!("{:<width$} {:>8}  unusable: {problem}\n", "", ""))?;
         }
     }

@@ -42,8 +42,8 @@ pub async fn remove(args: RemoveArgs) -> Result<()> {
     let hub = app::hub_of(app.models.clone())?;
     let reference = app::reference_of(&app.models, &absolute(&args.reference));
     let told = hub.removals().plan(&reference, app.chat.models()).await?;
-    if let Some(reason) = told.refused.as_ref().filter(|_| !args.own_files_too) {
-        return Err(protocol::Error::new(ErrorCode::BadRequest, reason.clone()).into());
+    if let Some(refused) = told.refused.as_ref().filter(|_| !args.own_files_too) {
+        return Err(refused.clone().into());
     }
     if !args.yes {
         let asked = !args.json && std::io::stdin().is_terminal();
