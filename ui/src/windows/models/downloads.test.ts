@@ -52,6 +52,28 @@ describe('Downloads', () => {
     expect(the('download').dataset.state).toBe('running');
   });
 
+  it.each([
+    [{ code: 'gated', arguments: { id: QWEN, host: 'evil.example' }, message: 'x' }, 'Get access…', 'discover'],
+    [{ code: 'gated', reason: 'access_declined', message: 'x' }, 'Access token…', 'models'],
+    [{ code: 'offline', message: 'x' }, 'Privacy & data…', 'privacy'],
+    [{ code: 'disk_full', message: 'x' }, 'Show storage…', 'privacy'],
+  ] as const)('offer the next step after a failure, as a page: %o', async (error, label, page) => {
+    host.addDownload(QWEN, 'failed', 0.5, error);
+    await open('models');
+    await click('tab-downloads');
+    expect(the('remedy').textContent).toBe(label);
+    await click('remedy');
+    expect([host.shownPages, host.opened]).toEqual([[page], []]);
+  });
+
+  it('offer no step that the app takes itself', async () => {
+    host.addDownload(QWEN, 'waiting', 0.5, { code: 'disk_full', message: 'x' });
+    host.addDownload('mlx-community/SmolLM3-3B-4bit', 'failed', 0.5, { code: 'network', message: 'x' });
+    await open('models');
+    await click('tab-downloads');
+    expect([all('download-error').length, all('remedy')]).toEqual([2, []]);
+  });
+
   it('draw only the rows that changed', async () => {
     for (let number = 0; number < 30; number++) host.addDownload(`a/model-${number}`, 'paused', 0.2);
     await open('models');

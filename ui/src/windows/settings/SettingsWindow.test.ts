@@ -234,6 +234,24 @@ describe('Endpoints', () => {
     expect(the('endpoint-answer').textContent).toContain(words);
   });
 
+  it('offers the next step after a failed test, unless it is this page', async () => {
+    host.net = { ...host.net, offline: true };
+    host.servers.set('desk', { key: 'sk-right' });
+    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await openEndpoints();
+    await click('test-endpoint');
+    expect(the('remedy').textContent).toBe('Privacy & data…');
+    await click('remedy');
+    expect(host.shownPages).toEqual(['privacy']);
+    await click('tab-connections');
+    await host.removeEndpoint('lab');
+    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+    await pass(0);
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain('API key not accepted');
+    expect(all('remedy')).toEqual([]);
+  });
+
   it('takes a key, another one, and none again, and shows it to nobody', async () => {
     host.servers.set('lab', { key: 'sk-right' });
     await host.addEndpoint('lab', 'https://example.org/v1', null);
