@@ -10,15 +10,15 @@ use crate::support::driver::Window;
 use crate::support::put_chat;
 use crate::window::{ponder_json_chat, set_thinking};
 
-const CONTROL: &str = "\u{e009}";
-const SHIFT: &str = "\u{e008}";
-const TAB: &str = "\u{e004}";
-const ENTER: &str = "\u{e007}";
+pub const CONTROL: &str = "\u{e009}";
+pub const SHIFT: &str = "\u{e008}";
+pub const TAB: &str = "\u{e004}";
+pub const ENTER: &str = "\u{e007}";
 const ESCAPE: &str = "\u{e00c}";
 const DELETE: &str = "\u{e017}";
-const F2: &str = "\u{e032}";
+pub const F2: &str = "\u{e032}";
 const UP: &str = "\u{e013}";
-const DOWN: &str = "\u{e015}";
+pub const DOWN: &str = "\u{e015}";
 const LEFT: &str = "\u{e012}";
 
 const RICH: &str =
@@ -154,7 +154,7 @@ fn axe_finds_nothing_serious_in_any_window() {
 }
 
 /// The test id of the focused element.
-fn focused(window: &Window) -> String {
+pub fn focused(window: &Window) -> String {
     let script = "return document.activeElement?.closest('[data-testid]')?.dataset.testid ?? ''";
     window.run(script, json!([])).as_str().expect("text").to_owned()
 }

@@ -13,6 +13,11 @@ use crate::support::driver::Window;
 pub const PEBBLE: &str = "ponder/pebble-from-the-hub";
 const LARGE: &str = "model.safetensors";
 
+/// The variables of an app whose hub has this address.
+pub fn asking(endpoint: &str) -> [(&str, &str); 3] {
+    [("HF_ENDPOINT", endpoint), ("NO_PROXY", "127.0.0.1"), ("HF_TOKEN", "")]
+}
+
 /// Opens the app with this hub, and switches to its Models window.
 pub fn open_models(home: &Path, hub: &Imitation) -> Window {
     open_with(home, hub, &[])
@@ -20,11 +25,7 @@ pub fn open_models(home: &Path, hub: &Imitation) -> Window {
 
 fn open_with(home: &Path, hub: &Imitation, more: &[(&str, &str)]) -> Window {
     let endpoint = hub.endpoint();
-    let mut environment = vec![
-        ("HF_ENDPOINT", endpoint.as_str()),
-        ("NO_PROXY", "127.0.0.1"),
-        ("HF_TOKEN", ""),
-    ];
+    let mut environment = asking(&endpoint).to_vec();
     environment.extend_from_slice(more);
     let window = Window::open_with(home, &environment);
     window.click("open-models");

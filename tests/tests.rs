@@ -26,6 +26,8 @@ mod day_window;
 #[cfg(target_os = "linux")]
 mod desktop_window;
 #[cfg(target_os = "linux")]
+mod first_use;
+#[cfg(target_os = "linux")]
 mod hostile_window;
 #[cfg(target_os = "linux")]
 mod images_window;
@@ -43,6 +45,8 @@ mod settings_window;
 mod state_pictures;
 #[cfg(target_os = "linux")]
 mod support;
+#[cfg(target_os = "linux")]
+mod temporary_chat_window;
 #[cfg(target_os = "linux")]
 mod thinking_window;
 #[cfg(target_os = "linux")]
