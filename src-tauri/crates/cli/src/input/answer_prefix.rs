@@ -1,10 +1,11 @@
-use std::fs;
 use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 use protocol::AnswerPrefix;
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::text_file::read_text;
 
 /// The forms of a response, for people.
 const FORMS: &str = r#"Use the output of 'ponder ask --json', or {"text": "…"}"#;
@@ -29,7 +30,7 @@ struct File {
 /// # Errors
 /// When the file cannot be read or is none of these.
 pub fn read_answer_prefix(path: &Path) -> Result<AnswerPrefix> {
-    let text = fs::read_to_string(path).with_context(|| format!("the response {} cannot be read", path.display()))?;
+    let text = read_text(path, "response")?;
     parse(&text).with_context(|| format!("{} cannot be continued", path.display()))
 }
 

@@ -1,4 +1,3 @@
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -7,13 +6,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::images::Images;
+use super::text_file::read_text;
 
 /// Reads a file of JSON: `file` is its name in errors, such as "messages file", and `content` what it has to be.
 ///
 /// # Errors
 /// When the file cannot be read or holds something else.
 pub fn read_json<T: DeserializeOwned>(path: &Path, file: &str, content: &str) -> Result<T> {
-    let text = fs::read_to_string(path).with_context(|| format!("the {file} {} cannot be read", path.display()))?;
+    let text = read_text(path, file)?;
     serde_json::from_str(&text).with_context(|| format!("{} is not {content}", path.display()))
 }
 

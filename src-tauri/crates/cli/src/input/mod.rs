@@ -11,6 +11,7 @@ mod model;
 mod number;
 mod piped_text;
 mod sampling;
+mod text_file;
 
 pub(crate) use answer_prefix::read_answer_prefix;
 pub(crate) use conversation::ConversationArgs;
