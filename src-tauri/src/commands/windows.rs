@@ -1,6 +1,6 @@
 //! Windows and links out of them.
 
-use api::{WindowName, WindowPage};
+use api::{PageRequest, WindowName, WindowPage};
 use command::command;
 use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, State};
@@ -15,10 +15,11 @@ pub async fn open_window(app: AppHandle, name: WindowName) -> Result<()> {
     window::show(&app, name).map_err(failed(Reason::WindowSystem, "the window could not be opened"))
 }
 
-/// Opens a window of the app at one of its pages, or brings it to the front and shows that page.
+/// Opens a window of the app at one of its pages, perhaps at a row of it, or brings it to the front and shows that.
 #[command(chat, models, settings)]
-pub async fn show_page(app: AppHandle, page: WindowPage) -> Result<()> {
-    window::show_page(&app, page).map_err(failed(Reason::WindowSystem, "the window could not be opened"))
+pub async fn show_page(app: AppHandle, page: WindowPage, row: Option<String>) -> Result<()> {
+    window::show_page(&app, &PageRequest { page, row })
+        .map_err(failed(Reason::WindowSystem, "the window could not be opened"))
 }
 
 /// Opens a web or mail address in the user's program for it. Rejects any other address, because models write these

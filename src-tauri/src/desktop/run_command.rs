@@ -1,7 +1,7 @@
 //! Runs commands from any source: a menu, the tray, keys that a page received. Those of the chat window are passed to
 //! its page.
 
-use api::{Command, OpenRequest, WindowName, WindowPage};
+use api::{Command, OpenRequest, PageRequest, WindowName, WindowPage};
 use protocol::{Error, Reason, Result};
 use tauri::{AppHandle, Manager, Wry};
 
@@ -44,7 +44,10 @@ pub async fn run(app: &AppHandle, command: Command, window: Option<WindowName>) 
     let done = match command {
         Command::Models => window::show(app, WindowName::Models),
         Command::Settings => window::show(app, WindowName::Settings),
-        Command::About => window::show_page(app, WindowPage::About),
+        Command::About => {
+            let page = WindowPage::About;
+            window::show_page(app, &PageRequest { page, row: None })
+        }
         Command::QuickEntry => quick::show(app),
         command if command.is_of_page() => window::send(app, window.unwrap_or(WindowName::Chat), COMMAND, command),
         Command::FullScreen => window.map_or(Ok(()), |window| window::toggle_full_screen(app, window)),

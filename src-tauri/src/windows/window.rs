@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use api::{WindowName, WindowPage};
+use api::{PageRequest, WindowName};
 use protocol::{Error, ErrorCode};
 use serde::Serialize;
 use tauri::{AppHandle, Emitter, EventTarget, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, Wry};
@@ -97,13 +97,21 @@ pub fn failure_script(error: &Error, history: bool, running: bool) -> String {
 ///
 /// # Errors
 /// When the window system refuses.
-pub fn show_page(app: &AppHandle, page: WindowPage) -> tauri::Result<()> {
-    let name = page.window();
+pub fn show_page(app: &AppHandle, asked: &PageRequest) -> tauri::Result<()> {
+    let name = asked.page.window();
     if open_window(app, name).is_none() {
-        return open(app, name, &format!("&page={}", page.as_str()), true);
+        return open(app, name, &address(asked), true);
     }
     show(app, name)?;
-    send(app, name, SHOW_PAGE, page)
+    send(app, name, SHOW_PAGE, asked)
+}
+
+/// The part of a window's address that asks for a page. A row comes from another page, so it cannot add anything else.
+fn address(asked: &PageRequest) -> String {
+    let is_name = |row: &&String| row.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let row = asked.row.as_ref().filter(is_name);
+    let row = row.map(|row| format!("&row={row}")).unwrap_or_default();
+    format!("&page={}{row}", asked.page.as_str())
 }
 
 /// Sends an event to the page of a window.

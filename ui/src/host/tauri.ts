@@ -7,7 +7,7 @@ import type { AppUpdate } from '../bindings/AppUpdate';
 import type { Command } from '../bindings/Command';
 import type { MemoryRelease } from '../bindings/MemoryRelease';
 import type { Settings } from '../bindings/Settings';
-import type { WindowPage } from '../bindings/WindowPage';
+import type { PageRequest } from '../bindings/PageRequest';
 import { commandsThrough } from './generated';
 import { asHostError, type Platform } from './types';
 
@@ -43,7 +43,7 @@ export const tauri: Platform = {
   onModelsChanged: (listener) => listen('models_changed', () => listener()),
   onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
   onCommand: (listener) => listen<Command>('command', (event) => listener(event.payload)),
-  onPageAsked: (listener) => listen<WindowPage>('show_page', (event) => listener(event.payload)),
+  onPageAsked: (listener) => listen<PageRequest>('show_page', (event) => listener(event.payload)),
   onOpenRequested: (listener) => listen('open_requested', () => listener()),
   onQuitAsked: (listener) => listen('quit_asked', () => listener()),
   onQuickShown: (listener) => listen('quick_shown', () => listener()),

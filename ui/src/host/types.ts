@@ -8,6 +8,7 @@ import type { Error as HostError } from '../bindings/Error';
 import type { ErrorCode } from '../bindings/ErrorCode';
 import type { MemoryRelease } from '../bindings/MemoryRelease';
 import type { Settings } from '../bindings/Settings';
+import type { PageRequest } from '../bindings/PageRequest';
 import type { WindowPage } from '../bindings/WindowPage';
 import type { Commands } from './generated';
 
@@ -39,7 +40,7 @@ export interface Events {
   /** Called with a command that was chosen in a menu. */
   onCommand(listener: (command: Command) => void): Promise<Unsubscribe>;
   /** Called with the page that a window is asked for; each window knows its own. */
-  onPageAsked(listener: (page: WindowPage) => void): Promise<Unsubscribe>;
+  onPageAsked(listener: (asked: PageRequest) => void): Promise<Unsubscribe>;
   /** Called when a link or a file was brought to the app. */
   onOpenRequested(listener: () => void): Promise<Unsubscribe>;
   /** Called when the app is to quit while something runs. */

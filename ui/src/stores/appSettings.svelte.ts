@@ -55,9 +55,9 @@ export class AppSettings {
     await this.toasts.attempt(() => this.platform.openWindow('settings'), 'window');
   }
 
-  /** Opens the window of the settings at one of its pages. */
-  async openPage(page: WindowPage): Promise<void> {
-    await this.toasts.attempt(() => this.platform.showPage(page), 'window');
+  /** Opens the window of the settings at one of its pages, perhaps at a row of it. */
+  async openPage(page: WindowPage, row: string | null = null): Promise<void> {
+    await this.toasts.attempt(() => this.platform.showPage(page, row), 'window');
   }
 }
 

@@ -142,7 +142,7 @@ export class Models {
 
   /** Opens the Models window where models are searched, or where they arrive. */
   async openPage(page: 'discover' | 'downloads'): Promise<void> {
-    await this.toasts.attempt(() => this.platform.showPage(page), 'window');
+    await this.toasts.attempt(() => this.platform.showPage(page, null), 'window');
   }
 }
 

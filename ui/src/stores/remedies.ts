@@ -15,5 +15,5 @@ export function remedyButton(
 ): { label: string; run: () => void } | null {
   const remedy = remedyOf(error);
   if (remedy === null || remedy.page === here) return null;
-  return { label: t(remedy.labelKey), run: () => void platform.showPage(remedy.page).catch(report) };
+  return { label: t(remedy.labelKey), run: () => void platform.showPage(remedy.page, null).catch(report) };
 }

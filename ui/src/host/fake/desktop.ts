@@ -91,9 +91,9 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     async openWindow(name) {
       window.open(`?window=${name}`, '_blank', 'width=900,height=640');
     },
-    async showPage(page) {
+    async showPage(page, row) {
       host.shownPages.push(page);
-      for (const listener of listeners.page) listener(page);
+      for (const listener of listeners.page) listener({ page, row });
     },
     async openLink(url) {
       if (!/^(?:https?|mailto):/i.test(url)) throw refusal('bad_request', 'Only web and mail addresses are opened from a chat.', {}, 'link_refused');

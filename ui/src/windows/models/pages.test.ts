@@ -18,7 +18,7 @@ describe('the window', () => {
       ['about', 'tab-downloads'],
       ['discover', 'tab-discover'],
     ] as const) {
-      await host.showPage(page);
+      await host.showPage(page, null);
       await pass(0);
       expect(chosen(), page).toEqual([tab]);
     }

@@ -11,12 +11,25 @@ afterEach(() => chooseLanguage(['en']));
 
 it('shows its page about Ponder when another window or the menu asks for it', async () => {
   await open('settings');
-  await host.showPage('discover');
+  await host.showPage('discover', null);
   await pass(0);
   expect(the('tab-general').getAttribute('aria-selected')).toBe('true');
-  await host.showPage('about');
+  await host.showPage('about', null);
   await pass(0);
   expect(the('tab-about').getAttribute('aria-selected')).toBe('true');
+});
+
+it('shows a row that another window asks for, and nothing for a name that is none', async () => {
+  await open('settings');
+  await host.showPage('appearance', 'density');
+  await pass(500);
+  const row = document.getElementById('row-density');
+  expect(row?.dataset['found']).toBe('');
+  expect(row?.closest('details')?.open).toBe(true);
+  expect(row?.contains(document.activeElement)).toBe(true);
+  await host.showPage('general', 'no such row');
+  await pass(500);
+  expect(the('tab-general').getAttribute('aria-selected')).toBe('true');
 });
 
 describe('Privacy & data', () => {
@@ -64,7 +77,7 @@ describe('Privacy & data', () => {
     await click('tab-privacy');
     await pass(0);
     expect(the('attachments-size').textContent).toBe('0 bytes, images 0 bytes');
-    await host.addImage(png(64, 64));
+    await host.addImage(png(64, 64), '');
     window.dispatchEvent(new Event('focus'));
     await pass(0);
     expect(the('attachments-size').textContent).toContain('images 32 bytes');

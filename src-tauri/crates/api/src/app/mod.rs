@@ -14,4 +14,4 @@ pub use local_server::{
     ClientSetup, InboundClient, PortHolder, ServerFigures, ServerSettings, ServerState, ServerStatus,
 };
 pub use power::{MemoryRelease, Slowdown};
-pub use window::{WindowName, WindowPage};
+pub use window::{PageRequest, WindowName, WindowPage};

@@ -66,6 +66,16 @@ pub enum WindowPage {
     About,
 }
 
+/// A page that a window is asked to show, and perhaps a row of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct PageRequest {
+    /// The page.
+    pub page: WindowPage,
+    /// The name of a row of the settings, as the windows call it; one that is not there is ignored.
+    pub row: Option<String>,
+}
+
 impl WindowPage {
     /// The window that it belongs to.
     #[must_use]
