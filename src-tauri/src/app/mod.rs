@@ -3,3 +3,4 @@
 pub mod app_update;
 pub mod local_server;
 pub mod state;
+pub mod temporary;

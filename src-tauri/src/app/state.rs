@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::app_update::AppUpdates;
 use crate::app::local_server::LocalServer;
+use crate::app::temporary::TemporaryChat;
 use crate::system::failed;
 
 /// The time that quitting waits for the engine.
@@ -46,6 +47,8 @@ pub fn compiled_kernels(data_dir: &Path) -> PathBuf {
 pub struct App {
     /// Chats and their answers.
     pub chat: Chat,
+    /// The chat of which nothing is written.
+    pub temporary: TemporaryChat,
     /// The models on this computer.
     pub models: ModelFolder,
     /// The hub and its downloads.
@@ -112,6 +115,7 @@ impl App {
         };
         let app = Self {
             chat,
+            temporary: TemporaryChat::default(),
             models,
             hub,
             memory_guard,
@@ -244,6 +248,7 @@ impl App {
         if suspended.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
+        self.close_temporary_chat().await;
         self.chat.shut_down().await;
         if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload_all()).await, Ok(Ok(()))) {
             tracing::warn!("the engine was still at work when the app ended");

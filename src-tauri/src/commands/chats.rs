@@ -23,13 +23,13 @@ pub async fn chats_since(app: State<'_, App>, snapshot: Option<u64>) -> Result<C
 /// messages.
 #[command(chat, quick)]
 pub async fn chat(app: State<'_, App>, id: String) -> Result<ChatView> {
-    app.chat.chats().open(&id).await
+    app.chat_of(&id).await.chats().open(&id).await
 }
 
 /// The messages right before this one on its branch, oldest first; none before the first.
 #[command(chat, quick)]
 pub async fn earlier_messages(app: State<'_, App>, message: String) -> Result<Vec<StoredMessage>> {
-    app.chat.chats().earlier_messages(&message).await
+    app.chat_of(&message).await.chats().earlier_messages(&message).await
 }
 
 /// Creates an empty chat; without settings it starts as the user has set new chats.
@@ -69,13 +69,13 @@ pub async fn delete_chat(app: State<'_, App>, id: String) -> Result<()> {
 /// Takes a chat, or messages that were deleted, out of the trash.
 #[command(chat)]
 pub async fn restore_chat(app: State<'_, App>, id: String) -> Result<ChatSummary> {
-    app.chat.library().restore(&id).await
+    app.chat_of(&id).await.library().restore(&id).await
 }
 
 /// Stores the settings of a chat, which apply from its next answer on.
 #[command(chat, quick)]
 pub async fn set_chat_settings(app: State<'_, App>, id: String, settings: ChatSettings) -> Result<()> {
-    app.chat.chats().set_settings(&id, &settings).await
+    app.chat_of(&id).await.chats().set_settings(&id, &settings).await
 }
 
 /// Rejects settings that no chat may have, by the argument `field`; for a chat that does not exist yet.
@@ -87,5 +87,30 @@ pub async fn check_chat_settings(settings: ChatSettings) -> Result<()> {
 /// Stores the unsent question of a chat.
 #[command(chat, quick)]
 pub async fn set_draft(app: State<'_, App>, id: String, draft: Vec<Content>) -> Result<()> {
-    app.chat.chats().set_draft(&id, &draft).await
+    app.chat_of(&id).await.chats().set_draft(&id, &draft).await
+}
+
+/// Begins a temporary chat, of which nothing is written; the one before it is gone.
+#[command(chat)]
+pub async fn begin_temporary_chat(app: State<'_, App>, settings: ChatSettings) -> Result<ChatView> {
+    app.begin_temporary_chat(settings).await
+}
+
+/// The temporary chat, if there is one.
+#[command(chat)]
+pub async fn temporary_chat(app: State<'_, App>) -> Result<Option<ChatView>> {
+    app.temporary_chat().await
+}
+
+/// Makes the temporary chat a normal one, with the same ids.
+#[command(chat)]
+pub async fn keep_temporary_chat(app: State<'_, App>) -> Result<()> {
+    app.keep_temporary_chat().await
+}
+
+/// Ends the temporary chat, of which nothing is left.
+#[command(chat)]
+pub async fn close_temporary_chat(app: State<'_, App>) -> Result<()> {
+    app.close_temporary_chat().await;
+    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::app::state::App;
 /// The part of its model's context that a chat takes with this question at its end.
 #[command(chat)]
 pub async fn context_use(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ContextUse> {
-    app.chat.compaction().context_use(&id, &question).await
+    app.chat_of(&id).await.compaction().context_use(&id, &question).await
 }
 
 /// Compacts the chat up to and including this message, with a summary in its place; `null` restores the whole
@@ -22,13 +22,21 @@ pub async fn set_compaction_mark(
     message: String,
     mark: Option<CompactionMark>,
 ) -> Result<ChatView> {
-    app.chat.compaction().set_mark(&message, mark.as_ref()).await
+    app.chat_of(&message)
+        .await
+        .compaction()
+        .set_mark(&message, mark.as_ref())
+        .await
 }
 
 /// Drops the oldest turns from the model's context, so that this question fits.
 #[command(chat)]
 pub async fn drop_oldest_turns(app: State<'_, App>, id: String, question: Vec<Content>) -> Result<ChatView> {
-    app.chat.compaction().drop_oldest_turns(&id, &question).await
+    app.chat_of(&id)
+        .await
+        .compaction()
+        .drop_oldest_turns(&id, &question)
+        .await
 }
 
 /// Replaces the oldest turns in the model's context by a summary that the model writes.
@@ -39,7 +47,8 @@ pub async fn summarize_oldest_turns(
     question: Vec<Content>,
     on_progress: Channel<SummaryProgress>,
 ) -> Result<ChatView> {
-    let compaction = app.chat.compaction();
+    let chat = app.chat_of(&id).await;
+    let compaction = chat.compaction();
     compaction
         .summarize_oldest_turns(&id, &question, tell(on_progress))
         .await
@@ -53,7 +62,7 @@ fn tell(window: Channel<SummaryProgress>) -> impl FnMut(SummaryProgress) + Send 
 /// Stops the summary of a chat that is being written.
 #[command(chat)]
 pub async fn stop_summary(app: State<'_, App>, id: String) -> Result<()> {
-    app.chat.compaction().stop_summary(&id);
+    app.chat_of(&id).await.compaction().stop_summary(&id);
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub async fn add_from_set_aside(app: State<'_, App>, set_aside_at: i64) -> Resul
 pub async fn reveal_data(app: State<'_, App>, kind: DataKind) -> Result<()> {
     let inside = match kind {
         DataKind::Chats => None,
-        DataKind::Attachments => Some(app.chat.library().attachments_folder().to_owned()),
+        DataKind::Attachments => Some(app.chat.library().attachments_folder()),
         DataKind::Models => {
             let models = app.models.clone();
             let folders = app.run_blocking(move || Ok(models.folders())).await?;

@@ -6,20 +6,20 @@ use protocol::{Content, Error, Reason, Result, TokenCount};
 use tauri::ipc::{Request, Response};
 use tauri::{State, WebviewWindow};
 
-use super::body;
+use super::{body, chat_of};
 use crate::app::state::App;
 use crate::system::failed;
 
 /// The header with the file's name, a JSON text of ASCII letters.
 const NAME: &str = "ponder-name";
 
-/// Extracts the text of a file and stores it, an identical one once. It belongs to no message yet. Rejects a file
-/// without text, with the reason.
+/// Extracts the text of a file for this chat (empty for a new one) and stores it, an identical one once. It belongs to
+/// no message yet. Rejects a file without text, with the reason.
 #[command(
     chat,
     quick,
     body(bytes),
-    header(name = "ponder-name"),
+    header(name = "ponder-name", chat = "ponder-chat"),
     types(result = "Extract<Content, { kind: 'file' }>")
 )]
 pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Content> {
@@ -28,7 +28,8 @@ pub async fn add_file(app: State<'_, App>, request: Request<'_>) -> Result<Conte
         .get(NAME)
         .and_then(|name| serde_json::from_slice::<String>(name.as_bytes()).ok());
     let bytes = body(&request, "the bytes of a file are expected")?;
-    app.chat.files().add_file(bytes, &name.unwrap_or_default()).await
+    let chat = app.chat_of(&chat_of(&request)).await;
+    chat.files().add_file(bytes, &name.unwrap_or_default()).await
 }
 
 /// The longest file that is read, in bytes; the page accepts no longer one.
@@ -75,11 +76,17 @@ pub async fn clipboard_file(window: WebviewWindow, app: State<'_, App>, place: u
 /// The stored text of a file, in its pages or lines.
 #[command(chat)]
 pub async fn file_text(app: State<'_, App>, attachment: String) -> Result<FileText> {
-    app.chat.files().file_text(&attachment).await
+    app.chat_with(&attachment).await.files().file_text(&attachment).await
 }
 
 /// The tokens of this content in a question to a model, or to the default model; images are left out.
 #[command(chat)]
 pub async fn content_tokens(app: State<'_, App>, model: Option<String>, content: Vec<Content>) -> Result<TokenCount> {
-    app.chat.files().content_tokens(model.as_deref(), content).await
+    // A file that is counted may be one of the temporary chat.
+    let file = content.iter().find_map(|part| match part {
+        Content::File { attachment, .. } => Some(attachment.as_str()),
+        _ => None,
+    });
+    let chat = app.chat_with(file.unwrap_or_default()).await;
+    chat.files().content_tokens(model.as_deref(), content).await
 }

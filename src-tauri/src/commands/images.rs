@@ -6,15 +6,16 @@ use protocol::{ImageDetail, Result};
 use tauri::ipc::{Request, Response};
 use tauri::{State, WebviewWindow};
 
-use super::body;
+use super::{body, chat_of};
 use crate::app::state::App;
 
-/// Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the
-/// reason.
-#[command(chat, quick, body(bytes))]
+/// Stores an image for this chat (empty for a new one), an identical one once. It belongs to no message yet. Rejects a
+/// file that is no image, with the reason.
+#[command(chat, quick, body(bytes), header(chat = "ponder-chat"))]
 pub async fn add_image(app: State<'_, App>, request: Request<'_>) -> Result<AddedImage> {
     let bytes = body(&request, "the bytes of an image are expected")?;
-    app.chat.files().add_image(bytes).await
+    let chat = app.chat_of(&chat_of(&request)).await;
+    chat.files().add_image(bytes).await
 }
 
 /// The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none.
@@ -44,7 +45,12 @@ pub async fn image_storage(app: State<'_, App>) -> Result<u64> {
 /// Starts dragging an image out of the window, as a file of this name without its place and camera.
 #[command(chat)]
 pub async fn drag_image(window: WebviewWindow, app: State<'_, App>, attachment: String, name: String) -> Result<()> {
-    let image = app.chat.files().image_file(&attachment, &name).await?;
+    let image = app
+        .chat_with(&attachment)
+        .await
+        .files()
+        .image_file(&attachment, &name)
+        .await?;
     let path = app.write_dragged(&attachment, &image.name, &image.bytes)?;
     crate::system::drag_out::begin(&window, path, image.icon)
 }

@@ -36,6 +36,9 @@ pub use crate::events::*;
 pub use failure::{Failure, READ_ONLY};
 pub use local_models::models_changed;
 
+/// The header with the id of a chat, a JSON text.
+const CHAT: &str = "ponder-chat";
+
 /// The bytes of a call; `expected` says what it should have brought.
 fn body(request: &Request<'_>, expected: &str) -> Result<Vec<u8>> {
     match request.body() {
@@ -44,10 +47,18 @@ fn body(request: &Request<'_>, expected: &str) -> Result<Vec<u8>> {
     }
 }
 
+/// The chat that a call with a body is for; empty for a new one.
+fn chat_of(request: &Request<'_>) -> String {
+    let chat = request.headers().get(CHAT);
+    chat.and_then(|chat| serde_json::from_slice(chat.as_bytes()).ok())
+        .unwrap_or_default()
+}
+
 command::list![
     chats::{
         chats, chats_since, chat, earlier_messages, create_chat, new_chat_settings, rename_chat, pin_chat,
         delete_chat, restore_chat, set_chat_settings, check_chat_settings, set_draft,
+        begin_temporary_chat, temporary_chat, keep_temporary_chat, close_temporary_chat,
     },
     branches::{show_branch, edit_answer, delete_message, fork_chat, mark_read, set_scroll_place},
     compaction::{

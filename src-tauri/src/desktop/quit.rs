@@ -41,7 +41,7 @@ pub fn may_close(app: &AppHandle) -> bool {
 
 fn is_busy(app: &AppHandle) -> bool {
     let state = app.state::<App>();
-    !state.chat.answers().running().is_empty() || !fetching(&state.hub.downloads().watch().borrow()).is_empty()
+    !state.running().is_empty() || !fetching(&state.hub.downloads().watch().borrow()).is_empty()
 }
 
 /// The models that are being downloaded now. Queued and paused downloads continue at the next start.
@@ -61,8 +61,9 @@ fn fetching(downloads: &[Download]) -> Vec<String> {
 pub async fn running_work(app: &AppHandle) -> Result<RunningWork> {
     app.state::<Quit>().taken.store(true, Ordering::Relaxed);
     let state = app.state::<App>();
-    let running = state.chat.answers().running();
+    let running = state.running();
     let mut chats = state.chat.chats().list().await?;
+    chats.extend(state.temporary_chat().await?.map(|temporary| temporary.summary));
     chats.retain(|chat| running.iter().any(|answer| answer.chat == chat.id));
     let downloads = fetching(&state.hub.downloads().watch().borrow());
     Ok(RunningWork {

@@ -46,8 +46,8 @@ fn asked_for(window: &str, request: &Request<Vec<u8>>) -> Option<(String, Size)>
 
 async fn find(app: &App, attachment: &str, size: Size) -> protocol::Result<ShownImage> {
     match size {
-        Size::Preview => app.chat.files().preview(attachment).await,
-        Size::Whole => app.chat.files().whole_image(attachment).await,
+        Size::Preview => app.chat_with(attachment).await.files().preview(attachment).await,
+        Size::Whole => app.chat_with(attachment).await.files().whole_image(attachment).await,
     }
 }
 

@@ -31,7 +31,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   });
   const { id } = await host.createProject('Tea');
   await host.moveChat(chat.summary.id, id);
-  await host.putProjectFile(id, await host.addFile(new TextEncoder().encode('one\n'), 'one.txt'));
+  await host.putProjectFile(id, await host.addFile(new TextEncoder().encode('one\n'), 'one.txt', ''));
   await open('chat');
   await look('empty chat');
   await open('chat', chat.summary.id);

@@ -3,4 +3,4 @@
 /**
  * A command of the app. Its keys are listed in `ui/src/shared/shortcuts.json`, for menus and windows alike.
  */
-export type Command = "new-chat" | "search" | "find" | "palette" | "composer" | "regenerate" | "stop" | "answer-now" | "thinking" | "chat-settings" | "two-answers" | "export" | "import" | "models" | "settings" | "about" | "quick-entry" | "zoom-in" | "zoom-out" | "zoom-reset" | "help" | "full-screen" | "close-window" | "install-command" | "quit";
+export type Command = "new-chat" | "temporary-chat" | "search" | "find" | "palette" | "composer" | "regenerate" | "stop" | "answer-now" | "thinking" | "chat-settings" | "two-answers" | "export" | "import" | "models" | "settings" | "about" | "quick-entry" | "zoom-in" | "zoom-out" | "zoom-reset" | "help" | "full-screen" | "close-window" | "install-command" | "quit";

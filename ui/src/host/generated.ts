@@ -160,7 +160,7 @@ export interface Commands {
   /** Follows an answer, whichever process writes it, after event number `from` (0: from its beginning) until `finished` or `detached`. */
   attach(message: string, from: number, onEvent: (message: AnswerEvent) => void): Promise<void>;
   /** Extracts the text of a file and stores it, an identical one once. It belongs to no message yet. Rejects a file without text, with the reason. */
-  addFile(bytes: Uint8Array, name: string): Promise<Extract<Content, { kind: 'file' }>>;
+  addFile(bytes: Uint8Array, name: string, chat: string): Promise<Extract<Content, { kind: 'file' }>>;
   /** Pastes the system's clipboard where the focus is, for web views in which no page can. */
   paste(): Promise<void>;
   /** The names of the files in the system's clipboard, for web views that keep them from pages. */
@@ -172,7 +172,7 @@ export interface Commands {
   /** The tokens of this content in a question to a model, or to the default model; images are left out. */
   contentTokens(model: string | null, content: Array<Content>): Promise<TokenCount>;
   /** Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the reason. */
-  addImage(bytes: Uint8Array): Promise<AddedImage>;
+  addImage(bytes: Uint8Array, chat: string): Promise<AddedImage>;
   /** The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none. */
   clipboardImage(): Promise<ArrayBuffer>;
   /** The tokens of an image of each of these sizes (width, height); `null` if the model has no vision or the number is not known. */
@@ -360,7 +360,7 @@ export interface Commands {
   /** Opens a window of the app or brings it to the front. */
   openWindow(name: WindowName): Promise<void>;
   /** Opens a window of the app at one of its pages, or brings it to the front and shows that page. */
-  showPage(page: WindowPage): Promise<void>;
+  showPage(page: WindowPage, row: string | null): Promise<void>;
   /** Opens a web or mail address in the user's program for it. Rejects any other address, because models write these links; `NotFound` if no program opened it. */
   openLink(url: string): Promise<void>;
   /** Reports that the web view has painted its first frame. */
@@ -579,13 +579,13 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   answerNow: (message) => invoke('answer_now', { message }),
   continueAnswer: (message) => invoke('continue_answer', { message }),
   attach: (message, from, onEvent) => invoke('attach', { message, from, onEvent: channel(onEvent) }),
-  addFile: (bytes, name) => invoke('add_file', bytes, { headers: { 'ponder-name': header(name) } }),
+  addFile: (bytes, name, chat) => invoke('add_file', bytes, { headers: { 'ponder-name': header(name), 'ponder-chat': header(chat) } }),
   paste: () => invoke('paste'),
   clipboardFiles: () => invoke('clipboard_files'),
   clipboardFile: (place) => invoke('clipboard_file', { place }),
   fileText: (attachment) => invoke('file_text', { attachment }),
   contentTokens: (model, content) => invoke('content_tokens', { model, content }),
-  addImage: (bytes) => invoke('add_image', bytes),
+  addImage: (bytes, chat) => invoke('add_image', bytes, { headers: { 'ponder-chat': header(chat) } }),
   clipboardImage: () => invoke('clipboard_image'),
   imageTokens: (model, detail, sizes) => invoke('image_tokens', { model, detail, sizes }),
   imageStorage: () => invoke('image_storage'),
@@ -679,7 +679,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   fitQuickEntry: (height) => invoke('fit_quick_entry', { height }),
   showChat: (id) => invoke('show_chat', { id }),
   openWindow: (name) => invoke('open_window', { name }),
-  showPage: (page) => invoke('show_page', { page }),
+  showPage: (page, row) => invoke('show_page', { page, row }),
   openLink: (url) => invoke('open_link', { url }),
   firstPaint: () => invoke('first_paint'),
 });

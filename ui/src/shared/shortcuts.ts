@@ -28,7 +28,7 @@ const SHORTCUTS: Readonly<Record<Command, Shortcut | null>> = shortcuts;
 
 /** The commands as they are listed, in groups. */
 export const GROUPS = {
-  chats: ['new-chat', 'search', 'find', 'palette', 'chat-settings'],
+  chats: ['new-chat', 'temporary-chat', 'search', 'find', 'palette', 'chat-settings'],
   answers: ['composer', 'thinking', 'answer-now', 'regenerate', 'two-answers'],
   windows: ['models', 'settings', 'zoom-in', 'zoom-out', 'zoom-reset', 'help'],
 } as const satisfies Record<string, readonly Command[]>;

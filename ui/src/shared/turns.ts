@@ -3,6 +3,7 @@
  * questions is one turn: answers that call tools, the tools' results, and the answer at the end.
  */
 
+import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { imagesOf, textOf } from './messageParts';
 
@@ -90,4 +91,10 @@ export function withTurn(
   // The chat may have been read again meanwhile.
   const known = new Set([question.id, answer.id]);
   return [...messages.slice(0, parent + 1).filter(({ id }) => !known.has(id)), question, answer];
+}
+
+/** The position of the next question: after the messages shown, whatever another window or process added. */
+export function endOf(messages: readonly StoredMessage[]): Position {
+  const last = messages.at(-1);
+  return last ? { after: last.id } : 'beginning';
 }

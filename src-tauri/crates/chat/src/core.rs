@@ -24,6 +24,8 @@ const NEWEST: u32 = 100;
 /// The state that every part of [`crate::Chat`] holds.
 pub(crate) struct Core {
     pub(crate) history: History,
+    /// The history with the settings of the app: another one if this one is in memory.
+    pub(crate) settings_history: History,
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) shelf: Arc<dyn ModelShelf>,
     /// This process, as the history file calls it.
@@ -46,19 +48,48 @@ impl Core {
         engine: Arc<dyn Engine>,
         shelf: Arc<dyn ModelShelf>,
     ) -> Result<Arc<Self>> {
-        let settings = history.settings().await?;
-        Ok(Arc::new(Self {
+        let settings = watch::Sender::new(history.settings().await?);
+        Ok(Self::with(history.clone(), history, engine, shelf, settings))
+    }
+
+    /// The same engine, models and settings with chats in memory, of which nothing is written.
+    pub(crate) async fn in_memory(&self) -> Result<Arc<Self>> {
+        let (engine, shelf) = (self.engine.clone(), self.shelf.clone());
+        let (history, settings) = (History::in_memory().await?, self.settings.clone());
+        Ok(Self::with(
             history,
+            self.settings_history.clone(),
+            engine,
+            shelf,
+            settings,
+        ))
+    }
+
+    fn with(
+        history: History,
+        settings_history: History,
+        engine: Arc<dyn Engine>,
+        shelf: Arc<dyn ModelShelf>,
+        settings: watch::Sender<Settings>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            history,
+            settings_history,
             engine,
             shelf,
             owner: WriterProcess::this_process().to_string(),
             changes: watch::Sender::new(()),
-            settings: watch::Sender::new(settings),
+            settings,
             settings_in_order: tokio::sync::Mutex::default(),
             closing: watch::Sender::new(false),
             damaged: watch::Sender::new(false),
             live: Mutex::default(),
-        }))
+        })
+    }
+
+    /// True if the chats are in memory.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.history.is_in_memory()
     }
 
     /// The answers that this process is writing.
@@ -132,7 +163,7 @@ impl Core {
 
     /// The reference of the model that answers in chats that chose none.
     pub(crate) async fn default_model(&self) -> Result<String> {
-        Ok(self.history.settings().await?.default_model)
+        Ok(self.settings_history.settings().await?.default_model)
     }
 
     /// The model of this reference, or the default model, and its reference.
@@ -187,7 +218,7 @@ impl Core {
     /// Reads the settings again, which another process may have changed.
     pub(crate) async fn reload_settings(&self) {
         let _in_order = self.settings_in_order.lock().await;
-        match self.history.settings().await {
+        match self.settings_history.settings().await {
             Ok(settings) => self.tell_settings(settings),
             Err(error) => tracing::warn!(%error, "the settings could not be read again"),
         }

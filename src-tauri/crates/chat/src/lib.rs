@@ -18,6 +18,7 @@ mod models;
 mod projects;
 mod request;
 mod settings;
+mod temporary;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,19 +79,7 @@ impl Chat {
     }
 
     async fn with(history: History, engine: Arc<dyn Engine>, shelf: Arc<dyn ModelShelf>) -> Result<Self> {
-        let core = Core::new(history, engine, shelf).await?;
-        let files = Files::new(core.clone());
-        let chat = Self {
-            chats: Chats::new(core.clone()),
-            answers: Answers::new(core.clone()),
-            compaction: Compaction::new(core.clone()),
-            projects: Projects::new(core.clone()),
-            library: Library::new(core.clone(), files.clone()),
-            files,
-            models: Models::new(core.clone()),
-            settings: AppSettings::new(core.clone()),
-            core,
-        };
+        let chat = Self::of(Core::new(history, engine, shelf).await?);
         let core = &chat.core;
         if core.history.is_read_only() {
             return Ok(chat);
@@ -106,6 +95,21 @@ impl Chat {
         }
         background::spawn(core);
         Ok(chat)
+    }
+
+    fn of(core: Arc<Core>) -> Self {
+        let files = Files::new(core.clone());
+        Self {
+            chats: Chats::new(core.clone()),
+            answers: Answers::new(core.clone()),
+            compaction: Compaction::new(core.clone()),
+            projects: Projects::new(core.clone()),
+            library: Library::new(core.clone(), files.clone()),
+            files,
+            models: Models::new(core.clone()),
+            settings: AppSettings::new(core.clone()),
+            core,
+        }
     }
 
     /// The list of chats, and one chat as windows show and change it.

@@ -22,7 +22,7 @@ impl AppSettings {
 
     /// The settings of the app.
     pub async fn get(&self) -> Result<Settings> {
-        Ok(self.core.history.settings().await?)
+        Ok(self.core.settings_history.settings().await?)
     }
 
     /// The settings, and whenever they have changed, by this process or another.
@@ -42,7 +42,10 @@ impl AppSettings {
         if after.default_model != before.default_model {
             self.core.resolve(&after.default_model).await?;
         }
-        self.core.history.store_settings(&after.changed_since(&before)).await?;
+        self.core
+            .settings_history
+            .store_settings(&after.changed_since(&before))
+            .await?;
         self.core.tell_settings(after.clone());
         Ok(after)
     }

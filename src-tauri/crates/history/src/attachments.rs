@@ -5,9 +5,7 @@
 //! cross; whatever a process that is killed leaves behind, an image that a message names has its file.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
-use files::Durability;
 use protocol::{Content, ImageBytes};
 use sqlx::SqliteConnection;
 use tokio::task::spawn_blocking;
@@ -49,18 +47,9 @@ impl History {
             width,
             height,
         };
-        let path = self.attachment_file(&attachment.sha256)?;
         let mut transaction = self.write().await?;
-        let bytes = bytes.clone();
-        blocking(move || {
-            // A file of the right length was written in one step, so it is whole.
-            let whole = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
-            if whole {
-                return Ok(());
-            }
-            files::write_private(&path, &bytes, Durability::PowerLoss)
-        })
-        .await?;
+        let (files, kept) = (self.attachments.clone(), bytes.clone());
+        blocking(move || files.keep(&kept)).await?;
         let kept = &attachment;
         run!(
             &mut transaction,
@@ -106,13 +95,12 @@ impl History {
     /// # Errors
     /// [`Error::NotFound`] if it is not kept, or its file is gone or is another one.
     pub async fn attachment_bytes(&self, sha256: &str) -> Result<ImageBytes> {
-        let path = self.attachment_file(sha256)?;
-        let sha256 = sha256.to_owned();
-        let bytes = blocking(move || {
-            let bytes = files::found(std::fs::read(&path))?.map(ImageBytes::from);
-            Ok(bytes.filter(|bytes| bytes.id() == sha256))
-        });
-        bytes.await?.ok_or(Error::NotFound("image"))
+        if !ImageBytes::is_id(sha256) {
+            return Err(Error::NotFound("image"));
+        }
+        let (files, sha256) = (self.attachments.clone(), sha256.to_owned());
+        let bytes = blocking(move || files.read(&sha256)).await?;
+        bytes.ok_or(Error::NotFound("image"))
     }
 
     /// The images that the messages and the draft of a chat name.
@@ -157,18 +145,10 @@ impl History {
               WHERE named.key = 'attachment' AND named.type = 'text'"
         )
         .await?;
-        let (folder, known) = (self.attachments.clone(), HashSet::from_iter(known));
-        let count = blocking(move || remove_files(&folder, &removed, &known, before)).await?;
+        let (files, known) = (self.attachments.clone(), HashSet::from_iter(known));
+        let count = blocking(move || files.remove(&removed, &known, before)).await?;
         transaction.commit().await?;
         Ok(count)
-    }
-
-    /// The path of an attachment.
-    fn attachment_file(&self, sha256: &str) -> Result<PathBuf> {
-        match ImageBytes::is_id(sha256) {
-            true => Ok(self.attachments.join(sha256)),
-            false => Err(Error::NotFound("image")),
-        }
     }
 }
 
@@ -183,26 +163,6 @@ pub(crate) async fn check_attachments(db: &mut SqliteConnection, content: &[Cont
         known.ok_or(Error::NotFound("image"))?;
     }
     Ok(())
-}
-
-/// Removes the files of these names, and those that nobody knows and that are older than `before`; returns how many.
-fn remove_files(folder: &Path, names: &[String], known: &HashSet<String>, before: i64) -> std::io::Result<u64> {
-    let mut removed = 0;
-    for name in names {
-        removed += u64::from(files::found(std::fs::remove_file(folder.join(name)))?.is_some());
-    }
-    for entry in files::found(std::fs::read_dir(folder))?.into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        // Nothing but what this program puts there: images, and drafts of theirs that a kill left.
-        let ours = ImageBytes::is_id(&name) || name.starts_with(files::DRAFT_PREFIX);
-        let written = entry.metadata().and_then(|file| file.modified()).ok();
-        let since = written.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        let old = since.is_some_and(|since| (since.as_millis() as i64) < before);
-        if ours && old && !known.contains(&name) && std::fs::remove_file(entry.path()).is_ok() {
-            removed += 1;
-        }
-    }
-    Ok(removed)
 }
 
 /// Reads or writes files without holding up what else is at work.

@@ -19,6 +19,7 @@ mod recovery;
 mod search;
 mod settings;
 mod stamp;
+mod temporary;
 
 pub use attachments::Attachment;
 pub use error::{Error, Result};

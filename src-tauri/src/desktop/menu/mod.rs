@@ -88,6 +88,7 @@ const BAR: [Column; 7] = [
         title: |words| words.file_menu,
         entries: &[
             Do(Command::NewChat),
+            Do(Command::TemporaryChat),
             Do(Command::QuickEntry),
             Line,
             Asks(Command::Import),

@@ -165,6 +165,7 @@ fn entries_follow_the_front_window_and_what_its_page_can_do() {
     };
     let always = BTreeSet::from([
         Command::NewChat,
+        Command::TemporaryChat,
         Command::Search,
         Command::Palette,
         Command::Import,

@@ -18,6 +18,7 @@ export function availableCommands({ conversation, summary, thinking, switches }:
   const { running, lastAnswer, messages } = conversation;
   const can: Partial<Record<Command, boolean>> = {
     'new-chat': true,
+    'temporary-chat': true,
     search: true,
     palette: true,
     import: true,

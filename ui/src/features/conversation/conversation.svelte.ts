@@ -21,13 +21,14 @@ import { Branches } from './branches.svelte';
 import type { Draft } from './draft.svelte';
 import { Drafts } from './drafts.svelte';
 import { HistoryPager } from './historyPager.svelte';
-import { withTurn } from '../../shared/turns';
+import { endOf, withTurn } from '../../shared/turns';
 import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
 import { SerializedWrites } from './serializedWrites';
 import { RevisionTracker } from './revisionTracker';
 import type { LocalPrefs } from '../../shared/localPrefs';
 import { Compaction } from './compaction.svelte';
 import { SideBySide } from './sideBySide.svelte';
+import { Temporary } from './temporary.svelte';
 import { attempt, type Reporter } from '../../design/toasts.svelte';
 import type { Undo } from '../../stores/undo.svelte';
 
@@ -50,6 +51,8 @@ export class Conversation {
   readonly branches: Branches;
   /** The compaction of the chat's context. */
   readonly compaction: Compaction;
+  /** The temporary chat. */
+  readonly temporary: Temporary;
   /** Two answers to one question, side by side. */
   readonly two: SideBySide;
   /** Loads the rest of a long chat after its end is shown. */
@@ -67,7 +70,7 @@ export class Conversation {
   readonly #drafts: Drafts;
   #cancelSend = false;
   readonly #shown = new RevisionTracker();
-  readonly #writes = new SerializedWrites();
+  readonly #writes: SerializedWrites;
   /** The open chat as the list of chats had it last. */
   #listed: ChatSummary | null = null;
 
@@ -79,9 +82,11 @@ export class Conversation {
     private readonly localPrefs: LocalPrefs,
   ) {
     this.#drafts = new Drafts(platform, (chat, content) => void this.#storeDraft(chat, content));
+    this.#writes = new SerializedWrites(platform);
     this.draft = $state.raw(this.#drafts.begin(null, []));
     this.branches = new Branches(platform, toasts, undo, this);
     this.compaction = new Compaction(platform, toasts, this);
+    this.temporary = new Temporary(platform, toasts, this);
     this.two = new SideBySide(this);
     this.live = new LiveAnswers(platform, requestFrame, (answer, outcome) => this.#ended(answer, outcome));
     this.pager = new HistoryPager(platform, toasts, requestFrame, this);
@@ -97,14 +102,15 @@ export class Conversation {
     return this.messages.findLast((message) => message.role === 'assistant') ?? null;
   }
 
-  /** Opens the last open chat. */
+  /** Opens the temporary chat, or else the last open one. */
   async reopen(): Promise<void> {
     const id = this.localPrefs.openChat;
     const opening = ++this.#opening;
+    if (await this.temporary.reopen()) return;
     // It is no error at the start if the chat was deleted since.
     const view = id ? await this.platform.chat(id).catch(() => null) : null;
     if (opening !== this.#opening) return;
-    if (view) this.#enter(view);
+    if (view) this.enter(view);
     else this.openNew();
   }
 
@@ -114,7 +120,7 @@ export class Conversation {
     const opening = ++this.#opening;
     await attempt(this.toasts, async () => {
       const view = await this.platform.chat(id);
-      if (opening === this.#opening) this.#enter(view);
+      if (opening === this.#opening) this.enter(view);
     });
   }
 
@@ -143,6 +149,7 @@ export class Conversation {
 
   /** Clears the state of the chat that was open. */
   #leave(): void {
+    this.temporary.leave();
     this.pager.leave();
     this.branches.editing = null;
     this.two.leave();
@@ -150,15 +157,24 @@ export class Conversation {
     this.compaction.use = null;
   }
 
-  #enter(view: ChatView): void {
-    this.id = view.summary.id;
-    this.draft = this.#drafts.open(view.summary.id, this.#queue.withoutQueued(view.summary.id, view.draft));
-    this.messages = [];
-    this.localPrefs.openChat = view.summary.id;
+  /** Shows this chat instead of the open one. */
+  enter(view: ChatView): void {
     this.#leave();
+    const { id } = view.summary;
+    this.id = id;
+    this.temporary.open = this.temporary.has(id);
+    this.draft = this.#drafts.open(id, this.#queue.withoutQueued(id, view.draft));
+    this.messages = [];
+    this.localPrefs.openChat = this.temporary.open ? '' : id;
     this.scrollPlace = view.scroll_place;
     this.#show(view);
     if (view.scroll_place === null) this.scrollToEndRequests += 1;
+  }
+
+  /** Goes on with the open chat, which was temporary, as with any other. */
+  becomeKept(id: string): void {
+    this.localPrefs.openChat = id;
+    void this.#storeDraft(id, [...this.draft.attachments, ...words(this.draft.text)]);
   }
 
   /** Reads the open chat again if the list reports a newer revision: another window or process wrote to it. */
@@ -210,7 +226,7 @@ export class Conversation {
     this.#cancelSend = false;
     let { settings } = this;
     let chat = this.#drafts.chatOf(draft);
-    const position = this.#end;
+    const position = endOf(this.messages);
     try {
       await draft.settled();
       if (this.#cancelSend || draft.broken) return;
@@ -311,7 +327,7 @@ export class Conversation {
       // Text typed meanwhile is a draft that asking clears.
       const open = this.id === chat ? this.draft : null;
       const draft = open ? null : (await this.platform.chat(chat)).draft.slice(kept.length);
-      await this.#ask(chat, contentOf(queued), this.id === chat ? this.#end : 'end');
+      await this.#ask(chat, contentOf(queued), this.id === chat ? endOf(this.messages) : 'end');
       const rest = open && this.draft === open ? [...open.attachments, ...words(open.text)] : draft;
       if (rest && rest.length > 0) await this.#storeDraft(chat, [...rest]);
     } catch (reason) {
@@ -323,12 +339,6 @@ export class Conversation {
   /** A chat that is not open has it stored already, at the beginning of its draft. */
   #giveBack(chat: string, { text, items }: QueuedQuestion): void {
     if (this.id === chat) this.draft.putBack(text, items);
-  }
-
-  /** The position of the next question: after the messages shown, whatever another window or process added. */
-  get #end(): Position {
-    const last = this.messages.at(-1);
-    return last ? { after: last.id } : 'beginning';
   }
 
   /** Shows a question that was stored, with all that it comes after. */
@@ -414,6 +424,7 @@ export class Conversation {
 
   async #storeDraft(chat: string | null, draft: Content[]): Promise<void> {
     if (chat === null) return void (this.localPrefs.newDraft = draft);
+    if (this.temporary.has(chat)) return;
     await attempt(this.toasts, () => this.platform.setDraft(chat, [...this.#queue.kept(chat), ...draft]));
   }
 
@@ -425,18 +436,10 @@ export class Conversation {
 
   /** Sets some of it; why that was refused, then nothing is changed. */
   async trySettings(change: Partial<ChatSettings>): Promise<HostError | null> {
-    const { id, settings: before } = this;
-    const after = (this.settings = { ...before, ...change });
-    try {
-      await this.#writes.write(id, before, after, () =>
-        id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after),
-      );
-      if (id !== null && id === this.id) void this.compaction.refresh(); // The count so far was for the old settings.
-      return null;
-    } catch (reason) {
-      if (this.settings === after) this.settings = this.#writes.accepted ?? before;
-      return asHostError(reason);
-    }
+    const { id } = this;
+    const refused = await this.#writes.change(this, change);
+    if (!refused && id !== null && id === this.id) void this.compaction.refresh(); // The count was for the old settings.
+    return refused;
   }
 
   /** Shows the result of a call that changes the chat. Returns true if it succeeded. */

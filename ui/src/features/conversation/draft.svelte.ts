@@ -48,6 +48,8 @@ export class Draft {
       'addImage' | 'clipboardImage' | 'clipboardFiles' | 'clipboardFile' | 'addFile'
     >,
     parts: readonly Content[],
+    /** The chat that its attachments are for; empty for a new one. */
+    private readonly chat: () => string,
     /** Stores its content. */
     private readonly store: (parts: Content[]) => void,
   ) {
@@ -186,12 +188,12 @@ export class Draft {
       if (file.size > LONGEST_FILE)
         throw { code: 'image_broken', message: t(item.kind === 'image' ? 'image.tooLong' : 'file.tooLarge') };
       if (item.kind === 'file') {
-        const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name);
+        const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name, this.chat());
         this.#replace(item.key, (now) => ({ ...now, content }));
         this.#storeLater();
         return;
       }
-      const { animated, ...image } = await this.platform.addImage(new Uint8Array(await file.arrayBuffer()));
+      const { animated, ...image } = await this.platform.addImage(new Uint8Array(await file.arrayBuffer()), this.chat());
       this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...image, alt: now.name } }));
       this.#storeLater();
     } catch (reason) {

@@ -21,7 +21,12 @@ export class Drafts {
 
   /** A draft of this chat, `null`: of the new one, that holds these parts. */
   begin(chat: string | null, parts: readonly Content[]): Draft {
-    const draft: Draft = new Draft(this.platform, parts, (content) => this.store(this.chatOf(draft), content));
+    const draft: Draft = new Draft(
+      this.platform,
+      parts,
+      () => this.chatOf(draft) ?? '',
+      (content) => this.store(this.chatOf(draft), content),
+    );
     if (chat !== null) this.give(draft, chat);
     return draft;
   }

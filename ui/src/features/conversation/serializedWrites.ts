@@ -4,11 +4,13 @@
  */
 
 import type { ChatSettings } from '../../bindings/ChatSettings';
+import { asHostError, type HostError, type Platform } from '../../host/types';
 
 export class SerializedWrites {
   #last: Promise<void> = Promise.resolve();
   #under = 0;
   #chat: string | null = null;
+  /** The last settings that the host accepted of a series; they hold if the newest ones are refused. */
   #accepted: ChatSettings | null = null;
 
   /** True while settings of this chat are on their way, so that a view of the chat may hold older ones. */
@@ -16,13 +18,28 @@ export class SerializedWrites {
     return this.#under > 0 && this.#chat === chat;
   }
 
-  /** The last settings that the host accepted of a series; they hold if the newest ones are refused. */
-  get accepted(): ChatSettings | null {
-    return this.#accepted;
+  constructor(private readonly platform: Pick<Platform, 'checkChatSettings' | 'setChatSettings'>) {}
+
+  /** Changes some settings of a chat, a new one if it has no id; why that was refused, then nothing is changed. */
+  async change(
+    chat: { readonly id: string | null; settings: ChatSettings },
+    change: Partial<ChatSettings>,
+  ): Promise<HostError | null> {
+    const { id, settings: before } = chat;
+    const after = (chat.settings = { ...before, ...change });
+    try {
+      await this.#write(id, before, after, () =>
+        id === null ? this.platform.checkChatSettings(after) : this.platform.setChatSettings(id, after),
+      );
+      return null;
+    } catch (reason) {
+      if (chat.settings === after) chat.settings = this.#accepted ?? before;
+      return asHostError(reason);
+    }
   }
 
   /** Makes the call that changes settings when those before it have ended; it ends as the call does. */
-  async write(
+  async #write(
     chat: string | null,
     before: ChatSettings,
     after: ChatSettings,

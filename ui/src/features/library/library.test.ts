@@ -418,7 +418,7 @@ describe('the chat of a project', () => {
     expect(the('chat-project').textContent.trim()).toBe('Drinks');
     await host.changeProject(id, 'Drinks', 'Answer as a tea master.');
     for (const name of ['green.txt', 'black.txt', 'white.txt', 'red.txt', 'yellow.txt'])
-      await host.putProjectFile(id, await host.addFile(new TextEncoder().encode(name), name));
+      await host.putProjectFile(id, await host.addFile(new TextEncoder().encode(name), name, ''));
     await pass(50);
     const said = [...the('chat-project').querySelectorAll('bdi')].map(({ textContent }) => textContent);
     const files = ['green.txt', 'black.txt', 'white.txt', '2 more files'];

@@ -80,7 +80,7 @@ export class ProjectFiles {
     try {
       if (isImage(file)) throw { code: 'file_broken', message: t('project.noImages') };
       if (file.size > LONGEST_FILE) throw { code: 'file_broken', message: t('file.tooLarge') };
-      const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name);
+      const content = await this.platform.addFile(new Uint8Array(await file.arrayBuffer()), file.name, '');
       await this.platform.putProjectFile(this.project.id, content);
       this.dismiss(coming.key);
       await this.refresh();

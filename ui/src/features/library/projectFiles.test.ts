@@ -150,7 +150,7 @@ describe("a project's files", () => {
     const [project] = await host.projects();
     for (const text of ['W', 'Wh', 'What is in it?']) await type(text);
     expect(host.prefetched).toEqual([project?.id]);
-    await host.putProjectFile(project?.id ?? '', await host.addFile(new TextEncoder().encode('two'), 'two.txt'));
+    await host.putProjectFile(project?.id ?? '', await host.addFile(new TextEncoder().encode('two'), 'two.txt', ''));
     await type('What is in them?');
     expect(host.prefetched).toEqual([project?.id, project?.id]);
     // One that begins outside takes none along.

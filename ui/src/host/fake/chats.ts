@@ -16,7 +16,7 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
   const stopped = new Set<string>();
 
   const list = () =>
-    [...host.kept.values()].filter((chat) => chat.trashed === null).map((chat) => ({ ...inProject(host, chat.summary), running: isRunning(host, chat), has_draft: chat.draft.length > 0 }));
+    [...host.kept.values()].filter((chat) => chat.trashed === null && chat.summary.id !== host.temporary).map((chat) => ({ ...inProject(host, chat.summary), running: isRunning(host, chat), has_draft: chat.draft.length > 0 }));
   const cut = (id: string, compaction_mark: { summary: string | null } | null) => {
     const { chat, message } = messageOf(host, id);
     replace(chat, { ...message, compaction_mark });
@@ -64,6 +64,27 @@ export function chats(host: Store & ReturnType<typeof libraryControls>) {
       const begun = settings ?? newChatSettings(host);
       checkSettings(begun);
       return viewOf(addChat(host, '', Date.now(), begun));
+    },
+    async beginTemporaryChat(settings) {
+      refuse(host, 'beginTemporaryChat');
+      checkSettings(settings);
+      if (host.temporary !== null) host.kept.delete(host.temporary);
+      const chat = addChat(host, '', Date.now(), settings);
+      host.temporary = chat.summary.id;
+      return viewOf(chat);
+    },
+    async temporaryChat() {
+      return host.temporary === null ? null : shown(chatOf(host, host.temporary));
+    },
+    async keepTemporaryChat() {
+      refuse(host, 'keepTemporaryChat');
+      if (host.temporary !== null && isRunning(host, chatOf(host, host.temporary))) throw busy();
+      host.temporary = null;
+      chatsChanged(host);
+    },
+    async closeTemporaryChat() {
+      if (host.temporary !== null) host.kept.delete(host.temporary);
+      host.temporary = null;
     },
     async renameChat(id, title) {
       refuse(host, 'renameChat');

@@ -33,6 +33,8 @@ export const chatControls = () => ({
   waitsFor: [] as readonly string[],
   /** The bytes of a model that is loaded before its answer begins; `null` if it is loaded already. */
   loads: null as number | null,
+  /** The id of the temporary chat. */
+  temporary: null as string | null,
   /** Streams break off after this many events, once. */
   detachAfter: null as number | null,
 });

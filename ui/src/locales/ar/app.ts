@@ -54,6 +54,7 @@ export const app = translation({
   'link.noMailProgram': 'تعذّر فتح هذا الرابط. لم يُضبط أي تطبيق بريد.',
 
   'command.new-chat': 'محادثة جديدة',
+  'command.temporary-chat': 'محادثة مؤقتة جديدة',
   'command.search': 'البحث في كل المحادثات',
   'command.find': 'البحث في هذه المحادثة',
   'command.composer': 'الانتقال إلى حقل الرسالة',

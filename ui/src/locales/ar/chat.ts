@@ -4,6 +4,11 @@ import { translation } from '../en/catalogue';
 export const chat = translation({
   'chat.untitled': 'محادثة جديدة',
   'chat.windowTitle': '{title} – Ponder',
+  'temporary.title': 'محادثة مؤقتة',
+  'temporary.says': 'لا تُحفظ هذه المحادثة، وتزول عند مغادرتها أو إنهاء Ponder.',
+  'temporary.note': 'لا يُحفظ شيء من هذه المحادثة.',
+  'temporary.keep': 'الاحتفاظ بالمحادثة',
+  'temporary.kept': 'حُفظت هذه المحادثة.',
   'chat.tokens': { zero: 'لا رموز', one: 'رمز واحد', two: 'رمزان', few: '{count} رموز', many: '{count} رمزًا', other: '{count} رمز' },
   'chat.tokensOf': '{used} من {context} من الرموز',
   'chat.messages': 'الرسائل',

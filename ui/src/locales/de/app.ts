@@ -54,6 +54,7 @@ export const app = translation({
   'link.noMailProgram': 'Der Link ließ sich nicht öffnen. Es ist keine Mail-App eingerichtet.',
 
   'command.new-chat': 'Neuer Chat',
+  'command.temporary-chat': 'Neuer temporärer Chat',
   'command.search': 'Alle Chats durchsuchen',
   'command.find': 'In diesem Chat suchen',
   'command.composer': 'Nachrichtenfeld aktivieren',

@@ -4,6 +4,11 @@ import { translation } from '../en/catalogue';
 export const chat = translation({
   'chat.untitled': 'Neuer Chat',
   'chat.windowTitle': '{title} – Ponder',
+  'temporary.title': 'Temporärer Chat',
+  'temporary.says': 'Dieser Chat wird nicht gespeichert. Nach dem Verlassen oder Beenden ist er weg.',
+  'temporary.note': 'Nichts in diesem Chat wird gespeichert.',
+  'temporary.keep': 'Chat behalten',
+  'temporary.kept': 'Dieser Chat ist jetzt gespeichert.',
   'chat.tokens': { one: '{count} Token', other: '{count} Tokens' },
   'chat.tokensOf': '{used} von {context} Tokens',
   'chat.messages': 'Nachrichten',

@@ -52,6 +52,7 @@ export const app = {
   'link.noMailProgram': 'Couldn’t open this link. No email app is set up.',
 
   'command.new-chat': 'New chat',
+  'command.temporary-chat': 'New temporary chat',
   'command.search': 'Search all chats',
   'command.find': 'Find in this chat',
   'command.composer': 'Focus message field',

@@ -239,9 +239,9 @@ export const cases: readonly Case[] = [
     async run(host) {
       const before = await host.imageStorage();
       const bytes = Uint8Array.from(atob(IMAGE), (letter) => letter.charCodeAt(0));
-      const added = await host.addImage(bytes);
+      const added = await host.addImage(bytes, '');
       same([added.width, added.height, added.animated, added.media_type], [7, 5, false, 'image/png'], 'what is told of it');
-      same(await host.addImage(bytes), added, 'the same image again');
+      same(await host.addImage(bytes, ''), added, 'the same image again');
       same((await host.imageStorage()) - before, bytes.length, 'what it takes on the disk');
       await refused('model_not_found', () => host.imageTokens('nobody/nothing', 'normal', [[7, 5]]));
       const { animated: _, ...content } = added;
@@ -256,10 +256,10 @@ export const cases: readonly Case[] = [
     name: 'the text of a file is kept once, counted, read again, and stays in a draft',
     async run(host) {
       const bytes = new TextEncoder().encode('one\ntwo\nthree\n');
-      const added = await host.addFile(bytes, 'Grüße 猫.md');
+      const added = await host.addFile(bytes, 'Grüße 猫.md', '');
       same([added.name, added.media_type, added.bytes], ['Grüße 猫.md', 'text/markdown', 14], 'what is told of it');
       same(added.excerpt, { unit: 'lines', first: 1, last: 3, of: 3 }, 'its lines');
-      same((await host.addFile(bytes, 'Grüße 猫.md')).attachment, added.attachment, 'the same file again');
+      same((await host.addFile(bytes, 'Grüße 猫.md', '')).attachment, added.attachment, 'the same file again');
       same(await host.fileText(added.attachment), { unit: 'lines', pieces: ['one\n', 'two\n', 'three\n'] }, 'its text');
       const count = async (content: Content[]): Promise<number> => (await host.contentTokens(PEBBLE, content)).tokens;
       const whole = await count([added]);
@@ -279,7 +279,7 @@ export const cases: readonly Case[] = [
       const { id } = await host.createProject('With files');
       const files = async (): Promise<Content[] | undefined> => (await host.projects()).find((project) => project.id === id)?.files;
       same(await files(), [], 'what a new project takes along');
-      const added = async (text: string, name: string) => host.addFile(new TextEncoder().encode(text), name);
+      const added = async (text: string, name: string) => host.addFile(new TextEncoder().encode(text), name, '');
       const [one, two] = [await added('one\ntwo\n', 'one.txt'), await added('three\n', 'two.md')];
       await heard((listener) => host.onChatsChanged(listener), () => host.putProjectFile(id, one));
       await host.putProjectFile(id, two);
@@ -303,16 +303,16 @@ export const cases: readonly Case[] = [
   {
     name: 'what has no text is refused as a file',
     async run(host) {
-      await refused('file_broken', () => host.addFile(new Uint8Array([0, 1, 2, 0]), 'a.bin'));
-      await refused('file_broken', () => host.addFile(new Uint8Array(), 'a.txt'));
+      await refused('file_broken', () => host.addFile(new Uint8Array([0, 1, 2, 0]), 'a.bin', ''));
+      await refused('file_broken', () => host.addFile(new Uint8Array(), 'a.txt', ''));
       await refused('not_found', () => host.fileText('0'.repeat(64)));
     },
   },
   {
     name: 'what is no image is refused as one',
     async run(host) {
-      await refused('image_broken', () => host.addImage(new Uint8Array([1, 2, 3])));
-      await refused('image_broken', () => host.addImage(new Uint8Array()));
+      await refused('image_broken', () => host.addImage(new Uint8Array([1, 2, 3]), ''));
+      await refused('image_broken', () => host.addImage(new Uint8Array(), ''));
     },
   },
   {

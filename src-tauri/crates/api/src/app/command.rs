@@ -10,6 +10,8 @@ use ts_rs::TS;
 pub enum Command {
     /// Starts a new chat.
     NewChat,
+    /// Starts a temporary chat, of which nothing is written.
+    TemporaryChat,
     /// Searches all chats.
     Search,
     /// Finds words in the open chat.
@@ -62,8 +64,9 @@ pub enum Command {
 
 impl Command {
     /// Every command.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NewChat,
+        Self::TemporaryChat,
         Self::Search,
         Self::Find,
         Self::Palette,
@@ -95,8 +98,8 @@ impl Command {
     pub fn is_of_chat(self) -> bool {
         use Command::*;
         match self {
-            NewChat | Search | Find | Palette | Composer | Regenerate | Stop | AnswerNow | Thinking | ChatSettings
-            | TwoAnswers | Export | Import => true,
+            NewChat | TemporaryChat | Search | Find | Palette | Composer | Regenerate | Stop | AnswerNow | Thinking
+            | ChatSettings | TwoAnswers | Export | Import => true,
             Models | Settings | About | QuickEntry | ZoomIn | ZoomOut | ZoomReset | Help | FullScreen | CloseWindow
             | InstallCommand | Quit => false,
         }
@@ -111,6 +114,9 @@ impl Command {
     /// True if it brings the chat window to the front; the other commands of the chat window need it there already.
     #[must_use]
     pub fn opens_chat_window(self) -> bool {
-        matches!(self, Self::NewChat | Self::Search | Self::Palette | Self::Import)
+        matches!(
+            self,
+            Self::NewChat | Self::TemporaryChat | Self::Search | Self::Palette | Self::Import
+        )
     }
 }

@@ -40,9 +40,9 @@ const ORNAMENTS: [char; 15] = [
 const SENTENCE_ENDS: [char; 6] = ['.', '!', '?', '。', '！', '？'];
 
 /// Lets the model that gave a chat's first answer write its title, unless the chat has another than its first question
-/// gave it.
+/// gave it, or is a temporary one, which shows none.
 pub(crate) async fn write_title(core: &Core, answer: &str, model: &ModelSource) {
-    if !core.settings.borrow().write_titles || !can_write(core, model) {
+    if core.is_temporary() || !core.settings.borrow().write_titles || !can_write(core, model) {
         return;
     }
     let Ok(branch) = core.history.branch(answer).await else {

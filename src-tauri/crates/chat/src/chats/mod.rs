@@ -47,12 +47,12 @@ impl Chats {
 
     /// The settings of a new chat. Its model is the one that was used last, if that is wanted and it is still there.
     pub async fn new_settings(&self) -> Result<ChatSettings> {
-        let settings = self.core.history.settings().await?;
+        let settings = self.core.settings_history.settings().await?;
         let new = settings.new_chat();
         if !settings.new_chats_use_last_model {
             return Ok(new);
         }
-        let model = match self.core.history.last_model().await? {
+        let model = match self.core.settings_history.last_model().await? {
             // A chat without messages follows the default model.
             Some(last) if last == settings.default_model => None,
             Some(last) => self.core.resolve(&last).await.is_ok().then_some(last),

@@ -1,6 +1,6 @@
 //! The history as data on the disk: its backups, its size, and the deletion of all of it.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{DataUse, HistoryBackup, HistoryState};
@@ -38,7 +38,7 @@ impl Library {
     }
 
     /// The folder of the images and files of chats and drafts, which exists once there is one.
-    pub fn attachments_folder(&self) -> &Path {
+    pub fn attachments_folder(&self) -> PathBuf {
         self.core.history.attachments_folder()
     }
 

@@ -11,7 +11,7 @@ use crate::settings::AppSettings;
 impl ModelUsers for Models {
     fn usage<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ModelUsage>> {
         Box::pin(async move {
-            let settings = self.core.history.settings().await?;
+            let settings = self.core.settings_history.settings().await?;
             Ok(ModelUsage {
                 loaded: self.core.loaded(reference).is_some(),
                 chats: self.core.history.chats_answered_by(reference).await?,
@@ -32,7 +32,7 @@ impl ModelUsers for Models {
 
     fn removed<'a>(&'a self, reference: &'a str, replacement: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let settings = self.core.history.settings().await?;
+            let settings = self.core.settings_history.settings().await?;
             let mut change = Map::new();
             if settings.default_model == reference {
                 change.insert("default_model".into(), replacement.into());
@@ -54,7 +54,7 @@ impl ModelUsers for Models {
                 change.insert("default_model".into(), reference.into());
             }
             if usage.folder {
-                let mut folders = self.core.history.settings().await?.model_folders;
+                let mut folders = self.core.settings_history.settings().await?.model_folders;
                 folders.push(reference.to_owned());
                 change.insert("model_folders".into(), folders.into());
             }

@@ -15,6 +15,7 @@ mod previews;
 mod processes;
 mod project_files;
 mod settings;
+mod temporary;
 mod thoughts;
 mod tools;
 mod turns;

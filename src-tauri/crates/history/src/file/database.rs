@@ -10,6 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
 use tokio::time::sleep;
 
+use crate::file::attachment_files::AttachmentFiles;
 use crate::file::pages::{LogOwner, Pages};
 use crate::file::{lock, privacy};
 use crate::sql::{change, Statement};
@@ -69,11 +70,11 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct History {
     pub(crate) readers: SqlitePool,
     /// One connection: SQLite has one writer at a time, and a queue is fairer than its waiting.
-    writer: SqlitePool,
-    /// The file itself.
+    pub(crate) writer: SqlitePool,
+    /// The file itself; empty if everything is in memory.
     pub(crate) path: PathBuf,
-    /// The folder of the attachments.
-    pub(crate) attachments: PathBuf,
+    /// The images and texts of messages.
+    pub(crate) attachments: AttachmentFiles,
     read_only: bool,
     /// Keeps a repair from moving the file; nobody if it is closed.
     lock: Arc<Mutex<Option<File>>>,
@@ -168,13 +169,40 @@ impl History {
             readers,
             writer,
             path: path.to_owned(),
-            attachments: path.with_file_name(ATTACHMENTS),
+            attachments: AttachmentFiles::Folder(path.with_file_name(ATTACHMENTS)),
             read_only: false,
             lock: Arc::default(),
             is_damaged: Arc::default(),
         };
         history.migrate().await.map_err(Error::at_opening)?;
         history.check_tables().await.map_err(Error::at_opening)?;
+        Ok(history)
+    }
+
+    /// An empty history that is never written: its rows and files lie in memory, and are gone with the last clone.
+    pub async fn in_memory() -> Result<Self> {
+        let options = options_of(Path::new(":memory:"))
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT)
+            // A large sort would go to a file.
+            .pragma("temp_store", "memory");
+        // The rows are those of one connection, which everything shares and which stays until the end.
+        let connection = SqlitePoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .test_before_acquire(false)
+            .connect_lazy_with(options);
+        let history = Self {
+            readers: connection.clone(),
+            writer: connection,
+            path: PathBuf::new(),
+            attachments: AttachmentFiles::Memory(Arc::default()),
+            read_only: false,
+            lock: Arc::default(),
+            is_damaged: Arc::default(),
+        };
+        history.migrate().await?;
         Ok(history)
     }
 
@@ -207,14 +235,19 @@ impl History {
         self.read_only
     }
 
+    /// True if nothing is written, and everything is gone with the last clone.
+    pub fn is_in_memory(&self) -> bool {
+        self.path.as_os_str().is_empty()
+    }
+
     /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The folder of the attachments, which exists once there is one.
-    pub fn attachments_folder(&self) -> &Path {
-        &self.attachments
+    pub fn attachments_folder(&self) -> PathBuf {
+        self.path.with_file_name(ATTACHMENTS)
     }
 
     /// Fails with [`Error::Damaged`] if a table is gone that the migrations made.

@@ -1,5 +1,6 @@
 //! The database file: connections, migrations, backups.
 
+pub(crate) mod attachment_files;
 pub(crate) mod backup;
 pub(crate) mod database;
 pub(crate) mod lock;
