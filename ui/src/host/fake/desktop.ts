@@ -5,6 +5,7 @@ import type { Command } from '../../bindings/Command';
 import type { Desktop } from '../../bindings/Desktop';
 import type { QuitChoice } from '../../bindings/QuitChoice';
 import type { RunningWork } from '../../bindings/RunningWork';
+import type { PageRequest } from '../../bindings/PageRequest';
 import type { WindowPage } from '../../bindings/WindowPage';
 import type { Platform } from '../types';
 import { listen, refusal } from './shared';
@@ -37,7 +38,7 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
   const files = new Set<string>();
   const listeners = {
     command: new Set<(command: Command) => void>(),
-    page: new Set<(page: WindowPage) => void>(),
+    page: new Set<(asked: PageRequest) => void>(),
     openRequested: new Set<() => void>(),
     quit: new Set<() => void>(),
     quick: new Set<() => void>(),
