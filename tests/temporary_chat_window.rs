@@ -113,7 +113,7 @@ fn ask(window: &Window, question: &str) -> String {
 /// Asks about a text file and an image, so that each of the secrets is said; returns the answer.
 fn ask_with_attachments(window: &Window) -> String {
     let [question, file_name, in_file, image_name, in_image] = SECRETS;
-    // What follows the end of an image belongs to its file and is not drawn.
+    // Bytes after the end of an image belong to its file and are not drawn.
     let drop = "const [fileName, inFile, imageName, inImage] = args;
         const drawn = await imageOf(`${imageName}.png`, 320, 200, 200);
         const image = new File([await drawn.arrayBuffer(), inImage], drawn.name, { type: drawn.type });

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::{Endpoint, ModelShelf, Settings};
+use api::{Endpoint, ModelShelf, RunningAnswer, Settings};
 use chat::Chat;
 use engine::{EngineOptions, MlxEngine};
 use engine_socket::EngineSocket;
@@ -179,6 +179,24 @@ impl App {
         Ok(())
     }
 
+    /// The list that a chat or a message of this id is in.
+    pub async fn chat_of(&self, id: &str) -> Chat {
+        self.temporary.holding(id).await.unwrap_or_else(|| self.chat.clone())
+    }
+
+    /// The list that keeps this image or file.
+    pub async fn chat_with(&self, attachment: &str) -> Chat {
+        let temporary = self.temporary.with_attachment(attachment).await;
+        temporary.unwrap_or_else(|| self.chat.clone())
+    }
+
+    /// The answers that are being written, of temporary and other chats.
+    pub fn running(&self) -> Vec<RunningAnswer> {
+        let mut running = self.chat.answers().running();
+        running.extend(self.temporary.running());
+        running
+    }
+
     /// Memory that loading another model would free, in bytes.
     pub async fn engine_bytes(&self) -> u64 {
         let memory = self.engine.memory().await;
@@ -248,7 +266,7 @@ impl App {
         if suspended.is_err() {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
-        self.close_temporary_chat().await;
+        self.temporary.close().await;
         self.chat.shut_down().await;
         if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload_all()).await, Ok(Ok(()))) {
             tracing::warn!("the engine was still at work when the app ended");

@@ -6,8 +6,6 @@ use api::{ChatSettings, ChatView, RunningAnswer};
 use chat::Chat;
 use protocol::Result;
 
-use crate::app::state::App;
-
 /// The list with the temporary chat, while there is one.
 #[derive(Default)]
 pub struct TemporaryChat(Mutex<Option<Open>>);
@@ -19,25 +17,15 @@ struct Open {
 }
 
 impl TemporaryChat {
-    fn open(&self) -> Option<Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn replace(&self, open: Option<Open>) -> Option<Open> {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), open)
-    }
-}
-
-impl App {
-    /// Begins a temporary chat with these settings; the one before it is gone.
+    /// Begins a temporary chat with these settings, with the models of `chats`; the one before it is gone.
     ///
     /// # Errors
     /// `BadRequest` for a setting that no chat may have.
-    pub async fn begin_temporary_chat(&self, settings: ChatSettings) -> Result<ChatView> {
-        let list = self.chat.temporary().await?;
+    pub async fn begin(&self, chats: &Chat, settings: ChatSettings) -> Result<ChatView> {
+        let list = chats.temporary().await?;
         let view = list.chats().create(settings).await?;
         let id = view.summary.id.clone();
-        self.close(self.temporary.replace(Some(Open { list, id }))).await;
+        self.replace(Some(Open { list, id })).await;
         Ok(view)
     }
 
@@ -45,59 +33,58 @@ impl App {
     ///
     /// # Errors
     /// Those of reading it.
-    pub async fn temporary_chat(&self) -> Result<Option<ChatView>> {
-        match self.temporary.open() {
+    pub async fn view(&self) -> Result<Option<ChatView>> {
+        match self.open() {
             Some(Open { list, id }) => list.chats().open(&id).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Makes the temporary chat a normal one, with the same ids; there is no temporary one afterwards.
+    /// Makes the temporary chat one of `chats`, with the same ids; there is no temporary one afterwards.
     ///
     /// # Errors
     /// `Busy` while its answer is being written, `Storage` if the history cannot be written; it stays temporary then.
-    pub async fn keep_temporary_chat(&self) -> Result<()> {
-        let Some(Open { list, .. }) = self.temporary.open() else {
+    pub async fn keep(&self, chats: &Chat) -> Result<()> {
+        let Some(Open { list, .. }) = self.open() else {
             return Ok(());
         };
-        self.chat.keep(&list).await?;
-        self.close(self.temporary.replace(None)).await;
+        chats.keep(&list).await?;
+        self.replace(None).await;
         Ok(())
     }
 
     /// Ends the temporary chat, of which nothing is left.
-    pub async fn close_temporary_chat(&self) {
-        self.close(self.temporary.replace(None)).await;
+    pub async fn close(&self) {
+        self.replace(None).await;
     }
 
-    async fn close(&self, open: Option<Open>) {
-        if let Some(Open { list, .. }) = open {
+    /// The list of the temporary chat, if a chat or a message of this id is in it.
+    pub async fn holding(&self, id: &str) -> Option<Chat> {
+        let Open { list, .. } = self.open()?;
+        list.holds(id).await.unwrap_or_default().then_some(list)
+    }
+
+    /// The list of the temporary chat, if it keeps this image or file.
+    pub async fn with_attachment(&self, attachment: &str) -> Option<Chat> {
+        let Open { list, .. } = self.open()?;
+        list.has_attachment(attachment).await.then_some(list)
+    }
+
+    /// The answers of the temporary chat that are being written.
+    pub fn running(&self) -> Vec<RunningAnswer> {
+        self.open()
+            .map(|open| open.list.answers().running())
+            .unwrap_or_default()
+    }
+
+    fn open(&self) -> Option<Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn replace(&self, open: Option<Open>) {
+        let before = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), open);
+        if let Some(Open { list, .. }) = before {
             list.discard().await;
         }
-    }
-
-    /// The list that a chat or a message of this id is in.
-    pub async fn chat_of(&self, id: &str) -> Chat {
-        match self.temporary.open() {
-            Some(Open { list, .. }) if list.holds(id).await.unwrap_or_default() => list,
-            _ => self.chat.clone(),
-        }
-    }
-
-    /// The list that keeps this image or file.
-    pub async fn chat_with(&self, attachment: &str) -> Chat {
-        match self.temporary.open() {
-            Some(Open { list, .. }) if list.has_attachment(attachment).await => list,
-            _ => self.chat.clone(),
-        }
-    }
-
-    /// The answers that are being written, of temporary and other chats.
-    pub fn running(&self) -> Vec<RunningAnswer> {
-        let mut running = self.chat.answers().running();
-        if let Some(Open { list, .. }) = self.temporary.open() {
-            running.extend(list.answers().running());
-        }
-        running
     }
 }

@@ -93,24 +93,24 @@ pub async fn set_draft(app: State<'_, App>, id: String, draft: Vec<Content>) -> 
 /// Begins a temporary chat, of which nothing is written; the one before it is gone.
 #[command(chat)]
 pub async fn begin_temporary_chat(app: State<'_, App>, settings: ChatSettings) -> Result<ChatView> {
-    app.begin_temporary_chat(settings).await
+    app.temporary.begin(&app.chat, settings).await
 }
 
 /// The temporary chat, if there is one.
 #[command(chat)]
 pub async fn temporary_chat(app: State<'_, App>) -> Result<Option<ChatView>> {
-    app.temporary_chat().await
+    app.temporary.view().await
 }
 
 /// Makes the temporary chat a normal one, with the same ids.
 #[command(chat)]
 pub async fn keep_temporary_chat(app: State<'_, App>) -> Result<()> {
-    app.keep_temporary_chat().await
+    app.temporary.keep(&app.chat).await
 }
 
 /// Ends the temporary chat, of which nothing is left.
 #[command(chat)]
 pub async fn close_temporary_chat(app: State<'_, App>) -> Result<()> {
-    app.close_temporary_chat().await;
+    app.temporary.close().await;
     Ok(())
 }

@@ -63,7 +63,7 @@ pub async fn running_work(app: &AppHandle) -> Result<RunningWork> {
     let state = app.state::<App>();
     let running = state.running();
     let mut chats = state.chat.chats().list().await?;
-    chats.extend(state.temporary_chat().await?.map(|temporary| temporary.summary));
+    chats.extend(state.temporary.view().await?.map(|temporary| temporary.summary));
     chats.retain(|chat| running.iter().any(|answer| answer.chat == chat.id));
     let downloads = fetching(&state.hub.downloads().watch().borrow());
     Ok(RunningWork {

@@ -44,7 +44,7 @@ fn menus_and_pages_call_the_same_thing_by_the_same_name() {
             }
         }
         assert_eq!(
-            compared, 21,
+            compared, 22,
             "{}: what the palette and the sheet of shortcuts offer",
             words.tag
         );

@@ -93,6 +93,14 @@ export interface Commands {
   checkChatSettings(settings: ChatSettings): Promise<void>;
   /** Stores the unsent question of a chat. */
   setDraft(id: string, draft: Array<Content>): Promise<void>;
+  /** Begins a temporary chat, of which nothing is written; the one before it is gone. */
+  beginTemporaryChat(settings: ChatSettings): Promise<ChatView>;
+  /** The temporary chat, if there is one. */
+  temporaryChat(): Promise<ChatView | null>;
+  /** Makes the temporary chat a normal one, with the same ids. */
+  keepTemporaryChat(): Promise<void>;
+  /** Ends the temporary chat, of which nothing is left. */
+  closeTemporaryChat(): Promise<void>;
   /** Shows the branch that this message is on. */
   showBranch(message: string): Promise<ChatView>;
   /** Stores another wording of an answer next to the original. The view shows the new branch. */
@@ -159,7 +167,7 @@ export interface Commands {
   continueAnswer(message: string): Promise<ChatView>;
   /** Follows an answer, whichever process writes it, after event number `from` (0: from its beginning) until `finished` or `detached`. */
   attach(message: string, from: number, onEvent: (message: AnswerEvent) => void): Promise<void>;
-  /** Extracts the text of a file and stores it, an identical one once. It belongs to no message yet. Rejects a file without text, with the reason. */
+  /** Extracts the text of a file for this chat (empty for a new one) and stores it, an identical one once. It belongs to no message yet. Rejects a file without text, with the reason. */
   addFile(bytes: Uint8Array, name: string, chat: string): Promise<Extract<Content, { kind: 'file' }>>;
   /** Pastes the system's clipboard where the focus is, for web views in which no page can. */
   paste(): Promise<void>;
@@ -171,7 +179,7 @@ export interface Commands {
   fileText(attachment: string): Promise<FileText>;
   /** The tokens of this content in a question to a model, or to the default model; images are left out. */
   contentTokens(model: string | null, content: Array<Content>): Promise<TokenCount>;
-  /** Stores an image, an identical one once. It belongs to no message yet. Rejects a file that is no image, with the reason. */
+  /** Stores an image for this chat (empty for a new one), an identical one once. It belongs to no message yet. Rejects a file that is no image, with the reason. */
   addImage(bytes: Uint8Array, chat: string): Promise<AddedImage>;
   /** The image in the system's clipboard, for web views that show pages its texts alone; empty if there is none. */
   clipboardImage(): Promise<ArrayBuffer>;
@@ -359,7 +367,7 @@ export interface Commands {
   showChat(id: string): Promise<void>;
   /** Opens a window of the app or brings it to the front. */
   openWindow(name: WindowName): Promise<void>;
-  /** Opens a window of the app at one of its pages, or brings it to the front and shows that page. */
+  /** Opens a window of the app at one of its pages, perhaps at a row of it, or brings it to the front and shows that. */
   showPage(page: WindowPage, row: string | null): Promise<void>;
   /** Opens a web or mail address in the user's program for it. Rejects any other address, because models write these links; `NotFound` if no program opened it. */
   openLink(url: string): Promise<void>;
@@ -382,6 +390,10 @@ export interface CommandWindows {
   setChatSettings: 'chat' | 'quick';
   checkChatSettings: 'chat' | 'quick';
   setDraft: 'chat' | 'quick';
+  beginTemporaryChat: 'chat';
+  temporaryChat: 'chat';
+  keepTemporaryChat: 'chat';
+  closeTemporaryChat: 'chat';
   showBranch: 'chat';
   editAnswer: 'chat';
   deleteMessage: 'chat';
@@ -546,6 +558,10 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   setChatSettings: (id, settings) => invoke('set_chat_settings', { id, settings }),
   checkChatSettings: (settings) => invoke('check_chat_settings', { settings }),
   setDraft: (id, draft) => invoke('set_draft', { id, draft }),
+  beginTemporaryChat: (settings) => invoke('begin_temporary_chat', { settings }),
+  temporaryChat: () => invoke('temporary_chat'),
+  keepTemporaryChat: () => invoke('keep_temporary_chat'),
+  closeTemporaryChat: () => invoke('close_temporary_chat'),
   showBranch: (message) => invoke('show_branch', { message }),
   editAnswer: (message, text) => invoke('edit_answer', { message, text }),
   deleteMessage: (message, scope) => invoke('delete_message', { message, scope }),

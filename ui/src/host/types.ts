@@ -9,7 +9,6 @@ import type { ErrorCode } from '../bindings/ErrorCode';
 import type { MemoryRelease } from '../bindings/MemoryRelease';
 import type { Settings } from '../bindings/Settings';
 import type { PageRequest } from '../bindings/PageRequest';
-import type { WindowPage } from '../bindings/WindowPage';
 import type { Commands } from './generated';
 
 export type { HostError };

@@ -157,6 +157,38 @@ impl Chat {
         self.core.changes.subscribe()
     }
 
+    /// An empty list of chats in memory, with the same engine, models and settings. Nothing of a chat in it is written:
+    /// no row, no draft, no image, no title. It is gone when the last clone is dropped.
+    ///
+    /// # Errors
+    /// `Storage` if SQLite has no memory.
+    pub async fn temporary(&self) -> Result<Self> {
+        Ok(Self::of(self.core.in_memory().await?))
+    }
+
+    /// True if this is the id of a chat or a message here.
+    pub async fn holds(&self, id: &str) -> Result<bool> {
+        Ok(self.core.history.holds(id).await?)
+    }
+
+    /// True if a message or a draft here may show this image, or quote this file.
+    pub async fn has_attachment(&self, attachment: &str) -> bool {
+        self.core.history.attachment(attachment).await.is_ok()
+    }
+
+    /// Keeps the chats of a temporary list among these, with their ids.
+    ///
+    /// # Errors
+    /// `Busy` while an answer is being written there, `Storage` if the file cannot be written; nothing is kept then.
+    pub async fn keep(&self, temporary: &Self) -> Result<()> {
+        temporary::keep(&self.core, &temporary.core).await
+    }
+
+    /// Ends a temporary list: its answers stop, its rows are gone, and so is what the engine remembers of them.
+    pub async fn discard(self) {
+        temporary::discard(&self.core).await;
+    }
+
     /// Stops all running answers, waits up to two seconds until they are stored, and closes the file.
     pub async fn shut_down(&self) {
         self.core.closing.send_replace(true);

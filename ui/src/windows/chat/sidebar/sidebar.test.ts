@@ -181,7 +181,7 @@ describe('the menu of the app', () => {
     await open('chat');
     await click('app-menu');
     expect(focused()).toBe('menu-new-chat');
-    for (let step = 0; step < 3; step++) await key('ArrowDown');
+    for (let step = 0; step < 4; step++) await key('ArrowDown');
     expect([focused(), the('menu-chat').getAttribute('aria-expanded')]).toEqual(['menu-chat', 'false']);
     await key('ArrowRight');
     expect([focused(), the('menu-chat').getAttribute('aria-expanded')]).toEqual(['menu-composer', 'true']);
