@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 
@@ -23,16 +23,46 @@ fn the_app_keeps_the_promises_that_the_in_memory_host_makes() {
     let script = fs::read_to_string(built.join("contract.js")).expect("it was built");
 
     let window = Window::open(home.path());
-    let outcomes = window.run_async(
-        &format!("{script}\ncontract.run().then(arguments[arguments.length - 1]);"),
-        json!([]),
-    );
-    let outcomes = outcomes.as_array().expect("a list of outcomes");
-    assert!(outcomes.len() > 10, "only {} cases ran", outcomes.len());
-    let broken: Vec<String> = outcomes
-        .iter()
-        .filter_map(|outcome| Some(format!("{}: {}", outcome["name"], outcome["problem"].as_str()?)))
-        .collect();
+    let (mut broken, mut reached, mut ran) = (Vec::new(), Vec::new(), 0);
+    for (name, opened_by) in [
+        ("chat", None),
+        ("models", Some(("models", "Models"))),
+        ("settings", Some(("settings", "Settings"))),
+        ("quick", Some(("quick-entry", "Quick entry"))),
+    ] {
+        if let Some((command, title)) = opened_by {
+            let script = "window.__TAURI_INTERNALS__.invoke('run_command', { command: arguments[0] })";
+            window.run(script, json!([command]));
+            window.switch_to(title);
+        }
+        let outcomes = call(&window, &script, "run", name);
+        ran += outcomes.len();
+        broken.extend(
+            outcomes
+                .iter()
+                .filter_map(|outcome| Some(format!("{}: {}", outcome["name"], outcome["problem"].as_str()?))),
+        );
+        reached.extend(
+            call(&window, &script, "reachable", name)
+                .iter()
+                .map(|outcome| format!("{name}: {outcome}")),
+        );
+    }
+    assert!(ran > 40, "only {ran} cases ran");
     assert!(broken.is_empty(), "the app breaks the contract:\n{}", broken.join("\n"));
+    assert!(
+        reached.is_empty(),
+        "pages call what they may not:\n{}",
+        reached.join("\n")
+    );
     window.close();
+}
+
+/// Calls a function of the contract with the name of the window whose page it runs in.
+fn call(window: &Window, script: &str, function: &str, name: &str) -> Vec<Value> {
+    let done = "arguments[arguments.length - 1]";
+    let script =
+        format!("{script}\ncontract.{function}(arguments[0]).then({done}, (reason) => {done}([String(reason)]));");
+    let outcome = window.run_async(&script, json!([name]));
+    outcome.as_array().expect("a list").clone()
 }

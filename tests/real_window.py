@@ -59,6 +59,16 @@ class Window:
         """A command of the host, as the page calls it."""
         return self.run_async("return await window.__TAURI_INTERNALS__.invoke(args[0], args[1])", command, arguments)
 
+    def invoke_in(self, name, title, command, arguments):
+        """A command that only the page of another window may call; that window is closed afterwards."""
+        chat = self.call("GET", "/window")
+        self.invoke("open_window", {"name": name})
+        self.show(title)
+        done = self.invoke(command, arguments)
+        self.call("DELETE", "/window")
+        self.call("POST", "/window", {"handle": chat})
+        return done
+
     def find(self, name):
         found = self.call("POST", "/element", {"using": "css selector", "value": f'[data-testid="{name}"]'})
         return found and found[ELEMENT]

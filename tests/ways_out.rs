@@ -133,14 +133,23 @@ fn stays(window: &Window, after: &str) {
     });
 }
 
+/// Switches the network off, or on again, as only the page of the Settings window may.
+fn set_offline(window: &Window, offline: bool) {
+    let open = "window.__TAURI_INTERNALS__.invoke('open_window', { name: 'settings' })";
+    window.run(open, json!([]));
+    window.switch_to("Settings");
+    let set = "const done = arguments[1]; window.__TAURI_INTERNALS__.invoke('set_offline', { offline: arguments[0] }).then(() => done(true), () => done(false))";
+    assert_eq!(window.run_async(set, json!([offline])), true);
+    window.switch_to("Ponder");
+}
+
 #[test]
 fn none_of_sixty_ways_leads_out() {
     let home = tempfile::tempdir().expect("a folder");
     let outside = Outside::open();
     let window = Window::open(home.path());
     for offline in [false, true] {
-        let set = "const done = arguments[1]; window.__TAURI_INTERNALS__.invoke('set_offline', { offline: arguments[0] }).then(() => done(true), () => done(false))";
-        assert_eq!(window.run_async(set, json!([offline])), true);
+        set_offline(&window, offline);
         for (name, way) in WAYS {
             take(&window, name, way, &outside);
             sleep(Duration::from_millis(60));

@@ -151,7 +151,7 @@ class Bench:
 
     def prepare(self):
         self.start()
-        self.window.invoke("add_endpoint", {"name": "bench", "url": self.endpoint.url, "key": None})
+        self.window.invoke_in("settings", "Settings", "add_endpoint", {"name": "bench", "url": self.endpoint.url, "key": None})
         for chat in [*OTHERS, LONG]:
             self.window.invoke("pin_chat", {"id": chat, "pinned": True})
         self.stop()
@@ -269,7 +269,7 @@ class Bench:
 
     def ask(self, model, watched=True):
         """Asks in the open chat; the figures of the answer."""
-        self.window.invoke("set_default_model", {"reference": f"endpoint:bench/{model}"})
+        self.window.invoke("change_settings", {"change": {"default_model": f"endpoint:bench/{model}"}})
         return self.window.run_async(
             """const before = document.querySelectorAll('[data-testid=message-assistant]').length && [...document.querySelectorAll('[data-testid=message-assistant]')].at(-1).dataset.messageId;
             bench.write('composer', 'Write something long, please.');

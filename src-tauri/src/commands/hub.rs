@@ -27,7 +27,7 @@ pub async fn model_card(app: State<'_, App>, id: String) -> Result<String> {
 }
 
 /// Recommended first models for this computer. Opens no connection.
-#[command(models)]
+#[command(chat, models)]
 pub async fn first_models(app: State<'_, App>) -> Result<Vec<HubModel>> {
     let memory = Memory::now(Question::new().backend, app.engine_bytes().await)?;
     Ok(app.hub.catalog().recommended(&memory))
@@ -48,7 +48,7 @@ pub async fn fit_of(app: State<'_, App>, reference: String, context: Option<u32>
 }
 
 /// The memory that models may use on this computer, in bytes, and how much of it is free now.
-#[command(models, settings)]
+#[command(chat, models, settings)]
 pub async fn memory(app: State<'_, App>) -> Result<MachineMemory> {
     let Memory { total, free, .. } = Memory::now(Question::new().backend, app.engine_bytes().await)?;
     Ok(MachineMemory { total, free })

@@ -37,7 +37,7 @@ pub async fn image_tokens(
 }
 
 /// The bytes that the images of all chats take on disk.
-#[command(settings)]
+#[command(chat, settings)]
 pub async fn image_storage(app: State<'_, App>) -> Result<u64> {
     app.chat.files().attachments_size().await
 }

@@ -11,7 +11,7 @@ use ts_rs::{Config, TypeVisitor, TS};
 pub struct Description {
     pub name: &'static str,
     pub docs: &'static str,
-    /// The windows that call it. Nothing enforces them yet.
+    /// The windows whose pages may call it; Tauri refuses all others, by the permissions that are written below.
     pub windows: Vec<WindowName>,
     pub arguments: Vec<Argument>,
     /// The type inside the promise.
@@ -102,20 +102,14 @@ fn generate(commands: &[Description], types: &Types) -> String {
     for command in commands {
         let _ = writeln!(body, "  /** {} */\n  {}", command.docs, signature(command));
     }
-    body += "}\n\n/** The windows that call each command. */\nexport interface CommandWindows {\n";
+    body += "}\n\n/** The windows whose pages may call each command; the host refuses all others. */\n";
+    body += "export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowName[]>> = {\n";
     for command in commands {
-        let windows = match command.windows.len() {
-            all if all == WindowName::ALL.len() => "WindowName".to_owned(),
-            _ => command
-                .windows
-                .iter()
-                .map(|window| format!("'{}'", window.as_str()))
-                .collect::<Vec<_>>()
-                .join(" | "),
-        };
-        let _ = writeln!(body, "  {}: {windows};", camel_case(command.name));
+        let windows = command.windows.iter().map(|window| format!("'{}'", window.as_str()));
+        let windows = windows.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(body, "  {}: [{windows}],", camel_case(command.name));
     }
-    body += "}\n";
+    body += "};\n";
     let mut calls = String::new();
     for command in commands {
         let _ = writeln!(calls, "  {},", call(command));
@@ -186,19 +180,60 @@ fn camel_case(name: &str) -> String {
     camel
 }
 
+/// The permissions of Tauri's own that a window's page has.
+fn permissions_of_tauri(window: WindowName) -> &'static [&'static str] {
+    const HEARS: &str = "core:event:allow-listen";
+    const NO_LONGER: &str = "core:event:allow-unlisten";
+    const DRAGS: &str = "core:window:allow-start-dragging";
+    // A double click on a header makes a window as large as the screen, as one on a title bar does.
+    const ENLARGES: &str = "core:window:allow-internal-toggle-maximize";
+    match window {
+        WindowName::Chat | WindowName::Models | WindowName::Settings => &[HEARS, NO_LONGER, DRAGS, ENLARGES],
+        // Quick entry keeps its size.
+        WindowName::Quick => &[HEARS, NO_LONGER, DRAGS],
+        WindowName::Failure => &[],
+    }
+}
+
+/// The file by which Tauri knows what each window's page may call.
+fn capabilities(commands: &[Description]) -> String {
+    let windows = WindowName::ALL.map(|window| {
+        let own = commands.iter().filter(|command| command.windows.contains(&window));
+        let own = own.map(|command| format!("allow-{}", command.name.replace('_', "-")));
+        let of_tauri = permissions_of_tauri(window).iter().map(|name| (*name).to_owned());
+        serde_json::json!({
+            "identifier": window.as_str(),
+            "description": "Generated from src-tauri/src/commands; never edited.",
+            "windows": [window.as_str()],
+            "permissions": of_tauri.chain(own).collect::<Vec<_>>(),
+        })
+    });
+    serde_json::to_string_pretty(&windows).expect("plain data") + "\n"
+}
+
+/// Writes a file anew if it differs; true if it did.
+fn was_stale(path: &str, fresh: &str) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::fs::read_to_string(&path).unwrap_or_default() == fresh {
+        return false;
+    }
+    std::fs::write(&path, fresh).expect("it can be written");
+    true
+}
+
 #[test]
 fn the_interface_of_the_windows_is_fresh() {
     let mut types = Types::new();
     types.name::<WindowName>();
     let commands = super::describe(&mut types);
-    let fresh = generate(&commands, &types);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/src/host/generated.ts");
-    let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    if fresh != committed {
-        std::fs::write(&path, fresh).expect("it can be written");
-        panic!(
-            "{} was stale and is written anew: commit it. `cargo test -p ponder-app --lib interface` does the same",
-            path.display()
-        );
-    }
+    let files = [
+        ("ui/src/host/generated.ts", generate(&commands, &types)),
+        ("src-tauri/capabilities/windows.json", capabilities(&commands)),
+    ];
+    let stale = files.iter().filter(|(path, fresh)| was_stale(path, fresh));
+    let stale: Vec<&str> = stale.map(|(path, _)| *path).collect();
+    assert!(
+        stale.is_empty(),
+        "{stale:?} were stale and are written anew: commit them. `cargo test -p ponder-app --lib interface` does the same"
+    );
 }

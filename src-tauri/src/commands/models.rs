@@ -46,7 +46,7 @@ pub async fn unload_model(handle: AppHandle, app: State<'_, App>, reference: Str
 }
 
 /// The loaded models and the memory they take.
-#[command(models, settings)]
+#[command(chat, models, settings)]
 pub async fn engine_status(app: State<'_, App>) -> Result<EngineStatus> {
     Ok(EngineStatus {
         loaded: app.engine.loaded(),

@@ -375,162 +375,162 @@ export interface Commands {
   firstPaint(): Promise<void>;
 }
 
-/** The windows that call each command. */
-export interface CommandWindows {
-  chats: 'chat';
-  chatsSince: 'chat' | 'settings' | 'quick';
-  chat: 'chat' | 'quick';
-  earlierMessages: 'chat' | 'quick';
-  createChat: 'chat' | 'quick';
-  newChatSettings: 'chat' | 'quick';
-  renameChat: 'chat';
-  pinChat: 'chat';
-  deleteChat: 'chat';
-  restoreChat: 'chat';
-  setChatSettings: 'chat' | 'quick';
-  checkChatSettings: 'chat' | 'quick';
-  setDraft: 'chat' | 'quick';
-  beginTemporaryChat: 'chat';
-  temporaryChat: 'chat';
-  keepTemporaryChat: 'chat';
-  closeTemporaryChat: 'chat';
-  showBranch: 'chat';
-  editAnswer: 'chat';
-  deleteMessage: 'chat';
-  forkChat: 'chat';
-  markRead: 'chat' | 'quick';
-  setScrollPlace: 'chat' | 'quick';
-  contextUse: 'chat';
-  setCompactionMark: 'chat';
-  dropOldestTurns: 'chat';
-  summarizeOldestTurns: 'chat';
-  stopSummary: 'chat';
-  forkWithSummary: 'chat';
-  searchHistory: 'chat';
-  archiveChat: 'chat';
-  trash: 'chat';
-  purgeChat: 'chat';
-  projects: 'chat';
-  createProject: 'chat';
-  changeProject: 'chat';
-  prefetchProject: 'chat';
-  putProjectFile: 'chat';
-  removeProjectFile: 'chat';
-  deleteProject: 'chat';
-  restoreProject: 'chat';
-  moveChat: 'chat' | 'quick';
-  historyState: 'chat';
-  send: 'chat' | 'quick';
-  sendToTwo: 'chat';
-  regenerate: 'chat';
-  stop: 'chat' | 'quick';
-  answerNow: 'chat' | 'quick';
-  continueAnswer: 'chat';
-  attach: 'chat' | 'quick';
-  addFile: 'chat' | 'quick';
-  paste: WindowName;
-  clipboardFiles: 'chat' | 'quick';
-  clipboardFile: 'chat' | 'quick';
-  fileText: 'chat';
-  contentTokens: 'chat';
-  addImage: 'chat' | 'quick';
-  clipboardImage: 'chat' | 'quick';
-  imageTokens: 'chat';
-  imageStorage: 'settings';
-  dragImage: 'chat';
-  models: 'chat' | 'models' | 'settings' | 'quick';
-  defaultModel: 'chat' | 'models' | 'settings' | 'quick';
-  setDefaultModel: 'models';
-  engineStatus: 'models' | 'settings';
-  slowedBy: 'chat';
-  unloadModel: 'settings';
-  capabilities: 'chat';
-  endpoints: 'settings';
-  endpointAddress: 'settings';
-  endpointModels: 'chat';
-  testEndpoint: 'settings';
-  addEndpoint: 'settings';
-  setEndpointKey: 'settings';
-  removeEndpoint: 'settings';
-  searchModels: 'models';
-  describeModel: 'models';
-  modelCard: 'models';
-  firstModels: 'models';
-  fitOf: 'chat' | 'models';
-  memory: 'models' | 'settings';
-  download: 'chat' | 'models';
-  pauseDownload: 'models';
-  resumeDownload: 'models';
-  cancelDownload: 'models';
-  moveDownload: 'models';
-  watchDownloads: 'chat' | 'models';
-  verifyModel: 'models';
-  repairModel: 'models';
-  removalOf: 'models';
-  removeModel: 'models';
-  putBackModel: 'models';
-  freeModel: 'models';
-  updateOf: 'models';
-  revealModel: 'models';
-  modelFolders: 'models' | 'settings';
-  addModelFolder: 'models' | 'settings';
-  chooseModelFolder: 'models' | 'settings';
-  forgetModelFolder: 'models' | 'settings';
-  loadAnyway: 'chat';
-  chatWith: 'models';
-  dataUse: 'settings';
-  backUpNow: 'settings';
-  addFromSetAside: 'settings';
-  revealData: 'settings';
-  deleteAllChats: 'settings';
-  netSettings: 'models' | 'settings';
-  setOffline: 'models' | 'settings';
-  setToken: 'models' | 'settings';
-  outboundRequests: 'settings';
-  serverStatus: 'settings';
-  setServer: 'settings';
-  newServerKey: 'settings';
-  forgetServerKey: 'settings';
-  serverKey: 'settings';
-  servedModels: 'settings';
-  clientSetups: 'settings';
-  settings: 'chat' | 'models' | 'settings' | 'quick';
-  changeSettings: 'chat' | 'models' | 'settings' | 'quick';
-  chatWindowState: 'chat';
-  setChatWindowState: 'chat';
-  exportChats: 'chat' | 'settings';
-  showExport: 'chat' | 'settings';
-  importChats: 'chat' | 'settings';
-  saveCode: 'chat' | 'models' | 'settings' | 'quick';
-  appUpdate: 'settings';
-  askForAppUpdate: 'settings';
-  installAppUpdate: 'settings';
-  stopAppUpdate: 'settings';
-  restart: 'settings';
-  noteHistoryDamage: WindowName;
-  examineHistory: 'failure';
-  repairHistory: 'failure';
-  openAgain: 'failure';
-  showDataFolder: 'failure';
-  beginAnew: 'failure';
-  openReadOnly: 'failure';
-  desktop: 'settings';
-  runCommand: WindowName;
-  setAvailableCommands: 'chat';
-  takeOpenRequests: 'chat';
-  openedFile: 'chat';
-  importOpened: 'chat';
-  runningWork: 'chat';
-  quit: 'chat';
-  openAtLogin: 'settings';
-  hideQuickEntry: 'quick';
-  fitQuickEntry: 'quick';
-  showChat: 'quick';
-  openWindow: 'chat' | 'models' | 'settings';
-  showPage: 'chat' | 'models' | 'settings';
-  openLink: WindowName;
-  firstPaint: WindowName;
-}
+/** The windows whose pages may call each command; the host refuses all others. */
+export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowName[]>> = {
+  chats: ['chat'],
+  chatsSince: ['chat', 'settings', 'quick'],
+  chat: ['chat', 'quick'],
+  earlierMessages: ['chat', 'quick'],
+  createChat: ['chat', 'quick'],
+  newChatSettings: ['chat', 'quick'],
+  renameChat: ['chat'],
+  pinChat: ['chat'],
+  deleteChat: ['chat'],
+  restoreChat: ['chat'],
+  setChatSettings: ['chat', 'quick'],
+  checkChatSettings: ['chat', 'quick'],
+  setDraft: ['chat', 'quick'],
+  beginTemporaryChat: ['chat'],
+  temporaryChat: ['chat'],
+  keepTemporaryChat: ['chat'],
+  closeTemporaryChat: ['chat'],
+  showBranch: ['chat'],
+  editAnswer: ['chat'],
+  deleteMessage: ['chat'],
+  forkChat: ['chat'],
+  markRead: ['chat', 'quick'],
+  setScrollPlace: ['chat', 'quick'],
+  contextUse: ['chat'],
+  setCompactionMark: ['chat'],
+  dropOldestTurns: ['chat'],
+  summarizeOldestTurns: ['chat'],
+  stopSummary: ['chat'],
+  forkWithSummary: ['chat'],
+  searchHistory: ['chat'],
+  archiveChat: ['chat'],
+  trash: ['chat'],
+  purgeChat: ['chat'],
+  projects: ['chat'],
+  createProject: ['chat'],
+  changeProject: ['chat'],
+  prefetchProject: ['chat'],
+  putProjectFile: ['chat'],
+  removeProjectFile: ['chat'],
+  deleteProject: ['chat'],
+  restoreProject: ['chat'],
+  moveChat: ['chat', 'quick'],
+  historyState: ['chat'],
+  send: ['chat', 'quick'],
+  sendToTwo: ['chat'],
+  regenerate: ['chat'],
+  stop: ['chat', 'quick'],
+  answerNow: ['chat', 'quick'],
+  continueAnswer: ['chat'],
+  attach: ['chat', 'quick'],
+  addFile: ['chat', 'quick'],
+  paste: ['chat', 'models', 'settings', 'quick', 'failure'],
+  clipboardFiles: ['chat', 'quick'],
+  clipboardFile: ['chat', 'quick'],
+  fileText: ['chat'],
+  contentTokens: ['chat'],
+  addImage: ['chat', 'quick'],
+  clipboardImage: ['chat', 'quick'],
+  imageTokens: ['chat'],
+  imageStorage: ['chat', 'settings'],
+  dragImage: ['chat'],
+  models: ['chat', 'models', 'settings', 'quick'],
+  defaultModel: ['chat', 'models', 'settings', 'quick'],
+  setDefaultModel: ['models'],
+  engineStatus: ['chat', 'models', 'settings'],
+  slowedBy: ['chat'],
+  unloadModel: ['settings'],
+  capabilities: ['chat'],
+  endpoints: ['settings'],
+  endpointAddress: ['settings'],
+  endpointModels: ['chat'],
+  testEndpoint: ['settings'],
+  addEndpoint: ['settings'],
+  setEndpointKey: ['settings'],
+  removeEndpoint: ['settings'],
+  searchModels: ['models'],
+  describeModel: ['models'],
+  modelCard: ['models'],
+  firstModels: ['chat', 'models'],
+  fitOf: ['chat', 'models'],
+  memory: ['chat', 'models', 'settings'],
+  download: ['chat', 'models'],
+  pauseDownload: ['models'],
+  resumeDownload: ['models'],
+  cancelDownload: ['models'],
+  moveDownload: ['models'],
+  watchDownloads: ['chat', 'models'],
+  verifyModel: ['models'],
+  repairModel: ['models'],
+  removalOf: ['models'],
+  removeModel: ['models'],
+  putBackModel: ['models'],
+  freeModel: ['models'],
+  updateOf: ['models'],
+  revealModel: ['models'],
+  modelFolders: ['models', 'settings'],
+  addModelFolder: ['models', 'settings'],
+  chooseModelFolder: ['models', 'settings'],
+  forgetModelFolder: ['models', 'settings'],
+  loadAnyway: ['chat'],
+  chatWith: ['models'],
+  dataUse: ['settings'],
+  backUpNow: ['settings'],
+  addFromSetAside: ['settings'],
+  revealData: ['settings'],
+  deleteAllChats: ['settings'],
+  netSettings: ['models', 'settings'],
+  setOffline: ['models', 'settings'],
+  setToken: ['models', 'settings'],
+  outboundRequests: ['settings'],
+  serverStatus: ['settings'],
+  setServer: ['settings'],
+  newServerKey: ['settings'],
+  forgetServerKey: ['settings'],
+  serverKey: ['settings'],
+  servedModels: ['settings'],
+  clientSetups: ['settings'],
+  settings: ['chat', 'models', 'settings', 'quick'],
+  changeSettings: ['chat', 'models', 'settings', 'quick'],
+  chatWindowState: ['chat'],
+  setChatWindowState: ['chat'],
+  exportChats: ['chat', 'settings'],
+  showExport: ['chat', 'settings'],
+  importChats: ['chat', 'settings'],
+  saveCode: ['chat', 'models', 'settings', 'quick'],
+  appUpdate: ['settings'],
+  askForAppUpdate: ['settings'],
+  installAppUpdate: ['settings'],
+  stopAppUpdate: ['settings'],
+  restart: ['settings'],
+  noteHistoryDamage: ['chat', 'models', 'settings', 'quick', 'failure'],
+  examineHistory: ['failure'],
+  repairHistory: ['failure'],
+  openAgain: ['failure'],
+  showDataFolder: ['failure'],
+  beginAnew: ['failure'],
+  openReadOnly: ['failure'],
+  desktop: ['settings'],
+  runCommand: ['chat', 'models', 'settings', 'quick', 'failure'],
+  setAvailableCommands: ['chat'],
+  takeOpenRequests: ['chat'],
+  openedFile: ['chat'],
+  importOpened: ['chat'],
+  runningWork: ['chat'],
+  quit: ['chat'],
+  openAtLogin: ['settings'],
+  hideQuickEntry: ['quick'],
+  fitQuickEntry: ['quick'],
+  showChat: ['quick'],
+  openWindow: ['chat', 'models', 'settings'],
+  showPage: ['chat', 'models', 'settings'],
+  openLink: ['chat', 'models', 'settings', 'quick', 'failure'],
+  firstPaint: ['chat', 'models', 'settings', 'quick', 'failure'],
+};
 
 /** The bridge to the host. `channel` makes a callback an argument, `header` writes a text in letters that headers hold. */
 export interface Bridge {

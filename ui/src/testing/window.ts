@@ -1,16 +1,19 @@
 /** A window of the app in jsdom with the in-memory host behind it, and user actions for its tests. */
 
 import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, vi } from 'vitest';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
 
 import App from '../app/App.svelte';
 import { expandedIds } from '../shared/expandedIds';
 import type { WindowName } from '../bindings/WindowName';
 import type { StartFailure } from '../windows/failure/failure';
 import { fakeHost, type FakeHost } from '../host/fake';
+import { COMMAND_WINDOWS } from '../host/generated';
 
 /** The host of the present test. */
 export let host: FakeHost;
+/** The calls of the present test that its window may not make. */
+let refusals: string[] = [];
 /** The elements that wait to come into view. */
 export let watched: { callback: IntersectionObserverCallback; node: Element }[] = [];
 let app: Record<string, unknown> | null = null;
@@ -44,6 +47,7 @@ class Watcher extends StillObserver implements IntersectionObserver {
 export function useWindow(): void {
   beforeEach(() => {
     watched = [];
+    refusals = [];
     expandedIds.clear();
     vi.stubGlobal('ResizeObserver', StillObserver);
     vi.stubGlobal('IntersectionObserver', Watcher);
@@ -62,9 +66,25 @@ export function useWindow(): void {
   });
   afterEach(async () => {
     await close();
+    expect(refusals, 'a page calls only what its window may').toEqual([]);
     history.replaceState(null, '', '/');
     vi.useRealTimers();
     vi.unstubAllGlobals();
+  });
+}
+
+/** The host as a window's page has it: calls that this page may not make are refused, as the app refuses them. */
+function asSeenBy(which: WindowName): FakeHost {
+  return new Proxy(host, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      const windows = Object.hasOwn(COMMAND_WINDOWS, name) ? Reflect.get(COMMAND_WINDOWS, name) : null;
+      if (!Array.isArray(windows) || windows.includes(which)) return value;
+      return () => {
+        refusals.push(`${which}: ${String(name)}`);
+        return Promise.reject(new Error(`Command ${String(name)} not allowed by ACL`));
+      };
+    },
   });
 }
 
@@ -74,7 +94,7 @@ export async function open(which: WindowName, openChat = '', failure: Partial<St
   app = mount(App, {
     target: document.body,
     props: {
-      platform: host,
+      platform: asSeenBy(which),
       window: which,
       requestFrame: (run) => void setTimeout(run, 16),
       failure: { error: { code: 'storage', message: HOST_WORDS }, history: true, running: false, ...failure },

@@ -109,6 +109,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'an endpoint is listed with what its address means, and tried and changed only if there is one',
+    window: 'settings',
     async run(host) {
       const far = { base_url: 'http://192.0.2.1/v1', leaves_computer: true, unencrypted: true };
       same(await host.endpointAddress(' http://192.0.2.1 '), far, 'an address that is typed');
@@ -317,6 +318,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'the built-in model is here, and stays',
+    window: 'models',
     async run(host) {
       const pebble = (await host.models()).find((model) => model.reference === PEBBLE);
       same([pebble?.built_in, pebble?.problem], [true, null], 'Pebble');
@@ -326,6 +328,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'a model that is not here is named as such',
+    window: 'models',
     async run(host) {
       await refused('model_not_found', () => host.setDefaultModel('nobody/nothing'));
       await refused('model_not_found', () => host.removalOf('nobody/nothing'));
@@ -335,6 +338,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'the default model is announced',
+    window: 'models',
     async run(host) {
       const { new_chats_use_last_model } = await host.settings();
       await heard((listener) => host.onModelsChanged(listener), () => host.setDefaultModel(PEBBLE));
@@ -365,6 +369,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'the server is off until it is switched on, remembers its port, and is set by its own calls alone',
+    window: 'settings',
     async run(host) {
       const { settings: before, state } = await host.serverStatus();
       same([before.on, state.kind, before.key_made_at], [false, 'off', null], 'the server at first');
@@ -381,6 +386,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'a set-up names the address and the model',
+    window: 'settings',
     async run(host) {
       holds((await host.servedModels()).includes(PEBBLE), 'the built-in model is served');
       const setups = await host.clientSetups(PEBBLE, true);
@@ -400,6 +406,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'a folder is listed once it is added, and no longer once it is forgotten',
+    window: 'models',
     async run(host) {
       const paths = async (): Promise<string[]> => (await host.modelFolders()).map((folder) => folder.path);
       const folder = (await host.models()).find(({ reference }) => reference === PEBBLE)?.path ?? '';
@@ -412,6 +419,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'offline, nothing is asked of the hub',
+    window: 'models',
     async run(host) {
       await heard((listener) => host.onNetworkChanged(listener), () => host.setOffline(true));
       await refused('offline', () => host.describeModel('owner/name'));
@@ -422,6 +430,7 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'downloads are told at once, and one that is not there cannot be paused',
+    window: 'models',
     async run(host) {
       const told = await within('the downloads', new Promise<unknown[]>((resolve) => void host.watchDownloads(resolve)));
       same(told, [], 'the downloads');

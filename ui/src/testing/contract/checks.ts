@@ -1,5 +1,6 @@
 /** The checks of a case of the contract; a broken promise is named. */
 
+import type { WindowName } from '../../bindings/WindowName';
 import type { AnswerEvent } from '../../bindings/AnswerEvent';
 import type { ChatSettings } from '../../bindings/ChatSettings';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
@@ -10,6 +11,8 @@ import { asHostError, type Platform, type Unsubscribe } from '../../host/types';
 /** One promise of a host. */
 export interface Case {
   name: string;
+  /** The window whose page may make its calls; the chat window if it says none. */
+  window?: WindowName;
   run(host: Platform): Promise<void>;
 }
 

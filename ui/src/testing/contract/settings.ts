@@ -58,6 +58,7 @@ export const settingsCases: readonly Case[] = [
   },
   {
     name: 'settings with commands of their own are set by those alone',
+    window: 'settings',
     async run(host) {
       const { endpoints, model_folders, server } = await host.settings();
       for (const change of [{ endpoints }, { model_folders }, { server }]) await refused('bad_request', () => host.changeSettings(change));
