@@ -13,10 +13,18 @@ use crate::tensor::{Handles, Tensor};
 
 /// Calls one function of MLX that writes an array and takes the stream last.
 macro_rules! op {
-    ($function:ident, $($argument:expr),* $(,)?) => {
+    ($function:ident, $($argument:expr),* $(,)?) => { op!(@bind $function [] $($argument,)*) };
+    // Arguments are evaluated outside `unsafe`, one binding each; what they borrow lives until the call is made.
+    (@bind $function:ident [$($bound:ident)*] $argument:expr, $($rest:expr,)*) => {
+        match $argument {
+            argument => op!(@bind $function [$($bound)* argument] $($rest,)*),
+        }
+    };
+    (@bind $function:ident [$($bound:ident)*]) => {
         // SAFETY: every handle among the arguments is borrowed from a living tensor, every pointer from a living slice
-        // whose length is passed with it, and MLX checks shapes and types.
-        Tensor::make(|result| unsafe { mlx_sys::$function(result, $($argument,)* stream()) })
+        // whose length is passed with it, and MLX checks shapes and types. It checks no indices: callers of `take` and
+        // its kin do.
+        Tensor::make(|result| unsafe { mlx_sys::$function(result, $($bound,)* stream()) })
     };
 }
 pub(crate) use op;

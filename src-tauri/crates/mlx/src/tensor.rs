@@ -129,8 +129,10 @@ impl Tensor {
 
     /// Waits for all elements, unsigned integers, and copies them out.
     pub fn to_u32(&self) -> Result<Vec<u32>> {
-        eval([self])?;
-        let slice = self
+        // A view, such as a row that is broadcast, has fewer elements in memory than it shows.
+        let plain = self.contiguous()?;
+        eval([&plain])?;
+        let slice = plain
             .array
             .try_as_slice::<u32>()
             .map_err(|error| Error::Failed(error.to_string()))?;
@@ -210,4 +212,19 @@ pub fn load_safetensors(path: &Path) -> Result<Vec<(String, Tensor)>> {
         .into_iter()
         .map(|(name, array)| (name, Tensor::new(array)))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::ids_tensor;
+    use crate::Dtype;
+
+    #[test]
+    fn a_broadcast_view_is_copied_out_as_it_is_seen() {
+        let ids = |ids: &[u32]| ids_tensor(ids).astype(Dtype::Uint32).unwrap();
+        let seen = ids(&[7]).broadcast(&[4]).unwrap();
+        assert_eq!(seen.to_u32().unwrap(), [7, 7, 7, 7]);
+        let rows = ids(&[1, 2]).reshape(&[2, 1]).unwrap().broadcast(&[2, 3]).unwrap();
+        assert_eq!(rows.to_u32().unwrap(), [1, 1, 1, 2, 2, 2]);
+    }
 }

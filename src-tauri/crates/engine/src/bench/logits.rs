@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use mlx::ops::ids_tensor;
 use protocol::{FolderSource, KvBits};
 
 use crate::error::{Error, Result};
@@ -55,7 +54,7 @@ pub fn logits(
             }
         }
         let part = state.chunk(to - from)?;
-        let states = model.forward(&part.input(&ids_tensor(&tokens[from..to])), &mut [state.caches()])?;
+        let states = model.forward(&part.input(&model.ids(&tokens[from..to])?), &mut [state.caches()])?;
         state.advance_by(to - from);
         let length = (to - from) as i32;
         let wanted = if all {

@@ -14,7 +14,6 @@ use checkpoint::weight_files;
 use constraint::Vocabulary;
 use mlx::device::{device, on_cpu, Device};
 use mlx::memory;
-use mlx::ops::ids_tensor;
 use mlx::tensor::eval;
 use prompt::ChatProcessor;
 use protocol::{KvBits, ModelInfo, ThinkingControl};
@@ -229,7 +228,7 @@ fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> 
         state.prefill(model, &vec![0; *tokens])?;
     }
     let step = |ids: &[u32], caches: &mut [&mut [Cache]]| {
-        let states = model.forward(&Input::text(&ids_tensor(ids)), caches)?;
+        let states = model.forward(&Input::text(&model.ids(ids)?), caches)?;
         Ok::<_, Error>(eval([&model.logits(&states)?])?)
     };
     for count in batches {

@@ -9,6 +9,7 @@ mod pass;
 pub mod vision;
 
 use checkpoint::{Family, ModelConfig};
+use mlx::ops::ids_tensor;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 
@@ -103,6 +104,30 @@ impl Model {
             Self::Decoder(model) => model.readable(),
             Self::Gemma4(_) | Self::Encoder(_) => self.vocabulary(),
         }
+    }
+
+    /// Ids as a tensor `[ids]`: the one way of an id into a model. MLX checks no index, so a row that the embedding does
+    /// not have would be read from whatever follows it in memory.
+    ///
+    /// # Errors
+    /// [`Error::BrokenFile`] for an id beyond the embedding: only files of the model itself make one here, such as the
+    /// tokens that end a thought.
+    pub fn ids(&self, ids: &[u32]) -> Result<Tensor> {
+        match self.unreadable(ids) {
+            Some(id) => Err(Error::BrokenFile {
+                file: "tokenizer.json".into(),
+                reason: format!(
+                    "it makes the token {id}, and the model knows {} tokens",
+                    self.readable()
+                ),
+            }),
+            None => Ok(ids_tensor(ids)),
+        }
+    }
+
+    /// The first of these ids that the embedding has no row for.
+    pub fn unreadable(&self, ids: &[u32]) -> Option<u32> {
+        ids.iter().copied().find(|id| *id >= self.readable())
     }
 
     /// The number of tokens of its vocabulary.

@@ -11,7 +11,6 @@ mod verify;
 
 use std::rc::Rc;
 
-use mlx::ops::ids_tensor;
 use mlx::parameters::Parameters;
 use mlx::tensor::{eval, Tensor};
 use protocol::{KvBits, Timing};
@@ -100,9 +99,10 @@ impl SequenceState {
     /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
     /// layer, nor layers that use the keys of others.
     pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
+        let input = model.ids(ids)?;
         let chunk = self.chunk(ids.len())?;
         self.offset += ids.len();
-        model.forward(&chunk.input(&ids_tensor(ids)), &mut [&mut self.caches])?;
+        model.forward(&chunk.input(&input), &mut [&mut self.caches])?;
         eval(self.caches.iter().flat_map(Parameters::tensors))?;
         clear_dequantized_cache();
         Ok(())

@@ -1,7 +1,5 @@
 //! The step of speculative decoding: one pass over the last token and a draft of those that may follow.
 
-use mlx::ops::ids_tensor;
-
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::layers::join_sequences;
@@ -27,12 +25,12 @@ pub struct Verified {
 /// # Errors
 /// If MLX fails; then the sequence cannot be continued.
 pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<Verified> {
+    let input = model.ids(&ids)?;
     let state = &mut sequence.state;
     let recurrent = state.caches.iter().any(Cache::is_recurrent);
     let before = recurrent.then(|| state.caches.iter().map(Cache::snapshot).collect());
     let chunk = state.chunk(ids.len())?;
     state.offset += ids.len();
-    let input = ids_tensor(&ids);
     let logits = model.logits(&model.forward(&chunk.input(&input), &mut [&mut state.caches])?)?;
     let mut samplers = Vec::new();
     let tokens = if sequence.sampler.takes_likeliest() {

@@ -214,6 +214,20 @@ fn a_token_that_the_model_does_not_know_is_refused_before_it_is_read() {
     assert_eq!(ask("What is 1 + 1?").done().usage.unwrap().completion_tokens, 2);
 }
 
+#[test]
+fn an_id_beyond_the_embedding_never_reaches_the_model() {
+    let engine = MlxEngine::start();
+    // As a prefetched conversation, or the tokens that end a thought, may hold one: nothing looks at them before.
+    for prompt in [vec![2, 4_000_000_000, 3], vec![2, 3, 4096, 5]] {
+        let error = engine.decode_together(pebble(), vec![prompt], 2, None).unwrap_err();
+        assert_eq!(error.code, ErrorCode::ModelBroken, "{error}");
+        assert!(error.message.contains("the model knows 4096 tokens"), "{error}");
+    }
+    assert!(engine
+        .decode_together(pebble(), vec![vec![2, 3, 4095, 5]], 2, None)
+        .is_ok());
+}
+
 /// A change that spoils a config.
 type Spoil = fn(&mut Value);
 

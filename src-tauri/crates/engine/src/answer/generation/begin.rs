@@ -49,19 +49,15 @@ impl Generation {
         let images = loaded
             .prompt_images(images)?
             .map(|images| (images.clone(), images.keys()));
-        // A row that the embedding does not have would be read from whatever follows it in memory.
-        if let Some(id) = prompt.ids.iter().find(|id| **id >= model.readable()) {
+        // Before anything is cached for it. The tokens of a request are the client's fault, all others the files'.
+        if let Some(id) = model.unreadable(&prompt.ids) {
             if matches!(request.raw_prompt, Some(RawPrompt::Tokens(_))) {
                 return Err(Error::BadRequest(format!(
                     "there is no token {id}: the model knows {}",
                     model.readable()
                 )));
             }
-            let known = model.readable();
-            return Err(Error::BrokenFile {
-                file: "tokenizer.json".into(),
-                reason: format!("it makes the token {id}, and the model knows {known} tokens"),
-            });
+            model.ids(&prompt.ids)?;
         }
         if let Some(prefix) = &prefix {
             prefix.check_revision(&info.revision)?;

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use mlx::memory::clear_after_chunk;
-use mlx::ops::ids_tensor;
 use mlx::tensor::eval;
 use protocol::{Embeddings, Priority};
 
@@ -163,7 +162,7 @@ impl EmbeddingRun {
                 let from = state.offset();
                 let to = (from + most.min(prefill_chunk()).max(1)).min(ids.len());
                 let chunk = &ids[from..to];
-                let states = model.forward(&Input::text(&ids_tensor(chunk)), &mut [state.caches()])?;
+                let states = model.forward(&Input::text(&model.ids(chunk)?), &mut [state.caches()])?;
                 head.pool_chunk(&mut pooled, &model.last_hidden_states(&states)?)?;
                 if to < ids.len() {
                     state.advance_by(chunk.len());

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use mlx::memory;
-use mlx::ops::{ids_tensor, join};
+use mlx::ops::join;
 use mlx::tensor::{async_eval, Tensor};
 use protocol::Priority;
 
@@ -141,7 +141,7 @@ impl Scheduler {
             .map(|(id, row)| match (row, previous) {
                 (Some(row), Some(step)) => Ok(step.made()?.tokens.slice(0, *row as i32, *row as i32 + 1)?),
                 _ => {
-                    let ids = ids_tensor(known(*id).as_slice());
+                    let ids = self.loaded.model.ids(known(*id).as_slice())?;
                     if members.len() == 1 {
                         Ok(ids)
                     } else {
