@@ -86,7 +86,7 @@ impl ServedModels {
     /// # Errors
     /// If there is no such model, or its files are broken.
     pub(crate) async fn find(&self, name: &str) -> Result<ResolvedModel, Refusal> {
-        let found = |list: &[Entry], name: &str| list.iter().find(|entry| entry.is_called(name)).cloned();
+        let found = |list: &[Entry], name: &str| called(list, name).cloned();
         let mut list = self.list().await;
         let mut entry = found(&list, name);
         if entry.is_none() {
@@ -155,16 +155,27 @@ impl ServedModels {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry of a model in the list of a dialect.
+    /// The entry of the model that the first of these names calls, in the list of a dialect. Whatever name the list has
+    /// is found, because it is looked up in that list.
     ///
     /// # Errors
     /// If there is no such model.
-    pub(crate) async fn entry_of(&self, name: &str, dialect: Dialect, loaded: &[String]) -> Result<Value, Refusal> {
+    pub(crate) async fn entry_of(
+        &self,
+        names: &[String],
+        dialect: Dialect,
+        loaded: &[String],
+    ) -> Result<Value, Refusal> {
         let list = self.look().await;
-        let entry = list.iter().find(|entry| entry.is_called(name));
-        entry
-            .map(|entry| self.entry(entry, dialect, loaded))
-            .ok_or_else(|| unknown(name, &list))
+        let mut data = self.data(&list, dialect, loaded);
+        let place = |name: &String| {
+            let listed = data.iter().position(|model| model["id"] == name.as_str());
+            listed.or_else(|| list.iter().position(|entry| entry.model.reference == *name))
+        };
+        match names.iter().find_map(place) {
+            Some(place) => Ok(data.swap_remove(place)),
+            None => Err(unknown(names.first().map_or("", String::as_str), &list)),
+        }
     }
 
     fn entry(&self, entry: &Entry, dialect: Dialect, loaded: &[String]) -> Value {
@@ -196,9 +207,8 @@ impl ServedModels {
         }
     }
 
-    /// The current list of a dialect.
-    pub(crate) async fn body(&self, dialect: Dialect, loaded: &[String]) -> Value {
-        let list = self.look().await;
+    /// The models of a list as a dialect tells them, and the fallback model if it is not among them.
+    fn data(&self, list: &[Entry], dialect: Dialect, loaded: &[String]) -> Vec<Value> {
         let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect, loaded)).collect();
         let is_unlisted = |folder: &&String| !list.iter().any(|entry| entry.is_called(folder));
         let unlisted = self.fallback.iter().filter(is_unlisted);
@@ -207,6 +217,12 @@ impl ServedModels {
             self.told((name, name), ModelKind::Chat, None, loaded.contains(folder), dialect)
         };
         data.extend(unlisted.map(told));
+        data
+    }
+
+    /// The current list of a dialect.
+    pub(crate) async fn body(&self, dialect: Dialect, loaded: &[String]) -> Value {
+        let data = self.data(&self.look().await, dialect, loaded);
         match dialect {
             Dialect::OpenAi => json!({"object": "list", "data": data}),
             Dialect::Anthropic => {
@@ -222,6 +238,12 @@ impl Entry {
     fn is_called(&self, name: &str) -> bool {
         self.id == name || self.model.reference == name
     }
+}
+
+/// The model of this name. A listed name counts more than a reference, which another model may have as its name.
+fn called<'a>(list: &'a [Entry], name: &str) -> Option<&'a Entry> {
+    let listed = list.iter().find(|entry| entry.id == name);
+    listed.or_else(|| list.iter().find(|entry| entry.is_called(name)))
 }
 
 /// The last component of a folder's path, since display names replace dashes by spaces; other references as they are.
@@ -258,8 +280,7 @@ pub fn served_models(shelf: &dyn ModelShelf) -> Vec<ServedModel> {
 /// The reference of the model that clients call by this name, of any kind. Reads files.
 pub fn reference_of(shelf: &dyn ModelShelf, name: &str) -> Option<String> {
     let entries = entries(shelf.list());
-    let called = entries.into_iter().find(|entry| entry.is_called(name));
-    called.map(|entry| entry.model.reference)
+    called(&entries, name).map(|entry| entry.model.reference.clone())
 }
 
 /// Usable models with their served names: a folder by its own name if no other model has it.

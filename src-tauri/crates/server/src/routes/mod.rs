@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::extract::{Path, Request as HttpRequest, State as Shared};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, MethodRouter};
 use axum::Router;
@@ -64,7 +64,7 @@ fn versioned() -> Routes {
         (takes("post", "/embeddings", "Vectors of texts.", BodyKind::Embeddings, Json("Embeddings")), post(embeddings)),
         (operation("get", "/models", "The models; in Anthropic's form if `anthropic-version` is sent.", Json("Models")), get(models)),
         (operation("get", "/models/{*id}", "One model.", Json("Model")), get(one_model)),
-        (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model)),
+        (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model).get(one_model)),
     ]
 }
 
@@ -202,11 +202,27 @@ async fn models(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Respon
     json_response(StatusCode::OK, &state.served_models.body(dialect, &loaded).await)
 }
 
-async fn one_model(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, headers: HeaderMap) -> Outcome {
+async fn one_model(
+    Shared(state): Shared<Arc<State>>,
+    id: Option<Path<String>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Outcome {
     let dialect = dialect("/v1/models", &headers);
     let loaded = state.loaded().await;
-    let entry = state.served_models.entry_of(&id, dialect, &loaded).await?;
+    let names = model_names(id.map(|Path(id)| id), uri.path());
+    let entry = state.served_models.entry_of(&names, dialect, &loaded).await?;
     Ok(json_response(StatusCode::OK, &entry))
+}
+
+/// The names that a path may mean: its decoded end; the end as it was sent, because some clients encode nothing; and a
+/// folder whose first slash was lost on the way, because many programs take two slashes for one.
+fn model_names(decoded: Option<String>, path: &str) -> Vec<String> {
+    let sent = path.split_once("/models/").map(|(_, id)| id.to_owned());
+    let mut names: Vec<String> = decoded.into_iter().chain(sent).collect();
+    let folders: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
+    names.extend(folders);
+    names
 }
 
 async fn unload_model(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {

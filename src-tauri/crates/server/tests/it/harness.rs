@@ -30,33 +30,37 @@ impl ModelShelf for Shelf {
     }
 
     fn list(&self) -> Vec<LocalModel> {
-        let model = |reference: &str| LocalModel {
-            reference: reference.into(),
-            name: reference.into(),
-            kind: match reference {
-                "org/embedder" => ModelKind::Embedding,
-                _ => ModelKind::Chat,
-            },
-            built_in: false,
-            path: "/models".into(),
-            revision: None,
-            family: None,
-            quantization: None,
-            bytes: 1,
-            context: Some(4096),
-            thinking: None,
-            thought: None,
-            sampling: Default::default(),
-            sampling_by_makers: true,
-            supports_vision: reference == "org/model",
-            vision_problem: None,
-            problem: None,
-            incomplete: false,
-            place: ModelPlace::Cache,
-            last_used_at: None,
-            revisions: Vec::new(),
-        };
-        vec![model("pebble"), model("org/model"), model("org/embedder")]
+        ["pebble", "org/model", "org/embedder"].map(listed).into()
+    }
+}
+
+/// A model as a shelf lists it.
+pub fn listed(reference: &str) -> LocalModel {
+    LocalModel {
+        reference: reference.into(),
+        name: reference.into(),
+        kind: match reference {
+            "org/embedder" => ModelKind::Embedding,
+            _ => ModelKind::Chat,
+        },
+        built_in: false,
+        path: "/models".into(),
+        revision: None,
+        family: None,
+        quantization: None,
+        bytes: 1,
+        context: Some(4096),
+        thinking: None,
+        thought: None,
+        sampling: Default::default(),
+        sampling_by_makers: true,
+        supports_vision: reference == "org/model",
+        vision_problem: None,
+        problem: None,
+        incomplete: false,
+        place: ModelPlace::Cache,
+        last_used_at: None,
+        revisions: Vec::new(),
     }
 }
 
@@ -86,14 +90,17 @@ impl Harness {
     }
 
     pub async fn with(config: ServerConfig) -> Self {
+        Self::serving(config, Arc::new(Shelf)).await
+    }
+
+    /// A server of these models.
+    pub async fn serving(config: ServerConfig, shelf: Arc<dyn ModelShelf>) -> Self {
         let engine = FakeEngine::new();
         let config = ServerConfig {
             address: SocketAddr::new(config.address.ip(), 0),
             ..config
         };
-        let server = Server::start(config, Arc::new(engine.clone()), Arc::new(Shelf))
-            .await
-            .unwrap();
+        let server = Server::start(config, Arc::new(engine.clone()), shelf).await.unwrap();
         let address = server.address();
         Self {
             server,

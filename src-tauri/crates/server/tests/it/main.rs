@@ -10,6 +10,7 @@ mod harness;
 mod hostile;
 mod images;
 mod keep_alive;
+mod model_names;
 mod recorded;
 mod schemas;
 mod sdks;
