@@ -55,6 +55,8 @@ impl Default for ServerConfig {
 pub struct Limits {
     /// Bytes of a request's line and headers.
     pub header_bytes: usize,
+    /// Time for the headers of a connection's first request.
+    pub first_header_time: Duration,
     /// Time for a request's headers, and for the next request of a connection.
     pub header_time: Duration,
     /// Bytes of a body.
@@ -63,8 +65,14 @@ pub struct Limits {
     pub body_time: Duration,
     /// Time for checking a JSON schema.
     pub schema_time: Duration,
-    /// Connections at once.
+    /// Connections with a request at once.
     pub connections: usize,
+    /// Connections without one yet at once: of this computer, and as many of others. The oldest goes for the next.
+    pub new_connections: usize,
+    /// Connections of one other computer.
+    pub connections_of_peer: usize,
+    /// Connections that are kept for this computer.
+    pub connections_of_loopback: usize,
     /// Running and waiting answers at once; more are refused with 429.
     pub answers: usize,
     /// The time that a client may read nothing.
@@ -79,6 +87,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             header_bytes: 16 << 10,
+            first_header_time: Duration::from_secs(5),
             // Clients close idle connections after 4 to 15 s; the server must not close first.
             header_time: Duration::from_secs(20),
             body_bytes: 32 << 20,
@@ -86,6 +95,9 @@ impl Default for Limits {
             // Schemas of real clients take milliseconds.
             schema_time: Duration::from_secs(2),
             connections: 128,
+            new_connections: 64,
+            connections_of_peer: 16,
+            connections_of_loopback: 16,
             // The engine's slots on a CPU, and its queue.
             answers: 4 + WAITING,
             reader_patience: Duration::from_secs(60),

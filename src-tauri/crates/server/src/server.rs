@@ -12,11 +12,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::responses_store::ResponsesStore;
-use crate::config::ServerConfig;
+use crate::config::{Limits, ServerConfig};
 use crate::error::{Error, Result};
 use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
+use crate::http::connections::{Connections, Places};
 use crate::http::port_holder;
 use crate::models::served::ServedModels;
 use crate::routes;
@@ -58,6 +59,7 @@ impl Server {
             engine,
             served_models: ServedModels::new(models, config.fallback_model),
             guard: Guard::new(address, config.allow_hosts, config.allow_origins, key.as_deref()),
+            connections: Connections::new(places(&config.limits)),
             clients: Clients::default(),
             metrics: Metrics::new(),
             responses: ResponsesStore::default(),
@@ -100,5 +102,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.state.stop.cancel();
+    }
+}
+
+fn places(limits: &Limits) -> Places {
+    Places {
+        all: limits.connections,
+        new: limits.new_connections,
+        of_peer: limits.connections_of_peer,
+        kept_for_loopback: limits.connections_of_loopback,
     }
 }

@@ -12,6 +12,7 @@ use crate::config::Limits;
 use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
+use crate::http::connections::Connections;
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::ServedModels;
 
@@ -20,6 +21,7 @@ pub(crate) struct State {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) served_models: ServedModels,
     pub(crate) guard: Guard,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
     pub(crate) responses: ResponsesStore,

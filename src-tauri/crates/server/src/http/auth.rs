@@ -12,6 +12,11 @@ use crate::http::error_body::{Kind, Refusal};
 /// Paths without private data that need no key: Claude Code requests the first before it sends one.
 const OPEN_PATHS: [&str; 2] = ["/", "/health"];
 
+/// True for a path that anybody may ask.
+pub(crate) fn is_open(path: &str) -> bool {
+    OPEN_PATHS.contains(&path)
+}
+
 /// The message for a web page that is not listed.
 const PAGES: &str = "web pages may not ask this server, unless their origin is listed with --allow-origin";
 
@@ -55,7 +60,7 @@ impl Guard {
         }
         // A browser sends its preflight request without a key.
         let preflight = method == Method::OPTIONS && origin.is_some();
-        if preflight || OPEN_PATHS.contains(&uri.path()) {
+        if preflight || is_open(uri.path()) {
             return Ok(());
         }
         self.check_key(headers)

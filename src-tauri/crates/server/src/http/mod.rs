@@ -1,6 +1,7 @@
-//! HTTP without a model: bodies, refusals, keys and origins.
+//! HTTP without a model: connections, bodies, refusals, keys and origins.
 
 pub(crate) mod auth;
+pub(crate) mod connections;
 pub(crate) mod error_body;
 pub(crate) mod ids;
 pub(crate) mod json_body;

@@ -1,36 +1,38 @@
 //! Accepts connections within limits, and runs the guard before the routes.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{ACCESS_CONTROL_REQUEST_HEADERS, USER_AGENT};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_HEADERS, CONNECTION, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Router;
-use hyper::body::Incoming;
+use bytes::Bytes;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutWriter;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use crate::http::error_body::Refusal;
+use crate::http::auth::is_open;
+use crate::http::connections::{Busy, Connection};
+use crate::http::error_body::{Dialect, Kind, Refusal, Retry};
 use crate::http::ids::fresh;
 use crate::http::response::{dialect, refuse, Caller};
 use crate::state::State;
 
 /// The time that open connections get to end when the server stops.
 const CLOSING: Duration = Duration::from_secs(1);
-
-/// The response to a client beyond the maximum of connections.
-const FULL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
 
 /// Accepts connections until the server is stopped, and returns once all are closed.
 pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Router) {
@@ -42,11 +44,8 @@ pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Rou
             Some(_) = open.join_next() => continue,
         };
         match accepted {
-            Ok((stream, _)) if state.metrics.connections.load(Ordering::Relaxed) >= state.limits.connections => {
-                tokio::spawn(turn_away(stream));
-            }
-            Ok((stream, _)) => {
-                open.spawn(serve(stream, OpenConnection::new(&state), router.clone()));
+            Ok((stream, peer)) => {
+                open.spawn(serve(stream, OpenConnection::new(&state, peer), router.clone()));
             }
             // Such as too many open files: a retry may succeed.
             Err(error) => {
@@ -59,37 +58,80 @@ pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Rou
     while open.join_next().await.is_some() {}
 }
 
-async fn turn_away(mut stream: TcpStream) {
-    // Best effort: the client may be gone.
-    let _ = tokio::time::timeout(CLOSING, async {
-        stream.write_all(FULL).await?;
-        stream.shutdown().await
-    })
-    .await;
+/// A connection, counted until it is dropped.
+struct OpenConnection {
+    state: Arc<State>,
+    connection: Arc<Connection>,
+    /// Cancelled by its first request.
+    asked: CancellationToken,
 }
 
-/// Counts a connection until it is dropped.
-struct OpenConnection(Arc<State>);
-
 impl OpenConnection {
-    fn new(state: &Arc<State>) -> Self {
+    fn new(state: &Arc<State>, peer: SocketAddr) -> Self {
         state.metrics.connections.fetch_add(1, Ordering::Relaxed);
-        Self(state.clone())
+        Self {
+            state: state.clone(),
+            connection: Arc::new(state.connections.open(peer.ip())),
+            asked: CancellationToken::new(),
+        }
+    }
+
+    /// Ends when the connection has to be closed: others need its place, or its first request does not come.
+    async fn unwanted(&self) {
+        let silent = async {
+            tokio::time::sleep(self.state.limits.first_header_time).await;
+            if self.asked.is_cancelled() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.connection.evicted.cancelled() => {}
+            () = silent => {}
+        }
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+        self.state.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A response during which its connection keeps its place.
+struct Answering {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Answering {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
 async fn serve(stream: TcpStream, open: OpenConnection, router: Router) {
     // Nagle's algorithm would delay small tokens.
     let _ = stream.set_nodelay(true);
-    let state = open.0.clone();
+    let (state, asked, place) = (open.state.clone(), open.asked.clone(), open.connection.clone());
     let (stop, limits) = (state.stop.clone(), state.limits);
-    let service = service_fn(move |request| pass(state.clone(), router.clone(), request));
+    let service = service_fn(move |request| {
+        asked.cancel();
+        pass(state.clone(), place.clone(), router.clone(), request)
+    });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
@@ -100,6 +142,7 @@ async fn serve(stream: TcpStream, open: OpenConnection, router: Router) {
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = open.unwanted() => Ok(()),
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             tokio::time::timeout(CLOSING, connection.as_mut()).await.unwrap_or(Ok(()))
@@ -111,18 +154,26 @@ async fn serve(stream: TcpStream, open: OpenConnection, router: Router) {
 }
 
 /// One request: the guard, then the routes.
-async fn pass(state: Arc<State>, mut router: Router, request: Request<Incoming>) -> Result<Response, Infallible> {
+async fn pass(
+    state: Arc<State>,
+    connection: Arc<Connection>,
+    mut router: Router,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
     let mut request = request.map(Body::new);
     let request_id = fresh("req_");
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let dialect = dialect(&path, request.headers());
     let checked = state.guard.check(&method, request.uri(), request.headers());
+    // Whoever is refused, or asks only for a sign of life, needs no place.
+    let busy = (checked.is_ok() && !is_open(&path)).then(|| connection.begin());
     let origin = checked
         .is_ok()
         .then(|| state.guard.listed_origin(request.headers()).map(str::to_owned))
         .flatten();
     let mut response = match checked {
         Err(refusal) => refuse(&refusal, dialect, &request_id),
+        Ok(()) if matches!(busy, Some(None)) => no_place(dialect, &request_id),
         Ok(()) if method == Method::OPTIONS && origin.is_some() => preflight(request.headers()),
         Ok(()) => {
             let mut caller = Caller {
@@ -155,7 +206,21 @@ async fn pass(state: Arc<State>, mut router: Router, request: Request<Incoming>)
     let (route, status) = (route(&path), response.status().as_u16());
     state.metrics.answered(route, status);
     tracing::debug!(request = request_id, route, status, "answered");
-    Ok(response)
+    Ok(match busy.flatten() {
+        Some(busy) => response.map(|body| Body::new(Answering { body, _busy: busy })),
+        None => response,
+    })
+}
+
+/// The response beyond the maximum of connections.
+fn no_place(dialect: Dialect, request_id: &str) -> Response {
+    let mut refusal = Refusal::new(Kind::Unavailable, "too many connections are open; try again later");
+    refusal.retry = Retry::After(1);
+    let mut response = refuse(&refusal, dialect, request_id);
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// The preflight response for a listed page.

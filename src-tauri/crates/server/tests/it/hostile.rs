@@ -278,40 +278,6 @@ async fn what_is_no_http_is_cut() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_most_are_turned_away_and_others_live() {
-    let harness = Harness::with(ServerConfig {
-        limits: Limits {
-            connections: 3,
-            ..Limits::default()
-        },
-        ..ServerConfig::default()
-    })
-    .await;
-    let mut open = Vec::new();
-    for _ in 0..3 {
-        let mut connection = Connection::open(harness.address).await;
-        connection
-            .send(&request("GET", harness.address, "/health", &[], b""))
-            .await
-            .unwrap();
-        let head = connection.head().await.unwrap();
-        assert_eq!(head.status, 200);
-        connection.body(&head).await;
-        open.push(connection);
-    }
-    let mut turned_away = Connection::open(harness.address).await;
-    assert_eq!(turned_away.head().await.unwrap().status, 503);
-    open.pop();
-    for _ in 0..12_000 {
-        if harness.server.figures().connections < 3 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(get(harness.address, "/health").await.head.status, 200);
-}
-
-#[tokio::test]
 async fn answers_beyond_the_most_are_told_when_to_come_back() {
     let harness = Harness::with(ServerConfig {
         limits: Limits {

@@ -4,6 +4,7 @@
 mod answers;
 mod client;
 mod clients_seen;
+mod connections;
 mod description;
 mod embeddings;
 mod harness;
