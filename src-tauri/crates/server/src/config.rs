@@ -61,7 +61,9 @@ pub struct Limits {
     pub header_time: Duration,
     /// Bytes of a body.
     pub body_bytes: usize,
-    /// Time for a body.
+    /// Bytes of all bodies that are being read and translated.
+    pub all_body_bytes: usize,
+    /// Time for a body, and for waiting until there is room for it.
     pub body_time: Duration,
     /// Time for checking a JSON schema.
     pub schema_time: Duration,
@@ -91,6 +93,7 @@ impl Default for Limits {
             // Clients close idle connections after 4 to 15 s; the server must not close first.
             header_time: Duration::from_secs(20),
             body_bytes: 32 << 20,
+            all_body_bytes: 256 << 20,
             body_time: Duration::from_secs(30),
             // Schemas of real clients take milliseconds.
             schema_time: Duration::from_secs(2),

@@ -18,6 +18,7 @@ use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
 use crate::http::connections::{Connections, Places};
+use crate::http::json_body::Bodies;
 use crate::http::port_holder;
 use crate::models::served::ServedModels;
 use crate::routes;
@@ -55,15 +56,17 @@ impl Server {
                 })?;
         // Port 0 was replaced by a free one.
         let address = listener.local_addr().unwrap_or(config.address);
+        let limits = config.limits;
         let state = Arc::new(State {
             engine,
             served_models: ServedModels::new(models, config.fallback_model),
             guard: Guard::new(address, config.allow_hosts, config.allow_origins, key.as_deref()),
-            connections: Connections::new(places(&config.limits)),
+            connections: Connections::new(places(&limits)),
             clients: Clients::default(),
             metrics: Metrics::new(),
             responses: ResponsesStore::default(),
-            limits: config.limits,
+            limits,
+            bodies: Bodies::new(limits.body_bytes, limits.body_time, limits.all_body_bytes),
             schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
             keep_alive: config.keep_alive,
             image_detail: Mutex::new(config.image_detail),

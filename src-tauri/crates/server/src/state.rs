@@ -13,6 +13,7 @@ use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
 use crate::http::connections::Connections;
+use crate::http::json_body::Bodies;
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::ServedModels;
 
@@ -26,6 +27,7 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) responses: ResponsesStore,
     pub(crate) limits: Limits,
+    pub(crate) bodies: Bodies,
     /// A permit for each schema that may be checked now.
     pub(crate) schemas: Arc<Semaphore>,
     /// The time for which models stay loaded that a request gives no time.

@@ -1,13 +1,15 @@
 //! Reads the body of a request: checks its type, size, time and nesting, then parses the JSON.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{to_bytes, Body};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::HeaderMap;
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::http::error_body::{Kind, Refusal};
+use crate::http::error_body::{Kind, Refusal, Retry};
 
 /// The maximum number of JSON values, so that a small body cannot take much memory: a chat of 10,000 messages has about
 /// 60,000.
@@ -16,11 +18,84 @@ const MOST_VALUES: usize = 250_000;
 /// Deepest nesting of a body.
 const DEEPEST: usize = 100;
 
-/// Reads the JSON of a request.
-///
-/// # Errors
-/// If it is not JSON, compressed, too large, too slow, too deep or of too many values.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize, time: Duration) -> Result<Value, Refusal> {
+/// A body that was read. It has its share of the budget until it is dropped.
+#[derive(Debug)]
+pub(crate) struct JsonBody {
+    pub(crate) value: Value,
+    _share: OwnedSemaphorePermit,
+}
+
+/// The limits of bodies, each alone and all together.
+#[derive(Debug, Clone)]
+pub(crate) struct Bodies {
+    most: usize,
+    time: Duration,
+    /// A permit for each byte that may be held at once.
+    budget: Arc<Semaphore>,
+    whole_budget: usize,
+}
+
+impl Bodies {
+    /// Limits for bodies of `most` bytes in this time, of which all together have `budget` bytes.
+    pub(crate) fn new(most: usize, time: Duration, budget: usize) -> Self {
+        let budget = budget.min(u32::MAX as usize);
+        Self {
+            most,
+            time,
+            budget: Arc::new(Semaphore::new(budget)),
+            whole_budget: budget,
+        }
+    }
+
+    /// Bytes that a body may have.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Reads the JSON of a request, once the bodies before it leave room for its bytes.
+    ///
+    /// # Errors
+    /// If it is not JSON, compressed, too large, too slow, too deep or of too many values, or there is no room in time.
+    pub(crate) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<JsonBody, Refusal> {
+        check_type(headers)?;
+        let too_large = || Refusal::new(Kind::TooLarge, format!("the body has more than {} bytes", self.most));
+        let length = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: u64| length > self.most as u64) {
+            return Err(too_large());
+        }
+        let length = length.map_or(self.most, |length| length as usize);
+        let mut share = self.share(length).await?;
+        let bytes = match tokio::time::timeout(self.time, to_bytes(body, self.most)).await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(_)) => return Err(too_large()),
+            Err(_) => return Err(Refusal::new(Kind::Timeout, "the body did not come in time")),
+        };
+        // A body that did not tell its length took the most there can be.
+        drop(share.split(share.num_permits().saturating_sub(bytes.len())));
+        check_shape(&bytes)?;
+        let value = serde_json::from_slice(&bytes)
+            .map_err(|error| Refusal::new(Kind::BadRequest, format!("the body is not JSON: {error}")))?;
+        Ok(JsonBody { value, _share: share })
+    }
+
+    /// A share of the budget, in the order of the requests.
+    async fn share(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let permits = u32::try_from(bytes.min(self.whole_budget)).unwrap_or(u32::MAX);
+        let share = self.budget.clone().acquire_many_owned(permits);
+        match tokio::time::timeout(self.time, share).await {
+            Ok(Ok(share)) => Ok(share),
+            _ => {
+                let mut refusal = Refusal::new(Kind::Busy, "too many large requests are being read; try again later");
+                refusal.retry = Retry::After(5);
+                Err(refusal)
+            }
+        }
+    }
+}
+
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let text = |name| {
         headers
             .get(name)
@@ -35,21 +110,7 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize, time: Dur
     if text(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Refusal::new(Kind::MediaType, "the body must not be compressed"));
     }
-    let too_large = || Refusal::new(Kind::TooLarge, format!("the body has more than {most} bytes"));
-    let length = headers
-        .get("content-length")
-        .and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > most as u64) {
-        return Err(too_large());
-    }
-    let bytes = match tokio::time::timeout(time, to_bytes(body, most)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => return Err(too_large()),
-        Err(_) => return Err(Refusal::new(Kind::Timeout, "the body did not come in time")),
-    };
-    check_shape(&bytes)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Refusal::new(Kind::BadRequest, format!("the body is not JSON: {error}")))
+    Ok(())
 }
 
 /// Counts brackets and commas outside of strings, before anything is parsed.

@@ -129,18 +129,18 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         filter: TranslatedRequest::filter(&request, tools.parallel),
         stream: chat.stream.unwrap_or(false),
         reply: Box::new(ChatReply::new(stamp, name, answers as usize, options)),
-        requests: answers_of(&request, answers),
+        requests: answers_of(request, answers),
         image,
     })
 }
 
 /// A request for each of several answers to one prompt.
-pub(crate) fn answers_of(request: &Request, answers: u32) -> Vec<Request> {
-    let answer = |index| Request {
-        sampling: nth(&request.sampling, index),
-        ..request.clone()
-    };
-    (0..answers).map(answer).collect()
+pub(crate) fn answers_of(request: Request, answers: u32) -> Vec<Request> {
+    let mut requests = vec![request; answers as usize];
+    for (index, request) in (0..answers).zip(&mut requests) {
+        request.sampling = nth(&request.sampling, index);
+    }
+    requests
 }
 
 impl TemplateFields {

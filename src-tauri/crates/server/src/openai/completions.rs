@@ -86,7 +86,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         request.top_logprobs = logprobs;
         // Output after a raw prompt has no thinking to split off.
         request.thinking = Some(Thinking::Off);
-        requests.extend(answers_of(&request, answers));
+        requests.extend(answers_of(request, answers));
     }
     let options = ChatOptions {
         usage_chunk: StreamOptions::usage_chunk(body.stream_options.as_ref()),

@@ -44,6 +44,15 @@ pub(crate) fn normalise(messages: Vec<Message>) -> Vec<Message> {
     conversation
 }
 
+/// True if consecutive messages of one role can be merged.
+pub(crate) fn has_neighbours(messages: &[Message]) -> bool {
+    messages.windows(2).any(|pair| {
+        let (last, message) = (&pair[0], &pair[1]);
+        let calls = last.role == Role::Assistant && !last.tool_calls.is_empty();
+        last.role == message.role && matches!(last.role, Role::User | Role::Assistant) && !calls
+    })
+}
+
 /// The conversation with consecutive messages of one role merged, for templates that require alternating roles; `None`
 /// if there are none.
 pub(crate) fn merge_neighbours(messages: &[Message]) -> Option<Vec<Message>> {
@@ -258,6 +267,15 @@ mod tests {
             (2, "a\n\nb")
         );
         assert_eq!(merge_neighbours(&merged), None);
+        assert!(has_neighbours(&title) && !has_neighbours(&merged));
+        let (called, answered) = (calls(&["1"]), text(Role::Assistant, "a"));
+        for pair in [
+            [called.clone(), answered.clone()],
+            [answered.clone(), called],
+            [answered.clone(), answered],
+        ] {
+            assert_eq!(has_neighbours(&pair), merge_neighbours(&pair).is_some(), "{pair:?}");
+        }
     }
 
     #[test]

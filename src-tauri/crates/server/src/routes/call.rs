@@ -9,12 +9,11 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use protocol::{Error, ErrorCode, ModelKind, Request};
-use serde_json::Value;
 
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::{Kind, Refusal};
 use crate::http::ids::fresh;
-use crate::http::json_body;
+use crate::http::json_body::JsonBody;
 use crate::http::response::{json_response, Caller};
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::{ModelField, ResolvedModel};
@@ -43,19 +42,19 @@ impl Call {
         (call, body)
     }
 
-    pub(crate) async fn json(&self, body: Body) -> Result<Value> {
-        let limits = &self.state.limits;
-        json_body::read(&self.headers, body, limits.body_bytes, limits.body_time).await
+    pub(crate) async fn json(&self, body: Body) -> Result<JsonBody> {
+        self.state.bodies.read(&self.headers, body).await
     }
 
-    /// Translates a body off the threads that serve connections, because checking its schema may take a while.
+    /// Translates a body off the threads that serve connections, because checking its schema may take a while. The body
+    /// is gone afterwards.
     pub(crate) async fn translate<T: Send + 'static>(
         &self,
-        body: Value,
+        body: JsonBody,
         translate: impl FnOnce(&Fields) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (schemas, time) = (self.state.schemas.clone(), self.state.limits.schema_time);
-        let param = schema_param(&body);
+        let param = schema_param(&body.value);
         let mut permit = None;
         if param.is_some() {
             let waited = tokio::time::timeout(time, schemas.acquire_owned()).await;
@@ -65,7 +64,7 @@ impl Call {
         let translated = tokio::task::spawn_blocking(move || {
             // Held until the work ends, even if the request is gone.
             let _permit = permit;
-            translate(&Fields::of(&body, "")?)
+            translate(&Fields::of(&body.value, "")?)
         });
         let translated = match param {
             None => translated.await,

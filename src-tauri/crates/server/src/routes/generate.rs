@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::{select_all, BoxFuture, OptionFuture};
 use futures::stream::{unfold, Stream};
 use futures::FutureExt;
-use protocol::{CancelOnDrop, Engine, EngineEvent, Error, ErrorCode, JobHandle, Request, TokenCount};
+use protocol::{CancelOnDrop, Engine, EngineEvent, Error, ErrorCode, JobHandle, Message, Request, TokenCount};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ use crate::answer::reply_event::ReplyEvent;
 use crate::figures::tokens::Tokens;
 use crate::http::error_body::Refusal;
 use crate::http::response::Caller;
-use crate::request::conversation::merge_neighbours;
+use crate::request::conversation::{has_neighbours, merge_neighbours};
 use crate::state::State;
 
 /// The time that a stream waits for an immediate engine error, which then gets a status of its own.
@@ -30,8 +30,8 @@ const GRACE: Duration = Duration::from_millis(250);
 /// One answer of the engine. Dropping it cancels the job.
 struct Job {
     engine: Arc<dyn Engine>,
-    /// The request with merged messages, for a template that refuses the original.
-    merged: Option<Request>,
+    /// What a template that refuses the request gets instead, if it can be merged.
+    unmerged: Option<Unmerged>,
     handle: JobHandle,
     reader: EventReader,
     ended: bool,
@@ -39,15 +39,24 @@ struct Job {
 }
 
 impl Job {
-    fn start(engine: &Arc<dyn Engine>, request: Request, reader: EventReader) -> Self {
-        let merged = merge_neighbours(&request.messages).map(|messages| Request {
-            messages,
-            ..request.clone()
+    /// Asks the engine. `messages` are those of the request if they can be merged.
+    fn start(
+        engine: &Arc<dyn Engine>,
+        mut request: Request,
+        messages: Option<Arc<[Message]>>,
+        reader: EventReader,
+    ) -> Self {
+        let unmerged = messages.map(|messages| {
+            // Only the rest is copied.
+            let own = std::mem::take(&mut request.messages);
+            let rest = request.clone();
+            request.messages = own;
+            Unmerged { messages, rest }
         });
         let handle = engine.generate(request);
         Self {
             engine: engine.clone(),
-            merged,
+            unmerged,
             reader,
             ended: false,
             cancel: CancelOnDrop(handle.cancel.clone()),
@@ -63,8 +72,8 @@ impl Job {
                 event.unwrap_or_else(|| EngineEvent::Failed(Error::new(ErrorCode::EngineGone, "the engine is gone")));
             match event {
                 // Some templates require alternating roles. Nothing was generated yet, so nothing is lost.
-                EngineEvent::Failed(error) if error.code == ErrorCode::TemplateRefused && self.merged.is_some() => {
-                    if let Some(request) = self.merged.take() {
+                EngineEvent::Failed(error) if error.code == ErrorCode::TemplateRefused && self.unmerged.is_some() => {
+                    if let Some(request) = self.unmerged.take().and_then(Unmerged::merged) {
                         self.handle = self.engine.generate(request);
                         self.cancel = CancelOnDrop(self.handle.cancel.clone());
                     }
@@ -79,6 +88,19 @@ impl Job {
                 }
             }
         }
+    }
+}
+
+/// A request whose messages can be merged; all answers of a request share them.
+struct Unmerged {
+    messages: Arc<[Message]>,
+    rest: Request,
+}
+
+impl Unmerged {
+    fn merged(self) -> Option<Request> {
+        let messages = merge_neighbours(&self.messages)?;
+        Some(Request { messages, ..self.rest })
     }
 }
 
@@ -164,9 +186,11 @@ impl Exchange {
         let counted = ask.stream && ask.reply.begins_with_prompt_tokens();
         let first = ask.requests.first().filter(|_| counted);
         let count = first.map(|request| state.engine.count(request.clone()));
+        let first = ask.requests.first().map(|request| request.messages.as_slice());
+        let messages: Option<Arc<[Message]>> = first.filter(|messages| has_neighbours(messages)).map(Arc::from);
         let start = |request: Request| {
             let reader = EventReader::new(ask.filter, &request.tools);
-            Job::start(&state.engine, request, reader)
+            Job::start(&state.engine, request, messages.clone(), reader)
         };
         Ok(Self {
             state: state.clone(),

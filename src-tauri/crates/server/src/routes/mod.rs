@@ -138,7 +138,7 @@ where
 {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
-    let model = call.model(&Fields::of(&body, "")?, ModelKind::Chat).await?;
+    let model = call.model(&Fields::of(&body.value, "")?, ModelKind::Chat).await?;
     let (named, state) = (model.clone(), call.state.clone());
     let translate = move |fields: &Fields| {
         let field: KeepAliveField = fields.read()?;
@@ -151,7 +151,7 @@ where
 async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
-    let model = call.model(&Fields::of(&body, "")?, ModelKind::Chat).await?;
+    let model = call.model(&Fields::of(&body.value, "")?, ModelKind::Chat).await?;
     let translate = move |fields: &Fields| messages::count(fields, &model.source);
     let mut request = call.translate(body, translate).await?;
     call.state.apply_image_detail(&mut request);
@@ -162,11 +162,12 @@ async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -
 async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
-    let fields = Fields::of(&body, "")?;
+    let fields = Fields::of(&body.value, "")?;
     let model = call.model(&fields, ModelKind::Embedding).await?;
     let mut asked = vectors::ask(&fields, &model.source)?;
     let KeepAliveField { keep_alive } = fields.read()?;
     asked.request.keep_alive = Some(call.keep_alive(keep_alive));
+    drop(body);
     call.state.served_models.used(&model).await;
     let in_flight = InFlight::new(&call.state, 1)?;
     // Dropped with this request if the client disconnects, which cancels the job.
@@ -228,7 +229,7 @@ fn model_names(decoded: Option<String>, path: &str) -> Vec<String> {
 async fn unload_model(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
-    let UnloadFields { model: name } = Fields::of(&body, "")?.read()?;
+    let UnloadFields { model: name } = Fields::of(&body.value, "")?.read()?;
     let model = call.state.served_models.find(&name).await?;
     unload_now(&call.state, &model.source.reference()).await?;
     Ok(json_response(StatusCode::OK, &json!({"success": true})))

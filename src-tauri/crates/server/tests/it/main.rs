@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod bodies;
 mod client;
 mod clients_seen;
 mod connections;
