@@ -28,6 +28,9 @@ use crate::state::State;
 /// The maximum number of JSON schemas checked at once.
 const SCHEMAS_AT_ONCE: usize = 2;
 
+/// The maximum number of prompts whose tokens are counted at once, each on a thread of the engine.
+const COUNTS_AT_ONCE: usize = 2;
+
 /// A running server. It stops when this is dropped.
 pub struct Server {
     pub(crate) state: Arc<State>,
@@ -68,6 +71,7 @@ impl Server {
             limits,
             bodies: Bodies::new(limits.body_bytes, limits.body_time, limits.all_body_bytes),
             schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
+            counts: Arc::new(Semaphore::new(COUNTS_AT_ONCE)),
             keep_alive: config.keep_alive,
             image_detail: Mutex::new(config.image_detail),
             address,

@@ -1,9 +1,10 @@
 //! The state that all requests share.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use protocol::{Engine, ImageDetail, Request};
+use protocol::{Engine, Error, ErrorCode, ImageDetail, Request, Result, TokenCount};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,8 @@ pub(crate) struct State {
     pub(crate) bodies: Bodies,
     /// A permit for each schema that may be checked now.
     pub(crate) schemas: Arc<Semaphore>,
+    /// A permit for each prompt that may be counted now.
+    pub(crate) counts: Arc<Semaphore>,
     /// The time for which models stay loaded that a request gives no time.
     pub(crate) keep_alive: KeepAlive,
     /// The default image detail.
@@ -50,6 +53,19 @@ impl State {
     /// Changes the default image detail.
     pub(crate) fn set_image_detail(&self, detail: ImageDetail) {
         *self.image_detail.lock().unwrap_or_else(PoisonError::into_inner) = detail;
+    }
+
+    /// Counts the tokens of a request's prompt when those before it are done. A client that leaves loses its place.
+    pub(crate) async fn count(&self, request: Cow<'_, Request>) -> Result<TokenCount> {
+        let gone = || Error::new(ErrorCode::EngineGone, "the prompt could not be counted");
+        let permit = self.counts.clone().acquire_owned().await.map_err(|_| gone())?;
+        let count = self.engine.count(request.into_owned());
+        // The engine counts to the end, so the permit is held until then, even if the client is gone.
+        let counting = async move {
+            let _permit = permit;
+            count.await
+        };
+        tokio::spawn(counting).await.map_err(|_| gone())?
     }
 
     /// References of the models that are in memory.

@@ -1,7 +1,7 @@
 //! The last responses, in memory, so that a request can continue from one.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -11,31 +11,49 @@ const MOST_RESPONSES: usize = 256;
 /// The maximum size of all stored responses, in bytes of JSON.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A response and the conversation that it belongs to.
+/// A response and the conversation that it belongs to. Clones share the items.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredResponse {
     /// Its id.
     pub(crate) id: String,
     /// All items before its answer.
-    pub(crate) input: Vec<Value>,
-    /// The response as it was sent.
-    pub(crate) body: Value,
+    pub(crate) input: Vec<Arc<Value>>,
+    /// The items of its answer.
+    pub(crate) output: Vec<Arc<Value>>,
+    /// The other fields of the response.
+    fields: Value,
 }
 
 impl StoredResponse {
-    /// The items of its answer.
-    pub(crate) fn output(&self) -> &[Value] {
-        self.body["output"].as_array().map(Vec::as_slice).unwrap_or_default()
+    /// A response as it was sent, and the items before its answer.
+    pub(crate) fn new(id: &str, input: Vec<Arc<Value>>, mut body: Value) -> Self {
+        let output = match body.get_mut("output").map(Value::take) {
+            Some(Value::Array(items)) => items.into_iter().map(Arc::new).collect(),
+            _ => Vec::new(),
+        };
+        Self {
+            id: id.to_owned(),
+            input,
+            output,
+            fields: body,
+        }
+    }
+
+    /// The response as it was sent.
+    pub(crate) fn body(&self) -> Value {
+        let mut body = self.fields.clone();
+        body["output"] = self.output.iter().map(|item| Value::clone(item)).collect();
+        body
     }
 
     fn bytes(&self) -> usize {
-        let input: usize = self.input.iter().map(bytes).sum();
-        input + bytes(&self.body)
+        let items = self.input.iter().chain(&self.output);
+        items.map(|item| bytes(item)).sum::<usize>() + bytes(&self.fields)
     }
 }
 
 /// The approximate size of a value in memory, in bytes.
-fn bytes(value: &Value) -> usize {
+pub(crate) fn bytes(value: &Value) -> usize {
     const NODE: usize = 64;
     NODE + match value {
         Value::String(text) => text.len(),
@@ -52,21 +70,42 @@ pub(crate) struct ResponsesStore(Mutex<Ring>);
 #[derive(Debug, Default)]
 struct Ring {
     responses: VecDeque<(usize, StoredResponse)>,
+    /// The items of all answers by their ids, which are unique.
+    items: HashMap<String, Arc<Value>>,
     bytes: usize,
+}
+
+impl Ring {
+    fn push(&mut self, response: StoredResponse) {
+        let bytes = response.bytes();
+        self.bytes += bytes;
+        let id = |item: &Arc<Value>| Some((item["id"].as_str()?.to_owned(), item.clone()));
+        self.items.extend(response.output.iter().filter_map(id));
+        self.responses.push_back((bytes, response));
+    }
+
+    /// Removes the response at this place; `false` if there is none.
+    fn remove(&mut self, at: usize) -> bool {
+        let Some((bytes, response)) = self.responses.remove(at) else {
+            return false;
+        };
+        self.bytes -= bytes;
+        for id in response.output.iter().filter_map(|item| item["id"].as_str()) {
+            self.items.remove(id);
+        }
+        true
+    }
 }
 
 impl ResponsesStore {
     /// Stores a response.
     pub(crate) fn keep(&self, response: StoredResponse) {
-        let bytes = response.bytes();
         let mut ring = self.lock();
-        ring.bytes += bytes;
-        ring.responses.push_back((bytes, response));
+        ring.push(response);
         while ring.responses.len() > MOST_RESPONSES || ring.bytes > MOST_BYTES {
-            let Some((bytes, _)) = ring.responses.pop_front() else {
+            if !ring.remove(0) {
                 break;
-            };
-            ring.bytes -= bytes;
+            }
         }
     }
 
@@ -80,20 +119,13 @@ impl ResponsesStore {
     /// Removes the response of this id; returns true if there was one.
     pub(crate) fn remove(&self, id: &str) -> bool {
         let mut ring = self.lock();
-        let Some(at) = ring.responses.iter().position(|(_, response)| response.id == id) else {
-            return false;
-        };
-        if let Some((bytes, _)) = ring.responses.remove(at) {
-            ring.bytes -= bytes;
-        }
-        true
+        let at = ring.responses.iter().position(|(_, response)| response.id == id);
+        at.is_some_and(|at| ring.remove(at))
     }
 
     /// An item of a stored response.
-    pub(crate) fn item(&self, id: &str) -> Option<Value> {
-        let ring = self.lock();
-        let mut items = ring.responses.iter().rev().flat_map(|(_, response)| response.output());
-        items.find(|item| item["id"] == id).cloned()
+    pub(crate) fn item(&self, id: &str) -> Option<Arc<Value>> {
+        self.lock().items.get(id).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
@@ -109,11 +141,9 @@ mod tests {
     use super::*;
 
     fn response(id: &str, text: &str) -> StoredResponse {
-        StoredResponse {
-            id: id.into(),
-            input: vec![json!({"role": "user", "content": text})],
-            body: json!({"id": id, "output": [{"id": format!("rs_{id}"), "type": "reasoning"}]}),
-        }
+        let input = vec![Arc::new(json!({"role": "user", "content": text}))];
+        let body = json!({"id": id, "output": [{"id": format!("rs_{id}"), "type": "reasoning"}]});
+        StoredResponse::new(id, input, body)
     }
 
     #[test]
@@ -122,6 +152,10 @@ mod tests {
         store.keep(response("a", "hi"));
         assert_eq!(store.get("a"), Some(response("a", "hi")));
         assert_eq!(store.item("rs_a").unwrap()["type"], "reasoning");
+        assert_eq!(
+            store.get("a").unwrap().body(),
+            json!({"id": "a", "output": [{"id": "rs_a", "type": "reasoning"}]})
+        );
         assert!(store.remove("a") && !store.remove("a"));
         assert_eq!((store.get("a"), store.item("rs_a")), (None, None));
     }
@@ -139,6 +173,6 @@ mod tests {
         assert!(store.get("large").is_none() && store.get("299").is_none() && store.get("larger").is_some());
         // One that is too large by itself is not kept either.
         store.keep(response("largest", &"x".repeat(65 << 20)));
-        assert!(store.get("largest").is_none() && store.lock().bytes == 0);
+        assert!(store.get("largest").is_none() && store.lock().bytes == 0 && store.lock().items.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::anthropic::content::{self, Block, Choice, InputMessage, Tool};
 use crate::anthropic::messages_reply::MessagesReply;
 use crate::http::error_body::Refusal;
-use crate::request::conversation::normalise;
+use crate::request::conversation::{check_count, normalise};
 use crate::request::fields::{Body as _, Fields};
 use crate::request::images::Images;
 use crate::request::response_format::{refuse_stops, ResponseFormat};
@@ -113,6 +113,7 @@ impl ConversationFields {
         let mut images = Images::default();
         let messages = content::messages(fields, self.system.as_ref(), &self.messages, &mut images)?;
         let mut request = Request::new(model.clone(), messages);
+        check_count("messages", &request.messages)?;
         let image = images.put_into(&mut request);
         request.priority = Priority::Api;
         let config = self.output_config;

@@ -47,11 +47,6 @@ impl Bodies {
         }
     }
 
-    /// Bytes that a body may have.
-    pub(crate) fn most(&self) -> usize {
-        self.most
-    }
-
     /// Reads the JSON of a request, once the bodies before it leave room for its bytes.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::Refusal;
 use crate::openai::chat_reply::{ChatOptions, ChatReply};
 use crate::openai::logprobs::MOST;
-use crate::request::conversation::normalise;
+use crate::request::conversation::{check_count, normalise};
 use crate::request::fields::{Body as _, Fields};
 use crate::request::images::Images;
 use crate::request::response_format::{refuse_stops, ResponseFormat};
@@ -98,6 +98,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
     let conversation = openai_wire::messages_with_images(chat.messages, &mut |url, place| images.data_url(url, place))?;
     shown.iter().for_each(|detail| images.detail(detail.as_deref()));
     let mut request = Request::new(model.clone(), conversation);
+    check_count("messages", &request.messages)?;
     let image = images.put_into(&mut request);
     request.priority = Priority::Api;
     request.sampling = sampling.sampling(fields)?;

@@ -12,7 +12,7 @@ use crate::openai::chat::TemplateFields;
 use crate::openai::logprobs::MOST;
 use crate::openai::responses_input::{self, Item};
 use crate::openai::responses_reply::{EchoedRequest, ResponsesReply};
-use crate::request::conversation::normalise;
+use crate::request::conversation::{check_count, normalise};
 use crate::request::fields::{Body as _, Fields};
 use crate::request::images::Images;
 use crate::request::response_format::{refuse_stops, ResponseFormat};
@@ -64,7 +64,7 @@ struct Reasoning {
     generate_summary: Option<String>,
 }
 
-/// Translates a request for this model, which the client calls `name`.
+/// Translates a request for this model, which the client calls `name`. What it refers to may have `most` bytes.
 ///
 /// # Errors
 /// If a field makes no sense, cannot be honored, or names what is not stored; the refusal names it.
@@ -74,19 +74,21 @@ pub(crate) fn ask(
     name: &str,
     stamp: ResponseIds,
     store: &ResponsesStore,
+    most: usize,
 ) -> Result<TranslatedRequest> {
     fields.refuse_unsupported(UNSUPPORTED)?;
     let (body, sampling, tools, template) = Body::read(fields)?;
     if body.background == Some(true) {
         return fields.refuse("background", "answers are made while the client waits; leave this out");
     }
-    let input = responses_input::items(fields, body.previous_response_id.as_deref(), body.input, store)?;
+    let input = responses_input::items(fields, body.previous_response_id.as_deref(), body.input, store, most)?;
     let instructions = body.instructions.filter(|text| !text.is_empty());
     let instructions = instructions.map(|text| Message::text(Role::System, text));
     let mut messages = Vec::from_iter(instructions);
     let mut images = Images::default();
     messages.extend(responses_input::messages(fields, &input, &mut images)?);
     let mut request = Request::new(model.clone(), messages);
+    check_count("input", &request.messages)?;
     let image = images.put_into(&mut request);
     request.priority = Priority::Api;
     request.sampling = sampling.sampling(fields)?;
@@ -153,7 +155,14 @@ mod tests {
 
     fn asked(body: Value) -> Result<TranslatedRequest> {
         let store = ResponsesStore::default();
-        ask(&Fields::of(&body, "")?, &pebble(), "pebble", stamp("resp_1"), &store)
+        ask(
+            &Fields::of(&body, "")?,
+            &pebble(),
+            "pebble",
+            stamp("resp_1"),
+            &store,
+            1 << 20,
+        )
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! `POST /v1/responses`: its items as a conversation.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use protocol::{Content, Message, Role, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
-use crate::answer::responses_store::ResponsesStore;
+use crate::answer::responses_store::{bytes, ResponsesStore};
 use crate::http::error_body::{Kind, Refusal};
 use crate::request::conversation::{flush_texts as flush, join, lines, message};
 use crate::request::fields::Fields;
@@ -33,50 +34,81 @@ pub(crate) struct Item {
     output: Option<TextOrList<Map<String, Value>>>,
 }
 
-/// All items of a request: those of the previous response, then its own, with item references resolved.
+/// All items of a request: those of the previous response, then its own, with item references resolved. What is resolved
+/// may have as many bytes as a body, because a reference is much shorter than its item.
 ///
 /// # Errors
-/// If a response or an item is not stored.
+/// If a response or an item is not stored, or the resolved ones are too large.
 pub(crate) fn items(
     fields: &Fields,
     previous: Option<&str>,
     input: Option<TextOrList<Item>>,
     store: &ResponsesStore,
-) -> Result<Vec<Value>> {
+    most: usize,
+) -> Result<Vec<Arc<Value>>> {
     let mut items = Vec::new();
+    let mut resolved = Resolved { bytes: 0, most };
     if let Some(id) = previous {
         let Some(previous) = store.get(id) else {
             let reason = format!("there is no response {id:?}; only the last ones are kept");
             return Err(gone("previous_response_id", reason));
         };
-        items.extend_from_slice(previous.output());
-        items.splice(0..0, previous.input);
+        items = previous.input;
+        items.extend(previous.output);
+        items
+            .iter()
+            .try_for_each(|item| resolved.add(item, "previous_response_id"))?;
     }
     match input {
         None => {}
-        Some(TextOrList::Text(text)) => items.push(json!({"type": "message", "role": "user", "content": text})),
+        Some(TextOrList::Text(text)) => {
+            items.push(Arc::new(json!({"type": "message", "role": "user", "content": text})));
+        }
         Some(TextOrList::List(_)) => {
             let list = fields.value("input").and_then(Value::as_array);
             for (index, item) in list.into_iter().flatten().enumerate() {
                 if item["type"] != "item_reference" {
-                    items.push(item.clone());
+                    items.push(Arc::new(item.clone()));
                     continue;
                 }
-                let id = item["id"].as_str().unwrap_or_default();
+                let (id, place) = (item["id"].as_str().unwrap_or_default(), format!("input[{index}].id"));
                 match store.item(id) {
-                    Some(item) => items.push(item),
+                    Some(item) => {
+                        resolved.add(&item, &place)?;
+                        items.push(item);
+                    }
                     // The AI SDK refers to reasoning items without asking to store them; the conversation works without
                     // them.
                     None if id.starts_with("rs_") => {}
                     None => {
                         let reason = format!("there is no item {id:?}; only those of the last responses are kept");
-                        return Err(gone(&format!("input[{index}].id"), reason));
+                        return Err(gone(&place, reason));
                     }
                 }
             }
         }
     }
     Ok(items)
+}
+
+/// The size of the items that were resolved.
+struct Resolved {
+    bytes: usize,
+    most: usize,
+}
+
+impl Resolved {
+    fn add(&mut self, item: &Value, place: &str) -> Result<()> {
+        self.bytes += bytes(item);
+        if self.bytes <= self.most {
+            return Ok(());
+        }
+        let message = format!(
+            "{place}: the items that this refers to have more than {} bytes together",
+            self.most
+        );
+        Err(Refusal::new(Kind::TooLarge, message).at(place))
+    }
 }
 
 fn gone(place: &str, reason: String) -> Refusal {
@@ -87,7 +119,7 @@ fn gone(place: &str, reason: String) -> Refusal {
 ///
 /// # Errors
 /// If an item makes no sense or holds what cannot be read; the refusal names its place.
-pub(crate) fn messages(fields: &Fields, items: &[Value], images: &mut Images) -> Result<Vec<Message>> {
+pub(crate) fn messages(fields: &Fields, items: &[Arc<Value>], images: &mut Images) -> Result<Vec<Message>> {
     let results = items.iter().filter(|item| item["type"] == "function_call_output");
     let mut conversation = Conversation {
         answered: results.filter_map(|item| item["call_id"].as_str()).collect(),
@@ -249,11 +281,8 @@ mod tests {
     use crate::answer::responses_store::StoredResponse;
 
     fn read(items: Value) -> Result<Vec<Message>> {
-        messages(
-            &Fields::of(&json!({}), "")?,
-            items.as_array().unwrap(),
-            &mut Images::default(),
-        )
+        let items: Vec<_> = items.as_array().unwrap().iter().cloned().map(Arc::new).collect();
+        messages(&Fields::of(&json!({}), "")?, &items, &mut Images::default())
     }
 
     #[test]
@@ -318,11 +347,9 @@ mod tests {
     #[test]
     fn a_request_goes_on_from_what_is_kept() {
         let store = ResponsesStore::default();
-        store.keep(StoredResponse {
-            id: "resp_1".into(),
-            input: vec![json!({"role": "user", "content": "q"})],
-            body: json!({"output": [{"type": "message", "id": "msg_1", "role": "assistant", "content": "a"}]}),
-        });
+        let input = vec![Arc::new(json!({"role": "user", "content": "q"}))];
+        let body = json!({"output": [{"type": "message", "id": "msg_1", "role": "assistant", "content": "a"}]});
+        store.keep(StoredResponse::new("resp_1", input, body));
         #[derive(Deserialize)]
         struct Body {
             previous_response_id: Option<String>,
@@ -331,7 +358,7 @@ mod tests {
         let read = |body: Value| {
             let fields = Fields::of(&body, "")?;
             let body: Body = fields.read()?;
-            items(&fields, body.previous_response_id.as_deref(), body.input, &store)
+            items(&fields, body.previous_response_id.as_deref(), body.input, &store, 2000)
         };
         let next = read(json!({"previous_response_id": "resp_1", "input": "r"})).unwrap();
         let said: Vec<_> = next.iter().map(|item| item["content"].as_str().unwrap()).collect();
@@ -340,6 +367,12 @@ mod tests {
             json!({"input": [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "rs_9"}]}),
         );
         assert_eq!(referred.unwrap().len(), 1);
+        // Many short references to one item count as much as that many items.
+        let many = json!({"input": vec![json!({"type": "item_reference", "id": "msg_1"}); 20]});
+        let refusal = read(many).unwrap_err();
+        assert_eq!((refusal.kind, refusal.code), (Kind::TooLarge, None));
+        let two = read(json!({"input": vec![json!({"type": "item_reference", "id": "msg_1"}); 2]})).unwrap();
+        assert!(Arc::ptr_eq(&two[0], &two[1]));
         for (body, place) in [
             (json!({"previous_response_id": "resp_2"}), "previous_response_id"),
             (

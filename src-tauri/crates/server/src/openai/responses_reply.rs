@@ -1,5 +1,7 @@
 //! `POST /v1/responses`: the answer, as items with events.
 
+use std::sync::Arc;
+
 use serde_json::{json, Map, Value};
 
 use crate::answer::reply::{Frame, Reply, ResponseIds};
@@ -21,7 +23,7 @@ pub(crate) struct EchoedRequest {
     /// The echoed fields.
     pub(crate) echo: Map<String, Value>,
     /// All items before the answer.
-    pub(crate) input: Vec<Value>,
+    pub(crate) input: Vec<Arc<Value>>,
 }
 
 /// An answer as a response.
@@ -277,11 +279,8 @@ impl Reply for ResponsesReply {
     }
 
     fn stored(&self) -> Option<StoredResponse> {
-        (self.request.store && self.end.is_some()).then(|| StoredResponse {
-            id: self.stamp.id.clone(),
-            input: self.request.input.clone(),
-            body: self.response(),
-        })
+        let stored = self.request.store && self.end.is_some();
+        stored.then(|| StoredResponse::new(&self.stamp.id, self.request.input.clone(), self.response()))
     }
 }
 

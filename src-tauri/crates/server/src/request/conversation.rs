@@ -4,10 +4,24 @@ use std::collections::HashMap;
 
 use protocol::{Content, Message, Role};
 
+use crate::http::error_body::Refusal;
 use crate::http::ids::engine_call_id;
 
 /// The separator of joined texts.
 const APART: &str = "\n\n";
+
+/// The maximum number of messages. Templates go through all of them several times, on the engine's own thread.
+const MOST_MESSAGES: usize = 10_000;
+
+/// Refuses a conversation of too many messages, in the field `name`.
+pub(crate) fn check_count(name: &str, messages: &[Message]) -> Result<(), Refusal> {
+    let count = messages.len();
+    if count <= MOST_MESSAGES {
+        return Ok(());
+    }
+    let reason = format!("this conversation has {count} messages, and at most {MOST_MESSAGES} are read; send fewer");
+    Err(Refusal::field(name, reason))
+}
 
 /// The conversation as templates accept it. Leading instructions become one system message; later ones join the
 /// neighboring user message in place, because moving them to the front would change the start of the prompt, which is
@@ -276,6 +290,15 @@ mod tests {
         ] {
             assert_eq!(has_neighbours(&pair), merge_neighbours(&pair).is_some(), "{pair:?}");
         }
+    }
+
+    #[test]
+    fn a_conversation_has_an_end() {
+        let messages = vec![text(Role::User, "q"); MOST_MESSAGES + 1];
+        assert_eq!(check_count("messages", &messages[1..]), Ok(()));
+        let refusal = check_count("messages", &messages).unwrap_err();
+        assert_eq!(refusal.param.as_deref(), Some("messages"));
+        assert!(refusal.message.contains("10001 messages") && refusal.message.contains("at most 10000"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The steps of a request that all routes share: body, model, translation, answer.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use axum::extract::Request as HttpRequest;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use protocol::{Error, ErrorCode, ModelKind, Request};
+use protocol::{Error, ErrorCode, ModelKind, Request, TokenCount};
 
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::{Kind, Refusal};
@@ -107,15 +108,16 @@ impl Call {
                 .iter_mut()
                 .for_each(|request| self.state.apply_image_detail(request));
         }
+        let mut counted = None;
         if let (true, Some(context), Some(request)) = (stream, model.context, ask.requests.first()) {
-            self.check_context(request, context).await?;
+            counted = self.check_context(request, context).await?;
         }
         let keep_alive = Some(self.keep_alive(keep_alive));
         ask.requests
             .iter_mut()
             .for_each(|request| request.keep_alive = keep_alive);
         self.state.served_models.used(model).await;
-        let exchange = Exchange::start(&self.state, ask, &self.caller)?;
+        let exchange = Exchange::start(&self.state, ask, counted, &self.caller)?;
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
         }
@@ -152,8 +154,8 @@ impl Call {
     }
 
     /// Refuses a conversation that exceeds the context before a stream begins, because clients act on the status, and a
-    /// model that is not loaded yet would report it only later.
-    async fn check_context(&self, request: &Request, context: u32) -> Result<()> {
+    /// model that is not loaded yet would report it only later. Returns the count, if it had to be counted.
+    async fn check_context(&self, request: &Request, context: u32) -> Result<Option<TokenCount>> {
         // A token has at least one byte, and the template adds little compared with a context.
         let said = request
             .messages
@@ -161,9 +163,9 @@ impl Call {
             .map(|message| message.text_with_placeholders().len());
         let declared: usize = request.tools.iter().map(|tool| tool.to_string().len()).sum();
         if request.images.is_empty() && said.sum::<usize>() + declared < context as usize {
-            return Ok(());
+            return Ok(None);
         }
-        match self.state.engine.count(request.clone()).await {
+        match self.state.count(Cow::Borrowed(request)).await {
             Ok(count) if count.tokens >= context && !count.estimated => {
                 let tokens = count.tokens;
                 let message = format!(
@@ -173,7 +175,7 @@ impl Call {
                 Err(error.with("prompt", tokens).with("context", context).into())
             }
             // The engine reports other faults itself.
-            _ => Ok(()),
+            count => Ok(count.ok()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Generates the answers of one request: asks the engine, keeps the client waiting, cancels the job if the client
 //! disconnects.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
@@ -177,15 +178,20 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Asks the engine for every answer of a request.
+    /// Asks the engine for every answer of a request, whose prompt may be counted already.
     ///
     /// # Errors
     /// If too many are running or waiting already.
-    pub(crate) fn start(state: &Arc<State>, ask: TranslatedRequest, caller: &Caller) -> Result<Self, Refusal> {
+    pub(crate) fn start(
+        state: &Arc<State>,
+        ask: TranslatedRequest,
+        counted: Option<TokenCount>,
+        caller: &Caller,
+    ) -> Result<Self, Refusal> {
         let in_flight = InFlight::new(state, ask.requests.len())?;
-        let counted = ask.stream && ask.reply.begins_with_prompt_tokens();
-        let first = ask.requests.first().filter(|_| counted);
-        let count = first.map(|request| state.engine.count(request.clone()));
+        let told = ask.stream && ask.reply.begins_with_prompt_tokens();
+        let first = ask.requests.first().filter(|_| told);
+        let count = first.map(|request| count(state, counted, request));
         let first = ask.requests.first().map(|request| request.messages.as_slice());
         let messages: Option<Arc<[Message]>> = first.filter(|messages| has_neighbours(messages)).map(Arc::from);
         let start = |request: Request| {
@@ -294,6 +300,19 @@ impl Exchange {
             self.state.responses.keep(response);
         }
     }
+}
+
+/// The prompt's tokens, unless they were counted before.
+fn count(
+    state: &Arc<State>,
+    counted: Option<TokenCount>,
+    request: &Request,
+) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+    if let Some(counted) = counted {
+        return std::future::ready(Ok(counted)).boxed();
+    }
+    let (state, request) = (state.clone(), request.clone());
+    async move { state.count(Cow::Owned(request)).await }.boxed()
 }
 
 /// The error of an answer that the end of the server cuts.

@@ -5,6 +5,7 @@ mod generate;
 pub(crate) mod listener;
 pub(crate) mod unload;
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::{Path, Request as HttpRequest, State as Shared};
@@ -126,7 +127,8 @@ fn answers(translate: Translate, prefix: &'static str) -> MethodRouter<Arc<State
 
 async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let ask = |fields: &Fields, model: &ResolvedModel, state: &State| {
-        responses::ask(fields, &model.source, &model.id, Call::stamp("resp_"), &state.responses)
+        let (stamp, most) = (Call::stamp("resp_"), state.limits.body_bytes);
+        responses::ask(fields, &model.source, &model.id, stamp, &state.responses, most)
     };
     answer(state, request, ask).await
 }
@@ -155,7 +157,7 @@ async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -
     let translate = move |fields: &Fields| messages::count(fields, &model.source);
     let mut request = call.translate(body, translate).await?;
     call.state.apply_image_detail(&mut request);
-    let count = call.state.engine.count(request).await?;
+    let count = call.state.count(Cow::Owned(request)).await?;
     Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
 }
 
@@ -181,7 +183,7 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> 
 
 async fn one_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {
     let response = state.responses.get(&id).ok_or_else(no_such_response)?;
-    Ok(json_response(StatusCode::OK, &response.body))
+    Ok(json_response(StatusCode::OK, &response.body()))
 }
 
 async fn delete_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {

@@ -6,6 +6,7 @@ mod bodies;
 mod client;
 mod clients_seen;
 mod connections;
+mod counting;
 mod description;
 mod embeddings;
 mod harness;
