@@ -164,7 +164,7 @@ class Browser:
 
 
 def start_ponder(port):
-    serving = subprocess.Popen([PONDER, "serve", "--port", str(port), "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    serving = subprocess.Popen([PONDER, "serve", "--no-key", "--port", str(port), "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
     assert json.loads(serving.stdout.readline())["port"] == port
     return serving
 

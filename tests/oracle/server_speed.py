@@ -100,7 +100,7 @@ def start(name, options, home):
     if name == "vllm-mlx":
         return start_vllm_mlx(options, home, log)
     if name == "ponder":
-        command = [options.ponder, "serve", "--port", "0", "--json", "--model", options.model, "--max-sequences", str(max(options.clients))]
+        command = [options.ponder, "serve", "--no-key", "--port", "0", "--json", "--model", options.model, "--max-sequences", str(max(options.clients))]
         environment = os.environ | {"PONDER_HOME": home, "HF_HOME": f"{home}/hub"}
     else:
         command = [sys.executable, __file__, "--peer", "--model", options.model]

@@ -60,6 +60,11 @@ impl LocalServer {
         }
     }
 
+    /// True if the environment gives the key.
+    pub fn has_key_of_environment(&self) -> bool {
+        of_environment().is_some()
+    }
+
     /// Creates a key that replaces the former one; it becomes valid once the settings record its date.
     ///
     /// # Errors

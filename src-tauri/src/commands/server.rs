@@ -19,13 +19,22 @@ pub async fn server_status(app: State<'_, App>) -> Result<ServerStatus> {
     Ok(app.server.status())
 }
 
-/// Switches the server on or off, or changes its address. Its state says if it could not be started.
+/// Switches the server on or off, or changes its address. Switched on without a key, it gets one. Its state says if it
+/// could not be started.
 #[command(settings)]
 pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool) -> Result<ServerStatus> {
     if port == 0 {
         return Err(Error::new(ErrorCode::BadRequest, "a port is a number from 1 to 65535"));
     }
-    let key_made_at = app.chat.settings().get().await?.server.key_made_at;
+    let before = app.chat.settings().get().await?.server;
+    let switched_on = on && !before.on;
+    let key_made_at = match before.key_made_at {
+        None if switched_on && !app.server.has_key_of_environment() => {
+            app.server.make_key().await?;
+            now()
+        }
+        key_made_at => key_made_at,
+    };
     let settings = ServerSettings {
         on,
         port,
@@ -39,12 +48,10 @@ pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool)
 #[command(settings)]
 pub async fn new_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.make_key().await?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let key_made_at = i64::try_from(now.as_millis()).ok();
-    set_key_made_at(&app, key_made_at).await
+    set_key_made_at(&app, now()).await
 }
 
-/// Removes the key: clients need none from now on, and other computers may not ask.
+/// Removes the key: clients need none until the server is switched on again, and other computers may not ask.
 #[command(settings)]
 pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
     app.server.forget_key().await?;
@@ -81,6 +88,12 @@ pub async fn client_setups(app: State<'_, App>, model: String, with_key: bool) -
         .find(|served| served.id == model)
         .and_then(|served| served.context);
     Ok(server::client_setups(&status.address, &model, key.as_deref(), context))
+}
+
+/// Milliseconds since 1970.
+fn now() -> Option<i64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).ok()
 }
 
 async fn set_key_made_at(app: &App, key_made_at: Option<i64>) -> Result<ServerStatus> {

@@ -59,19 +59,26 @@ export function server(host: Shared & ReturnType<typeof serverControls>) {
     storeSettings(host, { server: { ...host.app.server, ...change } });
     return status();
   };
+  /** Makes a key, and returns when. */
+  const makeKey = (): number => {
+    if (host.keychainProblem) throw host.keychainProblem;
+    const key_made_at = (host.app.server.key_made_at ?? 0) + 1;
+    stored = `ponder-${String(key_made_at).repeat(8)}`;
+    return key_made_at;
+  };
   const calls = {
     async serverStatus() {
       return status();
     },
     async setServer(on, port, network) {
       if (port === 0) throw refusal('bad_request', 'a port is a number from 1 to 65535');
-      return store({ on, port, network });
+      const before = host.app.server;
+      const keyless = before.key_made_at === null && !host.keyOfEnvironment;
+      const key_made_at = on && !before.on && keyless ? makeKey() : before.key_made_at;
+      return store({ on, port, network, key_made_at });
     },
     async newServerKey() {
-      if (host.keychainProblem) throw host.keychainProblem;
-      const key_made_at = (host.app.server.key_made_at ?? 0) + 1;
-      stored = `ponder-${String(key_made_at).repeat(8)}`;
-      return store({ key_made_at });
+      return store({ key_made_at: makeKey() });
     },
     async forgetServerKey() {
       stored = null;
@@ -101,7 +108,7 @@ export function server(host: Shared & ReturnType<typeof serverControls>) {
 }
 
 /** Puts the server into the state that an address asks for. */
-export async function fillServer(host: ReturnType<typeof serverControls> & Pick<ReturnType<typeof server>, 'loseServerKey' | 'newServerKey' | 'setServer'>, asked: string | null): Promise<void> {
+export async function fillServer(host: ReturnType<typeof serverControls> & Pick<ReturnType<typeof server>, 'loseServerKey' | 'newServerKey' | 'forgetServerKey' | 'setServer'>, asked: string | null): Promise<void> {
   if (asked === null) return;
   const minutes = (count: number): number => Date.now() - count * 60_000;
   if (asked === 'busy') {
@@ -121,4 +128,5 @@ export async function fillServer(host: ReturnType<typeof serverControls> & Pick<
   if (asked === 'failed') host.serverProblem = { code: 'bad_request', reason: 'server_address', arguments: { address: '127.0.0.1:80' }, message: '127.0.0.1:80 cannot be listened on: permission denied' };
   host.starting = asked === 'starting';
   await host.setServer(true, 8231, asked === 'key' || asked === 'busy');
+  if (asked === 'key') await host.forgetServerKey();
 }

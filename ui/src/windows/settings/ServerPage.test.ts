@@ -161,8 +161,6 @@ describe('the key', () => {
     const copied = clipboard();
     await openServer();
     await click('server-switch');
-    expect(all('server-key')).toEqual([]);
-    await click('new-server-key');
     expect(the('server-key').textContent).toBe('••••••••••••••••');
     expect(document.body.innerHTML).not.toContain('ponder-1');
     await click('copy-server-key');
@@ -177,11 +175,42 @@ describe('the key', () => {
     await click('forget-server-key');
     expect(all('server-key')).toEqual([]);
     expect(host.app.server.key_made_at).toBeNull();
+    expect(state()[0]).toBe('on');
+    // Another port leaves it without one; switched on again it has one.
+    await write('server-port', '9000');
+    await submit('server-port');
+    expect(host.app.server.key_made_at).toBeNull();
+    await click('server-switch');
+    await click('server-switch');
+    expect(host.app.server.key_made_at).not.toBeNull();
+  });
+
+  it('is not made if there is one already, or the environment has it', async () => {
+    await openServer();
+    await click('server-switch');
+    const made = host.app.server.key_made_at;
+    await click('server-switch');
+    await click('server-switch');
+    expect(host.app.server.key_made_at).toBe(made);
+    await click('forget-server-key');
+    await click('server-switch');
+    host.keyOfEnvironment = true;
+    await click('server-switch');
+    expect([state()[0], host.app.server.key_made_at]).toEqual(['on', null]);
+  });
+
+  it('keeps the server off if the keychain does not take it', async () => {
+    host.keychainProblem = { code: 'keychain', message: 'this computer’s keychain cannot be used (there is none)' };
+    await openServer();
+    await click('server-switch');
+    expect([state()[0], host.app.server.on]).toEqual(['off', false]);
+    expect(document.body.textContent).toContain('Keychain isn’t available');
   });
 
   it('is needed for other computers', async () => {
     await openServer();
     await click('server-switch');
+    await click('forget-server-key');
     await click('server-network');
     expect(state()).toEqual([
       'key_needed',
@@ -197,7 +226,6 @@ describe('the key', () => {
   it('that is lost leaves the server off, and says so', async () => {
     await openServer();
     await click('server-switch');
-    await click('new-server-key');
     await click('server-switch');
     host.loseServerKey();
     await click('server-switch');
@@ -210,9 +238,9 @@ describe('the key', () => {
   });
 
   it('says why the keychain did not take it', async () => {
-    host.keychainProblem = { code: 'keychain', message: 'this computer’s keychain cannot be used (there is none)' };
     await openServer();
     await click('server-switch');
+    host.keychainProblem = { code: 'keychain', message: 'this computer’s keychain cannot be used (there is none)' };
     await click('new-server-key');
     expect(the('server-key-problem').textContent).toContain('Keychain isn’t available');
     host.keychainProblem = null;
@@ -252,9 +280,6 @@ describe('a set-up', () => {
     await click('server-switch');
     expect(the('setup-text').textContent).toContain('base_url = "http://127.0.0.1:8231/v1"');
     expect(the('setup-text').textContent).toContain('model = "pebble"');
-    expect(the('setup-text').textContent).toContain('"local"');
-    await click('new-server-key');
-    await pass(0);
     expect(the('setup-text').textContent).toContain('"••••••••"');
     await click('copy-setup');
     expect(copied.join()).toContain('experimental_bearer_token = "ponder-11111111"');
@@ -270,7 +295,7 @@ describe('a set-up', () => {
     await click('setup-program');
     all('setup-program')[0]?.parentElement?.querySelectorAll<HTMLElement>('[role="option"]')[1]?.click();
     await pass(0);
-    expect(the('setup-text').textContent).toContain('Claude Code: http://127.0.0.1:8231 pebble local');
+    expect(the('setup-text').textContent).toContain('Claude Code: http://127.0.0.1:8231 pebble ••••••••');
     const offered = async (): Promise<string[]> => {
       await click('setup-model');
       const options = [...document.querySelectorAll('[role="option"]')].map(

@@ -7,7 +7,7 @@ use clap::Args;
 use engine_socket::EngineSocket;
 use protocol::{FolderSource, LoadEvent, LocalEngine};
 use serde_json::json;
-use server::{KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
+use server::{new_key, KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
 use tokio::signal::unix::{signal, SignalKind};
 
 use crate::input::whole;
@@ -16,6 +16,7 @@ use crate::{app, output};
 /// Examples below the help of `ponder serve`.
 pub const EXAMPLES: &str = "Examples:
   ponder serve
+  ponder serve --no-key
   ponder serve -m pebble --port 8080 --keep-alive 10m
   PONDER_API_KEY=secret ponder serve --host 0.0.0.0";
 
@@ -28,9 +29,12 @@ pub struct ServeArgs {
     /// Port to listen on (0 picks a free one)
     #[arg(long, default_value_t = DEFAULT_PORT, value_name = "PORT", value_parser = whole(0u16, u16::MAX))]
     port: u16,
-    /// API key for clients (the variable hides it from other programs)
+    /// API key for clients (the variable hides it from other programs; default: a new one)
     #[arg(long, env = "PONDER_API_KEY", hide_env_values = true, value_name = "KEY")]
     api_key: Option<String>,
+    /// Let programs on this computer connect without an API key
+    #[arg(long)]
+    no_key: bool,
     /// Load this model now, and use it for unknown model names
     #[arg(long, short, value_name = "MODEL")]
     model: Option<String>,
@@ -93,9 +97,14 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         .map(|reference| models.find(&app::reference_of(&models, reference)))
         .transpose();
     let model = model.map_err(protocol::Error::from)?;
+    let given = args.api_key.filter(|key| !key.trim().is_empty());
+    let made = match (&given, args.no_key) {
+        (None, false) => Some(new_key()?),
+        _ => None,
+    };
     let config = ServerConfig {
         address: SocketAddr::new(args.host, args.port),
-        key: args.api_key,
+        key: given.or_else(|| made.clone()),
         allow_origins: args.allow_origin,
         allow_hosts: args.allow_host,
         fallback_model: model.as_ref().map(|model| model.reference.clone()),
@@ -111,11 +120,18 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         .map_err(protocol::Error::from)?;
     let address = server.address();
     if args.json {
-        output::line(&json!({"type": "listening", "address": address.to_string(), "port": address.port()}))?;
+        let mut listening = json!({"type": "listening", "address": address.to_string(), "port": address.port()});
+        if let Some(key) = made {
+            listening["key"] = key.into();
+        }
+        output::line(&listening)?;
     } else {
         output::text(&format!(
             "Listening on http://{address}/v1 (OpenAI) and http://{address} (Anthropic). Press Ctrl+C to stop.\n"
         ))?;
+        if let Some(key) = made {
+            output::text(&format!("API key for this run: {key} (--no-key goes without one)\n"))?;
+        }
     }
     let outcome = tokio::select! {
         failed = load(engine.as_ref(), model) => failed,

@@ -15,7 +15,7 @@ use serde_json::{json, Value};
 
 #[cfg(target_os = "linux")]
 use crate::support::command;
-use crate::support::serving::{import_embedder, scripts, Serving};
+use crate::support::serving::{import_embedder, listening, scripts, Serving};
 use crate::support::{lines, run};
 
 fn question(text: &str) -> Value {
@@ -57,6 +57,43 @@ fn pebble_answers_over_http_and_goes_quietly() {
 }
 
 #[test]
+fn a_key_is_made_unless_one_is_given() {
+    let status = |listening: &Value, key: Option<&str>| {
+        let address = listening["address"].as_str().unwrap();
+        let key = key.map_or_else(String::new, |key| format!("authorization: Bearer {key}\r\n"));
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "GET /v1/models HTTP/1.1\r\nhost: {address}\r\n{key}connection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    let home = tempfile::tempdir().unwrap();
+    let (mut process, first) = listening(home.path(), &[]);
+    let made = first["key"].as_str().unwrap();
+    assert_eq!(
+        (status(&first, None), status(&first, Some(made))),
+        ("401".into(), "200".into())
+    );
+    // A start makes its own; a given key is not printed.
+    let (mut other, second) = listening(home.path(), &[]);
+    assert!(second["key"].is_string() && second["key"] != first["key"]);
+    let (mut given, third) = listening(home.path(), &["--no-key", "--api-key", "secret"]);
+    assert_eq!(third["key"], Value::Null);
+    assert_eq!(
+        (status(&third, None), status(&third, Some("secret"))),
+        ("401".into(), "200".into())
+    );
+    for process in [&mut process, &mut other, &mut given] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+}
+
+#[test]
 fn what_keeps_it_from_serving_is_said_in_one_line() {
     let serving = Serving::start(&[]);
     let home = tempfile::tempdir().unwrap();
@@ -68,7 +105,10 @@ fn what_keeps_it_from_serving_is_said_in_one_line() {
     };
     for (args, word) in [
         (vec!["serve", "--port", &port, "--json"], holder.as_str()),
-        (vec!["serve", "--host", "0.0.0.0", "--json"], "a key is needed"),
+        (
+            vec!["serve", "--no-key", "--host", "0.0.0.0", "--json"],
+            "a key is needed",
+        ),
         (vec!["serve", "--host", "example.test", "--json"], "127.0.0.1"),
         (
             vec!["serve", "--port", "0", "--model", "none/here", "--json"],

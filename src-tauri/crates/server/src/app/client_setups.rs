@@ -82,7 +82,7 @@ mod tests {
     fn the_documentation_has_every_text_as_it_is() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/server.md");
         let docs = fs::read_to_string(docs).unwrap();
-        let setups = client_setups("http://127.0.0.1:8231", "MODEL", None, None);
+        let setups = client_setups("http://127.0.0.1:8231", "MODEL", Some("KEY"), None);
         for ClientSetup {
             name,
             file,

@@ -20,6 +20,11 @@ pub(crate) fn is_open(path: &str) -> bool {
 /// The message for a web page that is not listed.
 const PAGES: &str = "web pages may not ask this server, unless their origin is listed with --allow-origin";
 
+/// The message for a client without a key, with both ways: to send it, and to do without.
+const NO_KEY: &str =
+    "this server wants a key: `Authorization: Bearer KEY` or `x-api-key: KEY`. For clients that send none, start it \
+    with `ponder serve --no-key`, or remove the key in the app (Settings, Local server)";
+
 /// The hosts, origins and key that may send requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
@@ -46,6 +51,11 @@ impl Guard {
     /// True if a key is needed.
     pub(crate) fn wants_key(&self) -> bool {
         self.key.is_some()
+    }
+
+    /// True if it answers for a proxy, which may run as another user.
+    pub(crate) fn has_proxy(&self) -> bool {
+        !self.hosts.is_empty()
     }
 
     /// Checks the headers of a request.
@@ -131,7 +141,7 @@ impl Guard {
             return Ok(());
         }
         let message = if sent.is_empty() {
-            "this server wants a key: `Authorization: Bearer KEY` or `x-api-key: KEY`"
+            NO_KEY
         } else {
             "this is not the key of this server"
         };

@@ -11,6 +11,8 @@ pub(crate) enum Dialect {
     OpenAi,
     /// `{"type":"error","error":{type,message},"request_id"}`
     Anthropic,
+    /// `{"error":"message"}`
+    Ollama,
 }
 
 /// The kind of an error, which determines its status and type.
@@ -119,7 +121,7 @@ impl Refusal {
     /// The HTTP status and the type of the error in this dialect.
     fn status_and_type(&self, dialect: Dialect) -> (u16, &'static str) {
         let by_dialect = |openai, anthropic| match dialect {
-            Dialect::OpenAi => openai,
+            Dialect::OpenAi | Dialect::Ollama => openai,
             Dialect::Anthropic => anthropic,
         };
         match self.kind {
@@ -160,6 +162,7 @@ impl Refusal {
                 let message = worded.map_or(&self.message, |worded| &worded.anthropic);
                 json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id})
             }
+            Dialect::Ollama => json!({"error": self.message}),
         }
     }
 }

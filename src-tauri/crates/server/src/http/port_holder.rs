@@ -2,6 +2,9 @@
 
 use api::PortHolder;
 
+#[cfg(target_os = "linux")]
+use crate::http::tcp_table;
+
 /// The program that listens on this port. Only Linux reveals it without running another program, and only for the
 /// user's own processes.
 #[cfg(target_os = "linux")]
@@ -9,8 +12,8 @@ pub(crate) fn of(port: u16) -> Option<PortHolder> {
     use std::fs;
     use std::path::Path;
 
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
-    let sockets: Vec<String> = tables.iter().flat_map(|table| listening(table, port)).collect();
+    let table = tcp_table::text();
+    let sockets: Vec<String> = listening(&table, port).collect();
     let holds = |process: &Path| {
         let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
         let mut links = open.filter_map(|file| fs::read_link(file.path()).ok());
@@ -32,14 +35,9 @@ pub(crate) fn of(_port: u16) -> Option<PortHolder> {
 /// The listening sockets of a port in a table of the kernel, in the form of `/proc/PID/fd` links.
 #[cfg(target_os = "linux")]
 fn listening(table: &str, port: u16) -> impl Iterator<Item = String> + '_ {
-    /// The state of a listening socket.
-    const LISTEN: &str = "0A";
-    let ending = format!(":{port:04X}");
-    table.lines().filter_map(move |line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
-        (local.ends_with(&ending) && *state == LISTEN).then(|| format!("socket:[{inode}]"))
-    })
+    let listening = tcp_table::sockets(table).filter(move |socket| socket.has_port(port));
+    let listening = listening.filter(|socket| socket.state == tcp_table::LISTEN);
+    listening.map(|socket| format!("socket:[{}]", socket.inode))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -24,6 +24,10 @@ impl IntoResponse for Refusal {
 
 /// The dialect of a path.
 pub(crate) fn dialect(path: &str, headers: &HeaderMap) -> Dialect {
+    // Ollama's clients send no key, and read no error but their own.
+    if path.starts_with("/api/") {
+        return Dialect::Ollama;
+    }
     let path = path.strip_prefix("/v1").unwrap_or(path);
     if path.starts_with("/messages") || headers.contains_key("anthropic-version") {
         Dialect::Anthropic

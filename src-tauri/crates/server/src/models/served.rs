@@ -196,7 +196,7 @@ impl ServedModels {
         dialect: Dialect,
     ) -> Value {
         match dialect {
-            Dialect::OpenAi => {
+            Dialect::OpenAi | Dialect::Ollama => {
                 let created = self.since.as_second();
                 json!({"id": id, "object": "model", "created": created, "owned_by": "ponder", "kind": kind, "loaded": loaded})
             }
@@ -224,7 +224,7 @@ impl ServedModels {
     pub(crate) async fn body(&self, dialect: Dialect, loaded: &[String]) -> Value {
         let data = self.data(&self.look().await, dialect, loaded);
         match dialect {
-            Dialect::OpenAi => json!({"object": "list", "data": data}),
+            Dialect::OpenAi | Dialect::Ollama => json!({"object": "list", "data": data}),
             Dialect::Anthropic => {
                 let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
                 let (first, last) = (id(data.first()), id(data.last()));

@@ -14,11 +14,12 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Router;
 use bytes::Bytes;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,7 @@ use crate::http::auth::is_open;
 use crate::http::connections::{Busy, Connection};
 use crate::http::error_body::{Dialect, Kind, Refusal, Retry};
 use crate::http::ids::fresh;
+use crate::http::peer_user;
 use crate::http::response::{dialect, refuse, Caller};
 use crate::state::State;
 
@@ -45,7 +47,8 @@ pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Rou
         };
         match accepted {
             Ok((stream, peer)) => {
-                open.spawn(serve(stream, OpenConnection::new(&state, peer), router.clone()));
+                let own = stream.local_addr().unwrap_or(state.address);
+                open.spawn(serve(stream, OpenConnection::new(&state, own, peer), router.clone()));
             }
             // Such as too many open files: a retry may succeed.
             Err(error) => {
@@ -58,20 +61,47 @@ pub(crate) async fn listen(listener: TcpListener, state: Arc<State>, router: Rou
     while open.join_next().await.is_some() {}
 }
 
+/// The other end of a connection.
+struct Peer {
+    connection: Arc<Connection>,
+    /// The addresses of this end and of the other one.
+    own: SocketAddr,
+    address: SocketAddr,
+    /// True if it belongs to another user of this computer; found out with its first request.
+    is_other_user: OnceCell<bool>,
+}
+
+impl Peer {
+    async fn is_other_user(&self) -> bool {
+        let (own, address) = (self.own, self.address);
+        let find = || async move {
+            let found = tokio::task::spawn_blocking(move || peer_user::is_other(own, address)).await;
+            found.unwrap_or(true)
+        };
+        *self.is_other_user.get_or_init(find).await
+    }
+}
+
 /// A connection, counted until it is dropped.
 struct OpenConnection {
     state: Arc<State>,
-    connection: Arc<Connection>,
+    peer: Arc<Peer>,
     /// Cancelled by its first request.
     asked: CancellationToken,
 }
 
 impl OpenConnection {
-    fn new(state: &Arc<State>, peer: SocketAddr) -> Self {
+    fn new(state: &Arc<State>, own: SocketAddr, address: SocketAddr) -> Self {
         state.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        let peer = Peer {
+            connection: Arc::new(state.connections.open(address.ip())),
+            own,
+            address,
+            is_other_user: OnceCell::new(),
+        };
         Self {
             state: state.clone(),
-            connection: Arc::new(state.connections.open(peer.ip())),
+            peer: Arc::new(peer),
             asked: CancellationToken::new(),
         }
     }
@@ -85,7 +115,7 @@ impl OpenConnection {
             }
         };
         tokio::select! {
-            () = self.connection.evicted.cancelled() => {}
+            () = self.peer.connection.evicted.cancelled() => {}
             () = silent => {}
         }
     }
@@ -126,11 +156,11 @@ impl hyper::body::Body for Answering {
 async fn serve(stream: TcpStream, open: OpenConnection, router: Router) {
     // Nagle's algorithm would delay small tokens.
     let _ = stream.set_nodelay(true);
-    let (state, asked, place) = (open.state.clone(), open.asked.clone(), open.connection.clone());
+    let (state, asked, peer) = (open.state.clone(), open.asked.clone(), open.peer.clone());
     let (stop, limits) = (state.stop.clone(), state.limits);
     let service = service_fn(move |request| {
         asked.cancel();
-        pass(state.clone(), place.clone(), router.clone(), request)
+        pass(state.clone(), peer.clone(), router.clone(), request)
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -156,7 +186,7 @@ async fn serve(stream: TcpStream, open: OpenConnection, router: Router) {
 /// One request: the guard, then the routes.
 async fn pass(
     state: Arc<State>,
-    connection: Arc<Connection>,
+    peer: Arc<Peer>,
     mut router: Router,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
@@ -164,9 +194,14 @@ async fn pass(
     let request_id = fresh("req_");
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let dialect = dialect(&path, request.headers());
-    let checked = state.guard.check(&method, request.uri(), request.headers());
+    let mut checked = state.guard.check(&method, request.uri(), request.headers());
+    // A proxy may run as another user, and passes on what its own users ask.
+    if !is_open(&path) && !state.guard.has_proxy() && peer.is_other_user().await {
+        let message = "this server answers only programs of the user who started it";
+        checked = Err(Refusal::new(Kind::Forbidden, message));
+    }
     // Whoever is refused, or asks only for a sign of life, needs no place.
-    let busy = (checked.is_ok() && !is_open(&path)).then(|| connection.begin());
+    let busy = (checked.is_ok() && !is_open(&path)).then(|| peer.connection.begin());
     let origin = checked
         .is_ok()
         .then(|| state.guard.listed_origin(request.headers()).map(str::to_owned))

@@ -127,6 +127,14 @@ async fn a_key_is_asked_for_on_every_path_but_two() {
     for path in ["/", "/health"] {
         assert_eq!(get(harness.address, path).await.head.status, 200, "{path}");
     }
+    // Ollama's clients send none and read no other error; both ways out are named.
+    let ollama = get(harness.address, "/api/tags").await;
+    let told = ollama.json()["error"].as_str().unwrap().to_owned();
+    assert_eq!((ollama.head.status, ollama.json().as_object().unwrap().len()), (401, 1));
+    assert!(
+        told.contains("Authorization: Bearer") && told.contains("--no-key"),
+        "{told}"
+    );
     let wrong = ask(
         "POST",
         harness.address,
@@ -149,6 +157,50 @@ async fn a_key_is_asked_for_on_every_path_but_two() {
     .await;
     assert_eq!(right.head.status, 200);
     answering.abort();
+}
+
+/// Asks from a shell that runs as another user, which only root can start: its status.
+#[cfg(target_os = "linux")]
+fn status_as_other_user(address: SocketAddr, path: &str) -> Option<String> {
+    use std::os::unix::process::CommandExt;
+
+    let (ip, port) = (address.ip(), address.port());
+    let script = format!(
+        "exec 3<>/dev/tcp/{ip}/{port}; printf 'GET {path} HTTP/1.1\\r\\nhost: {address}\\r\\nauthorization: Bearer secret\\r\\n\
+         connection: close\\r\\n\\r\\n' >&3; head -n 1 <&3"
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .uid(65_534)
+        .output()
+        .ok()?;
+    let line = String::from_utf8(output.stdout).ok()?;
+    line.split(' ').nth(1).map(str::to_owned)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn another_user_of_this_computer_gets_nothing_even_with_the_key() {
+    let config = |allow_hosts: &[&str]| ServerConfig {
+        key: Some("secret".into()),
+        allow_hosts: allow_hosts.iter().map(|host| (*host).to_owned()).collect(),
+        ..ServerConfig::default()
+    };
+    let (harness, behind_proxy) = (
+        Harness::with(config(&[])).await,
+        Harness::with(config(&["proxy.lan"])).await,
+    );
+    let asked = |address, path: &'static str| tokio::task::spawn_blocking(move || status_as_other_user(address, path));
+    let Some(status) = asked(harness.address, "/v1/models").await.unwrap() else {
+        println!("skipped: only root can ask as another user");
+        return;
+    };
+    assert_eq!(status, "403");
+    assert_eq!(asked(harness.address, "/health").await.unwrap().as_deref(), Some("200"));
+    assert_eq!(
+        asked(behind_proxy.address, "/v1/models").await.unwrap().as_deref(),
+        Some("200")
+    );
 }
 
 #[tokio::test]

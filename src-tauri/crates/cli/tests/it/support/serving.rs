@@ -63,16 +63,21 @@ impl Serving {
     }
 }
 
-/// The process, once it listens, and its port.
+/// The process without a key, once it listens, and its port.
 fn serve(home: &Path, args: &[&str]) -> (Child, u16) {
+    let (process, listening) = listening(home, &[&["--no-key"], args].concat());
+    let port = listening["port"].as_u64().and_then(|port| port.try_into().ok());
+    (process, port.expect("a port"))
+}
+
+/// The process, once it listens, and what it printed then.
+pub fn listening(home: &Path, args: &[&str]) -> (Child, Value) {
     let mut serve = command(home, &["serve", "--port", "0", "--json"]);
     let mut process = serve.args(args).stdout(Stdio::piped()).spawn().expect("ponder starts");
     let mut line = String::new();
     let output = process.stdout.take().expect("its output");
     BufReader::new(output).read_line(&mut line).expect("a line");
-    let listening: Value = serde_json::from_str(&line).expect("JSON");
-    let port = listening["port"].as_u64().and_then(|port| port.try_into().ok());
-    (process, port.expect("a port"))
+    (process, serde_json::from_str(&line).expect("JSON"))
 }
 
 impl Drop for Serving {
