@@ -3,6 +3,7 @@
 
 mod answer_grammar;
 mod call_grammar;
+mod closing;
 mod error;
 mod gemma_arguments;
 mod limits;

@@ -200,7 +200,7 @@ fn pairs(count: usize, cost: u64) -> u64 {
 }
 
 /// True if several of these keywords describe a value, so that the schemas that they name become one.
-fn merges(keywords: &Map<String, Value>) -> bool {
+pub(crate) fn merges(keywords: &Map<String, Value>) -> bool {
     const APPLICATORS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
     const ANNOTATIONS: [&str; 11] = [
         "$anchor",
