@@ -92,7 +92,10 @@ fn described(operation: &Operation) -> Value {
         Reply::Text(kind) => content.insert(kind.into(), json!({"schema": {"type": "string"}})),
     };
     if let Reply::JsonOrEvents(_) = operation.reply {
-        let events = json!({"schema": {"type": "string", "description": "Server-Sent Events, if `stream` is true."}});
+        // Tools check each event by this, not the text of all.
+        let event = json!({"type": "object", "required": ["data"], "description": "A Server-Sent Event; a stream of them if `stream` is true.",
+            "properties": {"event": {"type": "string"}, "data": {"type": "string"}}});
+        let events = json!({"schema": event});
         content.insert("text/event-stream".into(), events);
     }
     let anthropic = operation.path.starts_with("/messages");
@@ -104,8 +107,9 @@ fn described(operation: &Operation) -> Value {
             "default": {"description": "A refusal.", "content": {"application/json": error}},
         },
     });
-    if operation.path.ends_with("id}") {
-        described["parameters"] = json!([{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]);
+    let parameters = parameters(operation);
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
     }
     if let Some(body) = operation.body {
         let schema = body.schema();
@@ -115,10 +119,33 @@ fn described(operation: &Operation) -> Value {
     described
 }
 
+/// The id in a path, and the fields of a query.
+fn parameters(operation: &Operation) -> Vec<Value> {
+    let query = |name: &str, schema: Value| json!({"name": name, "in": "query", "required": false, "schema": schema});
+    let mut parameters = Vec::new();
+    if operation.path.contains("id}") {
+        parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}));
+    }
+    match (operation.method, operation.path) {
+        ("get", "/responses/{id}") => {
+            parameters.push(query("stream", json!({"type": "boolean"})));
+            parameters.push(query("starting_after", json!({"type": "integer", "minimum": 0})));
+        }
+        ("get", "/responses/{id}/input_items") => {
+            parameters.push(query("limit", json!({"type": "integer", "minimum": 1, "maximum": 100})));
+            parameters.push(query("order", json!({"type": "string", "enum": ["asc", "desc"]})));
+            parameters.push(query("after", json!({"type": "string"})));
+        }
+        _ => {}
+    }
+    parameters
+}
+
 /// Example requests for a path. Tokens are counted for the same requests without the fields of how an answer is made.
 fn examples(path: &str, schema: &Value) -> Map<String, Value> {
     let all: Value = serde_json::from_str(include_str!("examples.json")).unwrap_or_default();
-    let examples = all[path.trim_end_matches("/count_tokens")].as_object();
+    let path = path.trim_end_matches("/count_tokens").trim_end_matches("/input_tokens");
+    let examples = all[path].as_object();
     let described = |(name, example): (&String, &Value)| {
         let mut fields = example.as_object().cloned().unwrap_or_default();
         fields.retain(|field, _| schema["properties"].get(field).is_some());

@@ -68,6 +68,9 @@ pub(super) fn schemas() -> Value {
         "ChatCompletion": completion("chat.completion", choice),
         "Completion": completion("text_completion", completed),
         "Response": response,
+        "InputItems": object(json!({"object": one_of(&["list"]), "data": list(json!({"type": "object", "required": ["type", "id"], "properties": {
+            "type": text, "id": text}})), "first_id": or_null("string"), "last_id": or_null("string"), "has_more": flag})),
+        "InputTokens": object(json!({"object": one_of(&["response.input_tokens"]), "input_tokens": count})),
         "DeletedResponse": object(json!({"id": text, "object": one_of(&["response"]), "deleted": flag})),
         "Message": object(json!({"id": text, "type": one_of(&["message"]), "role": one_of(&["assistant"]), "model": text,
             "content": list(block), "stop_sequence": or_null("string"),

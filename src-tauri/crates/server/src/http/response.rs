@@ -1,6 +1,7 @@
 //! Responses of all routes, and the request data that they need.
 
-use axum::http::header::CONTENT_TYPE;
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
@@ -55,4 +56,13 @@ pub(crate) fn refuse(refusal: &Refusal, dialect: Dialect, request_id: &str) -> R
 
 pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+/// A stream of Server-Sent Events.
+pub(crate) fn event_stream(body: impl Into<Body>) -> Response {
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, body.into()).into_response()
 }

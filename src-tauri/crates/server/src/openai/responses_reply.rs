@@ -53,7 +53,7 @@ impl ResponsesReply {
         }
     }
 
-    fn event(&mut self, kind: &str, fields: Value) -> Frame {
+    pub(super) fn event(&mut self, kind: &str, fields: Value) -> Frame {
         let mut event = json!({"type": kind, "sequence_number": self.sequence});
         self.sequence += 1;
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
@@ -85,10 +85,18 @@ impl ResponsesReply {
         if self.open.as_ref().is_some_and(|open| open.kind == kind) {
             return Vec::new();
         }
+        let id = fresh(if kind == Growing::Reasoning { "rs_" } else { "msg_" });
         let mut frames = self.close("completed");
+        frames.extend(self.open_as(kind, id));
+        frames
+    }
+
+    /// Opens an item of this id; none is open.
+    pub(super) fn open_as(&mut self, kind: Growing, id: String) -> Vec<Frame> {
+        let mut frames = Vec::new();
         let open = Open {
             kind,
-            id: fresh(if kind == Growing::Reasoning { "rs_" } else { "msg_" }),
+            id,
             text: String::new(),
             logprobs: Vec::new(),
         };
@@ -113,7 +121,7 @@ impl ResponsesReply {
     }
 
     /// More text of the item that is open.
-    fn grow(&mut self, text: &str, logprobs: Vec<Value>) -> Vec<Frame> {
+    pub(super) fn grow(&mut self, text: &str, logprobs: Vec<Value>) -> Vec<Frame> {
         let Some(open) = &mut self.open else { return Vec::new() };
         open.text.push_str(text);
         open.logprobs.extend(logprobs.iter().cloned());
@@ -136,7 +144,7 @@ impl ResponsesReply {
     }
 
     /// Ends the item that is open.
-    fn close(&mut self, status: &str) -> Vec<Frame> {
+    pub(super) fn close(&mut self, status: &str) -> Vec<Frame> {
         let Some(open) = self.open.take() else {
             return Vec::new();
         };
@@ -169,13 +177,19 @@ impl ResponsesReply {
     /// A call; `status` is `completed` or `incomplete`.
     fn call(&mut self, call_id: &str, name: &str, arguments: &str, status: &str) -> Vec<Frame> {
         let mut frames = self.close("completed");
-        let id = fresh("fc_");
+        frames.extend(self.call_as(&fresh("fc_"), call_id, name, arguments, status));
+        frames
+    }
+
+    /// The same of this id; no item is open.
+    pub(super) fn call_as(&mut self, id: &str, call_id: &str, name: &str, arguments: &str, status: &str) -> Vec<Frame> {
+        let mut frames = Vec::new();
         let item = |status: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments, "status": status});
         frames.push(self.item_added(item("in_progress", "")));
         let delta = json!({"delta": arguments});
-        frames.push(self.item_event("response.function_call_arguments.delta", &id, delta));
+        frames.push(self.item_event("response.function_call_arguments.delta", id, delta));
         let done = json!({"arguments": arguments, "name": name});
-        frames.push(self.item_event("response.function_call_arguments.done", &id, done));
+        frames.push(self.item_event("response.function_call_arguments.done", id, done));
         frames.push(self.item_done(item(status, arguments)));
         frames
     }
@@ -285,7 +299,7 @@ impl Reply for ResponsesReply {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::answer::reply::tests::{call, data, end, stamp};
     use crate::answer::reply_event::StopCause;
@@ -300,7 +314,8 @@ mod tests {
         ResponsesReply::new(stamp("resp_1"), "pebble", answered)
     }
 
-    fn answer(summary: bool) -> (Vec<Value>, Value) {
+    /// The events and the body of an answer with a thought, a text and a call.
+    pub(in crate::openai) fn answer(summary: bool) -> (Vec<Value>, Value) {
         let mut reply = reply(summary);
         let mut frames = reply.begin(None);
         for said in [

@@ -23,6 +23,13 @@ pub(crate) enum ToolChoice {
     Required,
     /// This one.
     Named(String),
+    /// Only these are shown, and one of them has to be called if `required`.
+    Allowed {
+        /// Their names.
+        names: Vec<String>,
+        /// True if a call is required.
+        required: bool,
+    },
 }
 
 /// The tools of a request.
@@ -39,21 +46,36 @@ impl Tools {
     /// Adds the tools to a request, and an instruction for a required call to the end of its conversation, where no
     /// cached prefix changes: not every model can be forced to call, and a forced one chooses better if it knows.
     pub(crate) fn apply(&self, param: &str, request: &mut Request) -> Result<()> {
+        let is_declared = |name: &String| self.declarations.iter().any(|tool| tool["function"]["name"] == **name);
+        let undeclared = |name: &String| Err(Refusal::field(param, format!("there is no tool {name:?}")));
+        const ANY: &str = "Answer with a call of one of the tools.";
         let instruction = match &self.choice {
             ToolChoice::None => return Ok(()),
             ToolChoice::Auto => None,
             ToolChoice::Required if self.declarations.is_empty() => {
                 return Err(Refusal::field(param, "a call is required, but there are no tools"));
             }
-            ToolChoice::Required => Some("Answer with a call of one of the tools.".to_owned()),
-            ToolChoice::Named(name) if !self.declarations.iter().any(|tool| tool["function"]["name"] == *name) => {
-                return Err(Refusal::field(param, format!("there is no tool {name:?}")));
-            }
+            ToolChoice::Required => Some(ANY.to_owned()),
+            ToolChoice::Named(name) if !is_declared(name) => return undeclared(name),
             ToolChoice::Named(name) => Some(format!("Answer with a call of the tool {name}.")),
+            ToolChoice::Allowed { names, required } => match names.iter().find(|name| !is_declared(name)) {
+                Some(name) => return undeclared(name),
+                None if *required && names.is_empty() => {
+                    return Err(Refusal::field(param, "a call is required, but no function is allowed"));
+                }
+                None => required.then(|| ANY.to_owned()),
+            },
         };
         request.tools.clone_from(&self.declarations);
-        if let ToolChoice::Named(name) = &self.choice {
-            request.tools.retain(|tool| tool["function"]["name"] == *name);
+        let shown: Option<&[String]> = match &self.choice {
+            ToolChoice::Named(name) => Some(std::slice::from_ref(name)),
+            ToolChoice::Allowed { names, .. } => Some(names),
+            _ => None,
+        };
+        if let Some(names) = shown {
+            request
+                .tools
+                .retain(|tool| names.iter().any(|name| tool["function"]["name"] == **name));
         }
         request.call_required = instruction.is_some();
         let instruction = instruction.map(|text| Message::text(Role::System, text));
@@ -173,13 +195,52 @@ impl ToolFields {
             }
             Some(choice) => Fields::of(choice, fields.path("tool_choice"))?,
         };
-        if choice.read::<Kind>()?.r#type.as_deref() != Some("function") {
-            return choice.refuse("type", "only a function can be chosen");
+        match choice.read::<Kind>()?.r#type.as_deref() {
+            Some("function") => {}
+            Some("allowed_tools") => return allowed_tools(&choice, nested),
+            _ => return choice.refuse("type", "only a function can be chosen, or allowed_tools"),
         }
         let chosen: Tool = choice.read()?;
         let (place, function) = chosen.function(&choice, nested)?;
         Ok(ToolChoice::Named(choice.require(place, function.name)?))
     }
+}
+
+/// A choice among some of the tools, which OpenAI has so that the prompt can stay the same. Those that OpenAI runs are
+/// skipped, as their declarations are.
+fn allowed_tools(choice: &Fields, nested: bool) -> Result<ToolChoice> {
+    #[derive(Deserialize)]
+    struct Nested {
+        allowed_tools: Option<Value>,
+    }
+    #[derive(Deserialize)]
+    struct Allowed {
+        mode: Option<String>,
+        tools: Option<List<Tool>>,
+    }
+    let inner = match nested {
+        true => Some(choice.require("allowed_tools", choice.read::<Nested>()?.allowed_tools)?),
+        false => None,
+    };
+    let place = choice.path("allowed_tools");
+    let fields = inner
+        .as_ref()
+        .map_or_else(|| Ok(choice.clone()), |inner| Fields::of(inner, place))?;
+    let allowed: Allowed = fields.read()?;
+    let required = match allowed.mode.as_deref() {
+        None | Some("auto") => false,
+        Some("required") => true,
+        Some(other) => return fields.refuse("mode", format!("{other:?} is none of auto, required")),
+    };
+    let mut names = Vec::new();
+    for at in fields.require("tools", allowed.tools)?.elements(&fields, "tools")? {
+        if at.read::<Kind>()?.r#type.is_some_and(|kind| kind != "function") {
+            continue;
+        }
+        let (place, function) = at.read::<Tool>()?.function(&at, nested)?;
+        names.push(at.require(place, function.name)?);
+    }
+    Ok(ToolChoice::Allowed { names, required })
 }
 
 #[cfg(test)]
@@ -242,6 +303,31 @@ mod tests {
             applied(json!({"type": "function", "function": {"name": "b"}})),
             Ok(("b".into(), 2, true))
         );
+        let allowed = |mode: &str, names: &[&str]| {
+            let tools: Vec<Value> = names
+                .iter()
+                .map(|name| json!({"type": "function", "function": {"name": name}}))
+                .collect();
+            applied(json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}))
+        };
+        assert_eq!(allowed("auto", &["b"]), Ok(("b".into(), 1, false)));
+        assert_eq!(allowed("required", &["a", "b"]), Ok(("a b".into(), 2, true)));
+        assert_eq!(
+            allowed("auto", &["c"]).unwrap_err().param.as_deref(),
+            Some("tool_choice")
+        );
+        let wrong = json!({"type": "allowed_tools", "allowed_tools": {"mode": "some", "tools": []}});
+        let wrong = tools(&json!({"tools": two, "tool_choice": wrong})).unwrap_err();
+        assert_eq!(wrong.param.as_deref(), Some("tool_choice.allowed_tools.mode"));
+        let flat = json!({"tools": [{"type": "function", "name": "a"}], "tool_choice": {"type": "allowed_tools", "mode": "auto",
+            "tools": [{"type": "function", "name": "a"}, {"type": "mcp", "server_label": "s"}]}});
+        let fields = Fields::of(&flat, "").unwrap();
+        let flat = fields.read::<ToolFields>().unwrap().tools(&fields, false).unwrap();
+        let expected = ToolChoice::Allowed {
+            names: vec!["a".into()],
+            required: false,
+        };
+        assert_eq!(flat.choice, expected);
         let unknown = applied(json!({"type": "function", "function": {"name": "c"}}));
         assert_eq!(unknown.unwrap_err().param.as_deref(), Some("tool_choice"));
         assert!(tools(&json!({"tool_choice": "some"})).is_err());

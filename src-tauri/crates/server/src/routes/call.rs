@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use protocol::{Error, ErrorCode, ModelKind, Request, TokenCount};
+use axum::response::Response;
+use protocol::{Content, Error, ErrorCode, ModelKind, RawPrompt, Request, TokenCount};
 
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::{Kind, Refusal};
 use crate::http::ids::fresh;
 use crate::http::json_body::JsonBody;
-use crate::http::response::{json_response, Caller};
+use crate::http::response::{event_stream, json_response, Caller};
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::{ModelField, ResolvedModel};
 use crate::request::fields::Fields;
@@ -97,6 +96,9 @@ impl Call {
         keep_alive: Option<KeepAlive>,
     ) -> Result<Response> {
         let stream = ask.stream;
+        ask.requests
+            .iter()
+            .try_for_each(|request| refuse_far_too_long(request, model.context))?;
         let logprobs = ask.requests.iter().any(|request| request.top_logprobs.is_some());
         if logprobs && !self.state.engine.capabilities(&model.source).logprobs {
             let reason = "log probabilities are not told for this model";
@@ -121,11 +123,7 @@ impl Call {
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
         }
-        let headers = [
-            (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-            (CACHE_CONTROL, "no-cache"),
-        ];
-        Ok((headers, Body::from_stream(exchange.stream().await?)).into_response())
+        Ok(event_stream(Body::from_stream(exchange.stream().await?)))
     }
 
     /// The time for which the model of a request stays loaded, which may be given by the request.
@@ -157,26 +155,20 @@ impl Call {
     /// model that is not loaded yet would report it only later. Returns the count, if it had to be counted.
     async fn check_context(&self, request: &Request, context: u32) -> Result<Option<TokenCount>> {
         // A token has at least one byte, and the template adds little compared with a context.
-        let said = request
-            .messages
-            .iter()
-            .map(|message| message.text_with_placeholders().len());
-        let declared: usize = request.tools.iter().map(|tool| tool.to_string().len()).sum();
-        if request.images.is_empty() && said.sum::<usize>() + declared < context as usize {
+        if request.images.is_empty() && bytes_of(request) < context as usize {
             return Ok(None);
         }
         match self.state.count(Cow::Borrowed(request)).await {
-            Ok(count) if count.tokens >= context && !count.estimated => {
-                let tokens = count.tokens;
-                let message = format!(
-                    "the conversation has {tokens} tokens and the model's context holds {context}, so no answer fits; send less"
-                );
-                let error = Error::new(ErrorCode::ContextFull, message);
-                Err(error.with("prompt", tokens).with("context", context).into())
-            }
+            Ok(count) if count.tokens >= context && !count.estimated => Err(context_full("", count.tokens, context)),
             // The engine reports other faults itself.
             count => Ok(count.ok()),
         }
+    }
+
+    /// The tokens of a request's prompt.
+    pub(crate) async fn count(&self, request: Request, model: &ResolvedModel) -> Result<u32> {
+        refuse_far_too_long(&request, model.context)?;
+        Ok(self.state.count(Cow::Owned(request)).await?.tokens)
     }
 
     pub(crate) fn stamp(prefix: &str) -> ResponseIds {
@@ -185,4 +177,43 @@ impl Call {
             created: jiff::Timestamp::now().as_second().unsigned_abs(),
         }
     }
+}
+
+/// Bytes that the tokens of a real prompt do not reach on average: words have about 4, long runs of blanks up to 128.
+const BYTES_OF_TOKEN: usize = 64;
+
+/// Refuses a prompt that is many times longer than the context in the words of one that is a little too long. Rendering and
+/// counting it would take so long that it ends with another error, which clients do not act on.
+fn refuse_far_too_long(request: &Request, context: Option<u32>) -> Result<()> {
+    let least = u32::try_from(bytes_of(request) / BYTES_OF_TOKEN).unwrap_or(u32::MAX);
+    match context {
+        Some(context) if least > context => Err(context_full("at least ", least, context)),
+        _ => Ok(()),
+    }
+}
+
+fn context_full(about: &str, tokens: u32, context: u32) -> Refusal {
+    let message = format!(
+        "the conversation has {about}{tokens} tokens and the model's context holds {context}, so no answer fits; send \
+         less"
+    );
+    let error = Error::new(ErrorCode::ContextFull, message);
+    error.with("prompt", tokens).with("context", context).into()
+}
+
+/// The bytes of all texts that a prompt is made of.
+fn bytes_of(request: &Request) -> usize {
+    let text = |content: &Content| content.growing_text().map_or(0, str::len);
+    let messages = request.messages.iter().map(|message| {
+        let calls = message.tool_calls.iter().map(|call| call.arguments.to_string().len());
+        let content = message.content.iter().map(text).sum::<usize>();
+        content + calls.sum::<usize>() + message.reasoning.as_ref().map_or(0, String::len)
+    });
+    let declared = request.tools.iter().map(|tool| tool.to_string().len());
+    let raw = match &request.raw_prompt {
+        Some(RawPrompt::Text(text)) => text.len(),
+        Some(RawPrompt::FillIn { before, after }) => before.len() + after.len(),
+        Some(RawPrompt::Tokens(_)) | None => 0,
+    };
+    messages.sum::<usize>() + declared.sum::<usize>() + raw
 }

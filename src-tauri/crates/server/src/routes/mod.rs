@@ -5,26 +5,29 @@ mod generate;
 pub(crate) mod listener;
 pub(crate) mod unload;
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use axum::extract::{Path, Request as HttpRequest, State as Shared};
+use axum::extract::{Path, Query, Request as HttpRequest, State as Shared};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, MethodRouter};
 use axum::Router;
-use protocol::{ModelKind, ModelSource};
+use protocol::{ModelKind, ModelSource, Request};
 use serde_json::json;
 
-use crate::answer::reply::{ResponseIds, TranslatedRequest};
+use crate::answer::reply::{Frame, ResponseIds, TranslatedRequest};
 use crate::anthropic::messages;
 use crate::describe::{document, Body as BodyKind, Operation, Reply};
 use crate::http::error_body::{Kind, Refusal};
-use crate::http::response::{dialect, json_response};
-use crate::models::keep_alive::KeepAliveField;
+use crate::http::response::{dialect, event_stream, json_response};
+use crate::models::keep_alive::{KeepAlive, KeepAliveField};
 use crate::models::served::{ResolvedModel, UnloadFields};
-use crate::openai::{chat, completions as text_completions, embeddings as vectors, responses};
+use crate::openai::{
+    chat, completions as text_completions, embeddings as vectors, input_items as items_of_response, responses,
+    responses_replay,
+};
 use crate::request::fields::Fields;
 use crate::routes::call::Call;
 use crate::routes::generate::InFlight;
@@ -58,14 +61,16 @@ fn versioned() -> Routes {
         (takes("post", "/chat/completions", "OpenAI's chat completions.", BodyKind::Chat, JsonOrEvents("ChatCompletion")), answers(chat::ask, "chatcmpl-")),
         (takes("post", "/completions", "Text as it is, without a chat template.", BodyKind::Completion, JsonOrEvents("Completion")), answers(text_completions::ask, "cmpl-")),
         (takes("post", "/responses", "OpenAI's responses.", BodyKind::Response, JsonOrEvents("Response")), post(create_response)),
-        (operation("get", "/responses/{id}", "A response of the last ones.", Json("Response")), get(one_response)),
+        (takes("post", "/responses/input_tokens", "Counts the tokens of a request.", BodyKind::Response, Json("InputTokens")), post(count_input)),
+        (operation("get", "/responses/{id}", "A response of the last ones; as events if `stream=true` is in the query.", JsonOrEvents("Response")), get(one_response)),
+        (operation("get", "/responses/{id}/input_items", "The items that a response answers.", Json("InputItems")), get(input_items)),
         (operation("delete", "/responses/{id}", "Forgets a response.", Json("DeletedResponse")), delete(delete_response)),
         (takes("post", "/messages", "Anthropic's messages.", BodyKind::Message, JsonOrEvents("Message")), answers(messages::ask, "msg_")),
         (takes("post", "/messages/count_tokens", "Counts the tokens of a request.", BodyKind::CountTokens, Json("TokenCount")), post(count_tokens)),
         (takes("post", "/embeddings", "Vectors of texts.", BodyKind::Embeddings, Json("Embeddings")), post(embeddings)),
         (operation("get", "/models", "The models; in Anthropic's form if `anthropic-version` is sent.", Json("Models")), get(models)),
         (operation("get", "/models/{*id}", "One model.", Json("Model")), get(one_model)),
-        (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model).get(one_model)),
+        (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model)),
     ]
 }
 
@@ -126,15 +131,29 @@ fn answers(translate: Translate, prefix: &'static str) -> MethodRouter<Arc<State
 }
 
 async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
-    let ask = |fields: &Fields, model: &ResolvedModel, state: &State| {
-        let (stamp, most) = (Call::stamp("resp_"), state.limits.body_bytes);
-        responses::ask(fields, &model.source, &model.id, stamp, &state.responses, most)
-    };
-    answer(state, request, ask).await
+    answer(state, request, ask_response).await
+}
+
+fn ask_response(fields: &Fields, model: &ResolvedModel, state: &State) -> Result<TranslatedRequest, Refusal> {
+    let (stamp, most) = (Call::stamp("resp_"), state.limits.body_bytes);
+    responses::ask(fields, &model.source, &model.id, stamp, &state.responses, most)
 }
 
 /// Translates the body with `ask` and generates the answer.
 async fn answer<F>(state: Arc<State>, request: HttpRequest, ask: F) -> Outcome
+where
+    F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
+{
+    let (call, model, ask, keep_alive) = translated(state, request, ask).await?;
+    call.answer(ask, &model, keep_alive).await
+}
+
+/// Reads a body and translates it with `ask`.
+async fn translated<F>(
+    state: Arc<State>,
+    request: HttpRequest,
+    ask: F,
+) -> Result<(Call, ResolvedModel, TranslatedRequest, Option<KeepAlive>), Refusal>
 where
     F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
 {
@@ -147,18 +166,19 @@ where
         Ok((ask(fields, &named, &state)?, field.keep_alive))
     };
     let (ask, keep_alive) = call.translate(body, translate).await?;
-    call.answer(ask, &model, keep_alive).await
+    Ok((call, model, ask, keep_alive))
 }
 
 async fn count_tokens(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
     let model = call.model(&Fields::of(&body.value, "")?, ModelKind::Chat).await?;
-    let translate = move |fields: &Fields| messages::count(fields, &model.source);
+    let source = model.source.clone();
+    let translate = move |fields: &Fields| messages::count(fields, &source);
     let mut request = call.translate(body, translate).await?;
     call.state.apply_image_detail(&mut request);
-    let count = call.state.count(Cow::Owned(request)).await?;
-    Ok(json_response(StatusCode::OK, &json!({"input_tokens": count.tokens})))
+    let tokens = call.count(request, &model).await?;
+    Ok(json_response(StatusCode::OK, &json!({"input_tokens": tokens})))
 }
 
 async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
@@ -181,9 +201,48 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> 
     Ok(json_response(StatusCode::OK, &body))
 }
 
-async fn one_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {
+async fn one_response(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Outcome {
+    let response = state.responses.get(&id).ok_or_else(no_such_response)?.body();
+    let after = match query.get("starting_after").map(|after| after.parse()) {
+        None => None,
+        Some(Ok(after)) => Some(after),
+        Some(Err(_)) => return Err(Refusal::field("starting_after", "this is not a number")),
+    };
+    match query.get("stream").map(String::as_str) {
+        None | Some("false") => Ok(json_response(StatusCode::OK, &response)),
+        Some("true") => Ok(event_stream(Frame::bytes(&responses_replay::events(&response, after)))),
+        Some(_) => Err(Refusal::field("stream", "this is not true or false")),
+    }
+}
+
+async fn input_items(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Outcome {
     let response = state.responses.get(&id).ok_or_else(no_such_response)?;
-    Ok(json_response(StatusCode::OK, &response.body()))
+    let page = items_of_response::page(&response, &query)?;
+    Ok(json_response(StatusCode::OK, &page))
+}
+
+/// The tokens that a response would read.
+async fn count_input(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
+    let (call, model, ask, _) = translated(state, request, ask_response).await?;
+    let mut requests = ask.requests;
+    let counted = requests.first_mut().map(|request| {
+        call.state.apply_image_detail(request);
+        std::mem::replace(request, Request::new(model.source.clone(), Vec::new()))
+    });
+    let request = counted.ok_or_else(|| Refusal::new(Kind::Internal, "there is nothing to count"))?;
+    let tokens = call.count(request, &model).await?;
+    Ok(json_response(
+        StatusCode::OK,
+        &json!({"object": "response.input_tokens", "input_tokens": tokens}),
+    ))
 }
 
 async fn delete_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {
@@ -205,24 +264,19 @@ async fn models(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Respon
     json_response(StatusCode::OK, &state.served_models.body(dialect, &loaded).await)
 }
 
-async fn one_model(
-    Shared(state): Shared<Arc<State>>,
-    id: Option<Path<String>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Outcome {
+async fn one_model(Shared(state): Shared<Arc<State>>, Path(id): Path<String>, uri: Uri, headers: HeaderMap) -> Outcome {
     let dialect = dialect("/v1/models", &headers);
     let loaded = state.loaded().await;
-    let names = model_names(id.map(|Path(id)| id), uri.path());
+    let names = model_names(id, uri.path());
     let entry = state.served_models.entry_of(&names, dialect, &loaded).await?;
     Ok(json_response(StatusCode::OK, &entry))
 }
 
 /// The names that a path may mean: its decoded end; the end as it was sent, because some clients encode nothing; and a
 /// folder whose first slash was lost on the way, because many programs take two slashes for one.
-fn model_names(decoded: Option<String>, path: &str) -> Vec<String> {
+fn model_names(decoded: String, path: &str) -> Vec<String> {
     let sent = path.split_once("/models/").map(|(_, id)| id.to_owned());
-    let mut names: Vec<String> = decoded.into_iter().chain(sent).collect();
+    let mut names: Vec<String> = std::iter::once(decoded).chain(sent).collect();
     let folders: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
     names.extend(folders);
     names
@@ -268,8 +322,14 @@ async fn no_such_path() -> Refusal {
     Refusal::new(Kind::NotFound, message)
 }
 
-async fn no_such_method() -> Refusal {
-    Refusal::new(Kind::Method, "this path takes another method")
+/// A path of a route for another method. A model may be called as the path that unloads models is.
+async fn no_such_method(Shared(state): Shared<Arc<State>>, method: Method, uri: Uri, headers: HeaderMap) -> Outcome {
+    if method == Method::GET && uri.path().ends_with("/models/unload") {
+        if let Ok(model) = one_model(Shared(state), Path("unload".to_owned()), uri, headers).await {
+            return Ok(model);
+        }
+    }
+    Err(Refusal::new(Kind::Method, "this path takes another method"))
 }
 
 #[cfg(test)]

@@ -175,7 +175,23 @@ fn is_as_described(description: &Value, path: &str, operation: &Value, response:
         let wrong = faults(description, &described["schema"], &response.json(), "answer");
         assert_eq!(wrong, [] as [String; 0], "{path}");
     }
+    if kind == "text/event-stream" {
+        let events: Vec<Value> = response.body.split("\n\n").filter_map(event).collect();
+        assert!(!events.is_empty());
+        for event in events {
+            let wrong = faults(description, &described["schema"], &event, "event");
+            assert_eq!(wrong, [] as [String; 0], "{path}: {event}");
+        }
+    }
     json
+}
+
+/// An event as tools such as Schemathesis see it: an object of its fields, each with its text; `None` for comments.
+fn event(block: &str) -> Option<Value> {
+    let fields: Vec<(&str, &str)> = block.lines().filter_map(|line| line.split_once(": ")).collect();
+    let fields = fields.into_iter().filter(|(name, _)| !name.is_empty());
+    let object: serde_json::Map<String, Value> = fields.map(|(name, text)| (name.to_owned(), text.into())).collect();
+    (!object.is_empty()).then(|| object.into())
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod images;
 mod keep_alive;
 mod model_names;
 mod recorded;
+mod responses;
 mod schemas;
 mod sdks;
 mod switching;
