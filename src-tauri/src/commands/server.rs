@@ -19,8 +19,8 @@ pub async fn server_status(app: State<'_, App>) -> Result<ServerStatus> {
     Ok(app.server.status())
 }
 
-/// Switches the server on or off, or changes its address. Switched on without a key, it gets one. Its state says if it
-/// could not be started.
+/// Switches the server on or off, or changes its address. Switched on without a key, it gets one, if there is a keychain
+/// to keep it. Its state says if it could not be started.
 #[command(settings)]
 pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool) -> Result<ServerStatus> {
     if port == 0 {
@@ -29,10 +29,14 @@ pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool)
     let before = app.chat.settings().get().await?.server;
     let switched_on = on && !before.on;
     let key_made_at = match before.key_made_at {
-        None if switched_on && !app.server.has_key_of_environment() => {
-            app.server.make_key().await?;
-            now()
-        }
+        None if switched_on && !app.server.has_key_of_environment() => match app.server.make_key().await {
+            Ok(()) => now(),
+            // Without a keychain it answers this user's programs alone, as one does whose key was removed.
+            Err(error) => {
+                tracing::warn!(%error, "the server has no key");
+                None
+            }
+        },
         key_made_at => key_made_at,
     };
     let settings = ServerSettings {

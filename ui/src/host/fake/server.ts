@@ -74,7 +74,7 @@ export function server(host: Shared & ReturnType<typeof serverControls>) {
       if (port === 0) throw refusal('bad_request', 'a port is a number from 1 to 65535');
       const before = host.app.server;
       const keyless = before.key_made_at === null && !host.keyOfEnvironment;
-      const key_made_at = on && !before.on && keyless ? makeKey() : before.key_made_at;
+      const key_made_at = on && !before.on && keyless && !host.keychainProblem ? makeKey() : before.key_made_at;
       return store({ on, port, network, key_made_at });
     },
     async newServerKey() {
