@@ -289,11 +289,11 @@ export interface Commands {
   outboundRequests(): Promise<Array<OutboundRequest>>;
   /** The server for other programs as it is now. */
   serverStatus(): Promise<ServerStatus>;
-  /** Switches the server on or off, or changes its address. Its state says if it could not be started. */
+  /** Switches the server on or off, or changes its address. Switched on without a key, it gets one, if there is a keychain to keep it. Its state says if it could not be started. */
   setServer(on: boolean, port: number, network: boolean): Promise<ServerStatus>;
   /** Creates another key, which clients must send from now on. */
   newServerKey(): Promise<ServerStatus>;
-  /** Removes the key: clients need none from now on, and other computers may not ask. */
+  /** Removes the key: clients need none until the server is switched on again, and other computers may not ask. */
   forgetServerKey(): Promise<ServerStatus>;
   /** The key, to be shown or copied; `null` if there is none. */
   serverKey(): Promise<string | null>;

@@ -70,7 +70,7 @@ fn what_a_schema_does_not_name_is_not_written() {
         let mut grammar = vocabulary.grammar(schema).unwrap();
         grammar.take_text(text).unwrap() && grammar.is_whole().unwrap()
     };
-    // What a person writes by hand, and pydantic for a class.
+    // As a person writes it by hand, and pydantic for a class.
     let open = json!({"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]});
     assert!(takes(&open, r#"{"answer": 5}"#) && takes(&open, r#"{"answer": -9007199254740991}"#));
     assert!(!takes(&open, r#"{"answer": 5, "re": 30}"#) && !takes(&open, r#"{"answer": 12345678901234567}"#));

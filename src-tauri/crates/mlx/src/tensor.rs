@@ -221,6 +221,7 @@ mod tests {
 
     #[test]
     fn a_broadcast_view_is_copied_out_as_it_is_seen() {
+        crate::device::connect().unwrap();
         let ids = |ids: &[u32]| ids_tensor(ids).astype(Dtype::Uint32).unwrap();
         let seen = ids(&[7]).broadcast(&[4]).unwrap();
         assert_eq!(seen.to_u32().unwrap(), [7, 7, 7, 7]);

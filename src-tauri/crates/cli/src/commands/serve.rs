@@ -15,7 +15,6 @@ use crate::{app, output};
 
 /// Examples below the help of `ponder serve`.
 pub const EXAMPLES: &str = "Examples:
-  ponder serve
   ponder serve --no-key
   ponder serve -m pebble --port 8080 --keep-alive 10m
   PONDER_API_KEY=secret ponder serve --host 0.0.0.0";
@@ -29,7 +28,7 @@ pub struct ServeArgs {
     /// Port to listen on (0 picks a free one)
     #[arg(long, default_value_t = DEFAULT_PORT, value_name = "PORT", value_parser = whole(0u16, u16::MAX))]
     port: u16,
-    /// API key for clients (the variable hides it from other programs; default: a new one)
+    /// API key for clients (a new one if not given, the variable hides it)
     #[arg(long, env = "PONDER_API_KEY", hide_env_values = true, value_name = "KEY")]
     api_key: Option<String>,
     /// Let programs on this computer connect without an API key

@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(250);
 /// One answer of the engine. Dropping it cancels the job.
 struct Job {
     engine: Arc<dyn Engine>,
-    /// What a template that refuses the request gets instead, if it can be merged.
+    /// The request for a template that refuses this one, if it can be merged.
     unmerged: Option<Unmerged>,
     handle: JobHandle,
     reader: EventReader,
