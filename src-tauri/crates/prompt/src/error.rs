@@ -46,6 +46,9 @@ pub enum Error {
         "the model's chat template ran for too long, or wrote too much, and was stopped; nothing was sent to the model"
     )]
     TemplateEndless,
+    /// The rendering was ended because nobody waits for it.
+    #[error("it was stopped before the prompt was complete; nothing was sent to the model")]
+    TemplateCancelled,
     /// A gap is to be filled, by a model that has no tokens for that.
     #[error("this model was not made to fill a gap between two texts; send only what stands before it, or choose a model for code")]
     NoFillIn,
@@ -85,6 +88,7 @@ impl From<Error> for protocol::Error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
             Error::NoThoughts | Error::NoFillIn | Error::TooManyImages { .. } => ErrorCode::BadRequest,
+            Error::TemplateCancelled => ErrorCode::Stopped,
             Error::NoImages => ErrorCode::ImageNotSeen,
             Error::NoImageToken(_) => ErrorCode::ModelBroken,
             Error::TemplateRefused(_)
@@ -116,7 +120,7 @@ impl From<Error> for protocol::Error {
                 .with("most", most),
             Error::NoTemplate => message.narrowed(Reason::NoChatTemplate),
             Error::NoThoughts => message.narrowed(Reason::ContinueThinking),
-            Error::TemplateEndless | Error::NoFillIn | Error::NoImages => message,
+            Error::TemplateEndless | Error::TemplateCancelled | Error::NoFillIn | Error::NoImages => message,
         }
     }
 }

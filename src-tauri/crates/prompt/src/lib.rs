@@ -16,5 +16,5 @@ pub use channels::{ChannelParser, EndOfThinking, Event, ParserState, Piece, Spli
 pub use chat::{CallForm, ChatProcessor, NextPrompt, StopSet, StopToken};
 pub use error::{Error, Result};
 pub use prompt::{ImageSpan, Prompt};
-pub use template::{RenderRequest, Template};
+pub use template::{RenderLimits, RenderRequest, Template};
 pub use tokenizer::{Detokenizer, TextEncoder, Tokenizer};

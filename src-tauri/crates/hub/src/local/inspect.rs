@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 use api::{LocalModel, ModelPlace};
 use checkpoint::embedding::MODULES;
 use checkpoint::{check_folder, vision_support, EmbeddingConfig, ModelConfig};
-use prompt::{ChatProcessor, TextEncoder};
+use prompt::{ChatProcessor, RenderLimits, TextEncoder};
 use protocol::{ErrorCode, FolderSource, ModelKind, Sampling, ThinkingControl, ThoughtMarkers};
 use serde::{Deserialize, Serialize};
 
@@ -265,7 +265,8 @@ fn read_tokenizer(path: &Path) -> protocol::Result<()> {
 /// Reads a tokenizer. A file that makes its library panic is a broken model, not the end of the list.
 fn read_guarded<T>(path: &Path, read: fn(&Path) -> prompt::Result<T>) -> protocol::Result<T> {
     let path = path.to_owned();
-    catch_unwind(move || read(&path).map_err(protocol::Error::from)).unwrap_or_else(|_| {
+    let within_limits = move || RenderLimits::look().within(|| read(&path));
+    catch_unwind(move || within_limits().map_err(protocol::Error::from)).unwrap_or_else(|_| {
         let message = "tokenizer.json cannot be read; fetch the model again";
         Err(protocol::Error::new(ErrorCode::ModelBroken, message).with("file", "tokenizer.json"))
     })

@@ -12,7 +12,7 @@ use super::processor::{ChatProcessor, Rendered};
 use crate::error::Result;
 use crate::images::widened;
 use crate::prompt::{ImageSpan, Prompt};
-use crate::template::RenderRequest;
+use crate::template::{RenderLimits, RenderRequest};
 
 /// Made-up questions with different first letters.
 const PROBES: [&str; 2] = ["What?", "Hm."];
@@ -40,6 +40,10 @@ impl ChatProcessor {
     /// instructions, an edit of the last question, the next turn and, as far as it is not near that, another answer.
     /// One id at least is left after the last boundary.
     pub fn boundaries(&self, request: &RenderRequest, prompt: &Prompt) -> Vec<usize> {
+        RenderLimits::request().unless_limited(|| self.find_boundaries(request, prompt))
+    }
+
+    fn find_boundaries(&self, request: &RenderRequest, prompt: &Prompt) -> Vec<usize> {
         let ids = self.narrow(prompt);
         let whole = ids.len().saturating_sub(1);
         let Ok(rendered) = self.rendered(request) else {
@@ -59,6 +63,10 @@ impl ChatProcessor {
 
     /// The beginning of the next prompt, if this conversation is continued by a question.
     pub fn next_prompt(&self, request: &RenderRequest) -> Result<NextPrompt> {
+        RenderLimits::request().unless_limited(|| self.find_next_prompt(request))
+    }
+
+    fn find_next_prompt(&self, request: &RenderRequest) -> Result<NextPrompt> {
         let [one, other] = PROBES.map(|probe| with_question(request.messages, probe));
         let request = RenderRequest {
             messages: &one,

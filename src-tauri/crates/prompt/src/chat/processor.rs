@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::images::ImageTokens;
 use crate::json_file::read_json;
 use crate::prompt::Prompt;
-use crate::template::{map_texts, texts, ContentFormat, RenderRequest, Template};
+use crate::template::{map_texts, texts, ContentFormat, RenderLimits, RenderRequest, Template};
 use crate::tokenizer::Tokenizer;
 
 /// The variables whose texts anyone may have written.
@@ -44,6 +44,10 @@ impl ChatProcessor {
     /// Reads the model's folder: tokenizer.json and, if they are there, tokenizer_config.json, chat_template.jinja,
     /// config.json and generation_config.json.
     pub fn open(dir: &Path) -> Result<Self> {
+        RenderLimits::request().unless_limited(|| Self::read(dir))
+    }
+
+    fn read(dir: &Path) -> Result<Self> {
         let tokenizer_config = read_json(&dir.join("tokenizer_config.json"))?;
         let config = read_json(&dir.join("config.json"))?;
         let generation_config = read_json(&dir.join("generation_config.json"))?;
@@ -86,7 +90,7 @@ impl ChatProcessor {
     /// # Errors
     /// If the template refuses the conversation, or this model cannot take the images.
     pub fn prompt(&self, request: &RenderRequest) -> Result<Prompt> {
-        let prompt = self.narrow_prompt(request)?;
+        let prompt = RenderLimits::request().unless_limited(|| self.narrow_prompt(request))?;
         match &self.images {
             Some(images) if !request.images.is_empty() => images.widen(&self.tokenizer, prompt, request.images),
             _ => Ok(prompt),
@@ -280,7 +284,8 @@ impl ChatProcessor {
     /// How the model writes calls, as its template writes them; `None` if a grammar cannot say it.
     pub fn call_form(&self) -> Option<&CallForm> {
         let find = || CallForm::of(&self.template, &self.format, &self.tokenizer);
-        self.call_form.get_or_init(find).as_ref()
+        let found = || self.call_form.get_or_init(find);
+        RenderLimits::request().unless_limited(found).as_ref()
     }
 
     /// The tokens XTC never removes: the ends and those of a line's end.

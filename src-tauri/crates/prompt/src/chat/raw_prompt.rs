@@ -6,6 +6,7 @@ use super::ChatProcessor;
 use crate::channels::{ChannelFormat, ChannelParser};
 use crate::error::{Error, Result};
 use crate::prompt::Prompt;
+use crate::tokenizer::Tokenizer;
 
 /// Control tokens around a gap: before what precedes it, before what follows it, before what fills it.
 const FILL_IN: [[&str; 3]; 6] = [
@@ -25,13 +26,13 @@ const FILL_IN: [[&str; 3]; 6] = [
 
 impl ChatProcessor {
     /// A prompt without the chat template. Tokens that the tokenizer puts before every text, such as a beginning, are
-    /// added.
+    /// added. Control tokens that the halves around a gap spell stay text.
     ///
     /// # Errors
     /// If a gap is to be filled and the model has no tokens for that, or the text cannot be encoded.
     pub fn raw_prompt(&self, raw: &RawPrompt) -> Result<Prompt> {
         let tokenizer = self.tokenizer();
-        let text = match raw {
+        let (text, sentinel) = match raw {
             RawPrompt::Tokens(ids) => {
                 return Ok(Prompt {
                     text: tokenizer.decode(ids),
@@ -39,21 +40,31 @@ impl ChatProcessor {
                     images: Vec::new(),
                 })
             }
-            RawPrompt::Text(text) => text.clone(),
+            RawPrompt::Text(text) => (text.clone(), None),
             RawPrompt::FillIn { before, after } => {
                 let known = |row: &&[&str; 3]| row.iter().all(|token| tokenizer.id(token).is_some());
                 let [prefix, suffix, middle] = FILL_IN.iter().find(known).ok_or(Error::NoFillIn)?;
-                format!("{prefix}{before}{suffix}{after}{middle}")
+                // The halves are a person's file, which may spell control tokens, or begin one that the next completes.
+                let sentinel = Tokenizer::sentinel_for([before.as_str(), after.as_str()]);
+                let half = |text: &str| {
+                    let broken = tokenizer.escape_control_tokens(text, sentinel);
+                    match tokenizer.has_loose_edge(text) {
+                        true => format!("{sentinel}{broken}{sentinel}"),
+                        false => broken.into_owned(),
+                    }
+                };
+                let (before, after) = (half(before), half(after));
+                (format!("{prefix}{before}{suffix}{after}{middle}"), Some(sentinel))
             }
         };
-        let mut ids = tokenizer.encode_with_beginning(&text)?;
+        let mut ids = tokenizer.encode_with_beginning(&text, sentinel)?;
         // Some clients write the beginning themselves.
         let twice = matches!(ids.as_slice(), [first, second, ..] if first == second && tokenizer.is_control(*first));
         if twice && matches!(raw, RawPrompt::Text(_)) {
             ids.remove(0);
         }
         Ok(Prompt {
-            text,
+            text: sentinel.map_or_else(|| text.clone(), |sentinel| text.replace(sentinel, "")),
             ids,
             images: Vec::new(),
         })

@@ -2,19 +2,21 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{from_args, Kwargs, Rest, Value};
-use minijinja::{escape_formatter, Environment, ErrorKind, State};
+use minijinja::{escape_formatter, Environment, ErrorKind};
 
-use super::budget::{charge, charged, size};
 use super::filters::add_filters;
 use super::json::tojson;
+use super::library::{add_minijinjas, Cost, Library};
+use super::meter::{charge, charged};
 use super::operators::add_operators;
 use super::python::python_str;
 use super::text::method;
 
-/// Instructions one rendering may take: about a second. The longest real conversations take a hundredth of it.
-const FUEL: u64 = 20_000_000;
 /// Depth of nested calls; a macro call counts for five, and a test thread's stack holds this much.
 const RECURSION_LIMIT: usize = 250;
+
+/// Letters of a refusal; people read it.
+const LONGEST_REFUSAL: usize = 2000;
 
 /// The message that a template passed to `raise_exception`.
 #[derive(Debug, thiserror::Error)]
@@ -23,49 +25,49 @@ pub(super) struct Refusal(pub String);
 
 /// An environment without templates.
 pub(super) fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
+    // What minijinja brings along is not counted, so there is nothing in it that is not added below.
+    let mut environment = Environment::empty();
     // Keeps words of the chat out of error messages.
     environment.set_debug(false);
-    environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(RECURSION_LIMIT);
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("the standard delimiters do not clash"));
     environment.set_unknown_method_callback(method);
     environment.set_formatter(|out, state, value| {
         if value.is_undefined() || value.as_str().is_some() {
-            charge(state, size(value))?;
+            charge(value.as_str().map_or(0, str::len))?;
             return escape_formatter(out, state, value);
         }
-        let text = python_str(value);
-        charge(state, text.len())?;
+        let text = python_str(value)?;
+        charge(text.len())?;
         Ok(out.write_str(&text)?)
     });
     add_operators(&mut environment);
-    add_filters(&mut environment);
-    environment.add_filter("tojson", tojson);
-    environment.add_filter("indent", indent);
-    environment.add_function("cycler", minijinja_contrib::globals::cycler);
-    environment.add_function("joiner", minijinja_contrib::globals::joiner);
+    let mut library = Library(&mut environment);
+    add_minijinjas(&mut library);
+    add_filters(&mut library);
+    library.filter("tojson", Cost::All, tojson);
+    library.filter("indent", Cost::Items, indent);
     // None is not iterable in Python.
-    environment.add_test("iterable", |value: &Value| {
+    library.test("iterable", Cost::Glance, |value: &Value| {
         !value.is_none() && !value.is_undefined() && value.try_iter().is_ok()
     });
-    environment.add_function(
-        "raise_exception",
-        |message: String| -> Result<Value, minijinja::Error> {
-            Err(
-                minijinja::Error::new(ErrorKind::InvalidOperation, "the template raised an exception")
-                    .with_source(Refusal(message)),
-            )
-        },
-    );
+    library.function("raise_exception", Cost::Items, |message: String| {
+        let refusal = Refusal(message.chars().take(LONGEST_REFUSAL).collect());
+        Err::<Value, _>(
+            minijinja::Error::new(ErrorKind::InvalidOperation, "the template raised an exception").with_source(refusal),
+        )
+    });
     set_clock(&mut environment, jiff::Zoned::now);
     environment
 }
 
 /// Sets the clock of `strftime_now`.
 pub(super) fn set_clock(environment: &mut Environment<'static>, now: impl Fn() -> jiff::Zoned + Send + Sync + 'static) {
-    environment.add_function("strftime_now", move |format: &str| {
+    let mut library = Library(environment);
+    library.function("strftime_now", Cost::Items, move |format: &str| {
+        // No directive writes more than this.
+        charge(format.len().saturating_mul(16))?;
         let now = now();
         jiff::fmt::strtime::format(directives(format, &now), &now)
             .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
@@ -98,8 +100,8 @@ fn directives(format: &str, now: &jiff::Zoned) -> String {
 }
 
 /// `indent(width=4, first=false, blank=false)`; unlike minijinja's it keeps a newline at the end, as Python's does.
-fn indent(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, minijinja::Error> {
-    let text = python_str(value);
+fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, minijinja::Error> {
+    let text = python_str(value)?;
     let (width, first, blank): (Option<Value>, Option<bool>, Option<bool>) = from_args(&args)?;
     let width = width.or(kwargs.get("width")?);
     let first = first.or(kwargs.get("first")?).unwrap_or(false);
@@ -110,10 +112,10 @@ fn indent(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -
         Some(width) => " ".repeat(usize::try_from(width.clone())?.min(1024)),
         None => " ".repeat(4),
     };
-    charge(state, text.split('\n').count().saturating_mul(indention.len()))?;
+    charge(text.split('\n').count().saturating_mul(indention.len()))?;
     let lines = text.split('\n').enumerate().map(|(number, line)| {
         let indented = if number == 0 { first } else { blank || !line.is_empty() };
         format!("{}{line}", if indented { indention.as_str() } else { "" })
     });
-    charged(state, lines.collect::<Vec<_>>().join("\n"))
+    charged(lines.collect::<Vec<_>>().join("\n"))
 }

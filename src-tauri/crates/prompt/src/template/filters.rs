@@ -2,24 +2,27 @@
 
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{from_args, Kwargs, Rest, Value, ValueKind};
-use minijinja::{Environment, Error, State};
+use minijinja::Error;
 
-use super::budget::{charge, charged};
+use super::library::{sum, Cost, Library, LONGEST_PATH};
+use super::meter::{charge, charged};
+use super::operators::add;
 use super::python::{escape, format_checked, python_repr, python_str};
-use super::text::{invalid, is_blank, join, replace, split_blanks, text_method, title};
+use super::text::{among, invalid, is_blank, join, replace, split_blanks, text_method, title};
 
 /// A filter that makes one text of another.
 type Change = fn(&str) -> String;
 
 /// Adds them.
-pub(super) fn add_filters(environment: &mut Environment<'static>) {
-    let escaped = |state: &mut State, value: &Value| match value.is_safe() {
+pub(super) fn add_filters(library: &mut Library) {
+    use Cost::{All, Glance, Items};
+    let escaped = |value: &Value| match value.is_safe() {
         true => Ok(value.clone()),
-        false => force_escape(state, value),
+        false => force_escape(value),
     };
-    environment.add_filter("escape", escaped);
-    environment.add_filter("e", escaped);
-    environment.add_filter("forceescape", force_escape);
+    library.filter("escape", All, escaped);
+    library.filter("e", All, escaped);
+    library.filter("forceescape", All, force_escape);
     let texts: [(&str, Change); 5] = [
         ("upper", str::to_uppercase),
         ("lower", str::to_lowercase),
@@ -28,44 +31,45 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
         ("urlencode", url_encode),
     ];
     for (name, change) in texts {
-        environment.add_filter(name, move |state: &mut State, value: &Value| {
-            charged(state, change(&python_str(value)))
-        });
+        library.filter(name, All, move |value: &Value| charged(change(&python_str(value)?)));
     }
-    environment.add_filter("string", |state: &mut State, value: &Value| -> Result<Value, Error> {
+    library.filter("string", All, |value: &Value| -> Result<Value, Error> {
         if value.as_str().is_some() {
             return Ok(value.clone());
         }
-        charged(state, python_str(value))
+        charged(python_str(value)?)
     });
-    environment.add_filter("trim", |state: &mut State, value: &Value, chars: Option<&str>| {
-        let text = python_str(value);
-        let goes = |c: char| chars.map_or_else(|| is_blank(c), |chars| chars.contains(c));
-        charged(state, text.trim_matches(goes).to_owned())
+    library.filter("trim", All, |value: &Value, chars: Option<&str>| {
+        let text = python_str(value)?;
+        let listed = chars.map(among);
+        let goes = |c: char| listed.as_ref().map_or_else(|| is_blank(c), |listed| listed(c));
+        charged(text.trim_matches(goes).to_owned())
     });
-    environment.add_filter(
+    library.filter(
         "replace",
-        |state: &mut State, value: &Value, old: &Value, new: &Value, count: Option<i64>| {
-            replace(state, &python_str(value), &python_str(old), &python_str(new), count)
+        All,
+        |value: &Value, old: &Value, new: &Value, count: Option<i64>| {
+            replace(&python_str(value)?, &python_str(old)?, &python_str(new)?, count)
         },
     );
-    environment.add_filter("format", |state: &mut State, value: &Value, args: Rest<Value>| {
-        format_checked(state, FormatStyle::Printf, &python_str(value), &args)
+    library.filter("format", All, |value: &Value, args: Rest<Value>| {
+        format_checked(FormatStyle::Printf, &python_str(value)?, &args)
     });
-    environment.add_filter("join", join_filter);
-    environment.add_filter("wordcount", |value: &Value| {
-        let text = python_str(value);
-        text.split(|c: char| !c.is_alphanumeric() && c != '_')
-            .filter(|word| !word.is_empty())
-            .count()
+    library.filter("join", All, join_filter);
+    library.filter("sum", All, sum(add));
+    library.filter("wordcount", All, |value: &Value| -> Result<usize, Error> {
+        let text = python_str(value)?;
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        Ok(words.filter(|word| !word.is_empty()).count())
     });
-    environment.add_filter("center", |state: &mut State, value: &Value, width: Option<usize>| {
+    library.filter("center", All, |value: &Value, width: Option<usize>| {
         let width = Value::from(width.unwrap_or(80));
-        text_method(state, &python_str(value), "center", &[width]).map(Option::unwrap_or_default)
+        text_method(&python_str(value)?, "center", &[width]).map(Option::unwrap_or_default)
     });
-    environment.add_filter("truncate", truncate);
-    environment.add_filter(
+    library.filter("truncate", All, truncate);
+    library.filter(
         "int",
+        Items,
         |value: &Value, default: Option<Value>, base: Option<u32>, kwargs: Kwargs| {
             let default = default.or(kwargs.get("default")?).unwrap_or_else(|| 0.into());
             let base = base.or(kwargs.get("base")?).unwrap_or(10);
@@ -73,7 +77,7 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
             Ok::<_, Error>(whole_number(value, base).map_or(default, Value::from))
         },
     );
-    environment.add_filter("float", |value: &Value, default: Option<Value>| {
+    library.filter("float", Items, |value: &Value, default: Option<Value>| {
         let number = match value.as_str() {
             Some(text) => text.trim().replace('_', "").parse().ok(),
             None if value.kind() == ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
@@ -81,11 +85,9 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
         };
         number.map_or_else(|| default.unwrap_or_else(|| 0.0.into()), Value::from)
     });
-    environment.add_filter("default", default);
-    environment.add_filter("d", default);
-    environment.add_filter("pprint", |state: &mut State, value: &Value| {
-        charged(state, python_repr(value))
-    });
+    library.filter("default", Glance, default);
+    library.filter("d", Glance, default);
+    library.filter("pprint", All, |value: &Value| charged(python_repr(value)?));
     let length = |value: &Value| -> Result<usize, Error> {
         match value.len() {
             Some(length) => Ok(length),
@@ -93,12 +95,12 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
             None => Err(invalid("the value has no length")),
         }
     };
-    environment.add_filter("length", length);
-    environment.add_filter("count", length);
-    environment.add_test("sequence", |value: &Value| {
+    library.filter("length", Glance, length);
+    library.filter("count", Glance, length);
+    library.test("sequence", Glance, |value: &Value| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map) || value.is_undefined()
     });
-    environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
+    library.test("callable", Glance, |value: &Value| value.kind() == ValueKind::Plain);
 }
 
 fn cut(number: Option<f64>) -> Option<i64> {
@@ -143,23 +145,24 @@ fn default(value: &Value, other: Option<Value>, lax: Option<bool>, kwargs: Kwarg
 }
 
 fn join_filter(
-    state: &mut State,
     value: &Value,
     separator: Option<Value>,
     attribute: Option<Value>,
     kwargs: Kwargs,
 ) -> Result<Value, Error> {
-    let separator = separator
-        .or(kwargs.get("d")?)
-        .map_or_else(String::new, |separator| python_str(&separator));
+    let separator = separator.or(kwargs.get("d")?);
+    let separator = separator.map_or_else(|| Ok(String::new()), |separator| python_str(&separator))?;
     let attribute = attribute.or(kwargs.get("attribute")?);
     kwargs.assert_all_used()?;
     if value.is_undefined() {
         return Ok("".into());
     }
     let Some(attribute) = attribute else {
-        return join(state, value, &separator);
+        return join(value, &separator);
     };
+    if attribute.as_str().is_some_and(|path| path.len() > LONGEST_PATH) {
+        return Err(invalid("the name of an attribute is too long"));
+    }
     let named: Vec<Value> = value
         .try_iter()?
         .map(|item| match attribute.as_str() {
@@ -167,7 +170,7 @@ fn join_filter(
             None => item.get_item(&attribute),
         })
         .collect::<Result<_, _>>()?;
-    join(state, &named.into(), &separator)
+    join(&named.into(), &separator)
 }
 
 /// Words begin after blanks and opening brackets.
@@ -175,9 +178,9 @@ fn begins_word(before: char) -> bool {
     before.is_whitespace() || matches!(before, '-' | '(' | '{' | '[' | '<')
 }
 
-fn force_escape(state: &mut State, value: &Value) -> Result<Value, Error> {
-    let text = escape(&python_str(value));
-    charge(state, text.len())?;
+fn force_escape(value: &Value) -> Result<Value, Error> {
+    let text = escape(&python_str(value)?);
+    charge(text.len())?;
     Ok(Value::from_safe_string(text))
 }
 
@@ -199,8 +202,8 @@ fn url_encode(text: &str) -> String {
     text.bytes().map(code).collect()
 }
 
-fn truncate(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
-    let text = python_str(value);
+fn truncate(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let text = python_str(value)?;
     let (length, kill, end, leeway): (Option<usize>, Option<bool>, Option<&str>, Option<usize>) = from_args(&args)?;
     let length = length.or(kwargs.get("length")?).unwrap_or(255);
     let kill = kill.or(kwargs.get("killwords")?).unwrap_or(false);
@@ -208,7 +211,7 @@ fn truncate(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs)
     let leeway = leeway.or(kwargs.get("leeway")?).unwrap_or(5);
     kwargs.assert_all_used()?;
     if text.chars().count() <= length.saturating_add(leeway) {
-        return charged(state, text);
+        return charged(text);
     }
     let kept: String = text.chars().take(length.saturating_sub(end.chars().count())).collect();
     let kept = if kill {
@@ -216,5 +219,5 @@ fn truncate(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs)
     } else {
         kept.rsplit_once(' ').map_or(kept.as_str(), |(kept, _)| kept)
     };
-    charged(state, format!("{kept}{end}"))
+    charged(format!("{kept}{end}"))
 }

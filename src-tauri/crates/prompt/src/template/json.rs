@@ -1,10 +1,11 @@
 //! JSON as Python's `json.dumps` writes it. Templates were written and models trained with that.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
-use minijinja::{Error, ErrorKind, State};
+use minijinja::{Error, ErrorKind};
 
-use super::budget::{charged, too_long};
-use super::python::number;
+use super::held::DEPTH;
+use super::meter::{charged, too_long};
+use super::python::{number, too_deep};
 
 /// The layout of `json.dumps`.
 struct Layout {
@@ -16,7 +17,7 @@ struct Layout {
 }
 
 /// The filter `tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)` of transformers.
-pub(super) fn tojson(state: &mut State, value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+pub(super) fn tojson(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let named = |position: usize, name: &str| -> Result<Option<Value>, Error> {
         let given = args
             .get(position)
@@ -26,13 +27,13 @@ pub(super) fn tojson(state: &mut State, value: &Value, args: Rest<Value>, kwargs
     };
     let text = dumps(value, named)?;
     kwargs.assert_all_used()?;
-    charged(state, text)
+    charged(text)
 }
 
 /// `named` gives the arguments, by place or name.
 fn dumps(value: &Value, named: impl Fn(usize, &str) -> Result<Option<Value>, Error>) -> Result<String, Error> {
     let indent = match named(1, "indent")? {
-        Some(indent) if indent.as_str().is_some() => Some(indent.to_string()),
+        Some(indent) if indent.as_str().is_some() => Some(indent.to_string().chars().take(64).collect()),
         Some(indent) => Some(" ".repeat(usize::try_from(indent)?.min(64))),
         None => None,
     };
@@ -60,6 +61,9 @@ fn dumps(value: &Value, named: impl Fn(usize, &str) -> Result<Option<Value>, Err
 
 fn write_json(out: &mut String, value: &Value, layout: &Layout, depth: usize) -> Result<(), Error> {
     too_long(out.len())?;
+    if depth > DEPTH {
+        return Err(too_deep());
+    }
     match value.kind() {
         ValueKind::None | ValueKind::Undefined => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),

@@ -1,10 +1,13 @@
 //! A model's chat template: where it is read from and how it is rendered.
 
-mod budget;
 mod conversation;
 mod environment;
 mod filters;
+mod held;
 mod json;
+mod library;
+mod limits;
+mod meter;
 mod operators;
 mod python;
 mod source;
@@ -14,22 +17,25 @@ mod tool_conventions;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind};
 use serde_json::{json, Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::json_file::{read_json, read_text};
+use crate::json_file::{read_json, read_json_there, read_text, read_text_there};
 pub use conversation::RenderRequest;
 pub(crate) use conversation::{map_texts, texts, ContentFormat};
 use environment::{environment, set_clock, Refusal};
+pub use limits::RenderLimits;
+use meter::{too_long, Counting, Stop};
 use source::prepare;
 use tool_conventions::ToolConventions;
 pub(crate) use tool_conventions::{trial, ARGUMENT, TOOL};
 
 const DEFAULT: &str = "default";
 const TOOL_USE: &str = "tool_use";
+/// Letters of an error; a template may put a whole text into it.
+const LONGEST_REASON: usize = 2000;
 
 /// A compiled chat template with the variables that the model's own files set.
 #[derive(Debug)]
@@ -59,15 +65,11 @@ impl Template {
     /// Reads a template from a file: its source, or JSON with `chat_template` in it, such as tokenizer_config.json,
     /// whose special tokens then count too.
     pub fn open_file(path: &Path) -> Result<Self> {
-        let source = std::fs::read_to_string(path).map_err(|source| Error::File {
-            path: path.to_owned(),
-            source,
-        })?;
         if path.extension().is_some_and(|extension| extension == "json") {
-            let config = read_json(path)?;
+            let config = read_json_there(path)?;
             return Self::new(&config["chat_template"], special_tokens(&config));
         }
-        Self::new(&source.into(), Map::new())
+        Self::new(&read_text_there(path)?.into(), Map::new())
     }
 
     /// Compiles a template from its source, or from a list of `{"name", "template"}`.
@@ -149,16 +151,24 @@ impl Template {
         for (name, value) in &self.variables {
             variables.entry(name.clone()).or_insert_with(|| value.clone());
         }
+        let (values, weight) = held::variables(&variables).map_err(failure)?;
+        let (counting, fuel) = Counting::begin(weight);
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(fuel));
         let tools = variables.get("tools").is_some_and(|tools| !tools.is_null());
-        let template = self.environment.get_template(TOOL_USE).ok().filter(|_| tools);
+        let template = environment.get_template(TOOL_USE).ok().filter(|_| tools);
         let template = template
-            .map_or_else(|| self.environment.get_template(DEFAULT), Ok)
+            .map_or_else(|| environment.get_template(DEFAULT), Ok)
             .expect("the default template is always there");
         // A template that breaks the library that renders it is a broken template.
-        let render = || template.render(minijinja::Value::from(Serde(&variables)));
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(render)) {
-            Ok(text) => text.map_err(failure),
-            Err(_) => Err(Error::TemplateFailed("it does what cannot be rendered".into())),
+        let render = || template.render(values);
+        let rendered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(render));
+        match (counting.stopped(), rendered) {
+            (Some(Stop::Cancelled), _) => Err(Error::TemplateCancelled),
+            (Some(Stop::Endless), _) => Err(Error::TemplateEndless),
+            (None, Ok(Ok(text))) => too_long(text.len()).map_err(failure).map(|()| text),
+            (None, Ok(Err(error))) => Err(failure(error)),
+            (None, Err(_)) => Err(Error::TemplateFailed("it does what cannot be rendered".into())),
         }
     }
 }
@@ -222,7 +232,7 @@ fn failure(error: minijinja::Error) -> Error {
         }
         source = cause.source();
     }
-    Error::TemplateFailed(error.to_string())
+    Error::TemplateFailed(error.to_string().chars().take(LONGEST_REASON).collect())
 }
 
 #[cfg(test)]

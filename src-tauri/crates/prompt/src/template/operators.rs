@@ -1,29 +1,26 @@
 //! Python's operators for templates.
 
 use minijinja::formatting::FormatStyle;
-use minijinja::value::{Rest, Tuple, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State};
+use minijinja::value::{Rest, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind};
 
-use super::budget::{charge, charged, size, ITEM};
+use super::held::{self, adopt, keep, Mark};
+use super::meter::{charge, charged, work, ITEM};
 use super::python::{escape, format_checked, is_tuple, python_str};
 
+/// Adds the functions that the prepared source calls. Each counts what it reads and builds.
 pub(super) fn add_operators(environment: &mut Environment<'static>) {
-    environment.add_function("__ponder_count", |state: &mut State, bytes: usize| {
-        charge(state, bytes).map(|()| "")
-    });
-    environment.add_function("__ponder_add", |state: &mut State, parts: Rest<Value>| {
-        fold(state, &parts, add)
-    });
-    environment.add_function("__ponder_times", |state: &mut State, parts: Rest<Value>| {
-        fold(state, &parts, times)
-    });
-    environment.add_function("__ponder_join", |state: &mut State, parts: Rest<Value>| {
+    environment.add_function("__ponder_count", |bytes: usize| charge(bytes).map(|()| ""));
+    environment.add_function("__ponder_add", |parts: Rest<Value>| fold(&parts, add));
+    environment.add_function("__ponder_times", |parts: Rest<Value>| fold(&parts, times));
+    environment.add_function("__ponder_join", |parts: Rest<Value>| {
         let mut joined = String::new();
         for part in parts.iter() {
-            charge(state, size(part))?;
-            joined.push_str(&python_str(part));
+            let text = python_str(part)?;
+            charge(text.len())?;
+            joined.push_str(&text);
         }
-        charged(state, joined)
+        charged(joined)
     });
     environment.add_function("__ponder_percent", percent);
     environment.add_function(
@@ -32,19 +29,41 @@ pub(super) fn add_operators(environment: &mut Environment<'static>) {
             slice(value, start, stop, step.unwrap_or(1))
         },
     );
+    environment.add_function("__ponder_item", |value: &Value, key: &Value| {
+        work(value.as_str().map_or(0, str::len) + key.as_str().map_or(0, str::len))?;
+        value.get_item(key)
+    });
+    // A literal.
+    environment.add_function("__ponder_held", |value: Value| adopt(value));
+    // What a namespace or a loop is given.
+    environment.add_function("__ponder_keep", |mut values: Rest<Value>| {
+        values.iter().try_for_each(keep)?;
+        match values.len() {
+            1 => adopt(values.remove(0)),
+            _ => held::list(values.0),
+        }
+    });
+    // What a loop iterates over; a text's letters are counted before.
+    environment.add_function("__ponder_each", |value: Value| {
+        work(value.as_str().map_or(0, str::len))?;
+        adopt(value)
+    });
+    // What is compared, or looked through.
+    environment.add_function("__ponder_weigh", |value: Value| {
+        let weight = match value.as_str() {
+            Some(text) => text.len(),
+            None => Mark::weight_now(&value)?,
+        };
+        work(weight).map(|()| value)
+    });
 }
 
 /// From the left, as Python reckons.
-fn fold(
-    state: &mut State,
-    parts: &[Value],
-    step: fn(&mut State, &Value, &Value) -> Result<Value, Error>,
-) -> Result<Value, Error> {
+fn fold(parts: &[Value], step: fn(&Value, &Value) -> Result<Value, Error>) -> Result<Value, Error> {
     let (first, rest) = parts
         .split_first()
         .ok_or_else(|| Error::from(ErrorKind::MissingArgument))?;
-    rest.iter()
-        .try_fold(first.clone(), |left, right| step(state, &left, right))
+    rest.iter().try_fold(first.clone(), |left, right| step(&left, right))
 }
 
 fn is_list(value: &Value) -> bool {
@@ -109,22 +128,23 @@ fn whole(number: Option<i128>) -> Result<Value, Error> {
     Ok(i64::try_from(number).map_or_else(|_| number.into(), Value::from))
 }
 
-fn items(state: &mut State, value: &Value, count: usize) -> Result<Vec<Value>, Error> {
+fn items(value: &Value, count: usize) -> Result<Vec<Value>, Error> {
     let items: Vec<Value> = value.try_iter()?.collect();
-    charge(state, items.len().saturating_mul(count).saturating_mul(ITEM))?;
+    charge(items.len().saturating_mul(count).saturating_mul(ITEM))?;
     Ok(items)
 }
 
-fn list(items: Vec<Value>, tuple: bool) -> Value {
+fn list(items: Vec<Value>, tuple: bool) -> Result<Value, Error> {
     match tuple {
-        true => Tuple::from(items).into(),
-        false => items.into(),
+        true => held::tuple(items),
+        false => held::list(items),
     }
 }
 
-fn add(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error> {
+/// `left + right`.
+pub(super) fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
-        charge(state, a.len() + b.len())?;
+        charge(a.len() + b.len())?;
         // Markup makes what it is joined with harmless, as in markupsafe.
         return Ok(match (left.is_safe(), right.is_safe()) {
             (false, false) => Value::from([a, b].concat()),
@@ -134,9 +154,9 @@ fn add(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error> {
         });
     }
     if is_list(left) && is_list(right) && is_tuple(left) == is_tuple(right) {
-        let mut joined = items(state, left, 1)?;
-        joined.extend(items(state, right, 1)?);
-        return Ok(list(joined, is_tuple(left)));
+        let mut joined = items(left, 1)?;
+        joined.extend(items(right, 1)?);
+        return list(joined, is_tuple(left));
     }
     match numbers(left, right) {
         Some(Numbers::Whole(a, b)) => whole(a.checked_add(b)),
@@ -145,7 +165,7 @@ fn add(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error> {
     }
 }
 
-fn times(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error> {
+fn times(left: &Value, right: &Value) -> Result<Value, Error> {
     match numbers(left, right) {
         Some(Numbers::Whole(a, b)) => return whole(a.checked_mul(b)),
         Some(Numbers::Broken(a, b)) => return Ok((a * b).into()),
@@ -164,24 +184,24 @@ fn times(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error>
             .map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(0)),
     };
     if let Some(text) = many.as_str() {
-        charge(state, text.len().saturating_mul(times))?;
+        charge(text.len().saturating_mul(times))?;
         return Ok(text.repeat(times).into());
     }
     if is_list(many) {
-        let items = items(state, many, times)?;
+        let items = items(many, times)?;
         let repeated = items.iter().cycle().take(items.len() * times).cloned().collect();
-        return Ok(list(repeated, is_tuple(many)));
+        return list(repeated, is_tuple(many));
     }
     Err(unsupported("*", left, right))
 }
 
-fn percent(state: &mut State, left: &Value, right: &Value) -> Result<Value, Error> {
+fn percent(left: &Value, right: &Value) -> Result<Value, Error> {
     if let Some(format) = left.as_str() {
         let arguments: Vec<Value> = match is_tuple(right) {
             true => right.try_iter()?.collect(),
             false => vec![right.clone()],
         };
-        return format_checked(state, FormatStyle::Printf, format, &arguments);
+        return format_checked(FormatStyle::Printf, format, &arguments);
     }
     let nothing = || Error::new(ErrorKind::InvalidOperation, "modulo by zero");
     match numbers(left, right) {
@@ -206,20 +226,34 @@ pub(super) fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: 
         return Err(Error::new(ErrorKind::InvalidOperation, "slice step cannot be zero"));
     }
     if let Some(text) = value.as_str() {
+        work(text.len())?;
+        if step == 1 {
+            return slice_of_text(text, start, stop);
+        }
         let letters: Vec<char> = text.chars().collect();
-        let picked: String = positions(letters.len(), start, stop, step)
-            .map(|at| letters[at])
-            .collect();
-        return Ok(picked.into());
+        let picked = positions(letters.len(), start, stop, step).map(|at| letters[at]);
+        return charged(picked.collect());
     }
     if !is_list(value) {
         return Err(unsupported("[:]", value, &Value::from(())));
     }
-    let items: Vec<Value> = value.try_iter()?.collect();
+    let items = items(value, 1)?;
     let picked = positions(items.len(), start, stop, step)
         .map(|at| items[at].clone())
         .collect();
-    Ok(list(picked, is_tuple(value)))
+    list(picked, is_tuple(value))
+}
+
+/// `text[start:stop]`, without a list of all letters.
+fn slice_of_text(text: &str, start: Option<i64>, stop: Option<i64>) -> Result<Value, Error> {
+    let mut picked = positions(text.chars().count(), start, stop, 1);
+    let Some(first) = picked.next() else {
+        return Ok("".into());
+    };
+    let count = picked.count() + 1;
+    let rest = text.char_indices().nth(first).map_or("", |(at, _)| &text[at..]);
+    let end = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
+    charged(rest[..end].to_owned())
 }
 
 /// The positions of a slice, as Python's `slice.indices` gives them.

@@ -2,29 +2,41 @@
 
 use minijinja::formatting::{format as format_text, FormatStyle};
 use minijinja::value::{Tuple, Value, ValueKind};
-use minijinja::{Error, State};
+use minijinja::{Error, ErrorKind};
 
-use super::budget::{charge, too_long, LONGEST};
+use super::held::DEPTH;
+use super::meter::{charge, too_long, work, LONGEST};
 
 /// The result of Python's `str`: a text as it is, everything else as `repr`.
-pub(super) fn python_str(value: &Value) -> String {
-    match value.kind() {
+///
+/// # Errors
+/// If it is longer than any text may be, or nested more deeply than any value.
+pub(super) fn python_str(value: &Value) -> Result<String, Error> {
+    Ok(match value.kind() {
         ValueKind::Undefined => String::new(),
         ValueKind::String => value.to_string(),
-        _ => python_repr(value),
-    }
+        _ => python_repr(value)?,
+    })
 }
 
-pub(super) fn python_repr(value: &Value) -> String {
+pub(super) fn python_repr(value: &Value) -> Result<String, Error> {
     let mut out = String::new();
-    write_repr(&mut out, value);
-    out
+    write_repr(&mut out, value, 0)?;
+    Ok(out)
+}
+
+#[cold]
+pub(super) fn too_deep() -> Error {
+    Error::new(ErrorKind::InvalidOperation, "values are nested too deeply")
 }
 
 /// Ends early if the text is longer than any may be, because lists of one list grow without bound.
-fn write_repr(out: &mut String, value: &Value) {
-    if too_long(out.len()).is_err() {
-        return;
+fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
+    too_long(out.len())?;
+    work(0)?;
+    // A namespace is nested as deeply as any value, and may be in one.
+    if depth > 2 * DEPTH {
+        return Err(too_deep());
     }
     match value.kind() {
         ValueKind::None => out.push_str("None"),
@@ -39,7 +51,7 @@ fn write_repr(out: &mut String, value: &Value) {
                 if count > 0 {
                     out.push_str(", ");
                 }
-                write_repr(out, &item);
+                write_repr(out, &item, depth + 1)?;
                 count += 1;
             }
             if count == 1 && is_tuple(value) {
@@ -53,14 +65,15 @@ fn write_repr(out: &mut String, value: &Value) {
                 if position > 0 {
                     out.push_str(", ");
                 }
-                write_repr(out, &key);
+                write_repr(out, &key, depth + 1)?;
                 out.push_str(": ");
-                write_repr(out, &value.get_item(&key).unwrap_or_default());
+                write_repr(out, &value.get_item(&key).unwrap_or_default(), depth + 1)?;
             }
             out.push('}');
         }
         _ => out.push_str(&value.to_string()),
     }
+    Ok(())
 }
 
 fn quoted(text: &str) -> String {
@@ -123,12 +136,7 @@ pub(super) fn number(value: &Value) -> String {
 }
 
 /// A format with its arguments put in, if that cannot become too long.
-pub(super) fn format_checked(
-    state: &mut State,
-    style: FormatStyle,
-    format: &str,
-    arguments: &[Value],
-) -> Result<Value, Error> {
+pub(super) fn format_checked(style: FormatStyle, format: &str, arguments: &[Value]) -> Result<Value, Error> {
     let mut widths = format.split(|c: char| !c.is_ascii_digit());
     let width = widths
         .clone()
@@ -138,15 +146,18 @@ pub(super) fn format_checked(
     if width > LONGEST || widths.any(|digits| digits.len() > 8) {
         return too_long(usize::MAX).map(|()| Value::UNDEFINED);
     }
-    let longest =
-        |values: &mut dyn Iterator<Item = Value>| values.map(|value| python_str(&value).len()).max().unwrap_or(0);
-    let mut argument = longest(&mut arguments.iter().filter(|value| value.kind() != ValueKind::Map).cloned());
-    for named in arguments.iter().filter(|value| value.kind() == ValueKind::Map) {
-        let mut values = named.try_iter()?.filter_map(|key| named.get_item(&key).ok());
-        argument = argument.max(longest(&mut values));
+    let mut argument = 0;
+    for value in arguments {
+        if value.kind() != ValueKind::Map {
+            argument = argument.max(python_str(value)?.len());
+            continue;
+        }
+        for key in value.try_iter()? {
+            argument = argument.max(python_str(&value.get_item(&key)?)?.len());
+        }
     }
     let places = format.matches(['%', '{']).count();
-    charge(state, format.len() + places.saturating_mul(width.max(argument)))?;
+    charge(format.len() + places.saturating_mul(width.max(argument)))?;
     format_text(style, format, arguments).map(Value::from)
 }
 
@@ -177,9 +188,9 @@ mod tests {
     fn printing_follows_python() {
         let value = json!([null, true, 1, 1.0, 123456789012345680.0, 0.0001, "it's", "a\"b'c\n", {"k": "v"}]);
         assert_eq!(
-            python_str(&Value::from(Serde(&value))),
+            python_str(&Value::from(Serde(&value))).unwrap(),
             r#"[None, True, 1, 1.0, 1.2345678901234568e+17, 0.0001, "it's", 'a"b\'c\n', {'k': 'v'}]"#
         );
-        assert_eq!(python_str(&Value::from("plain")), "plain");
+        assert_eq!(python_str(&Value::from("plain")).unwrap(), "plain");
     }
 }

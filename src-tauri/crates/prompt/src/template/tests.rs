@@ -203,3 +203,56 @@ fn a_model_without_a_template_says_so() {
         Err(Error::TemplateSyntax(_))
     ));
 }
+
+/// A loop of cheap steps, which fuel alone ends late.
+const SLOW: &str = "{% set s = 'a' * 9000000 %}{% for a in range(99999) %}{% if s is upper %}{% endif %}{% endfor %}";
+
+#[test]
+fn renderings_end_when_their_time_is_over_or_nobody_waits() {
+    let template = Template::new(&json!(SLOW), Map::new()).unwrap();
+    let render = |limits: RenderLimits| {
+        let started = std::time::Instant::now();
+        let rendered = limits.within(|| [template.render(Map::new()), template.render(Map::new())]);
+        assert!(started.elapsed().as_secs() < 5);
+        rendered
+    };
+    let short = RenderLimits::request().lasting(std::time::Duration::from_millis(50));
+    for rendered in render(short) {
+        assert!(matches!(rendered, Err(Error::TemplateEndless)), "{rendered:?}");
+    }
+    for rendered in render(RenderLimits::request().cancelled_by(|| true)) {
+        assert!(matches!(rendered, Err(Error::TemplateCancelled)), "{rendered:?}");
+    }
+    let error = protocol::Error::from(Error::TemplateCancelled);
+    assert_eq!(error.code, protocol::ErrorCode::Stopped);
+}
+
+#[test]
+fn values_are_nested_to_a_depth() {
+    let nested = |levels: usize| {
+        let source = format!(
+            "{{% set n = namespace(l=[]) %}}{{% for i in range({levels}) %}}{{% set n.l = [n.l] %}}{{% endfor %}}{{{{ n.l }}}}{{{{ n.l|tojson }}}}"
+        );
+        render(&source, json!({}))
+    };
+    assert_eq!(nested(100).unwrap().len(), 2 * 202);
+    assert!(matches!(nested(300), Err(Error::TemplateFailed(_))));
+    let mut deep = json!(1);
+    for _ in 0..1000 {
+        deep = json!([deep]);
+    }
+    assert!(render("{{ messages }}", json!({"messages": deep})).is_err());
+}
+
+#[test]
+fn a_long_source_is_prepared_at_once() {
+    for source in [
+        format!("{{{{ 1{} }}}}", "-1".repeat(500_000)),
+        "{{ 1-1 }}".repeat(110_000),
+    ] {
+        let started = std::time::Instant::now();
+        let _ = Template::new(&json!(source), Map::new());
+        assert!(started.elapsed().as_secs() < 5);
+    }
+    assert!(Template::new(&json!("a".repeat(3 << 20)), Map::new()).is_err());
+}

@@ -1,13 +1,16 @@
 //! Python's methods of texts, where minijinja's differ or are missing.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{from_args, Kwargs, Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::budget::{charge, size};
+use super::held::adopt;
+use super::library::{read, Cost};
+use super::meter::{charge, work, ITEM};
 use super::operators::slice;
 use super::python::{format_checked, python_str};
 
@@ -16,12 +19,38 @@ pub(super) fn is_blank(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
-/// Methods of values: texts as in Python, the rest as minijinja knows them.
+/// Tells which characters are among these.
+pub(super) fn among(chars: &str) -> impl Fn(char) -> bool + '_ {
+    /// Letters that are looked through one by one.
+    const FEW: usize = 32;
+    let sorted: Option<BTreeSet<char>> = (chars.len() > FEW).then(|| chars.chars().collect());
+    move |c| {
+        sorted
+            .as_ref()
+            .map_or_else(|| chars.contains(c), |sorted| sorted.contains(&c))
+    }
+}
+
+/// Methods of values: texts as in Python, the rest as minijinja knows them. What goes in is counted here; a text that
+/// grows is counted where it does.
 pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
-    // No method makes a text out of nothing: what goes in is counted, and what grows is counted where it does.
-    charge(state, size(value))?;
+    let cost = match (value.as_str(), name) {
+        (None, "get" | "keys" | "values" | "items" | "is_integer") => Cost::Glance,
+        (None, _) => Cost::All,
+        (Some(_), _) => Cost::Items,
+    };
+    read(std::slice::from_ref(value), cost)?;
+    read(args, if name == "get" { Cost::Glance } else { Cost::All })?;
+    let result = any_method(state, value, name, args)?;
+    match result.as_str() {
+        Some(text) => work(text.len()).map(|()| result),
+        None => adopt(result),
+    }
+}
+
+fn any_method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
-        if let Some(result) = text_method(state, text, name, args)? {
+        if let Some(result) = text_method(text, name, args)? {
             return Ok(result);
         }
     }
@@ -35,7 +64,7 @@ pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value
         return Ok(whole.into());
     }
     let result = unknown_method_callback(state, value, name, args)?;
-    charge(state, size(&result))?;
+    charge(result.as_str().map_or(0, str::len))?;
     Ok(result)
 }
 
@@ -47,12 +76,13 @@ fn texts(parts: impl IntoIterator<Item = impl Into<Value>>) -> Value {
     parts.into_iter().map(Into::into).collect::<Vec<Value>>().into()
 }
 
-pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Value]) -> Result<Option<Value>, Error> {
+pub(super) fn text_method(text: &str, name: &str, args: &[Value]) -> Result<Option<Value>, Error> {
     let all = |test: fn(char) -> bool| Value::from(!text.is_empty() && text.chars().all(test));
     let result = match name {
         "strip" | "lstrip" | "rstrip" => {
             let (chars,): (Option<Cow<'_, str>>,) = from_args(args)?;
-            let goes = |c: char| chars.as_ref().map_or_else(|| is_blank(c), |chars| chars.contains(c));
+            let listed = chars.as_deref().map(among);
+            let goes = |c: char| listed.as_ref().map_or_else(|| is_blank(c), |listed| listed(c));
             match name {
                 "strip" => text.trim_matches(goes),
                 "lstrip" => text.trim_start_matches(goes),
@@ -78,12 +108,12 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
             let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
             kwargs.assert_all_used()?;
             let Some(separator) = separator else {
-                return counted(state, texts(split_blanks(text, most, name == "rsplit")));
+                return counted(texts(split_blanks(text, most, name == "rsplit")));
             };
             let separator = separator.as_str().filter(|separator| !separator.is_empty());
             let separator = separator.ok_or_else(|| invalid("empty separator"))?;
             if name == "split" {
-                return counted(state, texts(text.splitn(most.saturating_add(1), separator)));
+                return counted(texts(text.splitn(most.saturating_add(1), separator)));
             }
             let parts: Vec<&str> = text.rsplitn(most.saturating_add(1), separator).collect();
             texts(parts.into_iter().rev())
@@ -117,9 +147,23 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         "startswith" | "endswith" if args.len() > 1 => {
             let (affix, start, stop): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
-            let affix = std::slice::from_ref(affix);
             let part = slice(&text.into(), start, stop, 1)?;
-            return unknown_method_callback(state, &part, name, affix).map(Some);
+            let part = part.as_str().unwrap_or_default();
+            let fits = |affix: &Value| -> Result<bool, Error> {
+                let affix = affix.as_str().ok_or_else(|| invalid("not a text"))?;
+                Ok(match name {
+                    "startswith" => part.starts_with(affix),
+                    _ => part.ends_with(affix),
+                })
+            };
+            if affix.as_str().is_some() {
+                return Ok(Some(fits(affix)?.into()));
+            }
+            let mut found = false;
+            for one in affix.try_iter()? {
+                found = found || fits(&one)?;
+            }
+            found.into()
         }
         "removeprefix" | "removesuffix" => {
             let (affix,): (&str,) = from_args(args)?;
@@ -131,17 +175,17 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         "replace" => {
             let (old, new, count): (&str, &str, Option<i64>) = from_args(args)?;
-            return replace(state, text, old, new, count).map(Some);
+            return replace(text, old, new, count).map(Some);
         }
         "join" => {
             let (items,): (&Value,) = from_args(args)?;
-            return join(state, items, text).map(Some);
+            return join(items, text).map(Some);
         }
-        "format" => return format_checked(state, FormatStyle::StrFormat, text, args).map(Some),
+        "format" => return format_checked(FormatStyle::StrFormat, text, args).map(Some),
         "zfill" => {
             let (width,): (usize,) = from_args(args)?;
             let sign = text.len() - text.strip_prefix(['-', '+']).unwrap_or(text).len();
-            let fill = fill(state, "0", width.saturating_sub(text.chars().count()))?;
+            let fill = fill("0", width.saturating_sub(text.chars().count()))?;
             format!("{}{fill}{}", &text[..sign], &text[sign..]).into()
         }
         "center" | "ljust" | "rjust" => {
@@ -153,11 +197,11 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
                 _ => gap,
             };
             let with = with.unwrap_or(" ");
-            (fill(state, with, left)? + text + &fill(state, with, gap - left)?).into()
+            (fill(with, left)? + text + &fill(with, gap - left)?).into()
         }
         "expandtabs" => {
             let (width,): (Option<usize>,) = from_args(args)?;
-            return expand_tabs(state, text, width.unwrap_or(8)).map(Some);
+            return expand_tabs(text, width.unwrap_or(8)).map(Some);
         }
         "isdecimal" | "isdigit" => all(|c| c.is_numeric() && !is_fraction(c)),
         "isspace" => all(is_blank),
@@ -168,11 +212,13 @@ pub(super) fn text_method(state: &mut State, text: &str, name: &str, args: &[Val
         }
         _ => return Ok(None),
     };
-    counted(state, result)
+    counted(result)
 }
 
-fn counted(state: &mut State, result: Value) -> Result<Option<Value>, Error> {
-    charge(state, size(&result))?;
+/// A result that was counted.
+fn counted(result: Value) -> Result<Option<Value>, Error> {
+    let items = || result.len().unwrap_or(0).saturating_mul(ITEM);
+    charge(result.as_str().map_or_else(items, str::len))?;
     Ok(Some(result))
 }
 
@@ -181,8 +227,8 @@ fn is_fraction(c: char) -> bool {
     matches!(c, '¼'..='¾' | '\u{2150}'..='\u{218B}')
 }
 
-fn fill(state: &mut State, with: &str, count: usize) -> Result<String, Error> {
-    charge(state, with.len().saturating_mul(count))?;
+fn fill(with: &str, count: usize) -> Result<String, Error> {
+    charge(with.len().saturating_mul(count))?;
     Ok(with.repeat(count))
 }
 
@@ -262,14 +308,14 @@ fn split_lines(text: &str, keep: bool) -> Vec<&str> {
     lines
 }
 
-fn expand_tabs(state: &mut State, text: &str, width: usize) -> Result<Value, Error> {
+fn expand_tabs(text: &str, width: usize) -> Result<Value, Error> {
     let mut out = String::new();
     let mut column = 0;
     for c in text.chars() {
         match c {
             '\t' => {
                 let blanks = if width == 0 { 0 } else { width - column % width };
-                out.push_str(&fill(state, " ", blanks)?);
+                out.push_str(&fill(" ", blanks)?);
                 column += blanks;
             }
             c => {
@@ -281,10 +327,10 @@ fn expand_tabs(state: &mut State, text: &str, width: usize) -> Result<Value, Err
     Ok(out.into())
 }
 
-pub(super) fn replace(state: &mut State, text: &str, old: &str, new: &str, count: Option<i64>) -> Result<Value, Error> {
+pub(super) fn replace(text: &str, old: &str, new: &str, count: Option<i64>) -> Result<Value, Error> {
     let count = count.and_then(|count| usize::try_from(count).ok());
     let found = text.matches(old).take(count.unwrap_or(usize::MAX)).count();
-    charge(state, text.len().saturating_add(found.saturating_mul(new.len())))?;
+    charge(text.len().saturating_add(found.saturating_mul(new.len())))?;
     Ok(match count {
         Some(count) => text.replacen(old, new, count),
         None => text.replace(old, new),
@@ -292,11 +338,11 @@ pub(super) fn replace(state: &mut State, text: &str, old: &str, new: &str, count
     .into())
 }
 
-pub(super) fn join(state: &mut State, items: &Value, separator: &str) -> Result<Value, Error> {
+pub(super) fn join(items: &Value, separator: &str) -> Result<Value, Error> {
     let mut out = String::new();
     for (position, item) in items.try_iter()?.enumerate() {
-        let item = python_str(&item);
-        charge(state, separator.len() + item.len())?;
+        let item = python_str(&item)?;
+        charge(separator.len() + item.len())?;
         if position > 0 {
             out.push_str(separator);
         }

@@ -10,9 +10,13 @@ use tokenizers::AddedToken;
 
 use super::spelling::Spelling;
 use crate::error::{Error, Result};
+use crate::json_file::read;
 
 /// Noncharacters that may escape a typed control token. One that no text contains is used.
 const SENTINELS: std::ops::RangeInclusive<char> = '\u{FDD0}'..='\u{FDEF}';
+
+/// The largest tokenizer.json; the same as the hub's.
+const LARGEST: u64 = 256 << 20;
 
 /// A model's tokenizer.json, with the tokens that tokenizer_config.json adds to it.
 #[derive(Debug)]
@@ -45,7 +49,7 @@ impl Tokenizer {
         spelling: impl Fn(&Value) -> Result<Spelling>,
     ) -> Result<Self> {
         let path = dir.join("tokenizer.json");
-        let bytes = std::fs::read(&path).map_err(|source| Error::File {
+        let bytes = read(&path, LARGEST).map_err(|source| Error::File {
             path: path.clone(),
             source,
         })?;
@@ -131,9 +135,9 @@ impl Tokenizer {
     }
 
     /// Encodes text as it is, with what the tokenizer puts before and after every text; control tokens spelled in it
-    /// are control tokens.
-    pub(crate) fn encode_with_beginning(&self, text: &str) -> Result<Vec<u32>> {
-        self.encode_guarded(text, None, true)
+    /// are control tokens. A `sentinel` in it splits the text and gets no id.
+    pub(crate) fn encode_with_beginning(&self, text: &str, sentinel: Option<char>) -> Result<Vec<u32>> {
+        self.encode_guarded(text, sentinel, true)
     }
 
     /// The bytes a token stands for; empty for unknown ids.

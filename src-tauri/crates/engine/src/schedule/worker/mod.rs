@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use mlx::device::Device;
 use mlx::{blas, device, memory};
+use prompt::RenderLimits;
 use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
 
 use crate::answer::generation::{planned_workload, Generation};
@@ -355,7 +356,12 @@ impl Worker {
         job.check_cancelled()?;
         request::check(request)?;
         let files = self.model_files(request::folder(request)?)?;
-        let prepared = request::prepare(&files, request, &job.images)?;
+        let (cancel, shared) = (job.cancel.clone(), job.shared.clone());
+        let patience = RenderLimits::request().cancelled_by(move || cancel.is_cancelled() || shared.closing());
+        let prepared = patience.within(|| request::prepare(&files, request, &job.images));
+        // A template that was stopped with its job is no failure.
+        job.check_cancelled()?;
+        let prepared = prepared?;
         let (loaded, load_ms) = self.load_unless_loaded(files, &Listener::Job(job))?;
         self.models.keep_alive(&loaded.files.source, request.keep_alive);
         job.check_cancelled()?;

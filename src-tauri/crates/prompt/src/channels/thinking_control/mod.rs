@@ -3,7 +3,7 @@
 
 use protocol::{Message, Role, Thinking, ThinkingControl, ThoughtMarkers};
 
-use crate::template::{RenderRequest, Template};
+use crate::template::{RenderLimits, RenderRequest, Template};
 
 /// The markers that open and close a thought, as templates spell them.
 const MARKERS: [(&str, &str); 18] = [
@@ -31,9 +31,11 @@ const WORDS: &str = "Zyzzyva";
 
 /// The control over the reasoning of a model with this template, and the markers of its thoughts.
 pub(crate) fn capability(template: &Template) -> (ThinkingControl, Option<ThoughtMarkers>) {
-    let probe = Probe { template };
-    let control = probe.control();
-    (control.clone(), probe.thought(&control))
+    RenderLimits::look().unless_limited(|| {
+        let probe = Probe { template };
+        let control = probe.control();
+        (control.clone(), probe.thought(&control))
+    })
 }
 
 impl Template {

@@ -7,6 +7,11 @@ pub(super) fn broken(reason: &str) -> Error {
     Error::TemplateSyntax(reason.to_owned())
 }
 
+/// The longest name or number; comparing names is not counted.
+const LONGEST_NAME: usize = 200;
+/// Tokens of an expression that may depend on each other: each may nest the next one, on the stack of the compiler.
+const LONGEST_EXPRESSION: usize = 500;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Word,
@@ -42,7 +47,7 @@ pub(super) fn lex(rest: &str, statement: bool) -> Result<Tokens<'_>> {
     if rest[at..].starts_with(['-', '+']) {
         at += 1;
     }
-    let mut depth = 0usize;
+    let mut nesting = Nesting::default();
     loop {
         let tail = &rest[at..];
         let Some(first) = tail.chars().next() else {
@@ -52,7 +57,7 @@ pub(super) fn lex(rest: &str, statement: bool) -> Result<Tokens<'_>> {
             at += first.len_utf8();
             continue;
         }
-        if depth == 0 {
+        if nesting.open.is_empty() {
             let bare = tail.strip_prefix(['-', '+']).unwrap_or(tail);
             if bare.starts_with(closing) {
                 return Ok(Tokens {
@@ -76,14 +81,47 @@ pub(super) fn lex(rest: &str, statement: bool) -> Result<Tokens<'_>> {
                 .any(|sign| tail.starts_with(sign));
             (Kind::Sign, if two { 2 } else { first.len_utf8() })
         };
-        match first {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
+        if matches!(kind, Kind::Word | Kind::Number) && length > LONGEST_NAME {
+            return Err(broken("a name or a number is too long"));
         }
+        nesting.add(kind, first)?;
         let text = &tail[..length];
         list.push(Token { kind, text, start: at });
         at += length;
+    }
+}
+
+/// Tokens of the expressions that are open: those since the last comma, within each bracket and around it.
+#[derive(Default)]
+struct Nesting {
+    open: Vec<usize>,
+    here: usize,
+    outside: usize,
+}
+
+impl Nesting {
+    fn add(&mut self, kind: Kind, first: char) -> Result<()> {
+        self.here += 1;
+        match first {
+            _ if kind != Kind::Sign => {}
+            '(' | '[' | '{' => {
+                self.open.push(self.here);
+                self.outside += self.here;
+                self.here = 0;
+            }
+            ')' | ']' | '}' => {
+                if let Some(before) = self.open.pop() {
+                    self.outside -= before;
+                    self.here = before;
+                }
+            }
+            ',' => self.here = 0,
+            _ => {}
+        }
+        match self.here + self.outside > LONGEST_EXPRESSION {
+            true => Err(broken("an expression is too long")),
+            false => Ok(()),
+        }
     }
 }
 

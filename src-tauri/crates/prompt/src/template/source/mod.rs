@@ -1,6 +1,7 @@
 //! A chat template's source, made ready for minijinja: operators that Python understands otherwise, or that build long
 //! texts, become calls of the functions in [`operators`](super::operators), and what minijinja does not know goes.
 
+mod edits;
 mod lexer;
 mod writer;
 
@@ -11,11 +12,21 @@ use writer::{Writer, RESERVED};
 /// Plain text longer than this is counted where it is written.
 const LONG_TEXT: usize = 64;
 
+/// The longest source, ten times that of any model. It is compiled before anything is counted.
+const LONGEST: usize = 2 << 20;
+/// Branches of the conditions that are open: each `elif` is one in the other for the compiler.
+const MOST_BRANCHES: usize = 250;
+/// Blocks, which each call of a macro goes through.
+const MOST_BLOCKS: usize = 50;
+
 /// The source for minijinja.
 ///
 /// # Errors
-/// If a tag is not closed, or the template uses a reserved name.
+/// If a tag is not closed, if it is longer or more deeply nested than any model's, or if it uses a reserved name.
 pub(super) fn prepare(source: &str) -> Result<String> {
+    if source.len() > LONGEST {
+        return Err(broken("it is longer than any model's"));
+    }
     if source.contains(RESERVED) {
         return Err(broken("a name that begins with __ponder_ is reserved"));
     }
@@ -23,20 +34,22 @@ pub(super) fn prepare(source: &str) -> Result<String> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len() + source.len() / 4);
     let mut rest = source.as_str();
+    let mut structure = Structure::default();
     while let Some(at) = next_tag(rest) {
-        write_text(&mut out, &rest[..at]);
+        let before = &source[..source.len() - rest.len()];
+        write_text(&mut out, before, &rest[..at], &rest[at..]);
         rest = &rest[at..];
         let length = if rest.starts_with("{#") {
             rest.find("#}").ok_or_else(|| broken("a comment is not closed"))? + 2
         } else {
-            tag(&mut out, rest)?
+            tag(&mut out, rest, &mut structure)?
         };
         if rest.starts_with("{#") {
             out.push_str(&rest[..length]);
         }
         rest = &rest[length..];
     }
-    write_text(&mut out, rest);
+    write_text(&mut out, &source[..source.len() - rest.len()], rest, "");
     Ok(out)
 }
 
@@ -46,32 +59,87 @@ fn next_tag(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(at, _)| at).find(opens)
 }
 
-/// Writes plain text; a long one with a count between two of its letters, where it touches no blanks.
-fn write_text(out: &mut String, text: &str) {
-    let seam = text
-        .char_indices()
-        .zip(text.chars().skip(1))
-        .find(|((_, left), right)| {
-            let blank_or_brace = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '%' | '#' | '-' | '+');
-            !blank_or_brace(*left) && !blank_or_brace(*right)
-        });
-    match seam.filter(|_| text.len() > LONG_TEXT) {
-        Some(((at, left), _)) => {
-            let at = at + left.len_utf8();
-            out.push_str(&text[..at]);
-            out.push_str(&format!("{{{{ {RESERVED}count({}) }}}}", text.len()));
-            out.push_str(&text[at..]);
-        }
+/// Writes plain text; a long one with a count between two of its letters, where it touches no blanks. `before` and
+/// `after` are the source around it.
+fn write_text(out: &mut String, before: &str, text: &str, after: &str) {
+    let counted = |at: usize| {
+        format!(
+            "{}{{{{ {RESERVED}count({}) }}}}{}",
+            &text[..at],
+            text.len(),
+            &text[at..]
+        )
+    };
+    match (text.len() > LONG_TEXT).then(|| seam(before, text, after)).flatten() {
+        Some(at) => out.push_str(&counted(at)),
         None => out.push_str(text),
     }
 }
 
+/// A place inside of a text where a tag changes nothing of what is written.
+fn seam(before: &str, text: &str, after: &str) -> Option<usize> {
+    let mut letters = text.char_indices().zip(text.chars().skip(1));
+    let between = letters.find(|((_, left), right)| !left.is_whitespace() && !right.is_whitespace() && *left != '{');
+    if let Some(((at, left), _)) = between {
+        return Some(at + left.len_utf8());
+    }
+    // Blanks alone. Beside a dash they go, and none are written; a block takes those between it and its line's
+    // beginning, and the end of its own line.
+    if ["-%}", "-}}", "-#}"].iter().any(|dash| before.ends_with(dash))
+        || ["{%-", "{{-", "{#-"].iter().any(|dash| after.starts_with(dash))
+    {
+        return None;
+    }
+    let first = text.chars().next().map_or(0, char::len_utf8);
+    let last_line = match after.starts_with("{{") || after.is_empty() {
+        true => text.len(),
+        // Without a line's end, what stands before it stands on the same line.
+        false => text.rfind('\n').or((!before.is_empty()).then_some(text.len()))?,
+    };
+    (first < last_line).then_some(first)
+}
+
+/// The statements around a tag, as far as the compiler does not count them itself.
+#[derive(Default)]
+struct Structure {
+    /// For each open condition its branches so far.
+    conditions: Vec<usize>,
+    branches: usize,
+    blocks: usize,
+}
+
+impl Structure {
+    fn add(&mut self, word: &str) -> Result<()> {
+        match word {
+            "if" => self.conditions.push(0),
+            "elif" => {
+                if let Some(branches) = self.conditions.last_mut() {
+                    *branches += 1;
+                    self.branches += 1;
+                }
+            }
+            "endif" => self.branches -= self.conditions.pop().unwrap_or(0),
+            "block" => self.blocks += 1,
+            // A chat template has no neighbours; transformers finds none either.
+            "include" | "import" | "from" | "extends" => return Err(broken("a template cannot use others")),
+            _ => {}
+        }
+        match self.branches > MOST_BRANCHES || self.blocks > MOST_BLOCKS {
+            true => Err(broken("statements are nested too deeply")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Writes the tag that `rest` begins with; gives its length. A raw block is taken whole.
-fn tag(out: &mut String, rest: &str) -> Result<usize> {
+fn tag(out: &mut String, rest: &str, structure: &mut Structure) -> Result<usize> {
     let statement = rest.starts_with("{%");
     let tokens = lex(rest, statement)?;
     let end = tokens.end;
     let word = tokens.list.first().map_or("", |token| token.text);
+    if statement {
+        structure.add(word)?;
+    }
     if statement && word == "raw" {
         let closing = rest[end..]
             .match_indices("{%")
@@ -105,10 +173,9 @@ fn tag(out: &mut String, rest: &str) -> Result<usize> {
         out.push_str(&format!("{open}{plain}{close}"));
         return Ok(end);
     }
-    let mut writer = Writer::new(rest, &tokens.list);
     let start = tokens.list.first().map_or(end, |token| token.start);
     out.push_str(&rest[..start]);
-    out.push_str(&writer.all(&[])?);
+    Writer::new(&tokens.list).tag(statement)?.write(out, rest, &tokens.list);
     out.push_str(&rest[tokens.list.last().map_or(start, Token::end)..end]);
     Ok(end)
 }
@@ -136,11 +203,11 @@ mod tests {
             ),
             (
                 "{%- set ns.x = (a - b) % 2 == 0 if not c + d else e -%}",
-                "{%- set ns.x = __ponder_percent((a - b), 2) == 0 if not __ponder_add(c, d) else e -%}",
+                "{%- set ns.x = __ponder_keep(__ponder_percent((a - b), 2) == 0 if not __ponder_add(c, d) else e) -%}",
             ),
             (
                 "{% for m in l[1:] + [x] if m.y is not none %}",
-                "{% for m in __ponder_add(__ponder_slice(l, 1, none), [x]) if m.y is not none %}",
+                "{% for m in __ponder_each(__ponder_add(__ponder_slice(l, 1, none), __ponder_held([x]))) if m.y is not none %}",
             ),
             (
                 "{{ 'a' ~ b is divisibleby 3 }}",
@@ -148,7 +215,7 @@ mod tests {
             ),
             (
                 "{{ x[::-1]['a'] }}{{ {'a': {'b': 1 + 2}} }}",
-                "{{ __ponder_slice(x, none, none, -1)['a'] }}{{ {'a': {'b': __ponder_add(1, 2)}} }}",
+                "{{ __ponder_slice(x, none, none, -1)['a'] }}{{ __ponder_held({'a': {'b': __ponder_add(1, 2)}}) }}",
             ),
             ("{{ 1e-07 - 2 ** 3 }}{{ '}}' }}", "{{ 1e-07 - 2 ** 3 }}{{ '}}' }}"),
             (
