@@ -64,7 +64,7 @@ fn calls_are_what_was_written_in_tokens() {
         let template = format!("{}\n{}", markers.join("\n"), markers.concat());
         // Every marker as a token, and if the format's row does not ask for tokens, every marker spelled out.
         let tokens: &[&[&str]] = match format.as_str() {
-            "gemma4" | "harmony" => &[&markers],
+            "gemma4" | "harmony" | "muse" => &[&markers],
             _ => &[&markers, &[]],
         };
         for tokens in tokens {

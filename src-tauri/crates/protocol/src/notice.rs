@@ -55,6 +55,9 @@ pub enum NoticeCode {
     /// A tool call was started but not completed; it is shown as text, which comes next and includes the marker
     /// `opening`, and `closing` if the model closed the call.
     BrokenToolCall,
+    /// A call of the tool `name`, which was not offered to the model, is shown as text, which comes next and includes
+    /// the markers as that of a broken call does.
+    UnknownTool,
     /// The answer repeats itself, and goes on.
     Repeats,
     /// The answer repeated itself without end and was ended.
@@ -78,6 +81,13 @@ pub enum NoticeCode {
     ImageAnimated,
     /// A notice of another version of this program; only the message can be shown.
     Unknown,
+}
+
+impl NoticeCode {
+    /// True if it tells of a call that is shown as text. Clients that hide markers have to hear of it before that text.
+    pub fn shows_a_call(self) -> bool {
+        matches!(self, Self::BrokenToolCall | Self::UnknownTool)
+    }
 }
 
 /// Something the user should know about an answer that is otherwise fine.

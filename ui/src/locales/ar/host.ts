@@ -14,6 +14,7 @@ export const host = translation({
     other: 'أُنهي التفكير بعد {count} رمز، وهي حده.',
   },
   'notice.broken_tool_call': 'لم يُكمل النموذج استدعاء أداة. يظهر الاستدعاء كنص.',
+  'notice.unknown_tool': 'استدعى النموذج {name}، وهي أداة غير متاحة له. يظهر الاستدعاء كنص.',
   'notice.repeats': 'الإجابة تكرر نفسها.',
   'notice.repetition': 'ظلت الإجابة تكرر نفسها، فأُوقفت.',
   'notice.kv_bits': {

@@ -8,6 +8,7 @@ export const host = translation({
   'notice.thinking_ended': 'Das Nachdenken wurde hier von Hand beendet.',
   'notice.thinking_ended.budget': { one: 'Das Nachdenken endete bei seinem Budget von {count} Token.', other: 'Das Nachdenken endete bei seinem Budget von {count} Tokens.' },
   'notice.broken_tool_call': 'Das Modell hat einen Werkzeugaufruf nicht beendet. Er erscheint als Text.',
+  'notice.unknown_tool': 'Das Modell hat {name} aufgerufen, obwohl es dieses Werkzeug nicht hat. Der Aufruf erscheint als Text.',
   'notice.repeats': 'Die Antwort wiederholt sich.',
   'notice.repetition': 'Die Antwort wiederholte sich immer weiter und wurde gestoppt.',
   'notice.kv_bits': {

@@ -6,6 +6,7 @@ export const host = {
   'notice.thinking_ended': 'You stopped the thinking here.',
   'notice.thinking_ended.budget': { one: 'Thinking stopped at its budget of {count} token.', other: 'Thinking stopped at its budget of {count} tokens.' },
   'notice.broken_tool_call': 'The model didn’t finish a tool call. It’s shown as text.',
+  'notice.unknown_tool': 'The model called {name}, which it wasn’t offered. The call is shown as text.',
   'notice.repeats': 'The response repeats itself.',
   'notice.repetition': 'The response kept repeating itself and was stopped.',
   'notice.kv_bits': {

@@ -204,9 +204,9 @@ impl OutputStream {
     }
 
     fn send(&mut self, mut pieces: Vec<Piece>) {
-        // Clients that hide markers have to hear of a broken call before its text.
+        // Clients that hide markers have to hear of a call that is none before its text.
         for at in 1..pieces.len() {
-            if matches!(&pieces[at], Piece::Notice(notice) if notice.code == NoticeCode::BrokenToolCall) {
+            if matches!(&pieces[at], Piece::Notice(notice) if notice.code.shows_a_call()) {
                 pieces.swap(at - 1, at);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{Argument, NoticeCode};
+use protocol::Argument;
 
 use super::event::{append, Event, Piece, SourceMap};
 use super::formats::{self, ChannelFormat, Marker, MarkerKind};
@@ -225,5 +225,5 @@ fn tells_of(piece: &Piece, shown: Option<&Event>) -> bool {
     let Some(Argument::Text(opening)) = notice.arguments.get("opening") else {
         return false;
     };
-    notice.code == NoticeCode::BrokenToolCall && !opening.is_empty() && text.contains(opening.as_str())
+    notice.code.shows_a_call() && !opening.is_empty() && text.contains(opening.as_str())
 }

@@ -6,12 +6,37 @@ use serde_json::{Map, Value};
 pub(crate) type ParsedCall = (String, Value);
 
 /// The calls found in a text.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ParsedCalls {
     /// The calls, in order; at least one.
     pub calls: Vec<ParsedCall>,
-    /// The end of the last one in the text, in bytes.
+    /// The place in the text at which each of them ends, in bytes.
+    pub ends: Vec<usize>,
+    /// The end of the last one with what belongs to it, in bytes.
     pub end: usize,
+    /// True if another call begins there that is not whole.
+    pub broken: bool,
+}
+
+impl ParsedCalls {
+    /// A single call, which ends here.
+    pub(super) fn one(call: ParsedCall, end: usize) -> Self {
+        let mut found = Self::default();
+        found.add(call, end);
+        found
+    }
+
+    /// Adds a call, which ends here.
+    pub(super) fn add(&mut self, call: ParsedCall, end: usize) {
+        self.calls.push(call);
+        self.ends.push(end);
+        self.end = end;
+    }
+
+    /// The calls, if there are any.
+    pub(super) fn some(self) -> Option<Self> {
+        (!self.calls.is_empty()).then_some(self)
+    }
 }
 
 /// Deeper nesting is taken for broken.

@@ -15,6 +15,6 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use call::{BareCall, CallContext, ParsedCalls};
+pub(crate) use call::{BareCall, CallContext, ParsedCall, ParsedCalls};
 pub(crate) use forms::{bare, is_torn, may_hold_text, object, read, read_arguments, OpenCall};
 pub(crate) use tools::Tools;

@@ -43,6 +43,8 @@ pub(super) struct Nesting {
     notation: Notation,
     /// How the text that is open was opened.
     quote: Option<&'static str>,
+    /// The place at which the last text begins.
+    quoted_at: Option<usize>,
     escaped: bool,
     depth: usize,
     /// True once something was opened and closed.
@@ -58,6 +60,7 @@ impl Nesting {
         Self {
             notation,
             quote: None,
+            quoted_at: None,
             escaped: false,
             depth: 0,
             closed: false,
@@ -89,6 +92,18 @@ impl Nesting {
     /// True if everything that was opened is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.closed && self.depth == 0 && self.quote.is_none()
+    }
+
+    /// The place from which on nothing is decided: the text that is open, or else all that was not read.
+    pub(super) fn settled(&self) -> usize {
+        self.quoted_at.filter(|_| self.quote.is_some()).unwrap_or(self.at)
+    }
+
+    /// True if all brackets are closed and nothing can hold more than it seems to: JSON escapes the end of a text, and
+    /// of the others none holds one.
+    pub(super) fn is_sound(&self) -> bool {
+        let escapes = matches!(self.notation, Notation::Json | Notation::LabelledJson);
+        self.is_closed() && (escapes || self.quoted_at.is_none())
     }
 
     pub(super) fn notation(&self) -> Notation {
@@ -128,6 +143,7 @@ impl Nesting {
                     if let Some(mark) = marks.iter().find(|mark| rest.starts_with(mark.as_bytes())) {
                         self.quote = Some(mark);
                         self.at += mark.len();
+                        self.quoted_at = Some(self.at);
                         continue;
                     }
                     self.bracket(*byte);

@@ -7,6 +7,7 @@ fn tools() -> Tools {
         json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
         "s": {"type": "string"}, "i": {"type": "integer"}, "x": {"type": ["number", "null"]}, "b": {"type": "boolean"},
         "l": {"type": "array"}, "o": {"anyOf": [{"type": "object"}, {"type": "null"}]}}}}}),
+        json!({"type": "function", "function": {"name": "needy", "parameters": {"required": ["s", "more"]}}}),
     ])
 }
 
@@ -29,8 +30,9 @@ fn elements_take_their_types_from_the_tools() {
     assert_eq!(closed(coder), Some(read.clone()));
     let glm = "f\n<arg_key>s</arg_key>\n<arg_value>12</arg_value>\n<arg_key>i</arg_key>\n<arg_value>-12</arg_value>\n<arg_key>x</arg_key><arg_value>null</arg_value><arg_key>b</arg_key><arg_value>true</arg_value><arg_key>l</arg_key><arg_value>[\"a\", 1, null]</arg_value><arg_key>o</arg_key><arg_value>{\"k\": [1]}</arg_value>\n";
     assert_eq!(closed(glm), Some(read.clone()));
-    // Cut off, it may have wanted to say more.
-    assert_eq!(open(glm), None);
+    // Without its closing marker it is whole if nothing is missing that the tool needs.
+    assert_eq!(open(glm), Some(json!([read, ""])));
+    assert_eq!(open(&glm.replacen('f', "needy", 1)), None);
     let minimax = "\n<invoke name=\"f\">\n<parameter name=\"s\">12</parameter>\n<parameter name=\"i\">-12</parameter><parameter name=\"x\">null</parameter><parameter name=\"b\">true</parameter><parameter name=\"l\">[\"a\",1,null]</parameter><parameter name=\"o\">{\"k\": [1]}</parameter>\n</invoke>\n";
     assert_eq!(closed(minimax), Some(read));
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::schema::typed;
 
 /// The tools a model was offered. Without any list every name may be a tool's.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tools {
-    properties: Option<HashMap<String, Value>>,
+    parameters: Option<HashMap<String, Value>>,
 }
 
 impl Tools {
@@ -19,27 +19,27 @@ impl Tools {
         let named = tools.iter().filter_map(|tool| {
             let function = tool.get("function").unwrap_or(tool);
             let name = function.get("name")?.as_str()?;
-            let properties = function.pointer("/parameters/properties").cloned().unwrap_or_default();
-            Some((name.to_owned(), properties))
+            let parameters = function.get("parameters").cloned().unwrap_or_default();
+            Some((name.to_owned(), parameters))
         });
         Self {
-            properties: Some(named.collect()),
+            parameters: Some(named.collect()),
         }
     }
 
     /// True if tools were offered.
     pub(crate) fn any(&self) -> bool {
-        self.properties.as_ref().is_some_and(|tools| !tools.is_empty())
+        self.parameters.as_ref().is_some_and(|tools| !tools.is_empty())
     }
 
     /// True if a tool of this name was offered.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.properties.as_ref().is_some_and(|tools| tools.contains_key(name))
+        self.parameters.as_ref().is_some_and(|tools| tools.contains_key(name))
     }
 
     /// True if there may be a tool of this name.
     pub(crate) fn may_have(&self, name: &str) -> bool {
-        self.properties.is_none() || self.has(name)
+        self.parameters.is_none() || self.has(name)
     }
 
     /// The name under which a tool was offered: Muse doubles one that has no namespace.
@@ -52,7 +52,15 @@ impl Tools {
 
     /// The schema of an argument, if there is one.
     pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
-        self.properties.as_ref()?.get(tool)?.get(argument)
+        self.parameters.as_ref()?.get(tool)?.get("properties")?.get(argument)
+    }
+
+    /// True if these are all the arguments that a tool needs, as far as its schema says.
+    pub(crate) fn suffice(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
+        let parameters = self.parameters.as_ref().and_then(|tools| tools.get(tool));
+        let required = parameters.and_then(|parameters| parameters.get("required")?.as_array());
+        let mut names = required.into_iter().flatten().filter_map(Value::as_str);
+        names.all(|name| arguments.contains_key(name))
     }
 
     /// The value of an argument written as plain text, see [`typed`].

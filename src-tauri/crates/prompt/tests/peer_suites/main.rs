@@ -1,6 +1,6 @@
 //! The test suites of vllm-mlx, llama.cpp, mlx-lm and vLLM as oracles: every case of theirs through the parser that the
 //! engine uses, whole and in pieces. `PONDER_SUITES` names the folder with the cases, which `./dev test --full`
-//! collects from the published sources.
+//! collects from the published sources; `PONDER_SUITES_DIFFERENCES` a file for all that differs, a case a line.
 
 #![allow(clippy::unwrap_used)]
 
@@ -227,6 +227,26 @@ fn equal(ours: &Reading, theirs: &Reading) -> bool {
         && same_calls(&ours.calls, &theirs.calls)
 }
 
+/// A difference as one line, with the rule that explains it.
+fn described(case: &Case, ours: &Reading, reason: Option<&str>) -> String {
+    let calls = |calls: &[Call]| -> Value { calls.iter().map(|call| json!([call.name, call.arguments])).collect() };
+    let line = json!({
+        "reason": reason,
+        "suite": case.suite,
+        "test": case.test,
+        "format": case.format.as_ref().or(case.template.as_ref()),
+        "parser": case.parser,
+        "kind": case.kind,
+        "opened": case.opened,
+        "prompt": case.prompt,
+        "source": case.source,
+        "tools": case.tools,
+        "theirs": [case.reasoning, case.content, calls(&case.calls)],
+        "ours": [ours.thinking, ours.text, calls(&ours.calls), ours.notices],
+    });
+    line.to_string()
+}
+
 fn cases(folder: &Path) -> Vec<Case> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -253,7 +273,7 @@ fn the_suites_of_others_find_no_fault() {
         known: HashMap::new(),
     };
     let mut table: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-    let (mut faults, mut torn) = (Vec::new(), Vec::new());
+    let (mut faults, mut differences, mut torn) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases(&folder.join("cases")) {
         let mut count = |row: &'static str| *table.entry((row, case.suite.clone())).or_default() += 1;
         let Some(ours) = speakers.read(&case, &case.source, case.opened, usize::MAX) else {
@@ -282,18 +302,16 @@ fn the_suites_of_others_find_no_fault() {
                 markers: &markers,
             })
         });
-        if let Some(reason) = reason {
-            count(reason);
-        } else {
-            count("~~ fault");
-            faults.push(json!({"suite": case.suite, "test": case.test, "format": case.format.clone().or(case.template.clone()), "parser": case.parser, "kind": case.kind, "opened": case.opened, "prompt": case.prompt,
-                "source": case.source, "tools": case.tools, "theirs": [case.reasoning, case.content, case.calls.iter().map(|c| (&c.name, &c.arguments)).collect::<Vec<_>>()],
-                "ours": [ours.thinking, ours.text, ours.calls.iter().map(|c| (&c.name, &c.arguments)).collect::<Vec<_>>(), ours.notices]}).to_string());
+        count(reason.unwrap_or("~~ fault"));
+        let difference = described(&case, &ours, reason);
+        if reason.is_none() {
+            faults.push(difference.clone());
         }
+        differences.push(difference);
     }
     report(&table);
-    if let Some(path) = std::env::var_os("PONDER_SUITES_FAULTS") {
-        std::fs::write(path, faults.join("\n")).unwrap();
+    if let Some(path) = std::env::var_os("PONDER_SUITES_DIFFERENCES") {
+        std::fs::write(path, differences.join("\n")).unwrap();
     }
     assert!(torn.is_empty(), "{}", torn.join("\n"));
     assert!(

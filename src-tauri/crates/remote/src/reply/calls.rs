@@ -1,5 +1,6 @@
 //! Puts tool calls together from their pieces.
 
+use protocol::{Notice, NoticeCode};
 use serde_json::{Map, Value};
 
 use super::chunk::CallPiece;
@@ -25,6 +26,25 @@ impl PartialCall {
             return Some(Map::new().into());
         }
         serde_json::from_str(&self.arguments).ok().filter(Value::is_object)
+    }
+
+    /// True if one of these tools is called.
+    pub(crate) fn is_of(&self, tools: &[Value]) -> bool {
+        let name = |tool: &Value| tool.get("function").unwrap_or(tool)["name"] == self.name.as_str();
+        tools.iter().any(name)
+    }
+
+    /// Reports a call of a tool that was not offered.
+    pub(crate) fn unknown(&self) -> Notice {
+        let message = "The model called a tool that was not offered to it; the call is shown in the answer as text.";
+        Notice::new(NoticeCode::UnknownTool, message).with("name", self.name.as_str())
+    }
+
+    /// Reports a call that is not whole.
+    pub(crate) fn broken(&self) -> Notice {
+        let message =
+            "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.";
+        Notice::new(NoticeCode::BrokenToolCall, message)
     }
 }
 

@@ -109,12 +109,13 @@ impl StreamAssembler {
             self.tell(parsed, &mut events);
         }
         for call in self.calls.take() {
-            match call.object() {
-                Some(arguments) if complete && !call.name.is_empty() => {
+            match call.object().filter(|_| complete && !call.name.is_empty()) {
+                Some(arguments) if call.is_of(&self.request.tools) => {
                     self.made_calls = true;
                     events.push(called(call.name, arguments));
                 }
-                _ => broken(&call, &mut events),
+                Some(_) => shown(&call, call.unknown(), &mut events),
+                None => shown(&call, call.broken(), &mut events),
             }
         }
         events
@@ -264,10 +265,8 @@ fn called(name: String, arguments: serde_json::Value) -> EngineEvent {
 }
 
 /// A call that cannot be made is shown as it came.
-fn broken(call: &PartialCall, events: &mut Vec<EngineEvent>) {
-    let message =
-        "A tool call of this answer is broken or was cut off, so it was not made; it is shown in the answer as text.";
-    events.push(notice(NoticeCode::BrokenToolCall, message));
+fn shown(call: &PartialCall, notice: Notice, events: &mut Vec<EngineEvent>) {
+    events.push(EngineEvent::Notice(notice));
     delta(Content::text(format!("{}({})", call.name, call.arguments)), events);
 }
 
@@ -389,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_when_they_are_whole_and_shown_when_they_are_not() {
+    fn calls_are_told_when_they_are_whole_and_of_a_known_tool_and_shown_when_they_are_not() {
         let piece = |name: &str, arguments: &str, index: u64| CallPiece {
             index: Some(index),
             id: Some(format!("call_{index}")),
@@ -397,11 +396,19 @@ mod tests {
             arguments: arguments.into(),
         };
         let chunk = Chunk {
-            calls: vec![piece("f", "{\"x\": 1}", 0), piece("g", "{\"x\": ", 1)],
+            calls: vec![
+                piece("f", "{\"x\": 1}", 0),
+                piece("g", "{\"x\": ", 1),
+                piece("h", "{\"x\": 2}", 2),
+            ],
             finish_reason: Some("tool_calls".into()),
             ..Chunk::default()
         };
-        let mut assembler = StreamAssembler::new(&request(None), false);
+        let mut asked = request(None);
+        asked.tools = ["f", "g"]
+            .map(|name| serde_json::json!({"type": "function", "function": {"name": name}}))
+            .to_vec();
+        let mut assembler = StreamAssembler::new(&asked, false);
         let (_, text, calls, notices) = read(&mut assembler, vec![chunk]);
         assert_eq!(
             (calls.len(), calls[0].name.as_str(), calls[0].arguments["x"].as_i64()),
@@ -414,7 +421,10 @@ mod tests {
         );
         assert_eq!(
             (text.as_str(), notices),
-            ("g({\"x\": )", vec![NoticeCode::BrokenToolCall])
+            (
+                "g({\"x\": )h({\"x\": 2})",
+                vec![NoticeCode::BrokenToolCall, NoticeCode::UnknownTool]
+            )
         );
         assert_eq!(assembler.done(false).finish_reason, FinishReason::ToolCalls);
     }

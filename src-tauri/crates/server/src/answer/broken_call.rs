@@ -1,4 +1,4 @@
-//! A broken tool call: the token limit cut it, or the model wrote it wrongly. Clients receive it without its markers,
+//! A broken tool call: the token limit cut it, the model wrote it wrongly, or nobody offered its tool. Clients receive it without its markers,
 //! except for a marker that a stop text cut in two.
 
 use protocol::{Argument, Notice};

@@ -1,6 +1,6 @@
 //! Translates engine events: the same for every surface, streamed or not.
 
-use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, NoticeCode, TokenLogprobs, Usage};
+use protocol::{Content, Done, EndedBy, EngineEvent, FinishReason, TokenLogprobs, Usage};
 use serde_json::Value;
 
 use crate::answer::broken_call::BrokenCall;
@@ -69,7 +69,7 @@ impl EventReader {
                 outcome.cancel_job = self.one_is_enough() && !std::mem::replace(&mut self.done, true);
             }
             EngineEvent::Logprobs(logprobs) => self.logprobs = logprobs,
-            EngineEvent::Notice(notice) if notice.code == NoticeCode::BrokenToolCall => {
+            EngineEvent::Notice(notice) if notice.code.shows_a_call() => {
                 self.broken_call.announce(&notice);
             }
             EngineEvent::Done(done) => {
@@ -170,7 +170,7 @@ fn of_text(mut logprobs: Vec<TokenLogprobs>, text: &str) -> Vec<TokenLogprobs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use protocol::{Error, ErrorCode, Notice, Timing, ToolCall};
+    use protocol::{Error, ErrorCode, Notice, NoticeCode, Timing, ToolCall};
     use serde_json::json;
 
     use super::*;
@@ -262,12 +262,11 @@ pub(crate) mod tests {
 
     #[test]
     fn broken_calls_are_told_in_their_order() {
-        let broken =
-            || EngineEvent::Notice(Notice::new(NoticeCode::BrokenToolCall, "broken").with("opening", "<call>"));
+        let shown = |code| EngineEvent::Notice(Notice::new(code, "shown").with("opening", "<call>"));
         let events = vec![
-            broken(),
+            shown(NoticeCode::BrokenToolCall),
             delta(Content::text("<call>a")),
-            broken(),
+            shown(NoticeCode::UnknownTool),
             delta(Content::text("<call>b")),
             delta(call("c")),
             delta(Content::text("d")),

@@ -56,6 +56,9 @@ pub(super) const CALLS: &[KnownFormat] = &[
         ..calls(&[("deepseek-dsml", &THINK)], &[
             ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
             ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+            // Misspelled now and then.
+            ("<｜DSML｜toolcalls>", "</｜DSML｜toolcalls>"),
+            ("<｜DSML｜tool>", "</｜DSML｜tool>"),
             // DeepSeek V4.1 puts blanks before its words.
             ("<｜DSML｜ calls>", "</｜DSML｜ calls>"),
         ])
@@ -120,7 +123,7 @@ pub(super) const CALLS: &[KnownFormat] = &[
     KnownFormat {
         formats: &[("glm", &THINK)],
         needed: &["<|begin_of_box|>", "<|end_of_box|>"],
-        sections: &["<|begin_of_box|>", "<|end_of_box|>"],
+        frames: &["<|begin_of_box|>", "<|end_of_box|>"],
         ..ROW
     },
 ];

@@ -124,7 +124,6 @@ fn fits(header: &str, whole: bool) -> bool {
     let begun = !role_whole && "assistant".starts_with(role);
     (begun || words_fit(rest, &["to=", CONSTRAIN], role_whole))
         && header.len() <= LONGEST
-        && !header.contains('\n')
         && channel.is_none_or(|channel| {
             let end = channel
                 .find(|c: char| !c.is_alphanumeric() && c != '_')

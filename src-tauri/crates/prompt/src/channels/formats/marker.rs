@@ -21,6 +21,8 @@ pub(in crate::channels) enum MarkerKind {
     CallWord,
     /// Stands around several calls; says nothing by itself.
     Section,
+    /// Stands around words, of the answer or of a thought; says nothing by itself.
+    Frame,
     /// Opens the header of a message.
     HeaderOpen,
     /// Stands in a header before the name of a channel.

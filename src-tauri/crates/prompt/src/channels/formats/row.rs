@@ -2,7 +2,7 @@
 
 use super::header::Headers;
 use super::marker::MarkerKind::{
-    self, AnswerClose, AnswerOpen, CallClose, CallHead, CallOpen, CallWord, Close, Open, Section,
+    self, AnswerClose, AnswerOpen, CallClose, CallHead, CallOpen, CallWord, Close, Frame, Open, Section,
 };
 
 /// An opening marker and the one that closes it; the second is empty if nothing does.
@@ -24,6 +24,8 @@ pub(super) struct KnownFormat {
     pub heads: &'static [&'static str],
     pub words: &'static [&'static str],
     pub sections: &'static [&'static str],
+    /// Markers around words of an answer or a thought.
+    pub frames: &'static [&'static str],
     /// Markers of messages and their headers.
     pub messages: &'static [(MarkerKind, &'static str)],
     pub label: Option<&'static str>,
@@ -47,6 +49,7 @@ pub(super) const ROW: KnownFormat = KnownFormat {
     heads: &[],
     words: &[],
     sections: &[],
+    frames: &[],
     messages: &[],
     label: None,
     ends_thoughts: false,
@@ -74,7 +77,12 @@ impl KnownFormat {
             (AnswerOpen, AnswerClose, self.answers),
             (CallOpen, CallClose, self.calls),
         ];
-        let single = [(CallHead, self.heads), (CallWord, self.words), (Section, self.sections)];
+        let single = [
+            (CallHead, self.heads),
+            (CallWord, self.words),
+            (Section, self.sections),
+            (Frame, self.frames),
+        ];
         let pairs = pairs.into_iter().flat_map(|(opens, closes, pairs)| {
             let both = move |(open, close): &Pair| [(opens, *open), (closes, *close)];
             pairs.iter().flat_map(both)

@@ -1,6 +1,7 @@
 //! A call that is being written.
 
 use crate::channels::event::Span;
+use crate::channels::formats::MarkerKind;
 use crate::tool_calls::{self, CallContext, OpenCall, ParsedCalls, Tools};
 
 /// A call that is being written.
@@ -12,9 +13,20 @@ pub(super) struct ToolCallBlock {
     pub(super) opening: &'static str,
     pub(super) body: Span,
     pub(super) open: OpenCall,
+    /// The markers that are words of it, as far as they matter if it is never closed.
+    pub(super) quoted: Vec<QuotedMarker>,
     /// The number of attempts to read it at a marker that might end it, and its length at the last one.
     readings: u32,
     read_to: usize,
+}
+
+/// A marker inside a text of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QuotedMarker {
+    pub(super) kind: MarkerKind,
+    pub(super) spelled: &'static str,
+    /// Its place in the source.
+    pub(super) at: usize,
 }
 
 /// After this many attempts a call is only read again once it is twice as long, so that all attempts together take
@@ -38,6 +50,7 @@ impl ToolCallBlock {
             opening,
             body: Span::new("", at + opening.len()),
             open: OpenCall::new(),
+            quoted: Vec::new(),
             readings: 0,
             read_to: 0,
         }
@@ -53,9 +66,25 @@ impl ToolCallBlock {
         call
     }
 
+    /// The call as it was before this place of the source.
+    pub(super) fn until(&self, at: usize) -> Self {
+        let mut call = self.clone();
+        call.body.text.truncate(at - call.body.at);
+        call
+    }
+
     pub(super) fn push(&mut self, text: &str, at: usize) {
         self.body.push(text, at);
         self.open.advance(&self.body.text);
+    }
+
+    /// Takes a marker that is a word here. The first one that may close the call is remembered, and all after it.
+    pub(super) fn quote(&mut self, kind: MarkerKind, spelled: &'static str, at: usize) {
+        let may_close = kind == MarkerKind::CallClose && self.open.may_lack_closing();
+        if may_close || !self.quoted.is_empty() {
+            self.quoted.push(QuotedMarker { kind, spelled, at });
+        }
+        self.push(spelled, at);
     }
 
     /// True if a marker here would be inside a string of the call.

@@ -2,11 +2,11 @@
 
 use protocol::{Notice, NoticeCode};
 
-use super::call::ToolCallBlock;
+use super::call::{QuotedMarker, ToolCallBlock};
 use super::state::{Ambiguity, Machine, State};
 use crate::channels::event::{Event, Piece, Span};
 use crate::channels::formats::MarkerKind;
-use crate::tool_calls::{self, BareCall, CallContext, ParsedCalls};
+use crate::tool_calls::{self, BareCall, CallContext, ParsedCall, ParsedCalls};
 
 impl Machine {
     /// Begins a call speculatively, with its opening marker or first words; later text decides whether it is one.
@@ -41,8 +41,9 @@ impl Machine {
     /// A marker that comes while a call is open: inside a text of it, a word.
     pub(super) fn mark_in_call(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {
         let State::Call(call) = &mut self.state else { return };
-        if call.is_quoted() {
-            return call.push(spelled, at);
+        let closes = self.lenient && mark == MarkerKind::CallClose && call.open.may_lack_closing();
+        if call.is_quoted() && !closes {
+            return call.quote(mark, spelled, at);
         }
         let named = call.name.is_some();
         match mark {
@@ -50,7 +51,7 @@ impl Machine {
                 self.end_call(None);
                 self.read_mark(mark, spelled, at);
             }
-            MarkerKind::Section => {
+            MarkerKind::Section | MarkerKind::Frame => {
                 if call.open.is_unescaped() {
                     self.miss_closing();
                 }
@@ -75,7 +76,7 @@ impl Machine {
             }
             _ => {
                 if let State::Call(call) = &mut self.state {
-                    call.push(spelled, at);
+                    call.quote(mark, spelled, at);
                 }
             }
         }
@@ -107,33 +108,128 @@ impl Machine {
             return;
         };
         let reading = call.read(&self.tools, self.format.verbatim, closing.is_some());
+        if reading.is_none() && closing.is_some() && call.open.is_sound(&call.body.text) {
+            let end = call.body.at + call.body.text.len() + closing.map_or(0, str::len);
+            self.pass_over(call.body.at - call.opening.len()..end);
+        }
+        self.end_with(&call, closing, reading);
+    }
+
+    fn end_with(&mut self, call: &ToolCallBlock, closing: Option<&'static str>, reading: Option<ParsedCalls>) {
         self.judge(&call.open, &call.body.text, reading.is_some());
         match reading {
-            Some(reading) => self.call(&call.body, reading),
-            None => {
-                let text = format!("{}{}{}", call.opening, call.body.text, closing.unwrap_or_default());
-                let given_up = Span::new(&text, call.body.at - call.opening.len());
-                self.say(&given_up.text, given_up.at);
-                self.broken_call(&given_up, call.opening, closing);
-                self.boundary();
-            }
+            Some(reading) => self.call(call, closing, reading),
+            None => self.give_up(call, closing, None),
         }
     }
 
-    pub(super) fn call(&mut self, body: &Span, reading: ParsedCalls) {
+    /// A call that is none becomes text with its markers: it is not whole, or nobody offered the tool of this name.
+    fn give_up(&mut self, call: &ToolCallBlock, closing: Option<&'static str>, unknown: Option<&str>) {
+        let text = format!("{}{}{}", call.opening, call.body.text, closing.unwrap_or_default());
+        let given_up = Span::new(&text, call.body.at - call.opening.len());
+        self.say(&given_up.text, given_up.at);
+        match unknown {
+            Some(name) => self.unknown_tool(&given_up, name, call.opening, closing),
+            None => self.broken_call(&given_up, call.opening, closing),
+        }
+        self.boundary();
+    }
+
+    /// Ends the open call with the answer. What was opened in it was not closed by anything outside of it.
+    pub(super) fn cut_call(&mut self) {
+        let State::Call(call) = std::mem::replace(&mut self.state, State::Answer) else {
+            return;
+        };
+        let reading = call.read(&self.tools, self.format.verbatim, false);
+        if reading.is_none() {
+            if let Some(marker) = call.quoted.first().copied() {
+                if self.end_at(&call, marker) {
+                    return;
+                }
+            }
+        }
+        let begin = match &reading {
+            Some(reading) => call.body.at + reading.end,
+            None => call.body.at - call.opening.len(),
+        };
+        let settled = call.body.at + call.open.settled();
+        if settled > begin {
+            self.pass_over(begin..settled);
+        }
+        self.end_with(&call, None, reading);
+    }
+
+    /// Ends a call that was never closed at a marker that was taken for a word of its last argument, and reads what
+    /// follows as if that marker had ended it at once.
+    fn end_at(&mut self, call: &ToolCallBlock, marker: QuotedMarker) -> bool {
+        let cut = call.until(marker.at);
+        let after = &call.body.text[cut.body.text.len()..];
+        let Some(reading) = cut.read(&self.tools, self.format.verbatim, true) else {
+            return false;
+        };
+        self.lenient = true;
+        self.end_with(&cut, Some(marker.spelled), Some(reading));
+        let mut at = marker.at + marker.spelled.len();
+        for next in &call.quoted[1..] {
+            self.read_text(&after[at - marker.at..next.at - marker.at], at);
+            self.read_mark(next.kind, next.spelled, next.at);
+            at = next.at + next.spelled.len();
+        }
+        self.read_text(&after[at - marker.at..], at);
+        self.finish_state();
+        true
+    }
+
+    /// Tells the calls of tools that were offered; the others stay text.
+    pub(super) fn call(&mut self, call: &ToolCallBlock, closing: Option<&'static str>, reading: ParsedCalls) {
+        let body = &call.body;
+        let unknown = |(name, _): &&ParsedCall| !self.tools.may_have(name);
+        let strangers: Vec<String> = reading
+            .calls
+            .iter()
+            .filter(unknown)
+            .map(|(name, _)| name.clone())
+            .collect();
+        if let Some(name) = strangers.first().filter(|_| strangers.len() == reading.calls.len()) {
+            self.pass_over(body.at - call.opening.len()..body.at + reading.end);
+            return self.give_up(call, closing, Some(name));
+        }
         let end = body.at + reading.end;
         self.last_thought = false;
-        for (name, arguments) in reading.calls {
-            let piece = Piece::ToolCall { name, arguments };
-            let source = body.at..end;
-            self.events.push(Event { piece, source });
+        let (mut begin, mut ends) = (0, reading.ends);
+        if let Some(last) = ends.last_mut() {
+            *last = reading.end;
+        }
+        for ((name, arguments), end_of_one) in reading.calls.into_iter().zip(ends) {
+            let one = body.at + begin..body.at + end_of_one;
+            let known = !strangers.contains(&name);
+            // Between calls of other tools each has a place of its own.
+            let source = if strangers.is_empty() {
+                body.at..end
+            } else {
+                one.clone()
+            };
+            if known {
+                let piece = Piece::ToolCall { name, arguments };
+                self.events.push(Event { piece, source });
+            } else {
+                let text = Span::new(&body.text[begin..end_of_one], one.start);
+                self.say(&text.text, text.at);
+                self.pass_over(one);
+                self.unknown_tool(&text, &name, "", None);
+            }
+            begin = end_of_one;
         }
         self.boundary();
         self.after_call = true;
         self.called = body.text[..reading.end].trim().into();
-        if !body.text[reading.end..].trim().is_empty() {
+        let rest = Span::new(&body.text[reading.end..], end);
+        if !rest.text.trim().is_empty() {
             self.state = State::Answer;
-            self.say(&body.text[reading.end..], end);
+            self.say(&rest.text, end);
+            if reading.broken {
+                self.broken_call(&rest, "", None);
+            }
         }
     }
 
@@ -171,17 +267,28 @@ impl Machine {
         let closed = mark == MarkerKind::CallClose && read.text.trim_end() == &*self.called;
         if closed {
             self.held.clear();
-            self.pass_echo(read.at..at + spelled.len());
+            self.pass_over(read.at..at + spelled.len());
         } else {
             self.say(&read.text, read.at);
         }
         closed
     }
 
+    /// Reports that a call of a tool that nobody offered is shown as text.
+    fn unknown_tool(&mut self, body: &Span, name: &str, opening: &str, closing: Option<&str>) {
+        let message = "The model called a tool that was not offered to it; what it wrote is shown as text.";
+        let notice = Notice::new(NoticeCode::UnknownTool, message).with("name", name);
+        self.shown_call(notice, body, opening, closing);
+    }
+
     /// Reports that a call is shown as text, with its markers for clients that hide them.
     pub(super) fn broken_call(&mut self, body: &Span, opening: &str, closing: Option<&str>) {
         let message = "The model began to call a tool and did not write it in full; what it wrote is shown as text.";
-        let notice = Notice::new(NoticeCode::BrokenToolCall, message).with("opening", opening);
+        self.shown_call(Notice::new(NoticeCode::BrokenToolCall, message), body, opening, closing);
+    }
+
+    fn shown_call(&mut self, notice: Notice, body: &Span, opening: &str, closing: Option<&str>) {
+        let notice = notice.with("opening", opening);
         let notice = closing
             .into_iter()
             .fold(notice, |notice, closing| notice.with("closing", closing));
@@ -219,7 +326,9 @@ impl Machine {
         match certain.then(read).flatten() {
             Some(reading) => {
                 self.held.clear();
-                self.call(&body, reading);
+                let mut call = ToolCallBlock::marked("", body.at);
+                call.body = body;
+                self.call(&call, None, reading);
             }
             None => {
                 self.begin_words();

@@ -29,7 +29,7 @@ impl Machine {
         }
         match &mut self.state {
             State::Answer => self.answer(text, at),
-            State::Thought { .. } => self.thought(text, at),
+            State::Thought { .. } => self.thought_or_header(text, at),
             State::Call(call) => {
                 call.push(text, at);
                 self.end_if_over();
@@ -61,7 +61,8 @@ impl Machine {
             State::Label { .. } => self.end_label(mark == MarkerKind::Close),
             State::Header { .. } => return self.mark_in_header(mark, spelled, at),
             State::BareCall { .. }
-                if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section) && !self.is_quoted() =>
+                if matches!(mark, MarkerKind::CallOpen | MarkerKind::Section | MarkerKind::Frame)
+                    && !self.is_quoted() =>
             {
                 self.end_bare()
             }
@@ -93,8 +94,10 @@ impl Machine {
                 self.wrapped = false;
                 self.boundary();
             }
-            (State::Answer, MarkerKind::Section) if self.may_open => self.drop_held(),
-            (State::Answer, MarkerKind::Section) => {
+            (State::Answer, MarkerKind::AnswerClose) if self.after_call => self.drop_held(),
+            (State::Answer, MarkerKind::Section | MarkerKind::Frame) if self.may_open => self.drop_held(),
+            (State::Thought { .. }, MarkerKind::Frame) => {}
+            (State::Answer, MarkerKind::Section | MarkerKind::Frame) => {
                 let Span { text, at } = self.dangling.take();
                 self.emit(Piece::Text(text), at);
                 self.after_section = true;
@@ -170,7 +173,7 @@ impl Machine {
                 self.state = State::Answer;
                 self.cut_thought(begun);
             }
-            State::Call(_) => self.end_call(None),
+            State::Call(_) => self.cut_call(),
             State::Echo(read) => {
                 let read = read.take();
                 self.state = State::Answer;

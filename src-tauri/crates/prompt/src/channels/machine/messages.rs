@@ -5,6 +5,9 @@ use super::state::{Machine, Origin, State};
 use crate::channels::event::Span;
 use crate::channels::formats::{Body, Headers, MarkerKind};
 
+/// Stands before the recipient in a header.
+const RECIPIENT: &str = "to=";
+
 impl Machine {
     /// How the format writes headers.
     fn headers(&self) -> Headers {
@@ -21,7 +24,7 @@ impl Machine {
         self.state = State::Header { read, origin };
     }
 
-    pub(super) fn open_header(&mut self, origin: Origin, spelled: &'static str, at: usize) {
+    pub(super) fn open_header(&mut self, origin: Origin, spelled: &str, at: usize) {
         let read = Span::new(spelled, at);
         self.state = State::Header { read, origin };
     }
@@ -49,6 +52,26 @@ impl Machine {
             self.cut_header(&read, origin, false);
         }
         self.read_text(&rest, read.at + end);
+    }
+
+    /// Text of a thought. Now and then Muse forgets the markers between its thought and the next message, and begins
+    /// that one with its recipient.
+    pub(super) fn thought_or_header(&mut self, text: &str, at: usize) {
+        let begins = |rest: &str| rest.starts_with(RECIPIENT) || RECIPIENT.starts_with(rest);
+        let after_blank = |start: usize| match text[..start].chars().next_back() {
+            Some(before) => before.is_whitespace(),
+            None => matches!(self.state, State::Thought { begun: false }) || !self.held.text.is_empty(),
+        };
+        let mut starts = text.match_indices('t').map(|(start, _)| start);
+        let found = starts.find(|start| begins(&text[*start..]) && after_blank(*start));
+        let Some(start) = found.filter(|_| self.format.headers == Some(Headers::Recipients)) else {
+            return self.thought(text, at);
+        };
+        self.thought(&text[..start], at);
+        self.thought_end = at + start;
+        let State::Thought { begun } = self.state else { return };
+        self.open_header(Origin::Thought { begun }, &text[start..], at + start);
+        self.header(text.len() - start);
     }
 
     pub(super) fn mark_in_header(&mut self, mark: MarkerKind, spelled: &'static str, at: usize) {

@@ -41,13 +41,14 @@ impl Machine {
         let committed = std::mem::take(&mut self.committed);
         let speculation = Speculation {
             ambiguity,
+            first: matches!(self.state, State::Thought { begun: false }),
             before: self.clone(),
             raw: Span::new(spelled, at),
             uncertain: false,
             unescaped: false,
             wrapped: false,
             alone: false,
-            echoes: Vec::new(),
+            passed: Vec::new(),
         };
         self.committed = committed;
         self.speculation = Some(Box::new(speculation));
@@ -77,7 +78,10 @@ impl Machine {
                 mark == MarkerKind::Close && !matches!(self.state, State::Thought { .. } | State::Label { .. })
             }
             (Ambiguity::InThought, MarkerKind::CallOpen) => open == Some(false),
-            (Ambiguity::InThought, MarkerKind::CallClose | MarkerKind::CallHead | MarkerKind::Section) => false,
+            (
+                Ambiguity::InThought,
+                MarkerKind::CallClose | MarkerKind::CallHead | MarkerKind::Section | MarkerKind::Frame,
+            ) => false,
             (Ambiguity::InThought, _) => true,
         };
         if refuted {
@@ -89,13 +93,15 @@ impl Machine {
     pub(super) fn check_speculation(&mut self) {
         let Some(speculation) = &self.speculation else { return };
         let hopeless = matches!(&self.state, State::Call(call) if call.open.is_hopeless());
-        let words = self
-            .events
-            .last()
-            .is_some_and(|event| !matches!(event.piece, Piece::ToolCall { .. }));
+        let words = self.events.last().is_some_and(|event| !is_call(event)) && !self.skips_thought(speculation);
         if speculation.ambiguity == Ambiguity::InThought && (hopeless || words) {
             self.roll_back();
         }
+    }
+
+    /// True if the call was the first thing in its thought, so that words after it are the answer's.
+    fn skips_thought(&self, speculation: &Speculation) -> bool {
+        speculation.first && self.events.first().is_some_and(is_call)
     }
 
     /// Judges a call that has ended. One that is incomplete may hold a string that broke it.
@@ -122,10 +128,11 @@ impl Machine {
         }
     }
 
-    /// Records a repetition of a call, which is not one itself.
-    pub(super) fn pass_echo(&mut self, echo: Range<usize>) {
+    /// Records a stretch that closes nothing but what it opened, although it is no call: the repetition of one, one
+    /// that is not valid, or one that is cut off.
+    pub(super) fn pass_over(&mut self, stretch: Range<usize>) {
         if let Some(speculation) = &mut self.speculation {
-            speculation.echoes.push(echo);
+            speculation.passed.push(stretch);
         }
     }
 
@@ -136,8 +143,8 @@ impl Machine {
         let crowded = speculation.alone && self.events.len() > 1;
         let refuted = match ambiguity {
             Ambiguity::InThought => {
-                let is_call = |event: &Event| matches!(event.piece, Piece::ToolCall { .. });
-                self.events.is_empty() || crowded || !self.events.iter().all(is_call)
+                let calls = self.events.iter().all(is_call) || self.skips_thought(speculation);
+                self.events.is_empty() || crowded || !calls
             }
             Ambiguity::EndsThought | Ambiguity::Unopened | Ambiguity::Unescaped => {
                 crowded || speculation.uncertain && self.is_torn(speculation, !speculation.unescaped)
@@ -161,15 +168,12 @@ impl Machine {
             .markers_of(&[MarkerKind::CallClose])
             .map(|marker| marker.text)
             .collect();
-        let calls = self
-            .events
-            .iter()
-            .filter(|event| matches!(event.piece, Piece::ToolCall { .. }));
+        let calls = self.events.iter().filter(|event| is_call(event));
         let mut known: Vec<Range<usize>> = calls.map(|call| call.source.clone()).collect();
         if known.is_empty() {
             return false;
         }
-        known.extend(speculation.echoes.iter().cloned());
+        known.extend(speculation.passed.iter().cloned());
         known.sort_by_key(|stretch| stretch.start);
         let (mut at, mut torn) = (raw.at, false);
         for stretch in known {
@@ -178,7 +182,7 @@ impl Machine {
                 &closings,
                 repeated,
             );
-            at = stretch.end;
+            at = at.max(stretch.end);
         }
         torn || tool_calls::is_torn(&raw.text[at - raw.at..], &closings, repeated)
     }
@@ -202,8 +206,12 @@ impl Machine {
             return self.thought(&speculation.raw.text[label..], speculation.raw.at + label);
         }
         match self.state {
-            State::Thought { .. } => self.thought(&speculation.raw.text, speculation.raw.at),
+            State::Thought { .. } => self.thought_or_header(&speculation.raw.text, speculation.raw.at),
             _ => self.say(&speculation.raw.text, speculation.raw.at),
         }
     }
+}
+
+fn is_call(event: &Event) -> bool {
+    matches!(event.piece, Piece::ToolCall { .. })
 }

@@ -58,7 +58,7 @@ pub(super) enum State {
 /// The reason why a call may not be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ambiguity {
-    /// It stands in a thought; it is one if it is the answer's last thing and the thought is never closed.
+    /// It stands in a thought; it is one if the thought is never closed and it is the first or the last thing in it.
     InThought,
     /// It ends a thought; unless the thought is closed after it.
     EndsThought,
@@ -74,6 +74,8 @@ pub(super) struct Speculation {
     pub(super) ambiguity: Ambiguity,
     pub(super) before: Machine,
     pub(super) raw: Span,
+    /// True if nothing was thought before the call, so that its thought was skipped.
+    pub(super) first: bool,
     /// True if the closing marker that was seen may be inside a string argument.
     pub(super) uncertain: bool,
     /// True if the form of a call cannot escape the end of a string.
@@ -82,8 +84,8 @@ pub(super) struct Speculation {
     pub(super) wrapped: bool,
     /// True if a call deviates from its form, so that it may be the end of a string if there are other calls.
     pub(super) alone: bool,
-    /// The places of closed repetitions of a call.
-    pub(super) echoes: Vec<Range<usize>>,
+    /// The places outside of calls that close nothing but what they opened.
+    pub(super) passed: Vec<Range<usize>>,
 }
 
 /// The state of one answer.
@@ -121,6 +123,8 @@ pub(in crate::channels) struct Machine {
     pub(super) after_call: bool,
     /// The source of the last call. It is shared with the states that speculations keep.
     pub(super) called: Arc<str>,
+    /// True once a call turned out to lack a closing tag, so that the markers after others count at once.
+    pub(super) lenient: bool,
     /// True while the marker that closes the answer is expected.
     pub(super) wrapped: bool,
     /// True if the recipient of the message is no tool, so that calls in it are quoted.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::tool_calls::call::{insert, CallContext, ParsedCalls};
+use crate::tool_calls::call::{insert, CallContext, ParsedCall, ParsedCalls};
 use crate::tool_calls::nesting::{Nesting, Notation};
 use crate::tool_calls::tag::{first, fit, pass, skip_blank, Fit};
 use crate::tool_calls::tools::Tools;
@@ -112,8 +112,12 @@ pub(super) struct Elements {
     start: usize,
     /// True if words may follow a call, because it has no markers.
     unwrapped: bool,
+    /// True if the text's end is the marker that closes the calls, and so also what they lack.
+    closed: bool,
     /// The end of the last complete call.
     end: Option<usize>,
+    /// True once a call had all its arguments as JSON.
+    json: bool,
     /// True once anything but the name of the open call was read.
     begun: bool,
     /// True if a closing tag was skipped while no argument was open, or a value ends like one that was opened before.
@@ -127,7 +131,9 @@ impl Elements {
             at,
             start: at,
             unwrapped,
+            closed: false,
             end: None,
+            json: false,
             begun: false,
             stray: false,
         }
@@ -154,6 +160,27 @@ impl Elements {
             State::Outside => self.end.is_some(),
             _ => false,
         }
+    }
+
+    /// True after the end of an argument, if that is the call's as well.
+    pub(super) fn may_lack_closing(&self) -> bool {
+        matches!(self.state, State::Closed(..))
+    }
+
+    /// The place from which on nothing is decided: the value that is open, or else all that was not read.
+    pub(super) fn settled(&self) -> usize {
+        match &self.state {
+            State::Head(_) | State::Key(_) | State::Value(_) => self.start,
+            State::Json(_, nesting) => nesting.settled(),
+            // Nothing is open.
+            State::Broken | State::Outside => 0,
+            State::Inside(_) | State::Closed(..) | State::Ended(..) => self.at,
+        }
+    }
+
+    /// True if the arguments were JSON, so that nothing in them reaches beyond, although they may not be valid.
+    pub(super) fn is_sound(&self) -> bool {
+        self.json && self.is_closed()
     }
 
     /// True if something was closed that was not opened.
@@ -199,7 +226,7 @@ impl Elements {
                         Err(()) => return None,
                         Ok(None) => {}
                     }
-                    self.begun = true;
+                    let begun = std::mem::replace(&mut self.begun, true);
                     if rest.starts_with('{') {
                         self.open(State::Json(call, Nesting::once(Notation::Json, self.at)), 0);
                         continue;
@@ -210,6 +237,7 @@ impl Elements {
                         }
                         (_, Fit::Whole(length)) => return Some(self.end_call(length)),
                         (Err(()), _) | (_, Fit::Begun) => return None,
+                        _ if self.closed && begun && rest.is_empty() => return Some(self.end_call(0)),
                         _ => self.state = State::Broken,
                     }
                 }
@@ -240,6 +268,7 @@ impl Elements {
                             self.state = State::Ended(argument, end);
                         }
                         (Err(()), _) | (_, Fit::Begun) => return None,
+                        _ if self.closed && rest.is_empty() => return Some(self.close_value(text, argument, end)),
                         _ => self.state = State::Value(argument),
                     }
                 }
@@ -264,6 +293,7 @@ impl Elements {
                     match call.closed(self.next(text), at_end) {
                         Fit::Whole(_) => {
                             self.state = State::Inside(call);
+                            self.json = true;
                             return Some(Found::Json(self.start..end));
                         }
                         Fit::Begun => return None,
@@ -320,9 +350,22 @@ fn is_in_data(value: &str, parameter: Name) -> bool {
 
 /// One element or several.
 pub(super) fn read(text: &str, tools: &Tools, around: CallContext) -> Option<ParsedCalls> {
-    let mut elements = Elements::new(0, around.unwrapped);
-    let (mut calls, mut tool, mut fields) = (Vec::new(), "", Map::new());
-    let mut open = None;
+    let closed = around.closed;
+    let mut elements = Elements {
+        closed,
+        ..Elements::new(0, around.unwrapped)
+    };
+    let mut found = ParsedCalls::default();
+    while let Some(call) = call(&mut elements, text, tools, around) {
+        found.add(call, elements.at);
+    }
+    found.broken = !matches!(elements.state, State::Outside);
+    found.some()
+}
+
+/// The next call; `None` if there is none or it is not whole.
+fn call(elements: &mut Elements, text: &str, tools: &Tools, around: CallContext) -> Option<ParsedCall> {
+    let (mut tool, mut fields, mut open) = ("", Map::new(), None);
     while let Some(found) = elements.step(text, true) {
         match found {
             Found::Head(head) => tool = tools.offered(name(&text[head])?.0),
@@ -330,17 +373,16 @@ pub(super) fn read(text: &str, tools: &Tools, around: CallContext) -> Option<Par
             Found::Value(value) => {
                 let ((key, attributes), parameter) = open.take()?;
                 let missing = |key: &str| tools.schema(tool, key).is_some() && !fields.contains_key(key);
-                for (key, value) in arguments(key, &text[value], parameter, missing) {
+                for (key, attributes, value) in arguments((key, attributes), &text[value], parameter, missing) {
                     let value = plain(value, attributes, parameter, around.verbatim);
                     insert(&mut fields, key, typed(value, tool, key, attributes, tools))?;
                 }
             }
             Found::Json(value) => fields = serde_json::from_str(&text[value]).ok()?,
-            Found::End => calls.push((tool.to_owned(), std::mem::take(&mut fields).into())),
+            Found::End => return Some((tool.to_owned(), fields.into())),
         }
     }
-    let end = elements.end.filter(|_| matches!(elements.state, State::Outside))?;
-    Some(ParsedCalls { calls, end })
+    None
 }
 
 /// The name in an opening tag, `=NAME` or ` name="NAME" …`, and the other attributes.
@@ -382,31 +424,43 @@ fn typed(value: &str, tool: &str, key: &str, attributes: &str, tools: &Tools) ->
     }
 }
 
-/// The arguments in what was read as one value: a closing tag is taken for forgotten if a line opens another argument
-/// that the tool has and the call lacks, and no call is quoted before it.
+/// The name of an argument and the other attributes of its tag.
+type Key<'a> = (&'a str, &'a str);
+
+/// The arguments in what was read as one value, with the attributes of each: a closing tag is taken for forgotten if a
+/// line opens another argument that the tool has and the call lacks, and no call is quoted before it. DSML's tags are
+/// made of a token that stands nowhere else, so for them any other argument will do.
 fn arguments<'a>(
-    key: &'a str,
+    first: Key<'a>,
     value: &'a str,
     parameter: Name,
     missing: impl Fn(&str) -> bool,
-) -> Vec<(&'a str, &'a str)> {
-    let next = format!("\n<{}{}", parameter.space, parameter.name);
-    let (mut found, mut key, mut rest) = (Vec::new(), key, value);
+) -> Vec<(&'a str, &'a str, &'a str)> {
+    let certain = parameter.space.contains("DSML");
+    let next = format!(
+        "{}<{}{}",
+        if certain { "" } else { "\n" },
+        parameter.space,
+        parameter.name
+    );
+    let mut found: Vec<(&str, &str, &str)> = Vec::new();
+    let (mut key, mut rest) = (first, value);
     while let Some(at) = rest.find(&next) {
         let inner = &rest[at + next.len()..];
         let head = inner
             .find(['>', '\n'])
-            .and_then(|end| Some((name(&inner[..end])?.0, end)));
-        let fits = |other: &str| other != key && missing(other) && !found.iter().any(|(known, _)| *known == other);
+            .and_then(|end| Some((name(&inner[..end])?, end)));
+        let known = |other: &str| other == key.0 || found.iter().any(|(known, ..)| *known == other);
+        let fits = |other: &str| !known(other) && (certain || missing(other));
         let quoted = CALLS
             .iter()
             .any(|call| rest[..at].contains(&format!("<{}{call}", parameter.space)));
-        let Some((other, end)) = head.filter(|(other, _)| fits(other) && !quoted) else {
+        let Some((other, end)) = head.filter(|((other, _), _)| fits(other) && !quoted) else {
             break;
         };
-        found.push((key, &rest[..=at]));
+        found.push((key.0, key.1, &rest[..at + usize::from(!certain)]));
         (key, rest) = (other, inner[end..].strip_prefix('>').unwrap_or(&inner[end..]));
     }
-    found.push((key, rest));
+    found.push((key.0, key.1, rest));
     found
 }

@@ -8,13 +8,24 @@ use crate::tool_calls::python_value::Reader;
 /// One call or several.
 pub(super) fn read(text: &str) -> Option<ParsedCalls> {
     let mut reader = Reader { rest: text };
-    let mut calls = vec![reader.call()?];
+    let first = reader.call()?;
+    let at = |reader: &Reader| text.len() - reader.rest.len();
+    let mut found = ParsedCalls::one(first, at(&reader));
     while !reader.rest.trim().is_empty() {
         reader.take(",");
-        calls.push(reader.call()?);
+        let rest = reader.rest.trim_start();
+        let begins = rest.starts_with("call") || rest.starts_with(':') || "call:".starts_with(rest);
+        match reader.call() {
+            Some(call) => found.add(call, at(&reader)),
+            None if begins => {
+                found.broken = true;
+                return Some(found);
+            }
+            None => return None,
+        }
     }
-    let end = text.len();
-    Some(ParsedCalls { calls, end })
+    found.end = text.len();
+    Some(found)
 }
 
 /// The quotation marks for texts, of Gemma 4 and of FunctionGemma.

@@ -45,29 +45,50 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     };
     let mut reading = list(&text[head.len()..], tools)?;
     reading.end += head.len();
+    reading.ends.iter_mut().for_each(|end| *end += head.len());
     if head.contains(FENCE) {
-        let rest = text[reading.end..].trim_start().strip_prefix(FENCE)?;
-        reading.end = text.len() - rest.len();
+        let rest = text[reading.end..].trim_start();
+        match rest.strip_prefix(FENCE) {
+            Some(after) => reading.end = text.len() - after.len(),
+            // The answer ends before the block does.
+            None if FENCE.starts_with(rest.trim_end()) || reading.broken => {}
+            None => return None,
+        }
     }
     Some(reading)
 }
 
+/// Calls one after the other, and lists of them. What follows the last one is no part of it, unless it begins like
+/// another one.
 fn list(text: &str, tools: &Tools) -> Option<ParsedCalls> {
-    let (mut calls, mut end) = (Vec::new(), 0);
-    while text[end..].trim_start_matches(between).starts_with(['{', '[']) {
-        let start = text.len() - text[end..].trim_start_matches(between).len();
-        let Some((value, length)) = first(&text[start..]) else {
-            break;
-        };
-        let found: Option<Vec<ParsedCall>> = match value {
-            Value::Array(several) => several.into_iter().map(|one| call(one, tools)).collect(),
-            one => call(one, tools).map(|call| vec![call]),
-        };
-        let Some(found) = found else { break };
-        calls.extend(found);
-        end = start + length;
+    let (mut found, mut at, mut in_list) = (ParsedCalls::default(), 0, false);
+    loop {
+        let start = text.len() - text[at..].trim_start_matches(between).len();
+        match text[start..].chars().next() {
+            Some('[') if !in_list => {
+                (in_list, at) = (true, start + 1);
+                continue;
+            }
+            Some(']') if in_list => {
+                (in_list, at) = (false, start + 1);
+                found.end = at;
+                continue;
+            }
+            Some('{') => {
+                let read = first(&text[start..]).and_then(|(value, length)| Some((call(value, tools)?, length)));
+                let Some((call, length)) = read else { break };
+                at = start + length;
+                found.add(call, at);
+                continue;
+            }
+            // The comma after the last call that came.
+            None if in_list => found.end = start,
+            _ => {}
+        }
+        break;
     }
-    (!calls.is_empty()).then_some(ParsedCalls { calls, end })
+    found.broken = in_list && found.end < text.len() || text[at..].trim_start_matches(between).starts_with(['{', '[']);
+    found.some()
 }
 
 /// The object a text begins with and where it ends.

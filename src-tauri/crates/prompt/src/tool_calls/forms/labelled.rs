@@ -9,16 +9,20 @@ use crate::tool_calls::call::ParsedCalls;
 pub(super) fn read(text: &str) -> Option<ParsedCalls> {
     let mut reading = one(text)?;
     while let Some(next) = another(&text[reading.end..]) {
-        reading.calls.extend(next.calls);
-        reading.end += next.end;
+        let end = reading.end + next.end;
+        next.calls.into_iter().for_each(|call| reading.add(call, end));
     }
+    reading.broken = text[reading.end..].contains(ARGUMENTS);
     Some(reading)
 }
+
+/// Stands between Mistral's names and arguments.
+const ARGUMENTS: &str = "[ARGS]";
 
 /// One more call, if its label tells that it is one.
 fn another(text: &str) -> Option<ParsedCalls> {
     let brace = text.find('{')?;
-    text[..brace].contains("[ARGS]").then(|| one(text))?
+    text[..brace].contains(ARGUMENTS).then(|| one(text))?
 }
 
 fn one(text: &str) -> Option<ParsedCalls> {
@@ -31,10 +35,7 @@ fn one(text: &str) -> Option<ParsedCalls> {
         end = text.len() - text[end..].trim_start().strip_prefix("```")?.len();
     }
     let fits = !name.is_empty() && is_word(name);
-    fits.then(|| ParsedCalls {
-        calls: vec![(name.to_owned(), value)],
-        end,
-    })
+    fits.then(|| ParsedCalls::one((name.to_owned(), value), end))
 }
 
 /// How older models of DeepSeek open the arguments.
@@ -65,7 +66,7 @@ fn label(text: &str) -> Option<(&str, &str)> {
         let (id, name) = name.split_once("<|tool_call:name|>").unwrap_or(("", name));
         return only(is_word(id.trim()) && rest.trim().is_empty(), name.trim());
     }
-    if let Some((name, rest)) = head.split_once("[ARGS]") {
+    if let Some((name, rest)) = head.split_once(ARGUMENTS) {
         let (name, id) = name.split_once("[CALL_ID]").unwrap_or((name, ""));
         return only(is_word(id.trim()) && rest.trim().is_empty(), name.trim());
     }

@@ -121,6 +121,34 @@ impl OpenCall {
         }
     }
 
+    /// The place in the body from which on nothing is decided: the text that is open, or else all that was not read.
+    pub(crate) fn settled(&self) -> usize {
+        match &self.form {
+            Form::Unknown | Form::Label(_) => 0,
+            Form::Nested(nesting) => nesting.settled(),
+            Form::Elements(elements) => elements.settled(),
+            Form::Pairs(pairs) => pairs.settled(),
+            Form::Tags(tags) => tags.settled(),
+            Form::Namespaced(namespaced) => namespaced.settled(),
+        }
+    }
+
+    /// True if a marker that closes the call would close it, unless the last argument goes on after what looks like
+    /// its end.
+    pub(crate) fn may_lack_closing(&self) -> bool {
+        matches!(&self.form, Form::Elements(elements) if elements.may_lack_closing())
+    }
+
+    /// True if the brackets of its arguments are closed and nothing in them reaches beyond, although they may not be valid.
+    pub(crate) fn is_sound(&self, body: &str) -> bool {
+        match &self.form {
+            Form::Nested(nesting) => nesting.is_sound(),
+            Form::Elements(elements) => elements.is_sound(),
+            Form::Tags(tags) => tags.is_sound(body),
+            Form::Unknown | Form::Label(_) | Form::Pairs(_) | Form::Namespaced(_) => false,
+        }
+    }
+
     /// The end of a call without markers, if it has ended.
     pub(crate) fn over(&self, body: &str) -> Option<usize> {
         match &self.form {
@@ -244,17 +272,19 @@ pub(crate) fn read(body: &str, tools: &Tools, around: CallContext) -> Option<Par
         Form::Nested(nesting) => match nesting.notation() {
             Notation::Gemma => gemma4::read(text),
             Notation::Json => json::read(text, tools),
-            Notation::Python => python::calls(text),
+            Notation::Python => python::calls(text, closed),
             Notation::LabelledJson => labelled::read(text),
         },
         Form::Elements(_) => elements::read(text, tools, around),
         Form::Namespaced(_) => namespaced::read(text, tools),
-        Form::Pairs(_) => pairs::read(text, tools).filter(|_| closed),
-        Form::Tags(_) => tags::read(text, tools).filter(|_| closed),
+        Form::Pairs(_) => pairs::read(text, tools, closed),
+        Form::Tags(_) => tags::read(text, tools, closed),
         Form::Unknown | Form::Label(_) => pairs::name_alone(text, tools).filter(|_| closed),
     }?;
-    let end = reading.end + skipped;
-    (!closed || body[end..].trim().is_empty()).then_some(ParsedCalls { end, ..reading })
+    let mut reading = reading;
+    reading.end += skipped;
+    reading.ends.iter_mut().for_each(|end| *end += skipped);
+    (!closed || reading.broken || body[reading.end..].trim().is_empty()).then_some(reading)
 }
 
 /// The closing tags of strings in forms that cannot escape them.
@@ -317,10 +347,7 @@ pub(crate) fn is_torn<'t>(beside: &'t str, closings: &[&str], repeated: bool) ->
 pub(crate) fn read_arguments(name: &str, body: &str) -> Option<ParsedCalls> {
     let (arguments, end) = json::object(body)?;
     let whole = body[end..].trim().is_empty() && !name.is_empty();
-    whole.then(|| ParsedCalls {
-        calls: vec![(name.to_owned(), arguments)],
-        end,
-    })
+    whole.then(|| ParsedCalls::one((name.to_owned(), arguments), end))
 }
 
 /// A call without a marker names its tool within this many bytes.

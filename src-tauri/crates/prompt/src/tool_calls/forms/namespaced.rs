@@ -68,6 +68,16 @@ impl Namespaced {
         self.closed && self.depth == 0
     }
 
+    /// The place from which on nothing is decided: the value that is open, or else all that was not read.
+    pub(super) fn settled(&self) -> usize {
+        match &self.state {
+            State::Opened(key) | State::Text(key) => key.end + 1,
+            State::Tag(start) => *start,
+            State::Between if self.broken => 0,
+            State::Between => self.at,
+        }
+    }
+
     /// Reads on; what more text will tell waits.
     pub(super) fn advance(&mut self, text: &str) {
         while !self.broken {
@@ -122,16 +132,16 @@ impl Namespaced {
 
 /// One call or several.
 pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
-    let (mut calls, mut rest) = (Vec::new(), text);
+    let (mut found, mut rest) = (ParsedCalls::default(), text);
     while let Some(after) = rest.trim_start().strip_prefix(SPACE) {
-        let (call, after) = call(after, tools)?;
-        calls.push(call);
+        let Some((call, after)) = call(after, tools) else {
+            found.broken = true;
+            break;
+        };
+        found.add(call, text.len() - after.len());
         rest = after;
     }
-    (!calls.is_empty()).then_some(ParsedCalls {
-        calls,
-        end: text.len() - rest.len(),
-    })
+    found.some()
 }
 
 fn call<'a>(text: &'a str, tools: &Tools) -> Option<(ParsedCall, &'a str)> {

@@ -89,6 +89,15 @@ impl Pairs {
         matches!(self.state, State::Closed { .. } | State::Between)
     }
 
+    /// The place from which on nothing is decided: the value that is open, or else all that was not read.
+    pub(super) fn settled(&self) -> usize {
+        match self.state {
+            State::Open { start, .. } => start,
+            State::Broken => 0,
+            State::Between | State::Keyed | State::Closed { .. } => self.at,
+        }
+    }
+
     /// The next element: its name and its content.
     fn step(&mut self, text: &str, at_end: bool) -> Option<(&'static str, Range<usize>)> {
         loop {
@@ -138,8 +147,8 @@ impl Pairs {
     }
 }
 
-/// The one call.
-pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
+/// The one call. Without its closing marker it may have wanted to say more, unless it says all that its tool needs.
+pub(super) fn read(text: &str, tools: &Tools, closed: bool) -> Option<ParsedCalls> {
     let at = text
         .match_indices('<')
         .map(|(at, _)| at)
@@ -159,19 +168,16 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     }
     let whole = matches!(pairs.state, State::Between) && pairs.at == text.len();
     let fits = whole && !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '<');
-    fits.then(|| ParsedCalls {
-        calls: vec![(name.to_owned(), arguments.into())],
-        end: text.len(),
-    })
+    let whole = closed || !arguments.is_empty() && tools.suffice(name, &arguments);
+    (fits && whole).then(|| ParsedCalls::one((name.to_owned(), arguments.into()), text.len()))
 }
 
 /// A name alone is a call if a tool has it.
 pub(super) fn name_alone(text: &str, tools: &Tools) -> Option<ParsedCalls> {
     let name = text.trim();
-    tools.has(name).then(|| ParsedCalls {
-        calls: vec![(name.to_owned(), Map::new().into())],
-        end: text.len(),
-    })
+    tools
+        .has(name)
+        .then(|| ParsedCalls::one((name.to_owned(), Map::new().into()), text.len()))
 }
 
 #[cfg(test)]
@@ -180,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_name_stands_before_its_pairs() {
-        let read = |text: &str| read(text, &Tools::default()).map(|reading| json!(reading.calls));
+        let read = |text: &str| read(text, &Tools::default(), true).map(|reading| json!(reading.calls));
         let text = "f<tool_sep:opensource>\n<arg_key:opensource>a</arg_key:opensource>\n<arg_value:opensource>1</arg_value:opensource>\n<arg_key:opensource>s</arg_key:opensource>\n<arg_value:opensource>x:opensource></arg_value></arg_value:opensource>\n";
         assert_eq!(
             read(text),

@@ -7,23 +7,38 @@ use crate::tool_calls::call::{BareCall, ParsedCall, ParsedCalls};
 use crate::tool_calls::python_value::{is_word, Reader};
 use crate::tool_calls::tools::Tools;
 
-/// A list of calls, or one call on each line.
-pub(super) fn calls(text: &str) -> Option<ParsedCalls> {
+/// A list of calls, or one call on each line. A list that is cut off ends after its last whole call.
+pub(super) fn calls(text: &str, closed: bool) -> Option<ParsedCalls> {
     let mut reader = Reader { rest: text };
-    let mut calls = Vec::new();
+    let mut found = ParsedCalls::default();
+    let at = |reader: &Reader| text.len() - reader.rest.len();
     if reader.take("[").is_some() {
-        reader.items("]", |reader| call(reader).map(|call| calls.push(call)))?;
-    } else {
-        calls.push(call(&mut reader)?);
-        while reader.rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
-            let mut next = Reader { rest: reader.rest };
-            let Some(call) = call(&mut next) else { break };
-            calls.push(call);
-            reader = next;
+        while reader.take("]").is_none() {
+            let before = at(&reader);
+            let Some(call) = call(&mut reader) else {
+                // Another call that is not whole, or the comma after the last one that came.
+                found.broken = !text[before..].trim().is_empty();
+                found.end = if found.broken { found.end } else { text.len() };
+                return found.some().filter(|found| !closed || found.broken);
+            };
+            found.add(call, at(&reader));
+            if reader.take(",").is_none() && !reader.rest.trim_start().starts_with(']') {
+                found.broken = !reader.rest.trim().is_empty();
+                return found.some().filter(|found| !closed || found.broken);
+            }
         }
+        found.end = at(&reader);
+        return found.some();
     }
-    let end = text.len() - reader.rest.len();
-    (!calls.is_empty()).then_some(ParsedCalls { calls, end })
+    let first = call(&mut reader)?;
+    found.add(first, at(&reader));
+    while reader.rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+        let mut next = Reader { rest: reader.rest };
+        let Some(call) = call(&mut next) else { break };
+        found.add(call, at(&next));
+        reader = next;
+    }
+    found.some()
 }
 
 /// Checks for `[f(` at the beginning.

@@ -71,6 +71,25 @@ impl Tags {
         matches!(self.state, State::Closed { .. } | State::Between)
     }
 
+    /// True if the arguments were JSON, so that nothing in them reaches beyond, although they may not be valid.
+    pub(super) fn is_sound(&self, text: &str) -> bool {
+        let named = || {
+            text.split(SEPARATOR)
+                .next()
+                .is_some_and(|head| attribute(head, "tool").is_some())
+        };
+        self.element == "json" && self.is_closed() && named()
+    }
+
+    /// The place from which on nothing is decided: the value that is open, or else all that was not read.
+    pub(super) fn settled(&self) -> usize {
+        match self.state {
+            State::Tag { start, .. } | State::Value { start } => start,
+            State::Broken => 0,
+            State::Between | State::Closed { .. } => self.at,
+        }
+    }
+
     fn step(&mut self, text: &str, at_end: bool) -> Option<Found> {
         loop {
             match self.state {
@@ -123,8 +142,8 @@ impl Tags {
     }
 }
 
-/// The one call.
-pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
+/// The one call. Without its closing marker it may have wanted to say more, unless it says all that its tool needs.
+pub(super) fn read(text: &str, tools: &Tools, closed: bool) -> Option<ParsedCalls> {
     let mut tags = Tags::new(0);
     let (mut name, mut arguments) = (String::new(), Map::new());
     let mut tag = "";
@@ -147,10 +166,8 @@ pub(super) fn read(text: &str, tools: &Tools) -> Option<ParsedCalls> {
         }
     }
     let whole = matches!(tags.state, State::Between) && tags.at == text.len() && !name.is_empty();
-    whole.then(|| ParsedCalls {
-        calls: vec![(name, arguments.into())],
-        end: text.len(),
-    })
+    let whole = whole && (closed || !arguments.is_empty() && tools.suffice(&name, &arguments));
+    whole.then(|| ParsedCalls::one((name, arguments.into()), text.len()))
 }
 
 /// An attribute of a tag. The quotation mark and what marks it are escaped, as the template has them.
