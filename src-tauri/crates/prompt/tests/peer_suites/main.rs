@@ -6,13 +6,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod comparison;
 mod differences;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use common::{byte_speaker, split};
-use differences::Comparison;
+use comparison::Comparison;
 use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use serde::Deserialize;
 use serde_json::{json, Value};

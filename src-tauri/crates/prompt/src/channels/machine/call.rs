@@ -9,6 +9,8 @@ use crate::tool_calls::{self, CallContext, OpenCall, ParsedCalls, Tools};
 pub(super) struct ToolCallBlock {
     /// The tool, if a header named it.
     pub(super) name: Option<String>,
+    /// The header that named it, with its markers.
+    pub(super) header: Span,
     /// The marker that opened it.
     pub(super) opening: &'static str,
     pub(super) body: Span,
@@ -34,10 +36,12 @@ pub(super) struct QuotedMarker {
 const READINGS: u32 = 16;
 
 impl ToolCallBlock {
-    /// The call of a tool that a header named; its arguments begin here.
-    pub(super) fn named(name: String, at: usize) -> Self {
+    /// The call of a tool that this header named; its arguments begin after it.
+    pub(super) fn named(name: String, header: Span) -> Self {
+        let at = header.at + header.text.len();
         Self {
             name: Some(name),
+            header,
             open: OpenCall::arguments(),
             ..Self::marked("", at)
         }
@@ -47,6 +51,7 @@ impl ToolCallBlock {
     pub(super) fn marked(opening: &'static str, at: usize) -> Self {
         Self {
             name: None,
+            header: Span::default(),
             opening,
             body: Span::new("", at + opening.len()),
             open: OpenCall::new(),

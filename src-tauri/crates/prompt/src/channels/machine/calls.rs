@@ -107,7 +107,11 @@ impl Machine {
         let State::Call(call) = std::mem::replace(&mut self.state, State::Answer) else {
             return;
         };
-        let reading = call.read(&self.tools, self.format.verbatim, closing.is_some());
+        // Only the end of the answer closes a call that has nothing else to close it.
+        let ends = closing.is_some() || !call.open.needs_closing();
+        let reading = call
+            .read(&self.tools, self.format.verbatim, closing.is_some())
+            .filter(|_| ends);
         if reading.is_none() && closing.is_some() && call.open.is_sound(&call.body.text) {
             let end = call.body.at + call.body.text.len() + closing.map_or(0, str::len);
             self.pass_over(call.body.at - call.opening.len()..end);
@@ -125,8 +129,13 @@ impl Machine {
 
     /// A call that is none becomes text with its markers: it is not whole, or nobody offered the tool of this name.
     fn give_up(&mut self, call: &ToolCallBlock, closing: Option<&'static str>, unknown: Option<&str>) {
-        let text = format!("{}{}{}", call.opening, call.body.text, closing.unwrap_or_default());
-        let given_up = Span::new(&text, call.body.at - call.opening.len());
+        // What names a tool that nobody knows is shown with its call.
+        let head = match unknown {
+            Some(_) if call.name.is_some() => call.header.text.as_str(),
+            _ => call.opening,
+        };
+        let text = format!("{head}{}{}", call.body.text, closing.unwrap_or_default());
+        let given_up = Span::new(&text, call.body.at - head.len());
         self.say(&given_up.text, given_up.at);
         match unknown {
             Some(name) => self.unknown_tool(&given_up, name, call.opening, closing),

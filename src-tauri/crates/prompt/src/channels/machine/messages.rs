@@ -110,7 +110,14 @@ impl Machine {
         self.boundary();
         match body {
             Some(Body::Thought) => self.state = State::Thought { begun: false },
-            Some(Body::Call(name)) => self.state = State::Call(ToolCallBlock::named(name, at + spelled.len())),
+            Some(Body::Call(name)) => {
+                let mut header = read.clone();
+                // The end of a line is a part of it already.
+                if header.at + header.text.len() == at {
+                    header.push(spelled, at);
+                }
+                self.state = State::Call(ToolCallBlock::named(name, header));
+            }
             body @ (Some(Body::Answer | Body::Calls) | None) => {
                 self.state = State::Answer;
                 self.quoting = headers == Headers::Recipients && body != Some(Body::Calls);

@@ -133,6 +133,11 @@ impl OpenCall {
         }
     }
 
+    /// True if nothing in the form ends a call, so that its closing marker does.
+    pub(crate) fn needs_closing(&self) -> bool {
+        matches!(self.form, Form::Pairs(_) | Form::Tags(_))
+    }
+
     /// True if a marker that closes the call would close it, unless the last argument goes on after what looks like
     /// its end.
     pub(crate) fn may_lack_closing(&self) -> bool {

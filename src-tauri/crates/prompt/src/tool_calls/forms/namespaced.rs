@@ -43,6 +43,9 @@ pub(super) struct Namespaced {
     state: State,
     at: usize,
     depth: usize,
+    /// The names of the elements that are open, and if each was closed by its own.
+    open: Vec<Range<usize>>,
+    nested: bool,
     closed: bool,
     broken: bool,
 }
@@ -53,6 +56,8 @@ impl Namespaced {
             state: State::Between,
             at,
             depth: 0,
+            open: Vec::new(),
+            nested: true,
             closed: false,
             broken: false,
         }
@@ -71,6 +76,7 @@ impl Namespaced {
     /// The place from which on nothing is decided: the value that is open, or else all that was not read.
     pub(super) fn settled(&self) -> usize {
         match &self.state {
+            _ if !self.nested => 0,
             State::Opened(key) | State::Text(key) => key.end + 1,
             State::Tag(start) => *start,
             State::Between if self.broken => 0,
@@ -92,6 +98,7 @@ impl Namespaced {
                 let closing = [SPACE, "</", &text[key.clone()], ">"];
                 pass(text, &mut self.at, ']', |at| fit(&text[at..], &closing, false))?;
                 self.depth -= 1;
+                self.open.pop();
                 Some(State::Between)
             }
             State::Opened(key) => {
@@ -107,12 +114,15 @@ impl Namespaced {
                 let start = *start;
                 let end = pass(text, &mut self.at, '>', |_| Fit::Whole(1))?;
                 self.broken = end - start > LONGEST_NAME;
-                if text[start..end].starts_with('/') {
+                if let Some(name) = text[start..end].strip_prefix('/') {
+                    let opened = self.open.pop().map(|opened| &text[opened]);
+                    self.nested &= opened.and_then(|opened| opened.split(' ').next()) == Some(name);
                     self.depth = self.depth.saturating_sub(1);
                     self.closed |= self.depth == 0;
                     return Some(State::Between);
                 }
                 self.depth += 1;
+                self.open.push(start..end);
                 Some(match self.depth {
                     1 => State::Between,
                     _ => State::Opened(start..end),
