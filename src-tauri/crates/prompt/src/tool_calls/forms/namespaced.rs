@@ -96,7 +96,9 @@ impl Namespaced {
         match &self.state {
             State::Text(key) => {
                 let closing = [SPACE, "</", &text[key.clone()], ">"];
-                pass(text, &mut self.at, ']', |at| fit(&text[at..], &closing, false))?;
+                let end = pass(text, &mut self.at, ']', |at| fit(&text[at..], &closing, false))?;
+                // What looks like a tag of another element may be one.
+                self.nested &= !text[key.end..end].contains(SPACE);
                 self.depth -= 1;
                 self.open.pop();
                 Some(State::Between)
