@@ -2,6 +2,7 @@
 
     bundle.py macos COMMAND METALLIB STAGE     a configuration for `tauri bundle --config`, on standard output
     bundle.py linux COMMAND MLX STAGE
+    bundle.py updates                          another one for it, which depends on the release key alone
 
 COMMAND is the built `ponder`, METALLIB MLX's compiled kernels, MLX the folder of its wheel. STAGE is an empty folder; what has to be made or renamed for the
 bundler is put there.
@@ -37,13 +38,16 @@ def macos(command, metallib, stage):
     """The command goes next to the window's program, and is signed like it; the kernels go into the resources."""
     # The bundler takes a program of this name, for this target, and drops the target from the name.
     shutil.copy2(command, stage / "ponder-aarch64-apple-darwin")
-    resources = {str(metallib): "mlx.metallib"} | {str(script): f"completions/{script.name}" for _, script in completions(command, stage)}
-    bundle = {"externalBin": [str(stage / "ponder")], "resources": resources}
-    # The update that a running app fetches: the app as an archive, signed with the release key. Without that key there
-    # is nothing to sign with.
-    if updater_key() and os.environ.get("TAURI_SIGNING_PRIVATE_KEY"):
-        bundle["createUpdaterArtifacts"] = True
-    return {"bundle": bundle}
+    # All is in one folder, which a release hands on to where it is signed.
+    kernels = stage / "mlx.metallib"
+    shutil.copy2(metallib, kernels)
+    resources = {str(kernels): "mlx.metallib"} | {str(script): f"completions/{script.name}" for _, script in completions(command, stage)}
+    return {"bundle": {"externalBin": [str(stage / "ponder")], "resources": resources}}
+
+
+def updates():
+    """The update that a running app fetches: the app as an archive, signed with the release key. Without that key there is nothing to sign with."""
+    return {"bundle": {"createUpdaterArtifacts": bool(updater_key() and os.environ.get("TAURI_SIGNING_PRIVATE_KEY"))}}
 
 
 def updater_key():
@@ -74,6 +78,9 @@ def linux(command, mlx, stage):
 
 
 def main():
+    if sys.argv[1:] == ["updates"]:
+        json.dump(updates(), sys.stdout)
+        return
     system, command, mlx, stage = sys.argv[1], *(Path(argument).absolute() for argument in sys.argv[2:5])
     stage.mkdir(parents=True, exist_ok=True)
     json.dump({"macos": macos, "linux": linux}[system](command, mlx, stage), sys.stdout, indent=1)

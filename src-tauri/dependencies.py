@@ -94,8 +94,8 @@ def npm():
 def native(system):
     metadata = json.loads(run("cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", TARGETS[system]))
     mlx_sys = next(Path(package["manifest_path"]).parent for package in metadata["packages"] if package["name"] == "mlx-sys")
-    lock = (ROOT / "src-tauri/mlx/setup.sh").read_text()
-    mlx = re.search(r"^version=(.*)$", lock, re.MULTILINE)[1]
+    lock = (ROOT / "src-tauri/mlx/requirements.txt").read_text()
+    mlx = re.search(r"^mlx==(\S+)", lock, re.MULTILINE)[1]
     for part in NATIVE:
         if system in part["systems"]:
             version = mlx if part["name"] in ("mlx", "mlx-c") else part["version"]

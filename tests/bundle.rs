@@ -191,7 +191,7 @@ fn workflows_are_clean_and_a_fault_in_one_is_found() {
     fs::copy(&files[0], &faulty).expect("copied");
     plant(
         faulty.clone(),
-        "needs: [linux, macos, install]",
+        "needs: [linux, verify, install]",
         "needs: [linux, mac, install]",
     );
     let found = lint_workflows(&[faulty]).expect("it is installed");

