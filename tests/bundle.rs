@@ -180,7 +180,7 @@ fn lint_workflows(files: &[PathBuf]) -> Option<Output> {
 #[test]
 fn workflows_are_clean_and_a_fault_in_one_is_found() {
     let folder = Path::new(ROOT).join(".github/workflows");
-    let files: Vec<PathBuf> = ["release.yml", "test.yml"]
+    let files: Vec<PathBuf> = ["release.yml", "test.yml", "audit.yml"]
         .iter()
         .map(|name| folder.join(name))
         .collect();
