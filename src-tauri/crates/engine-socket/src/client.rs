@@ -1,6 +1,6 @@
 //! The side that uses the engine of another process.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,10 +13,13 @@ use protocol::{
     Request, Result, Sender, TokenCount,
 };
 use serde::de::DeserializeOwned;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 
-use crate::wire::{self, ControlFrame, Hello, SocketCall, VERSION};
+use crate::error::frame_too_long;
+use crate::wire::{self, ControlFrame, Hello, JsonLines, SocketCall, LONGEST_FRAME, VERSION};
 
 /// The time limit for questions that the engine's process can answer at once.
 const SOON: Duration = Duration::from_secs(2);
@@ -27,16 +30,60 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Makes an engine of this process.
 type MakeEngine = dyn Fn() -> Arc<dyn LocalEngine> + Send + Sync;
 
+/// The place of a process that shares its engine.
+#[derive(Clone)]
+struct Host {
+    socket: PathBuf,
+    /// The user whose process it has to be.
+    user: u32,
+    runtime: Handle,
+}
+
 /// The engine of another process of this user, while one shares its own; else one of this process, which is made when
 /// it is first needed and used from then on.
 #[derive(Clone)]
 pub struct SharedEngine {
-    socket: PathBuf,
-    runtime: Handle,
+    host: Host,
     own: Arc<OnceLock<Arc<dyn LocalEngine>>>,
     make: Arc<MakeEngine>,
     /// The idle time after which an engine of this process frees a model, for one that is made later.
     unload_after: Arc<Mutex<Option<Duration>>>,
+}
+
+impl Host {
+    /// Opens a connection with a call.
+    async fn call(&self, call: &SocketCall) -> io::Result<(JsonLines, OwnedWriteHalf)> {
+        let opening = wire::opening(call)?;
+        let stream = UnixStream::connect(&self.socket).await?;
+        wire::check_peer(&stream, self.user)?;
+        let (lines, mut to) = wire::split(stream);
+        to.write_all(&opening).await?;
+        Ok((lines, to))
+    }
+
+    /// Asks for what is known at once, and waits for it.
+    fn ask_now<T: DeserializeOwned>(&self, call: &SocketCall) -> io::Result<T> {
+        let mut stream = self.connect_now()?;
+        stream.set_read_timeout(Some(SOON))?;
+        stream.set_write_timeout(Some(SOON))?;
+        stream.write_all(&wire::opening(call)?)?;
+        let mut line = Vec::new();
+        let longest = LONGEST_FRAME as u64;
+        BufReader::new(stream).take(longest).read_until(b'\n', &mut line)?;
+        Ok(serde_json::from_slice(&line)?)
+    }
+
+    /// The standard library cannot tell the peer of a socket; the runtime's can.
+    fn connect_now(&self) -> io::Result<BlockingStream> {
+        let _entered = self.runtime.enter();
+        let stream = BlockingStream::connect(&self.socket)?;
+        stream.set_nonblocking(true)?;
+        let stream = UnixStream::from_std(stream)?;
+        wire::check_peer(&stream, self.user)?;
+        let stream = stream.into_std()?;
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
 }
 
 impl SharedEngine {
@@ -48,8 +95,11 @@ impl SharedEngine {
         make: impl Fn() -> Arc<dyn LocalEngine> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            socket: wire::socket(&wire::folder(data_dir)),
-            runtime,
+            host: Host {
+                socket: wire::socket(&wire::folder(data_dir)),
+                user: wire::user(),
+                runtime,
+            },
             own: Arc::default(),
             make: Arc::new(make),
             unload_after: Arc::default(),
@@ -58,7 +108,7 @@ impl SharedEngine {
 
     /// The greeting of a process that shares its engine; `None` if there is none now.
     fn hello(&self) -> Option<Hello> {
-        let hello: Hello = ask_now(&self.socket, &SocketCall::Hello).ok()?;
+        let hello: Hello = self.host.ask_now(&SocketCall::Hello).ok()?;
         // Another version may mean something else by the same words.
         (hello.version == VERSION).then_some(hello)
     }
@@ -83,14 +133,14 @@ impl SharedEngine {
     }
 
     fn ask<T: DeserializeOwned + Send + 'static>(&self, call: SocketCall) -> BoxFuture<'static, Result<T>> {
-        let socket = self.socket.clone();
+        let host = self.host.clone();
         Box::pin(async move {
-            let asked = async {
-                let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
-                wire::send(&mut to, &call).await?;
-                lines.next::<Result<T>>().await
-            };
-            asked.await.ok().flatten().unwrap_or_else(|| Err(gone()))
+            let asked = async { host.call(&call).await?.0.next::<Result<T>>().await };
+            match asked.await {
+                Ok(Some(answer)) => answer,
+                Ok(None) => Err(gone()),
+                Err(error) => Err(failure(&error)),
+            }
         })
     }
 }
@@ -102,12 +152,13 @@ impl Engine for SharedEngine {
         }
         let (sender, events) = mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
-        let (socket, flags) = (self.socket.clone(), (cancel.clone(), end_thinking.clone()));
-        self.runtime.spawn(async move {
+        let (host, flags) = (self.host.clone(), (cancel.clone(), end_thinking.clone()));
+        self.host.runtime.spawn(async move {
             // A sender that is dropped before the last event says that the engine is gone.
-            let followed = follow(&socket, request, &sender, flags).await;
+            let followed = follow(&host, request, &sender, flags).await;
             if let Err(error) = followed {
                 tracing::warn!(%error, "the process whose engine was used is gone");
+                sender.send(EngineEvent::Failed(failure(&error)));
             }
         });
         JobHandle {
@@ -121,9 +172,10 @@ impl Engine for SharedEngine {
         let shared = self.own.get().is_none().then(|| self.hello()).flatten();
         match (shared, model) {
             // Vision support differs between models. If the engine is too busy to say, its general capabilities count.
-            (Some(shared), ModelSource::Folder(_)) => {
-                ask_now(&self.socket, &SocketCall::Capabilities(model.clone())).unwrap_or(shared.capabilities)
-            }
+            (Some(shared), ModelSource::Folder(_)) => self
+                .host
+                .ask_now(&SocketCall::Capabilities(model.clone()))
+                .unwrap_or(shared.capabilities),
             (Some(_), ModelSource::Remote { .. }) => Capabilities::default(),
             (None, _) => self.made().capabilities(model),
         }
@@ -154,10 +206,10 @@ impl LocalEngine for SharedEngine {
             return own.load(model);
         }
         let (sender, events) = mailbox();
-        let socket = self.socket.clone();
-        self.runtime.spawn(async move {
+        let host = self.host.clone();
+        self.host.runtime.spawn(async move {
             // As for an answer.
-            let _ = hear(&socket, &SocketCall::Load(model), &sender).await;
+            let _ = hear(&host, &SocketCall::Load(model), &sender).await;
         });
         events
     }
@@ -166,11 +218,10 @@ impl LocalEngine for SharedEngine {
         if let Some(own) = self.own() {
             return own.prefetch(request);
         }
-        let socket = self.socket.clone();
-        self.runtime.spawn(async move {
+        let host = self.host.clone();
+        self.host.runtime.spawn(async move {
             // Prefetching saves time, and no caller waits for it.
-            let stream = UnixStream::connect(socket).await?;
-            wire::send(&mut wire::split(stream).1, &SocketCall::Prefetch(Box::new(request))).await
+            let _ = host.call(&SocketCall::Prefetch(Box::new(request))).await;
         });
     }
 
@@ -214,7 +265,7 @@ impl LocalEngine for SharedEngine {
         if let Some(own) = self.own() {
             return own.loaded();
         }
-        ask_now(&self.socket, &SocketCall::Loaded).unwrap_or_default()
+        self.host.ask_now(&SocketCall::Loaded).unwrap_or_default()
     }
 
     fn memory(&self) -> BoxFuture<'static, Result<MemoryFigures>> {
@@ -227,13 +278,12 @@ impl LocalEngine for SharedEngine {
 
 /// Follows an answer to its end, and passes on that it, or its thought, is to end.
 async fn follow(
-    socket: &Path,
+    host: &Host,
     request: Request,
     sender: &Sender<EngineEvent>,
     (cancel, end_thinking): (CancelFlag, AnswerNowFlag),
 ) -> io::Result<()> {
-    let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
-    wire::send(&mut to, &SocketCall::Generate(Box::new(request))).await?;
+    let (mut lines, mut to) = host.call(&SocketCall::Generate(Box::new(request))).await?;
     let (mut cancelled, mut thinking_ended) = (false, false);
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -259,9 +309,9 @@ async fn follow(
 }
 
 /// Passes events on, up to the last one.
-async fn hear<T: Coalesce + DeserializeOwned>(socket: &Path, call: &SocketCall, sender: &Sender<T>) -> io::Result<()> {
-    let (mut lines, mut to) = wire::split(UnixStream::connect(socket).await?);
-    wire::send(&mut to, call).await?;
+async fn hear<T: Coalesce + DeserializeOwned>(host: &Host, call: &SocketCall, sender: &Sender<T>) -> io::Result<()> {
+    // The other half stays open: without it the host would take this side for gone.
+    let (mut lines, _to) = host.call(call).await?;
     while let Some(event) = lines.next::<T>().await? {
         let last = event.is_last();
         sender.send(event);
@@ -272,18 +322,58 @@ async fn hear<T: Coalesce + DeserializeOwned>(socket: &Path, call: &SocketCall, 
     Ok(())
 }
 
-/// Asks for what is known at once.
-fn ask_now<T: DeserializeOwned>(socket: &Path, call: &SocketCall) -> io::Result<T> {
-    let mut stream = BlockingStream::connect(socket)?;
-    stream.set_read_timeout(Some(SOON))?;
-    stream.set_write_timeout(Some(SOON))?;
-    stream.write_all(&wire::line(call)?)?;
-    let mut line = Vec::new();
-    BufReader::new(stream).read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
+/// The error of a job whose connection failed.
+fn failure(error: &io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::FileTooLarge => frame_too_long(),
+        _ => gone(),
+    }
 }
 
 fn gone() -> Error {
     let message = "the Ponder whose engine was used has ended; please try again";
     Error::new(ErrorCode::EngineGone, message)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use protocol::fake::FakeEngine;
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_process_of_another_user_is_not_asked() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(wire::folder(home.path())).unwrap();
+        let socket = wire::socket(&wire::folder(home.path()));
+        let listener = UnixListener::bind(&socket).unwrap();
+        let heard = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&heard);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (mut lines, mut to) = wire::split(stream);
+                if let Ok(Some(_)) = lines.opening().await {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    let hello = Hello {
+                        version: VERSION.to_owned(),
+                        capabilities: Capabilities::default(),
+                    };
+                    wire::send(&mut to, &hello).await.unwrap();
+                }
+            }
+        });
+        let mut engine = SharedEngine::new(home.path(), Handle::current(), || Arc::new(FakeEngine::new()));
+        let asked = engine.clone();
+        assert!(!tokio::task::spawn_blocking(move || asked.is_own()).await.unwrap());
+        assert_eq!(heard.load(Ordering::Relaxed), 1);
+        engine.host.user += 1;
+        let refused = engine.ask::<MemoryFigures>(SocketCall::Memory).await;
+        assert!(refused.is_err() && engine.is_own());
+        assert_eq!(heard.load(Ordering::Relaxed), 1, "nothing was sent");
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use protocol::ErrorCode;
+
 /// Why an engine is not shared.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -12,6 +14,12 @@ pub enum Error {
         path: PathBuf,
         /// The system's message.
         reason: std::io::Error,
+    },
+    /// The folder of the socket stays open to other users.
+    #[error("{path} can be opened by other users of this computer, because its file system keeps no permissions")]
+    FolderNotPrivate {
+        /// The folder.
+        path: PathBuf,
     },
     /// The socket cannot be made.
     #[error("the socket {path} cannot be made: {reason}")]
@@ -25,3 +33,9 @@ pub enum Error {
 
 /// A result of this room.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// The error of a job whose request or result is too long for the socket.
+pub(crate) fn frame_too_long() -> protocol::Error {
+    let message = "this is too large for the engine of another Ponder process; send less, or close the other one";
+    protocol::Error::new(ErrorCode::BadRequest, message)
+}

@@ -4,7 +4,7 @@
 //!
 //! The wire carries the types of `protocol`, one JSON value per line and one connection per call, so a shared engine
 //! can do everything that one of this process can. Only the same user can open it: the folder has mode 0700, the socket
-//! 0600.
+//! 0600, and each side compares the other's user with its own.
 
 mod client;
 mod error;

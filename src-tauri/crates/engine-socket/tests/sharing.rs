@@ -16,6 +16,8 @@ use protocol::{
     TokenLogprobs, Usage,
 };
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 
 /// Both sides in one process, whose own engine is another one.
@@ -254,4 +256,44 @@ async fn only_one_listens_only_its_user_may_ask_and_what_a_killed_one_left_is_re
     let long = home.join("x".repeat(120));
     let refused = EngineSocket::listen(&long, Arc::new(FakeEngine::new()));
     assert!(matches!(refused, Err(Error::Socket { .. })));
+}
+
+/// A connection of a program that is not ours: it sends these bytes, and reads until the other side closes.
+async fn exchange(socket: &Path, sent: Vec<u8>) -> Vec<u8> {
+    let mut stream = UnixStream::connect(socket).await.unwrap();
+    // The other side may close before all is written.
+    let _ = stream.write_all(&sent).await;
+    let mut read = Vec::new();
+    let _ = tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut read))
+        .await
+        .expect("the other side closes");
+    read
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_connection_says_its_version() {
+    let sharing = share();
+    let socket = sharing.folder.join("engine.sock");
+    let version = env!("CARGO_PKG_VERSION");
+    let opening = |version: &str| format!("{{\"version\":\"{version}\",\"call\":\"loaded\"}}\n").into_bytes();
+    assert_eq!(exchange(&socket, opening(version)).await, b"[]\n");
+    for refused in [opening("0.0.0"), b"\"loaded\"\n".to_vec(), b"nonsense\n".to_vec()] {
+        assert_eq!(exchange(&socket, refused).await, b"");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_has_a_limit_on_both_sides() {
+    let sharing = share();
+    let socket = sharing.folder.join("engine.sock");
+    // A reader without a limit would wait for the end of the line.
+    assert_eq!(exchange(&socket, vec![b'x'; (64 << 20) + 1]).await, b"");
+
+    let mut long = request();
+    long.messages = vec![Message::text(Role::User, "x".repeat(64 << 20))];
+    let counted = sharing.used.count(long.clone()).await.unwrap_err();
+    assert_eq!(counted.code, ErrorCode::BadRequest);
+    let mut answer = sharing.used.generate(long);
+    assert_eq!(answer.events.recv().await, Some(EngineEvent::Failed(counted)));
+    assert!(!sharing.used.is_own());
 }
