@@ -1,5 +1,6 @@
 //! Connections: the HTTP clients, and the state that every request shares.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,10 +9,10 @@ use api::Purpose;
 use url::Url;
 
 use crate::credentials::{Keychain, Secrets, Tokens};
-use crate::endpoint::{host_of, is_loopback, Endpoint, PUBLIC_HUB};
+use crate::endpoint::{host_of, is_loopback, Endpoint, Place, PUBLIC_HUB};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::offline::{LoopbackResolver, OfflineSwitch, Resolver};
+use crate::offline::{LoopbackResolver, Names, OfflineSwitch, Resolver};
 use crate::requests::RequestList;
 
 /// How long it may take to open a connection.
@@ -28,9 +29,13 @@ pub(crate) struct Connections {
     pub(crate) secrets: Secrets,
     pub(crate) requests: RequestList,
     pub(crate) proxied: bool,
-    /// For other computers. Made when first needed and dropped when the switch is thrown, so that no idle connection
-    /// outlives it.
-    outbound: Mutex<Option<reqwest::Client>>,
+    pub(crate) names: Arc<Names>,
+    /// True if the user set the hub's address.
+    mirrored: bool,
+    /// For other computers, by the nearest place that a name may lead to. They share no connections, so that none is
+    /// used that was opened for another place. Made when first needed and dropped when the switch is thrown, so that no
+    /// idle connection outlives it.
+    outbound: Mutex<HashMap<Place, reqwest::Client>>,
     /// For this computer itself. Made when first needed.
     loopback: Mutex<Option<reqwest::Client>>,
 }
@@ -46,11 +51,13 @@ impl Connections {
             switch: Arc::new(OfflineSwitch::open(folder, forced)),
             requests: RequestList::open(folder),
             proxied: environment.names_a_proxy(),
+            names: Arc::new(Names::of_this_computer()),
+            mirrored: environment.get("HF_ENDPOINT").is_some(),
             tokens: Tokens::new(environment, secrets.clone(), shown_endpoint.origin()),
             secrets,
             endpoint,
             shown_endpoint,
-            outbound: Mutex::new(None),
+            outbound: Mutex::default(),
             loopback: Mutex::new(None),
         }
     }
@@ -58,7 +65,7 @@ impl Connections {
     pub(crate) fn is_offline(&self) -> bool {
         let offline = self.switch.is_on();
         if offline {
-            self.outbound.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.outbound.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
         offline
     }
@@ -92,25 +99,52 @@ impl Connections {
         }
     }
 
+    /// The nearest place that the first address of a request may lead to. One that the user set may lead anywhere.
+    pub(crate) fn reach_of(&self, purpose: Purpose, address: &Url) -> Place {
+        let mirror = self.mirrored && self.endpoint.as_ref().is_ok_and(|endpoint| endpoint.owns(address));
+        if purpose == Purpose::Inference || mirror || is_loopback(address) {
+            Place::ThisComputer
+        } else {
+            Place::Internet
+        }
+    }
+
+    /// The nearest place that the server of an address may redirect to: its own.
+    pub(crate) fn reach_from(&self, address: &Url) -> Place {
+        Place::spelled(address).unwrap_or_else(|| self.names.place_of(address.host_str().unwrap_or_default()))
+    }
+
     /// The client for an address. This computer itself is never asked through a proxy: to a proxy, the name means the
     /// proxy's own computer.
-    pub(crate) fn client(&self, address: &Url) -> Result<reqwest::Client> {
-        let loopback = is_loopback(address);
-        let place = if loopback { &self.loopback } else { &self.outbound };
-        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = &*place {
+    ///
+    /// # Errors
+    /// [`Error::LocalNetwork`] if the address spells a nearer place than `reach`.
+    pub(crate) fn client(&self, address: &Url, reach: Place) -> Result<reqwest::Client> {
+        if Place::spelled(address).is_some_and(|place| place > reach) {
+            return Err(Error::LocalNetwork { host: host_of(address) });
+        }
+        let made = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| Error::Tls {
+                host: host_of(address),
+                reason: error.to_string(),
+            })
+        };
+        if is_loopback(address) {
+            let mut client = self.loopback.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(client) = &*client {
+                return Ok(client.clone());
+            }
+            let built = made(builder().no_proxy().dns_resolver(Arc::new(LoopbackResolver)))?;
+            return Ok(client.insert(built).clone());
+        }
+        self.names.ask_for(address.host_str().unwrap_or_default());
+        let mut clients = self.outbound.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&reach) {
             return Ok(client.clone());
         }
-        let builder = if loopback {
-            builder().no_proxy().dns_resolver(Arc::new(LoopbackResolver))
-        } else {
-            builder().dns_resolver(Arc::new(Resolver(Arc::clone(&self.switch))))
-        };
-        let made = builder.build().map_err(|error| Error::Tls {
-            host: host_of(address),
-            reason: error.to_string(),
-        })?;
-        Ok(place.insert(made).clone())
+        let (switch, names) = (Arc::clone(&self.switch), Arc::clone(&self.names));
+        let built = made(builder().dns_resolver(Arc::new(Resolver { switch, names, reach })))?;
+        Ok(clients.entry(reach).or_insert(built).clone())
     }
 }
 

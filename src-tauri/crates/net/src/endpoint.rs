@@ -1,5 +1,7 @@
 //! The hub's address.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use url::{Host, Origin, Url};
 
 use crate::error::{Error, Result};
@@ -110,6 +112,75 @@ pub fn is_loopback(address: &Url) -> bool {
     }
 }
 
+/// The place of a server, as far as its address tells: the nearer, the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Place {
+    /// A server on the internet.
+    Internet,
+    /// A computer in the network that this one is in.
+    Network,
+    /// This computer itself.
+    ThisComputer,
+}
+
+impl Place {
+    /// The place of an address.
+    pub(crate) fn of(number: IpAddr) -> Self {
+        let number = match number {
+            IpAddr::V4(number) => number,
+            IpAddr::V6(number) => match v4_within(number) {
+                Some(inner) => inner,
+                None => return Self::of_v6(number),
+            },
+        };
+        let [first, second, ..] = number.octets();
+        // 0.0.0.0/8 is this computer to many systems. 100.64.0.0/10 lies behind a carrier's translation.
+        let shared = first == 100 && second & 0xc0 == 64;
+        if first == 0 || number.is_loopback() {
+            Self::ThisComputer
+        } else if number.is_private() || number.is_link_local() || shared {
+            Self::Network
+        } else {
+            Self::Internet
+        }
+    }
+
+    fn of_v6(number: Ipv6Addr) -> Self {
+        let first = number.segments()[0];
+        // Unique local, link-local, and what was site-local.
+        let of_the_network = first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80 || first & 0xffc0 == 0xfec0;
+        if number.is_loopback() {
+            Self::ThisComputer
+        } else if of_the_network {
+            Self::Network
+        } else {
+            Self::Internet
+        }
+    }
+
+    /// The place that an address spells; `None` for a name that is looked up.
+    pub(crate) fn spelled(address: &Url) -> Option<Self> {
+        match address.host()? {
+            Host::Ipv4(number) => Some(Self::of(number.into())),
+            Host::Ipv6(number) => Some(Self::of(number.into())),
+            Host::Domain(_) => is_loopback(address).then_some(Self::ThisComputer),
+        }
+    }
+}
+
+/// The number of IPv4 that one of IPv6 stands for: mapped, compatible, or behind NAT64.
+fn v4_within(number: Ipv6Addr) -> Option<Ipv4Addr> {
+    match number.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Some(Ipv4Addr::new(a, b, c, d))
+        }
+        [0, 0, 0, 0, 0, 0, 0, 1] => None,
+        // The unspecified address is among them, as 0.0.0.0.
+        _ => number.to_ipv4(),
+    }
+}
+
 /// An address without what must not be shown: the part before an `@` may be a password, the part after a `?` a
 /// signature.
 pub(crate) fn without_secrets(address: &str) -> String {
@@ -174,6 +245,37 @@ mod tests {
         ] {
             assert_eq!(is_loopback(&Url::parse(address).unwrap()), here, "{address}");
         }
+    }
+
+    #[test]
+    fn an_address_tells_its_place() {
+        for (place, numbers) in [
+            (
+                Place::ThisComputer,
+                "127.0.0.1 127.9.9.9 0.0.0.0 0.1.2.3 :: ::1 ::ffff:127.0.0.1 ::127.0.0.1 64:ff9b::7f00:1",
+            ),
+            (
+                Place::Network,
+                "10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1 100.127.255.255 \
+                 ::ffff:192.168.1.1 ::10.0.0.1 64:ff9b::a9fe:a9fe fe80::1 febf::1 fec0::1 fc00::1 fdff::1",
+            ),
+            // Some proxies answer every name with a number of 198.18.0.0/15.
+            (
+                Place::Internet,
+                "1.1.1.1 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 169.253.0.1 192.167.1.1 198.18.0.1 \
+                 2606:4700::1111 ::ffff:1.1.1.1 64:ff9b::101:101",
+            ),
+        ] {
+            for number in numbers.split_whitespace() {
+                assert_eq!(Place::of(number.parse().unwrap()), place, "{number}");
+            }
+        }
+        let spelled = |address: &str| Place::spelled(&Url::parse(address).unwrap());
+        assert_eq!(spelled("http://localhost.:1/"), Some(Place::ThisComputer));
+        assert_eq!(spelled("http://[::]:1/"), Some(Place::ThisComputer));
+        assert_eq!(spelled("http://0xc0a80101/"), Some(Place::Network));
+        assert_eq!(spelled("https://1.1.1.1/"), Some(Place::Internet));
+        assert_eq!(spelled("https://router.example/"), None);
     }
 
     #[test]

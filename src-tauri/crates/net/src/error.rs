@@ -13,6 +13,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[error("the name {0} has no address")]
 pub(crate) struct NoAddress(pub(crate) String);
 
+/// A name that leads into this computer's network, where it must not.
+#[derive(Debug, thiserror::Error)]
+#[error("the name {0} leads into this computer's own network")]
+pub(crate) struct LocalAddress(pub(crate) String);
+
 /// Errors of outbound requests. No message contains a token or the query of an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -47,6 +52,12 @@ pub enum Error {
         host: String,
         /// The problem with its certificate.
         reason: String,
+    },
+    /// The host is this computer or in its network, and no address that the user set.
+    #[error("{host} leads into this computer's own network, where no server on the internet is, so nothing was sent to it; a network that asks to sign in first may do that. A mirror there is set with HF_ENDPOINT")]
+    LocalNetwork {
+        /// The host.
+        host: String,
     },
     /// The proxy refused.
     #[error("the proxy that this computer is set to use did not let the request through to {host} ({reason}); check the proxy's settings")]
@@ -231,7 +242,8 @@ impl Error {
             Error::Proxy { .. } => Reason::ProxyRefused,
             Error::TimedOut { .. } => Reason::TimedOut,
             Error::ConnectionLost { .. } => Reason::ConnectionLost,
-            Error::Redirect { .. }
+            Error::LocalNetwork { .. }
+            | Error::Redirect { .. }
             | Error::UnexpectedStatus { .. }
             | Error::TooLarge { .. }
             | Error::UnexpectedBody { .. } => Reason::UnexpectedResponse,
@@ -262,6 +274,9 @@ impl Error {
         while let Some(cause) = next {
             if cause.is::<NoAddress>() {
                 return Error::Dns { host };
+            }
+            if cause.is::<LocalAddress>() {
+                return Error::LocalNetwork { host };
             }
             said.push(cause.to_string());
             if let Some(inner) = cause.downcast_ref::<io::Error>() {
@@ -367,6 +382,7 @@ impl From<Error> for protocol::Error {
             Error::Offline { .. } | Error::Gated { .. } | Error::BadToken | Error::BadKey => message,
             Error::Dns { host }
             | Error::ConnectionLost { host }
+            | Error::LocalNetwork { host }
             | Error::Unauthorised { host, .. }
             | Error::KeyRefused { host, .. } => message.with("host", host),
             Error::Connect { host, reason, .. }

@@ -1,6 +1,9 @@
 //! One call: the request as it is put together and sent, and its response.
 
 mod builder;
+#[cfg(test)]
+mod local_network_tests;
+mod redirect;
 mod response;
 mod timeouts;
 

@@ -3,5 +3,7 @@
 mod resolver;
 mod switch;
 
-pub(crate) use resolver::{LoopbackResolver, Resolver};
+#[cfg(test)]
+pub(crate) use resolver::Found;
+pub(crate) use resolver::{LoopbackResolver, Names, Resolver};
 pub(crate) use switch::OfflineSwitch;
