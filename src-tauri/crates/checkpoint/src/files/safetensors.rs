@@ -41,11 +41,15 @@ impl TensorInfo {
         })
     }
 
-    /// Refuses a type that is not known and a size that does not fit type and shape.
+    /// Refuses a type that is not known, a length that MLX cannot hold, and a size that does not fit type and shape.
     fn check(&self) -> std::result::Result<(), String> {
         let dtype = self.dtype.as_deref().ok_or("has no type")?;
         let width = bytes_per_number(dtype).ok_or_else(|| format!("has the unknown type {dtype}"))?;
         let shape = self.shape.as_ref().ok_or("has no shape")?;
+        // MLX keeps lengths as i32, and a longer one would come out as another, even if the tensor holds no numbers.
+        if let Some(length) = shape.iter().find(|length| i32::try_from(**length).is_err()) {
+            return Err(format!("is {length} long, which is longer than a tensor can be"));
+        }
         let numbers = shape
             .iter()
             .try_fold(1u64, |product, length| product.checked_mul(*length));
@@ -236,6 +240,8 @@ mod tests {
             json!({"dtype": "F32", "data_offsets": [0, 4]}),
             json!({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}),
             json!({"dtype": "F32", "shape": [u64::MAX, 8], "data_offsets": [0, 4]}),
+            json!({"dtype": "F32", "shape": [0x8000_0000_u64, 0], "data_offsets": [0, 0]}),
+            json!({"dtype": "F32", "shape": [0, 0x1_0000_0001_u64], "data_offsets": [0, 0]}),
         ] {
             let (_folder, path) = file(json!({ "a": entry }).to_string().as_bytes(), 4);
             let (header, data) = Header::read(&path).unwrap();
@@ -244,6 +250,10 @@ mod tests {
                 "{entry}"
             );
         }
+        let longest = json!({"a": {"dtype": "F32", "shape": [i32::MAX, 0], "data_offsets": [0, 0]}});
+        let (_folder, path) = file(longest.to_string().as_bytes(), 0);
+        let (header, data) = Header::read(&path).unwrap();
+        header.check(&path, data).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
         for (bytes, cut) in [(&b"12"[..], true), (b"\x30\0\0\0\0\0\0\0{}", true), (&[255; 8], false)] {
