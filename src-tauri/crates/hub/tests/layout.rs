@@ -120,8 +120,8 @@ fn commits_hashes_and_revisions_are_checked() {
 #[test]
 fn a_listing_is_refused_as_a_whole() {
     assert_eq!(checked_listing(["a", "b/c"]).unwrap().len(), 2);
-    let refused = |paths: &[&str], case_is_ignored| {
-        checked_listing_where(paths.iter().copied(), case_is_ignored)
+    let refused = |paths: &[&str], names_are_folded| {
+        checked_listing_where(paths.iter().copied(), names_are_folded)
             .unwrap_err()
             .to_string()
     };
@@ -131,6 +131,12 @@ fn a_listing_is_refused_as_a_whole() {
     assert!(refused(&["README.md", "readme.md"], true).contains("cannot distinguish it from README.md"));
     assert!(refused(&["A/b", "a"], true).contains("file and a folder"));
     assert!(checked_listing_where(["README.md", "readme.md"], false).is_ok());
+    // One character or a letter with an accent of its own: APFS takes both for one name, whatever the case.
+    let [composed, decomposed, capital] = ["caf\u{e9}.json", "cafe\u{301}.json", "CAFE\u{301}.json"];
+    assert!(refused(&[composed, decomposed], true).contains("cannot distinguish it"));
+    assert!(refused(&[composed, capital], true).contains("cannot distinguish it"));
+    assert!(refused(&["caf\u{e9}/a", "cafe\u{301}"], true).contains("file and a folder"));
+    assert!(checked_listing_where([composed, decomposed, capital], false).is_ok());
     let many: Vec<String> = (0..100_000).map(|number| format!("file-{number}")).collect();
     let refused = checked_listing(many.iter().map(String::as_str));
     assert!(matches!(refused, Err(Error::TooManyFiles(_))));

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use icu_normalizer::ComposingNormalizerBorrowed;
+
 use crate::error::Error;
 
 /// Limit of one part of a path, in bytes, on every file system in use.
@@ -15,8 +17,8 @@ const DEEPEST: usize = 32;
 /// Limit of files of a repository.
 pub const MOST_FILES: usize = 10_000;
 
-/// True if this system takes `README` and `readme` for the same file.
-const CASE_IS_IGNORED: bool = cfg!(target_os = "macos");
+/// True if this system takes `README` and `readme` for the same file, and `é` of one character and of two.
+const NAMES_ARE_FOLDED: bool = cfg!(target_os = "macos");
 
 /// The error for a refused name.
 pub(crate) fn refused_name(what: &'static str, name: &str, reason: &str) -> Error {
@@ -266,19 +268,21 @@ impl Etag {
 /// # Errors
 /// [`Error::Name`] for the first refused name, [`Error::TooManyFiles`].
 pub fn checked_listing<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Vec<FilePath>, Error> {
-    checked_listing_where(paths, CASE_IS_IGNORED)
+    checked_listing_where(paths, NAMES_ARE_FOLDED)
 }
 
-/// [`checked_listing`] with the given handling of case, for tests.
+/// [`checked_listing`] with the given handling of case and of Unicode's forms, for tests.
 ///
 /// # Errors
 /// As [`checked_listing`].
 pub fn checked_listing_where<'a>(
     paths: impl IntoIterator<Item = &'a str>,
-    case_is_ignored: bool,
+    names_are_folded: bool,
 ) -> Result<Vec<FilePath>, Error> {
-    let key = |path: &str| match case_is_ignored {
-        true => path.to_lowercase(),
+    let nfc = ComposingNormalizerBorrowed::new_nfc();
+    let key = |path: &str| match names_are_folded {
+        // A small letter may be written in a form of its own.
+        true => nfc.normalize(&nfc.normalize(path).to_lowercase()).into_owned(),
         false => path.to_owned(),
     };
     let mut checked: Vec<FilePath> = Vec::new();
