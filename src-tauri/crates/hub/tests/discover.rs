@@ -157,7 +157,8 @@ async fn what_will_not_run_says_why() {
     let of = |reason: Reason| (reason.code(), Some(reason));
     let (broken, format) = ((ErrorCode::ModelBroken, None), of(Reason::ModelFormat));
     let refused = of(Reason::RepositoryRefused);
-    let cases: Vec<(Make, &str, (ErrorCode, Option<Reason>))> = vec![
+    type Case<'a> = (Make<'a>, &'a str, (ErrorCode, Option<Reason>));
+    let cases: Vec<Case> = vec![
         (
             Box::new(|| config("{\"model_type\": \"novel9\"}")),
             "novel9",

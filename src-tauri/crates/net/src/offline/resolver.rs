@@ -61,7 +61,7 @@ impl Names {
         self.asked().entry(name.to_owned()).or_insert(Place::Internet);
     }
 
-    /// Where the name of a request led when it was last looked up; the internet if a proxy does that.
+    /// The place to which the name of a request led when it was last looked up; the internet if a proxy does that.
     pub(crate) fn place_of(&self, name: &str) -> Place {
         self.asked().get(name).copied().unwrap_or(Place::Internet)
     }

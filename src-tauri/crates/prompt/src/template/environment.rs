@@ -25,7 +25,7 @@ pub(super) struct Refusal(pub String);
 
 /// An environment without templates.
 pub(super) fn environment() -> Environment<'static> {
-    // What minijinja brings along is not counted, so there is nothing in it that is not added below.
+    // Functions that minijinja brings along are not counted, so it begins empty, and all are added below.
     let mut environment = Environment::empty();
     // Keeps words of the chat out of error messages.
     environment.set_debug(false);

@@ -18,7 +18,7 @@ pub(super) const DEPTH: usize = 200;
 /// The deepest nesting of a conversation's variables.
 const CONVERSATION: usize = 150;
 
-/// What is known of a value.
+/// The depth, weight and kind of a value.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mark {
     depth: usize,
@@ -131,7 +131,7 @@ fn too_deep() -> Error {
     Error::new(ErrorKind::InvalidOperation, "values are nested too deeply")
 }
 
-/// What an object that is not ours is. minijinja's types have no public names, so what is not known changes.
+/// The nature of an object that is not ours. minijinja's types have no public names, so an unknown one may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nature {
     List,

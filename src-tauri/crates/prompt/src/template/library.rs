@@ -13,7 +13,7 @@ pub(super) const LONGEST_PATH: usize = 1000;
 /// The most parts that `batch` and `slice` make.
 const MOST_PARTS: usize = 100_000;
 
-/// What a call reads.
+/// The part of its input that a call reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
     /// The kind of a value, its length, its first item.

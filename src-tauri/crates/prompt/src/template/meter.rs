@@ -1,4 +1,4 @@
-//! What a rendering costs: work, counted in bytes that are read, and bytes that are built. minijinja counts
+//! The cost of a rendering: work, counted in bytes that are read, and bytes that are built. minijinja counts
 //! instructions only, and an instruction may read megabytes.
 //!
 //! The counts belong to the thread, because values are asked for items where no state of minijinja is at hand.
@@ -129,7 +129,7 @@ impl Meter {
                 return Ok(());
             }
         }
-        // What is counted after the end finds it ended, without a look.
+        // A count after the end finds it ended, without a look.
         self.unlooked.set(UNTIL_LOOK);
         Err(endless())
     }

@@ -35,7 +35,7 @@ pub(super) fn add_operators(environment: &mut Environment<'static>) {
     });
     // A literal.
     environment.add_function("__ponder_held", |value: Value| adopt(value));
-    // What a namespace or a loop is given.
+    // Values that a namespace or a loop is given.
     environment.add_function("__ponder_keep", |mut values: Rest<Value>| {
         values.iter().try_for_each(keep)?;
         match values.len() {
@@ -43,12 +43,12 @@ pub(super) fn add_operators(environment: &mut Environment<'static>) {
             _ => held::list(values.0),
         }
     });
-    // What a loop iterates over; a text's letters are counted before.
+    // The sequence of a loop; a text's letters are counted before.
     environment.add_function("__ponder_each", |value: Value| {
         work(value.as_str().map_or(0, str::len))?;
         adopt(value)
     });
-    // What is compared, or looked through.
+    // Both sides of a comparison, and the container of a search.
     environment.add_function("__ponder_weigh", |value: Value| {
         let weight = match value.as_str() {
             Some(text) => text.len(),

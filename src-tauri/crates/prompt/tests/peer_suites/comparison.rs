@@ -1,4 +1,4 @@
-//! What we read of a case beside what a peer reads.
+//! Our reading of a case beside that of a peer.
 
 use serde_json::Value;
 

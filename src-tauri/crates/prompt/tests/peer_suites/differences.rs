@@ -100,7 +100,7 @@ const DIFFERENCES: &[Difference] = &[
                         )
                     });
                 }
-                // What has a name and no arguments is that call without them, and all else is shown.
+                // A call with a name and no arguments is that call without them, and all else is shown.
                 let name = theirs.name.split(char::is_whitespace).next().unwrap_or_default();
                 let empty = theirs.arguments.is_null() || theirs.name.contains('\n');
                 ours.next_if(|ours| empty && ours.name == name).is_some() || it.broken() && it.ours.text.contains(name)

@@ -129,7 +129,7 @@ impl Machine {
 
     /// A call that is none becomes text with its markers: it is not whole, or nobody offered the tool of this name.
     fn give_up(&mut self, call: &ToolCallBlock, closing: Option<&'static str>, unknown: Option<&str>) {
-        // What names a tool that nobody knows is shown with its call.
+        // The name of an unknown tool is shown with its call.
         let head = match unknown {
             Some(_) if call.name.is_some() => call.header.text.as_str(),
             _ => call.opening,

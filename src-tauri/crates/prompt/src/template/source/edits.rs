@@ -67,7 +67,7 @@ impl Edits {
         let mut order: Vec<usize> = (0..self.0.len()).collect();
         order.sort_by_key(|at| {
             let edit = &self.0[*at];
-            // What was opened last is outermost.
+            // The edit that was opened last is outermost.
             let turn = match edit.place {
                 Place::Before => -(*at as i64),
                 _ => *at as i64,

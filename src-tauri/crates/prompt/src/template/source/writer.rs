@@ -312,7 +312,7 @@ impl<'a> Writer<'a> {
         let first = self.at;
         let bracket = self.tokens[first].text;
         let outside = self.in_literal;
-        // What a bracket holds is only known at its end: as part of a tuple it is held with it.
+        // The content of a bracket is only known at its end: as part of a tuple it is held with it.
         self.in_literal = outside || bracket != "(" || self.is_tuple();
         let close = match bracket {
             "(" => ")",
@@ -461,7 +461,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What stands between brackets.
+/// The part between brackets.
 #[derive(Debug, Clone, Copy)]
 struct Read {
     /// A comma separates what it holds.

@@ -97,7 +97,7 @@ impl Namespaced {
             State::Text(key) => {
                 let closing = [SPACE, "</", &text[key.clone()], ">"];
                 let end = pass(text, &mut self.at, ']', |at| fit(&text[at..], &closing, false))?;
-                // What looks like a tag of another element may be one.
+                // A text that looks like a tag of another element may be one.
                 self.nested &= !text[key.end..end].contains(SPACE);
                 self.depth -= 1;
                 self.open.pop();
