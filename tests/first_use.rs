@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hub_imitation::Imitation;
 use serde_json::{json, Value};
@@ -14,6 +14,9 @@ use crate::support::driver::Window;
 use crate::support::keyboard::Keyboard;
 use crate::support::ponder_json;
 use crate::temporary_chat_window::{listed, wait_until_gone};
+
+/// The pause between two tries to quit by a key.
+const PRESS_AGAIN: Duration = Duration::from_secs(3);
 
 /// The question of the built-in model, and its answer.
 const FIRST: (&str, &str) = ("What is 347 + 589?", "347 + 589 = 936");
@@ -204,7 +207,16 @@ impl User {
             keyboard.bring_forward("Ponder");
             self.window.run("return document.hasFocus()", json!([])) == true
         });
-        keyboard.press("ctrl+q");
+        // A key that comes while the display hands the keyboard over is lost, so it is pressed until it is heard.
+        let mut pressed: Option<Instant> = None;
+        self.window.wait_until("the app ends", || {
+            if pressed.is_none_or(|at| at.elapsed() > PRESS_AGAIN) {
+                keyboard.bring_forward("Ponder");
+                keyboard.press("ctrl+q");
+                pressed = Some(Instant::now());
+            }
+            !self.window.is_running()
+        });
         drop(keyboard);
         let counted = (self.clicks.get(), self.keys.get() + 1);
         self.window.wait_for_end();

@@ -205,7 +205,8 @@ fn a_model_without_a_template_says_so() {
 }
 
 /// A loop of cheap steps, which fuel alone ends late.
-const SLOW: &str = "{% for a in range(99999) %}{% for b in range(20) %}{% if b is odd %}{% endif %}{% endfor %}{% endfor %}";
+const SLOW: &str =
+    "{% for a in range(99999) %}{% for b in range(20) %}{% if b is odd %}{% endif %}{% endfor %}{% endfor %}";
 
 #[test]
 fn renderings_end_when_their_time_is_over_or_nobody_waits() {
