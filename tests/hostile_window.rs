@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 
 use crate::support::driver::Window;
 use crate::support::outside::{Outside, CONTROL};
-use crate::support::put_chat;
+use crate::support::{ponder_json, put_chat};
 
 /// The payloads. `ran` is a function that must not be called, and `OUTSIDE` the host of a server that must get no
 /// request.
@@ -147,15 +147,30 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
         "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }",
         json!([]),
     );
-    let open = "document.querySelectorAll('[data-testid=chat-item]')[arguments[0]].click()";
+    // The list draws the rows in view alone.
+    let open = "const list = document.querySelector('[data-testid=chats]');
+        const item = document.querySelector(`[data-chat-id='${arguments[0]}']`);
+        if (item) { item.click(); return true }
+        list.scrollTop = list.scrollTop + list.clientHeight >= list.scrollHeight - 2 ? 0 : list.scrollTop + 300;
+        return false";
+    let chats = ponder_json(home.path(), &["history", "--json"]);
+    let ids: Vec<String> = chats[0]["chats"]
+        .as_array()
+        .expect("chats")
+        .iter()
+        .map(|chat| chat["id"].as_str().expect("an id").to_owned())
+        .collect();
+    assert_eq!(ids.len(), count);
     let shown = "const messages = document.querySelector('[data-testid=messages]');
         for (const toggle of document.querySelectorAll('[data-testid=thought-toggle][aria-expanded=false]')) toggle.click();
         for (const link of document.querySelectorAll('.markdown a, .markdown summary')) link.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
         const end = messages.scrollTop + messages.clientHeight >= messages.scrollHeight - 2;
         messages.scrollTop += messages.clientHeight * 0.8;
         return end";
-    for number in 0..count {
-        window.run(open, json!([number]));
+    for (number, id) in ids.iter().enumerate() {
+        window.wait_until("the chat is in the list", || {
+            window.run(open, json!([id])) == Value::Bool(true)
+        });
         sleep(Duration::from_millis(300));
         window.run(
             "document.querySelector('[data-testid=messages]').scrollTop = 0",

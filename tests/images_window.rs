@@ -59,6 +59,19 @@ pub fn invoke(window: &Window, command: &str, arguments: Value) {
     );
 }
 
+/// Calls commands that only the page of the Settings window may call, and closes that window.
+pub fn invoke_in_settings(window: &Window, commands: &[(&str, Value)]) {
+    invoke(window, "open_window", json!({"name": "settings"}));
+    window.switch_to("Settings");
+    for (command, arguments) in commands {
+        invoke(window, command, arguments.clone());
+    }
+    // Afterwards, because a script whose window is gone has no result.
+    let close = "setTimeout(() => window.__TAURI_INTERNALS__.invoke('run_command', { command: 'close-window' }), 50)";
+    window.run(close, json!([]));
+    window.switch_to("Ponder");
+}
+
 pub fn choose_model(window: &Window, name: &str) {
     choose_in(window, "model-picker", name);
 }
@@ -114,11 +127,12 @@ fn open(home: &Path, endpoint: &VisionEndpoint, environment: &[(&str, &str)]) ->
     let own = home.join("my-models");
     model_without_vision(&own.join("blind"));
     let window = Window::open_with(home, environment);
-    invoke(&window, "add_model_folder", json!({"path": own}));
-    invoke(
+    invoke_in_settings(
         &window,
-        "add_endpoint",
-        json!({"name": "lab", "url": endpoint.url, "key": null}),
+        &[
+            ("add_model_folder", json!({"path": own})),
+            ("add_endpoint", json!({"name": "lab", "url": endpoint.url, "key": null})),
+        ],
     );
     window.run(HANDS, json!([]));
     window

@@ -19,7 +19,7 @@ use std::time::Duration;
 use hub_imitation::Imitation;
 use serde_json::{json, Value};
 
-use crate::images_window::{invoke, model_without_vision, HANDS};
+use crate::images_window::{invoke, invoke_in_settings, model_without_vision, HANDS};
 use crate::support::driver::Window;
 use crate::support::vision_endpoint::VisionEndpoint;
 use crate::window::ponder_json_chat;
@@ -327,15 +327,12 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     model_without_vision(&home.path().join("my-models/blind"));
     let stage = open();
     stage.size();
-    invoke(
+    invoke_in_settings(
         &stage.window,
-        "add_model_folder",
-        json!({"path": home.path().join("my-models")}),
-    );
-    invoke(
-        &stage.window,
-        "add_endpoint",
-        json!({"name": "lab", "url": endpoint.url, "key": null}),
+        &[
+            ("add_model_folder", json!({"path": home.path().join("my-models")})),
+            ("add_endpoint", json!({"name": "lab", "url": endpoint.url, "key": null})),
+        ],
     );
     reading::states(&stage);
     chat_window::states(&stage);
