@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{json, Value};
 
 use crate::accessible_window::{focused, CONTROL, SHIFT};
 use crate::images_window::{in_page, HANDS};
@@ -106,6 +106,10 @@ fn ask(window: &Window, question: &str) -> String {
         window.newest("message-user").contains(question)
             && window.answer_state() == "complete"
             && !window.answer().is_empty()
+    });
+    // A finished text is drawn once more, with marks that a growing one hides.
+    window.wait_until("all of it is drawn", || {
+        window.run("return document.querySelector('[data-testid=answer-text] [data-drawing]')", json!([])) == Value::Null
     });
     window.answer()
 }

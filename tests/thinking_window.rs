@@ -8,9 +8,9 @@ use crate::support::driver::Window;
 use crate::support::ponder_json;
 use crate::window::{set_thinking, stored, text_of};
 
-/// 196 tokens of thought. Pebble learned to sort up to seven numbers, so it is sure of every token: a prompt that was
-/// prefilled in other chunks, and so was rounded differently, leads to the same thought.
-const LONG_THOUGHT: &str = "Sort 940, 275, 618, 357, 731, 402, 863.";
+/// Some 200 tokens of thought of which Pebble is sure: 22 of 24 samples at a temperature of 1.3 were the same. A prompt
+/// that was prefilled in other chunks, and so was rounded differently, leads to the same thought.
+const LONG_THOUGHT: &str = "Sort 315, 291, 503, 974, 716, 757, 690.";
 
 /// The model's undisturbed answer to a question.
 struct Unbroken {
