@@ -151,7 +151,7 @@ class Bench:
 
     def prepare(self):
         self.start()
-        self.window.invoke_in("settings", "Settings", "add_endpoint", {"name": "bench", "url": self.endpoint.url, "key": None})
+        self.window.invoke_in("settings", "Settings", "add_endpoint", {"name": "bench", "url": self.endpoint.url, "key": None, "unencryptedKey": False})
         for chat in [*OTHERS, LONG]:
             self.window.invoke("pin_chat", {"id": chat, "pinned": True})
         self.stop()

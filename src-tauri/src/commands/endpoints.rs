@@ -34,7 +34,8 @@ pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<Endpoint
     Ok(app.remote.models_of(&name).await?)
 }
 
-/// Adds an endpoint. Its key goes to the keychain.
+/// Adds an endpoint. Its key goes to the keychain; `unencrypted_key` allows that it is sent unencrypted to another
+/// computer.
 #[command(settings)]
 pub async fn add_endpoint(
     handle: AppHandle,
@@ -42,8 +43,10 @@ pub async fn add_endpoint(
     name: String,
     url: String,
     key: Option<String>,
+    unencrypted_key: bool,
 ) -> Result<()> {
     let mut endpoint = remote::endpoint(&name, &url)?;
+    endpoint.unencrypted_key = unencrypted_key;
     remote::check_name_is_free(&app.endpoints().await?, &name)?;
     if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
         app.remote.store_first_key(&mut endpoint, &key).await?;
@@ -57,16 +60,22 @@ pub async fn add_endpoint(
     Ok(())
 }
 
-/// Replaces the key of an endpoint, or removes it.
+/// Replaces the key of an endpoint, or removes it. `unencrypted_key` allows that it is sent unencrypted to another
+/// computer.
 #[command(settings)]
-pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<String>) -> Result<()> {
+pub async fn set_endpoint_key(
+    app: State<'_, App>,
+    name: String,
+    key: Option<String>,
+    unencrypted_key: bool,
+) -> Result<()> {
     let unknown = || Error::from(remote::Error::NoEndpoint(name.clone()));
     if app.endpoints().await?.iter().all(|known| known.name != name) {
         return Err(unknown());
     }
     let key = key.filter(|key| !key.trim().is_empty());
     let done = match &key {
-        Some(key) => app.remote.store_key(&name, key).await,
+        Some(key) => app.remote.store_key(&name, key, unencrypted_key).await,
         None => app.remote.forget_key(&name).await,
     };
     done?;
@@ -76,6 +85,7 @@ pub async fn set_endpoint_key(app: State<'_, App>, name: String, key: Option<Str
         .find(|known| known.name == name)
         .ok_or_else(unknown)?;
     endpoint.has_key = key.is_some();
+    endpoint.unencrypted_key = key.is_some() && unencrypted_key;
     app.store_endpoints(endpoints).await
 }
 

@@ -256,7 +256,7 @@ describe('a model on another computer', () => {
   const REMOTE = 'endpoint:lab/big';
 
   it('is marked in the composer, in the list of models and in a new chat', async () => {
-    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    await host.addEndpoint('lab', 'https://lab.example/v1', null, false);
     await open('chat');
     expect(all('leaves-computer')).toEqual([]);
     expect(the('empty-state').textContent).toContain('It stays on this computer.');
@@ -274,7 +274,7 @@ describe('a model on another computer', () => {
   });
 
   it('is not offered what its engine cannot do', async () => {
-    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    await host.addEndpoint('lab', 'https://lab.example/v1', null, false);
     const chat = host.addChat('A chat', Date.now(), { ...DEFAULT_CHAT_SETTINGS, model: REMOTE });
     host.addTurn(chat, 'A question', {
       state: 'stopped',

@@ -15,4 +15,8 @@ base_url: string,
 /**
  * True if the keychain holds a key for it.
  */
-has_key: boolean, };
+has_key: boolean, 
+/**
+ * True if the user allowed that its key is sent unencrypted to another computer.
+ */
+unencrypted_key: boolean, };

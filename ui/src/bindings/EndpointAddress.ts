@@ -13,6 +13,6 @@ base_url: string,
  */
 leaves_computer: boolean, 
 /**
- * True if they leave it over plain `http`, where anyone on the way can read them, the key included.
+ * True if they leave it over plain `http`, where anyone on the way can read them.
  */
 unencrypted: boolean, };

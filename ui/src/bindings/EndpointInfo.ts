@@ -17,4 +17,8 @@ address: EndpointAddress,
 /**
  * The source of its key. The key itself never reaches a window.
  */
-key: KeySource, };
+key: KeySource, 
+/**
+ * True if it has a key that is not sent, because that would be unencrypted and the user did not allow it.
+ */
+key_held_back: boolean, };

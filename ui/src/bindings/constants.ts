@@ -63,6 +63,7 @@ export const REASONS: readonly Reason[] = [
   "endpoint_address",
   "endpoint_unsupported",
   "endpoint_refused",
+  "key_unencrypted",
   "bad_token",
   "bad_key",
   "bad_address",

@@ -29,6 +29,7 @@ const BY_REASON: { readonly [R in NonNullable<HostError['reason']>]?: Remedy } =
   endpoint_missing: TO_CONNECTIONS,
   endpoint_model_missing: TO_CONNECTIONS,
   endpoint_unreadable: TO_CONNECTIONS,
+  key_unencrypted: TO_CONNECTIONS,
   access_declined: TO_TOKEN,
   not_on_hugging_face: TO_TOKEN,
   server_needs_key: TO_SERVER,

@@ -212,9 +212,9 @@ export interface Commands {
   /** Asks one endpoint for its list of models. */
   testEndpoint(name: string): Promise<EndpointModels>;
   /** Adds an endpoint. Its key goes to the keychain. */
-  addEndpoint(name: string, url: string, key: string | null): Promise<void>;
+  addEndpoint(name: string, url: string, key: string | null, unencryptedKey: boolean): Promise<void>;
   /** Replaces the key of an endpoint, or removes it. */
-  setEndpointKey(name: string, key: string | null): Promise<void>;
+  setEndpointKey(name: string, key: string | null, unencryptedKey: boolean): Promise<void>;
   /** Removes an endpoint and its key. */
   removeEndpoint(name: string): Promise<void>;
   /** One page of the hub's search results. */
@@ -617,8 +617,8 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   endpointAddress: (url) => invoke('endpoint_address', { url }),
   endpointModels: () => invoke('endpoint_models'),
   testEndpoint: (name) => invoke('test_endpoint', { name }),
-  addEndpoint: (name, url, key) => invoke('add_endpoint', { name, url, key }),
-  setEndpointKey: (name, key) => invoke('set_endpoint_key', { name, key }),
+  addEndpoint: (name, url, key, unencryptedKey) => invoke('add_endpoint', { name, url, key, unencryptedKey }),
+  setEndpointKey: (name, key, unencryptedKey) => invoke('set_endpoint_key', { name, key, unencryptedKey }),
   removeEndpoint: (name) => invoke('remove_endpoint', { name }),
   searchModels: (query) => invoke('search_models', { query }),
   describeModel: (id) => invoke('describe_model', { id }),

@@ -90,6 +90,8 @@ reasons! {
     EndpointUnsupported => BadRequest,
     /// The endpoint `endpoint` refused the request with `status`.
     EndpointRefused => BadRequest,
+    /// The API key of the endpoint `endpoint` would be sent unencrypted, which was not allowed.
+    KeyUnencrypted => BadRequest,
     /// The text is no access token.
     BadToken => BadRequest,
     /// The text is no API key.

@@ -70,25 +70,31 @@ impl RemoteEngine {
     /// is one. The host lists it afterwards.
     ///
     /// # Errors
-    /// If its name is taken, if it is no key, or if the keychain does not take it.
+    /// If its name is taken, if it is no key, if it would be sent unencrypted, or if the keychain does not take it.
     pub async fn store_first_key(&self, endpoint: &mut Endpoint, key: &str) -> Result<()> {
         endpoint::check_name_is_free(&self.endpoints(), &endpoint.name)?;
+        keys::check_way(endpoint)?;
         keys::store(&self.0.net, &endpoint.name, key).await?;
         endpoint.has_key = true;
         Ok(())
     }
 
     /// Replaces the key of an endpoint in the system's keychain, and notes in the list of endpoints that there is one.
-    /// Hosts keep that list.
+    /// Hosts keep that list. `unencrypted` allows that the key is sent unencrypted to another computer.
     ///
     /// # Errors
-    /// If there is no such endpoint, if it is no key, or if the keychain does not take it.
-    pub async fn store_key(&self, endpoint: &str, key: &str) -> Result<()> {
-        if self.endpoint(endpoint).is_none() {
-            return Err(Error::NoEndpoint(endpoint.into()));
-        }
+    /// If there is no such endpoint, if it is no key, if it would be sent unencrypted, or if the keychain does not take
+    /// it.
+    pub async fn store_key(&self, endpoint: &str, key: &str, unencrypted: bool) -> Result<()> {
+        let found = self
+            .endpoint(endpoint)
+            .ok_or_else(|| Error::NoEndpoint(endpoint.into()))?;
+        keys::check_way(&Endpoint {
+            unencrypted_key: unencrypted,
+            ..found
+        })?;
         keys::store(&self.0.net, endpoint, key).await?;
-        self.0.note_key(endpoint, true);
+        self.0.note_key(endpoint, true, unencrypted);
         Ok(())
     }
 
@@ -99,7 +105,7 @@ impl RemoteEngine {
     pub async fn forget_key(&self, endpoint: &str) -> Result<()> {
         if self.endpoint(endpoint).is_some_and(|endpoint| endpoint.has_key) {
             keys::forget(&self.0.net, endpoint).await?;
-            self.0.note_key(endpoint, false);
+            self.0.note_key(endpoint, false, false);
         }
         Ok(())
     }
@@ -183,11 +189,12 @@ impl Inner {
         self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_key(&self, name: &str, has_key: bool) {
-        self.endpoints()
-            .iter_mut()
-            .filter(|endpoint| endpoint.name == name)
-            .for_each(|endpoint| endpoint.has_key = has_key);
+    fn note_key(&self, name: &str, has_key: bool, unencrypted: bool) {
+        let mut endpoints = self.endpoints();
+        if let Some(endpoint) = endpoints.iter_mut().find(|endpoint| endpoint.name == name) {
+            endpoint.has_key = has_key;
+            endpoint.unencrypted_key = unencrypted;
+        }
     }
 
     fn quirks(&self) -> MutexGuard<'_, HashMap<ModelSource, ModelQuirks>> {

@@ -43,6 +43,9 @@ pub enum Error {
         /// True if a key was sent.
         with_key: bool,
     },
+    /// The key would go over plain `http` to another computer.
+    #[error("the endpoint {0} is not encrypted, so anyone on the network path could read its key, and nothing was sent; use https or a tunnel, or allow it: in Settings with the key, on the command line with `--unencrypted-key`")]
+    KeyUnencrypted(String),
     /// 429.
     #[error("the endpoint {endpoint} asks us to wait{}; nothing is lost, try again later", wait(*retry_after))]
     TooManyRequests {
@@ -138,6 +141,7 @@ impl From<Error> for protocol::Error {
             Error::BadName(name) => because(Reason::EndpointName).with("name", name),
             Error::NameTaken(name) => because(Reason::EndpointNameTaken).with("name", name),
             Error::BadUrl(url) => because(Reason::EndpointAddress).with("url", url),
+            Error::KeyUnencrypted(endpoint) => because(Reason::KeyUnencrypted).with("endpoint", endpoint),
             Error::NotSupported(what) => because(Reason::EndpointUnsupported).with("what", what),
             Error::Refused {
                 endpoint,

@@ -10,8 +10,8 @@ use axum::http::{Response, StatusCode};
 use axum::Router;
 use net::{MemoryKeychain, Net, Settings};
 use protocol::{
-    Content, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, NoticeCode, Request, Role, Sampling,
-    Thinking,
+    Content, Engine, EngineEvent, ErrorCode, FinishReason, Message, ModelSource, NoticeCode, Reason, Request, Role,
+    Sampling, Thinking,
 };
 use remote::RemoteEngine;
 use serde_json::{json, Value};
@@ -193,7 +193,7 @@ async fn without_a_keychain_a_key_has_another_place() {
     });
     let endpoint = remote::endpoint("lab-2", "http://127.0.0.1:9").unwrap();
     let engine = RemoteEngine::new(net, tokio::runtime::Handle::current(), vec![endpoint]);
-    let error: protocol::Error = engine.store_key("lab-2", "sk-secret").await.unwrap_err().into();
+    let error: protocol::Error = engine.store_key("lab-2", "sk-secret", false).await.unwrap_err().into();
     assert_eq!(error.code, ErrorCode::Keychain);
     assert_eq!(error.arguments["variable"], "PONDER_KEY_LAB_2".into());
     assert!(
@@ -216,4 +216,56 @@ async fn an_endpoint_gets_its_key_before_it_is_listed() {
     engine.set_endpoints(vec![endpoint.clone()]);
     // The name is taken now.
     assert!(engine.store_first_key(&mut endpoint, "sk-other").await.is_err());
+}
+
+#[tokio::test]
+async fn a_key_is_sent_unencrypted_only_if_that_was_allowed() {
+    let net = Net::open(Settings {
+        keychain: Arc::new(MemoryKeychain::default()),
+        ..Settings::of_a_test("http://127.0.0.1:9")
+    });
+    let far = |name| remote::endpoint(name, "http://192.0.2.1/v1").unwrap();
+    let unencrypted = |error: remote::Error| {
+        let error = protocol::Error::from(error);
+        assert_eq!(error.reason, Some(Reason::KeyUnencrypted), "{error}");
+        assert!(error.message.contains("--unencrypted-key"), "{error}");
+    };
+    let engine = RemoteEngine::new(net.clone(), tokio::runtime::Handle::current(), vec![far("lab")]);
+    let mut added = far("added");
+    unencrypted(engine.store_first_key(&mut added, "sk-secret").await.unwrap_err());
+    unencrypted(engine.store_key("lab", "sk-secret", false).await.unwrap_err());
+    for name in ["lab", "added"] {
+        assert_eq!(
+            net.secret(&format!("endpoint:{name}")).await,
+            Ok(None),
+            "nothing is kept"
+        );
+    }
+    assert!(!added.has_key);
+
+    engine.store_key("lab", "sk-secret", true).await.unwrap();
+    let allowed = engine.endpoint("lab").unwrap();
+    assert!(allowed.has_key && allowed.unencrypted_key && !remote::info(&allowed).key_held_back);
+    // As it was stored before there was a question.
+    let before = api::Endpoint {
+        unencrypted_key: false,
+        ..allowed
+    };
+    assert!(remote::info(&before).key_held_back && !remote::info(&far("keyless")).key_held_back);
+    engine.set_endpoints(vec![before]);
+    // Offline, so that a request that is not refused before fails with another error.
+    net.set_offline(true).unwrap();
+    let listed = engine.models_of("lab").await.unwrap().problem.unwrap();
+    assert_eq!(listed.reason, Some(Reason::KeyUnencrypted));
+    let failed = hear(&engine).await.2.unwrap_err();
+    assert_eq!(failed.reason, Some(Reason::KeyUnencrypted));
+    assert!(net.requests().is_empty());
+
+    engine.forget_key("lab").await.unwrap();
+    let listed = engine.models_of("lab").await.unwrap().problem.unwrap();
+    assert_eq!(
+        listed.code,
+        ErrorCode::Offline,
+        "without a key there is nothing to hold back"
+    );
 }

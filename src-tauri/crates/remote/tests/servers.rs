@@ -275,12 +275,12 @@ async fn a_key_is_asked_for_and_fields_may_be_refused() {
         engine.models().await[0].problem.as_ref().unwrap().code,
         ErrorCode::KeyRefused
     );
-    assert!(engine.store_key("nobody", "sk-right").await.is_err());
-    engine.store_key("lab", "sk-wrong").await.unwrap();
+    assert!(engine.store_key("nobody", "sk-right", false).await.is_err());
+    engine.store_key("lab", "sk-wrong", false).await.unwrap();
     let refused = hear(engine.generate(question(SUM, Thinking::Off))).await;
     assert_eq!(refused.error(), ErrorCode::KeyRefused);
     assert!(!format!("{refused:?}").contains("sk-wrong"), "a key is never shown");
-    engine.store_key("lab", "sk-right").await.unwrap();
+    engine.store_key("lab", "sk-right", false).await.unwrap();
 
     let heard = hear(engine.generate(question(SUM, Thinking::Low))).await;
     assert!(heard.text.contains("936"), "{heard:?}");
@@ -311,7 +311,7 @@ async fn pebble_answers_behind_vllm_mlx() {
         hear(engine.generate(question(SUM, Thinking::Off))).await.error(),
         ErrorCode::KeyRefused
     );
-    engine.store_key("lab", "sk-right").await.unwrap();
+    engine.store_key("lab", "sk-right", false).await.unwrap();
     // Without its parsers for thoughts and calls, the server passes Pebble's markers on as text.
     ask_everything(&net, &engine, &mut server).await;
 }

@@ -32,14 +32,15 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
     const { leaves_computer } = meaning(endpoint.base_url);
     const server = host.servers.get(endpoint.name);
     if (server === 'slow') await pause(5000);
-    const problem = host.net.offline && leaves_computer ? refusal('offline', 'Ponder is offline.') : refusalOf(endpoint.name, server);
+    const held = isHeldBack(endpoint) ? heldBack(endpoint.name) : null;
+    const problem = held ?? (host.net.offline && leaves_computer ? refusal('offline', 'Ponder is offline.') : refusalOf(endpoint.name, server));
     const model = { reference: `endpoint:${endpoint.name}/big`, endpoint: endpoint.name, name: 'big', context: 32_768, leaves_computer };
     const models = problem || server === 'empty' ? [] : [{ ...model, thinking: { kind: 'by_request', default_on: true } as const }];
     return { endpoint, leaves_computer, models, problem };
   };
   return {
     async endpoints() {
-      return host.app.endpoints.map(({ name, base_url, has_key }) => ({ name, address: meaning(base_url), key: has_key ? 'keychain' : 'none' }));
+      return host.app.endpoints.map((known) => ({ name: known.name, address: meaning(known.base_url), key: known.has_key ? 'keychain' : 'none', key_held_back: isHeldBack(known) }));
     },
     async endpointAddress(url) {
       return meaning(checked(url));
@@ -50,24 +51,36 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
     async testEndpoint(name) {
       return ask(find(name));
     },
-    async addEndpoint(name, url, key) {
+    async addEndpoint(name, url, key, unencrypted_key) {
       const base_url = checked(url);
       if (!/^[\w.-]{1,40}$/.test(name)) throw refusal('bad_request', `\`${name}\` cannot be the name of an endpoint.`, { name }, 'endpoint_name');
       if (host.app.endpoints.some((known) => known.name === name)) throw refusal('bad_request', `There is an endpoint called ${name} already.`, { name }, 'endpoint_name_taken');
+      const added: Endpoint = { name, base_url, has_key: key !== null, unencrypted_key };
+      if (isHeldBack(added)) throw heldBack(name);
       if (key !== null) keys.set(name, key);
-      storeSettings(host, { endpoints: [...host.app.endpoints, { name, base_url, has_key: key !== null }] });
+      storeSettings(host, { endpoints: [...host.app.endpoints, added] });
     },
-    async setEndpointKey(name, key) {
-      find(name);
+    async setEndpointKey(name, key, unencrypted) {
+      const changed: Endpoint = { ...find(name), has_key: key !== null, unencrypted_key: key !== null && unencrypted };
+      if (isHeldBack(changed)) throw heldBack(name);
       if (key === null) keys.delete(name);
       else keys.set(name, key);
-      storeSettings(host, { endpoints: host.app.endpoints.map((known) => (known.name === name ? { ...known, has_key: key !== null } : known)) });
+      storeSettings(host, { endpoints: host.app.endpoints.map((known) => (known.name === name ? changed : known)) });
     },
     async removeEndpoint(name) {
       keys.delete(name);
       storeSettings(host, { endpoints: host.app.endpoints.filter((known) => known.name !== name) });
     },
   } satisfies Partial<Platform>;
+}
+
+/** True if its key would be sent unencrypted, which was not allowed. */
+function isHeldBack({ base_url, has_key, unencrypted_key }: Endpoint): boolean {
+  return has_key && !unencrypted_key && meaning(base_url).unencrypted;
+}
+
+function heldBack(endpoint: string): HostError {
+  return refusal('bad_request', `The endpoint ${endpoint} is not encrypted, so its key was not sent.`, { endpoint }, 'key_unencrypted');
 }
 
 function checked(url: string): string {

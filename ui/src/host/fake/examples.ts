@@ -23,9 +23,9 @@ export function fakePlatform(): Platform {
   const slowed = asked.get('slowed');
   if (slowed === 'heat' || slowed === 'low_power') host.slowdown = slowed;
   host.readingTime = Number(asked.get('reading') ?? 300);
-  void host.addEndpoint('lab', 'https://lab.example/v1', 'secret');
-  void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
-  void host.addEndpoint('cellar', 'http://192.168.1.20:8000/v1', 'sk-old');
+  void host.addEndpoint('lab', 'https://lab.example/v1', 'secret', false);
+  void host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null, false);
+  void host.addEndpoint('cellar', 'http://192.168.1.20:8000/v1', 'sk-old', true);
   host.servers.set('cellar', { key: 'sk-new' }).set('desk', 'silent');
   const now = Date.now();
   const one = (title: string, days: number, question: string, answer: Partial<StoredMessage>, settings: Partial<ChatSettings> = {}): void => {

@@ -109,6 +109,8 @@ export const errors = translation({
   'reason.endpoint_unsupported': 'لا يستطيع ذلك إلا النماذج على هذا الحاسوب.',
   'reason.endpoint_refused.title': 'رفضت نقطة الاتصال الطلب',
   'reason.endpoint_refused': 'أجابت {endpoint} بالحالة {status}. تحقق من النموذج وإعداداته.',
+  'reason.key_unencrypted.title': 'لم يُرسل مفتاح API',
+  'reason.key_unencrypted': '{endpoint} غير مشفّر، فقد يقرأ آخرون على الشبكة مفتاحه. استخدم https أو نفقًا، أو اسمح بذلك عند إدخال المفتاح.',
   'reason.bad_token.title': 'ليس رمز وصول',
   'reason.bad_token': 'رمز وصول Hugging Face كلمة واحدة تبدأ بـ hf_.',
   'reason.bad_key.title': 'ليس مفتاح API',

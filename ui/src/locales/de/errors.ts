@@ -109,6 +109,8 @@ export const errors = translation({
   'reason.endpoint_unsupported': 'Das können nur Modelle auf diesem Computer.',
   'reason.endpoint_refused.title': 'Endpunkt lehnte die Anfrage ab',
   'reason.endpoint_refused': '{endpoint} antwortete mit Status {status}. Das Modell und seine Einstellungen prüfen.',
+  'reason.key_unencrypted.title': 'API-Schlüssel nicht gesendet',
+  'reason.key_unencrypted': '{endpoint} ist nicht verschlüsselt, der Schlüssel wäre im Netzwerk lesbar. https oder einen Tunnel verwenden, oder es bei der Eingabe des Schlüssels erlauben.',
   'reason.bad_token.title': 'Kein Zugriffstoken',
   'reason.bad_token': 'Ein Hugging-Face-Zugriffstoken ist ein Wort, das mit hf_ beginnt.',
   'reason.bad_key.title': 'Kein API-Schlüssel',

@@ -107,6 +107,8 @@ export const errors = {
   'reason.endpoint_unsupported': 'Only models on this computer can do this.',
   'reason.endpoint_refused.title': 'Endpoint refused the request',
   'reason.endpoint_refused': '{endpoint} responded with status {status}. Check the model and its settings.',
+  'reason.key_unencrypted.title': 'API key not sent',
+  'reason.key_unencrypted': '{endpoint} isn’t encrypted, so others on the network could read its key. Use https or a tunnel, or allow it where you enter the key.',
   'reason.bad_token.title': 'Not an access token',
   'reason.bad_token': 'A Hugging Face access token is one word that begins with hf_.',
   'reason.bad_key.title': 'Not an API key',

@@ -62,7 +62,7 @@ export const settingsCases: readonly Case[] = [
     async run(host) {
       const { endpoints, model_folders, server } = await host.settings();
       for (const change of [{ endpoints }, { model_folders }, { server }]) await refused('bad_request', () => host.changeSettings(change));
-      await refused('bad_request', () => host.addEndpoint('no spaces', 'http://127.0.0.1:9', null));
+      await refused('bad_request', () => host.addEndpoint('no spaces', 'http://127.0.0.1:9', null, false));
     },
   },
 ];

@@ -208,6 +208,7 @@ describe('Endpoints', () => {
     expect(the('endpoint-warning').textContent).toContain('can read your messages');
     await write('endpoint-key', 'sk-secret');
     expect(the('endpoint-warning').textContent).toContain('can read the key');
+    await click('endpoint-unencrypted');
     await submit('endpoint-url');
     expect(said('cellar', 'endpoint-mark')).toContain('can read the key, your messages');
     await click('change-key');
@@ -215,9 +216,41 @@ describe('Endpoints', () => {
     expect(said('cellar', 'endpoint-mark')).toContain('can read your messages and images');
   });
 
+  it('sends a key unencrypted only if that is allowed', async () => {
+    await openEndpoints();
+    await click('open-add-endpoint');
+    await write('endpoint-name', 'cellar');
+    await write('endpoint-url', 'http://192.168.1.20:8000/v1');
+    expect(all('endpoint-unencrypted')).toEqual([]);
+    await write('endpoint-key', 'sk-secret');
+    await submit('endpoint-url');
+    expect(the('endpoint-problem').textContent).toContain('others on the network could read its key');
+    expect(host.app.endpoints).toEqual([]);
+    await write('endpoint-key', '');
+    await submit('endpoint-url');
+
+    await click('change-key');
+    await write('key-field', 'sk-secret');
+    await submit('key-field');
+    expect(the('key-problem').textContent).toContain('API key not sent');
+    await click('key-unencrypted');
+    await submit('key-field');
+    expect(all('key-editor')).toEqual([]);
+    expect(said('cellar', 'endpoint-mark')).toContain('can read the key, your messages');
+  });
+
+  it('says that a key is held back which was stored before that was asked', async () => {
+    await host.addEndpoint('cellar', 'http://192.168.1.20:8000/v1', 'sk-old', true);
+    host.app = { ...host.app, endpoints: host.app.endpoints.map((known) => ({ ...known, unencrypted_key: false })) };
+    await openEndpoints();
+    expect(said('cellar', 'endpoint-mark')).toContain('The API key isn’t sent.');
+    await click('test-endpoint');
+    expect(the('endpoint-answer').textContent).toContain('API key not sent');
+  });
+
   it('tests the one that is asked for, and no other', async () => {
-    await host.addEndpoint('lab', 'https://example.org/v1', null);
-    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+    await host.addEndpoint('lab', 'https://example.org/v1', null, false);
+    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null, false);
     host.servers.set('desk', 'slow');
     const asked = vi.spyOn(host, 'testEndpoint');
     await openEndpoints();
@@ -241,7 +274,7 @@ describe('Endpoints', () => {
   ] as const)('says what a server is like that is %s', async (server, url, words) => {
     if (server === 'offline') host.net = { ...host.net, offline: true };
     else host.servers.set('lab', server);
-    await host.addEndpoint('lab', url, null);
+    await host.addEndpoint('lab', url, null, false);
     await openEndpoints();
     await click('test-endpoint');
     expect(the('endpoint-answer').textContent).toContain(words);
@@ -250,7 +283,7 @@ describe('Endpoints', () => {
   it('offers the next step after a failed test, unless it is this page', async () => {
     host.net = { ...host.net, offline: true };
     host.servers.set('desk', { key: 'sk-right' });
-    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await host.addEndpoint('lab', 'https://example.org/v1', null, false);
     await openEndpoints();
     await click('test-endpoint');
     expect(the('remedy').textContent).toBe('Privacy & data…');
@@ -258,7 +291,7 @@ describe('Endpoints', () => {
     expect(host.shownPages).toEqual(['privacy']);
     await click('tab-connections');
     await host.removeEndpoint('lab');
-    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null, false);
     await pass(0);
     await click('test-endpoint');
     expect(the('endpoint-answer').textContent).toContain('API key not accepted');
@@ -267,7 +300,7 @@ describe('Endpoints', () => {
 
   it('takes a key, another one, and none again, and shows it to nobody', async () => {
     host.servers.set('lab', { key: 'sk-right' });
-    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await host.addEndpoint('lab', 'https://example.org/v1', null, false);
     await openEndpoints();
     expect(all('endpoint-key-source')).toEqual([]);
     for (const [key, answer] of [
@@ -294,7 +327,7 @@ describe('Endpoints', () => {
   });
 
   it('keeps a key in its field that the keychain did not take', async () => {
-    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await host.addEndpoint('lab', 'https://example.org/v1', null, false);
     vi.spyOn(host, 'setEndpointKey').mockRejectedValueOnce({ code: 'keychain', message: 'the keychain is locked' });
     await openEndpoints();
     await click('change-key');
@@ -307,7 +340,7 @@ describe('Endpoints', () => {
   });
 
   it('says that a key comes from the environment, which cannot be changed here', async () => {
-    await host.addEndpoint('lab', 'https://example.org/v1', null);
+    await host.addEndpoint('lab', 'https://example.org/v1', null, false);
     const [lab] = await host.endpoints();
     vi.spyOn(host, 'endpoints').mockResolvedValue(lab ? [{ ...lab, key: 'environment' }] : []);
     await openEndpoints();

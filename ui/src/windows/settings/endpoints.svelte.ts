@@ -56,14 +56,17 @@ export class Endpoints {
     return this.platform.endpointAddress(url).catch(() => null);
   }
 
-  /** Adds one. Says why it could not be added; `null` if it was. */
-  async add(name: string, url: string, key: string | null): Promise<HostError | null> {
-    return this.#change(name, () => this.platform.addEndpoint(name, url, key));
+  /**
+   * Adds one. Says why it could not be added; `null` if it was. `unencrypted` allows that the key is sent unencrypted to
+   * another computer.
+   */
+  async add(name: string, url: string, key: string | null, unencrypted: boolean): Promise<HostError | null> {
+    return this.#change(name, () => this.platform.addEndpoint(name, url, key, unencrypted));
   }
 
-  /** Replaces its key, or removes it. Says why it could not; `null` if it did. */
-  async setKey(name: string, key: string | null): Promise<HostError | null> {
-    return this.#change(name, () => this.platform.setEndpointKey(name, key));
+  /** Replaces its key, or removes it, as for one that is added. Says why it could not; `null` if it did. */
+  async setKey(name: string, key: string | null, unencrypted: boolean): Promise<HostError | null> {
+    return this.#change(name, () => this.platform.setEndpointKey(name, key, unencrypted));
   }
 
   async remove(name: string): Promise<void> {
@@ -92,7 +95,7 @@ export class Endpoints {
       const list = await this.platform.endpoints();
       for (const before of this.list ?? []) {
         const now = list.find(({ name }) => name === before.name);
-        if (now?.address.base_url !== before.address.base_url || now.key !== before.key) this.#forget(before.name);
+        if (now?.address.base_url !== before.address.base_url || now.key !== before.key || now.key_held_back !== before.key_held_back) this.#forget(before.name);
       }
       this.list = list;
     }, 'endpoints');

@@ -15,6 +15,9 @@ pub struct Endpoint {
     /// True if the keychain holds a key for it.
     #[serde(default)]
     pub has_key: bool,
+    /// True if the user allowed that its key is sent unencrypted to another computer.
+    #[serde(default)]
+    pub unencrypted_key: bool,
 }
 
 /// An endpoint's address and its consequences for privacy.
@@ -25,7 +28,7 @@ pub struct EndpointAddress {
     pub base_url: String,
     /// True if requests leave this computer.
     pub leaves_computer: bool,
-    /// True if they leave it over plain `http`, where anyone on the way can read them, the key included.
+    /// True if they leave it over plain `http`, where anyone on the way can read them.
     pub unencrypted: bool,
 }
 
@@ -39,6 +42,8 @@ pub struct EndpointInfo {
     pub address: EndpointAddress,
     /// The source of its key. The key itself never reaches a window.
     pub key: KeySource,
+    /// True if it has a key that is not sent, because that would be unencrypted and the user did not allow it.
+    pub key_held_back: bool,
 }
 
 /// The source of an endpoint's key.

@@ -49,6 +49,9 @@ struct AddArgs {
     /// Read the API key from standard input instead of PONDER_ENDPOINT_KEY
     #[arg(long)]
     key: bool,
+    /// Send the API key even if the URL is of another computer and not encrypted
+    #[arg(long)]
+    unencrypted_key: bool,
 }
 
 /// Adds, lists or removes endpoints.
@@ -65,6 +68,7 @@ pub async fn run(args: EndpointsArgs) -> Result<()> {
 
 async fn add(args: AddArgs, json: bool) -> Result<()> {
     let mut endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
+    endpoint.unencrypted_key = args.unencrypted_key;
     let key = read_key(args.key)?;
     let app = App::open().await?;
     remote::check_name_is_free(&app.remote.endpoints(), &endpoint.name).map_err(protocol::Error::from)?;
@@ -86,8 +90,13 @@ async fn add(args: AddArgs, json: bool) -> Result<()> {
     app.chat.settings().set_endpoints(&endpoints).await?;
     output::report(json, &told, &added)?;
     if info.address.unencrypted && info.key != KeySource::None {
+        let sent = if info.key_held_back {
+            ". Its key is not sent, unless it is added with --unencrypted-key"
+        } else {
+            ""
+        };
         eprintln!(
-            "ponder: {name} is not encrypted, so anyone on the network path can read its key and your messages. Use https or a tunnel"
+            "ponder: {name} is not encrypted, so anyone on the network path can read its key and your messages{sent}. Use https or a tunnel"
         );
     }
     Ok(())

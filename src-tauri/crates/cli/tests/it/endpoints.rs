@@ -41,6 +41,7 @@ fn a_model_behind_an_endpoint_answers_on_the_command_line() {
         assert!(text(&added).contains("Messages and images are sent to"), "{added:?}");
         let errors = String::from_utf8_lossy(&added.stderr);
         assert_eq!(errors.contains("can read its key"), warned, "{name}: {errors}");
+        assert_eq!(errors.contains("Its key is not sent"), warned, "{name}: {errors}");
     }
     for wrong in [
         ["lab", "http://127.0.0.1:1/v1"],
@@ -153,6 +154,19 @@ fn an_endpoint_is_added_together_with_its_key() {
         end(&run(&home.join("other"), &["endpoints", "list", "--json"]))["endpoints"],
         serde_json::json!([])
     );
+
+    // One that would be sent unencrypted is refused before a keychain is asked.
+    let far = ["endpoints", "add", "far", "http://192.0.2.1/v1"];
+    for (allowed, said) in [(&[][..], "--unencrypted-key"), (&["--unencrypted-key"][..], "keychain")] {
+        let refused = command(&home.join("other"), &[&far[..], allowed].concat())
+            .env("PONDER_ENDPOINT_KEY", "sk-right")
+            .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(errors.contains(said), "{errors}");
+    }
 
     if !there("gnome-keyring-daemon") || !there("dbus-run-session") {
         println!("report: no key was stored, because gnome-keyring or a session bus is not installed");

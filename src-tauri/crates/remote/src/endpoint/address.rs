@@ -1,6 +1,6 @@
 //! Names and addresses of endpoints.
 
-use api::{Endpoint, EndpointAddress, EndpointInfo};
+use api::{Endpoint, EndpointAddress, EndpointInfo, KeySource};
 use url::Url;
 
 use super::keys;
@@ -22,6 +22,7 @@ pub fn endpoint(name: &str, url: &str) -> Result<Endpoint> {
         name: name.into(),
         base_url: base_url(url)?,
         has_key: false,
+        unencrypted_key: false,
     })
 }
 
@@ -31,6 +32,7 @@ pub fn info(endpoint: &Endpoint) -> EndpointInfo {
         name: endpoint.name.clone(),
         address: meaning(&endpoint.base_url),
         key: keys::source(endpoint),
+        key_held_back: keys::source(endpoint) != KeySource::None && !may_see_its_key(endpoint),
     }
 }
 
@@ -45,6 +47,11 @@ pub fn address(url: &str) -> Result<EndpointAddress> {
 /// True if requests to an endpoint leave this computer.
 pub(crate) fn leaves_computer(endpoint: &Endpoint) -> bool {
     meaning(&endpoint.base_url).leaves_computer
+}
+
+/// True if a key may be sent to an endpoint: where nobody on the way can read it, or the user allowed it.
+pub(crate) fn may_see_its_key(endpoint: &Endpoint) -> bool {
+    endpoint.unencrypted_key || !meaning(&endpoint.base_url).unencrypted
 }
 
 /// An address that cannot be read counts as one of another computer.

@@ -3,6 +3,7 @@
 use api::{Endpoint, KeySource};
 use net::Net;
 
+use super::address::may_see_its_key;
 use crate::error::{Error, Result};
 
 /// How the keychain calls the key of an endpoint.
@@ -36,8 +37,11 @@ pub(crate) fn source(endpoint: &Endpoint) -> KeySource {
 /// stored for the endpoint.
 ///
 /// # Errors
-/// If the keychain does not answer.
+/// If the keychain does not answer, or the key would be sent unencrypted and the user did not allow it.
 pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>> {
+    if source(endpoint) != KeySource::None {
+        check_way(endpoint)?;
+    }
     if let Some(key) = of_environment(endpoint) {
         return Ok(Some(key));
     }
@@ -46,6 +50,18 @@ pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>
     }
     let secret = net.secret(&secret_name(&endpoint.name)).await;
     secret.map_err(|error| of_keychain(&endpoint.name, error))
+}
+
+/// Refuses a key for an endpoint where anyone on the way could read it, unless the user allowed that.
+///
+/// # Errors
+/// [`Error::KeyUnencrypted`].
+pub(crate) fn check_way(endpoint: &Endpoint) -> Result<()> {
+    if may_see_its_key(endpoint) {
+        Ok(())
+    } else {
+        Err(Error::KeyUnencrypted(endpoint.name.clone()))
+    }
 }
 
 /// Stores the key of an endpoint.

@@ -310,7 +310,7 @@ describe('images of a question', () => {
   });
 
   it('leave the computer with the words, and it says so', async () => {
-    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    await host.addEndpoint('lab', 'https://lab.example/v1', null, false);
     await openWith('endpoint:lab/big');
     await paste(pngFile('a.png'));
     expect(the('image-bar').textContent).toContain('1 image · Sent to lab');

@@ -25,8 +25,8 @@ async function key(name: string): Promise<void> {
 
 describe('the list of models', () => {
   it('has groups: this computer, then each endpoint with one mark if it is remote', async () => {
-    await host.addEndpoint('lab', 'https://lab.example/v1', null);
-    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null);
+    await host.addEndpoint('lab', 'https://lab.example/v1', null, false);
+    await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null, false);
     await open('chat');
     await click('model-picker');
     await pass(50);
@@ -56,7 +56,7 @@ describe('the list of models', () => {
     await click('model-picker');
     expect([options().length, all('model-words')]).toEqual([8, []]);
     await click('model-picker');
-    await host.addEndpoint('lab', 'https://lab.example/v1', null);
+    await host.addEndpoint('lab', 'https://lab.example/v1', null, false);
     await click('model-picker');
     await pass(50);
     expect(document.activeElement).toBe(field('model-words'));
