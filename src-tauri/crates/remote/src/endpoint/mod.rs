@@ -4,6 +4,6 @@ mod address;
 pub(crate) mod keys;
 mod models;
 
+pub(crate) use address::leaves_computer;
 pub use address::{address, check_name_is_free, endpoint, info};
-pub(crate) use address::{leaves_computer, may_see_its_key};
 pub(crate) use models::models;
