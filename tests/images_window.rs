@@ -131,7 +131,10 @@ fn open(home: &Path, endpoint: &VisionEndpoint, environment: &[(&str, &str)]) ->
         &window,
         &[
             ("add_model_folder", json!({"path": own})),
-            ("add_endpoint", json!({"name": "lab", "url": endpoint.url, "key": null, "unencryptedKey": false})),
+            (
+                "add_endpoint",
+                json!({"name": "lab", "url": endpoint.url, "key": null, "unencryptedKey": false}),
+            ),
         ],
     );
     window.run(HANDS, json!([]));

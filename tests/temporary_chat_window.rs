@@ -109,7 +109,10 @@ fn ask(window: &Window, question: &str) -> String {
     });
     // A finished text is drawn once more, with marks that a growing one hides.
     window.wait_until("all of it is drawn", || {
-        window.run("return document.querySelector('[data-testid=answer-text] [data-drawing]')", json!([])) == Value::Null
+        window.run(
+            "return document.querySelector('[data-testid=answer-text] [data-drawing]')",
+            json!([]),
+        ) == Value::Null
     });
     window.answer()
 }

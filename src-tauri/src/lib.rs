@@ -13,6 +13,7 @@ mod words;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -40,6 +41,11 @@ use crate::windows::places::{self, Places};
 use crate::windows::quick::{self, QuickEntry};
 use crate::windows::{appearance, images, window};
 use crate::words::Words;
+
+/// Reads files of strangers if this process was started for that; returns `None` in the app itself.
+pub fn take_role() -> Option<ExitCode> {
+    sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS])
+}
 
 /// Starts the app and returns when it is quit.
 ///

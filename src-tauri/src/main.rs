@@ -5,6 +5,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(end) = ponder_shell::take_role() {
+        return end;
+    }
     // The toolkit panics without a display; a sentence helps more.
     #[cfg(target_os = "linux")]
     if std::env::var_os("DISPLAY").is_none() && std::env::var_os("WAYLAND_DISPLAY").is_none() {

@@ -331,7 +331,10 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
         &stage.window,
         &[
             ("add_model_folder", json!({"path": home.path().join("my-models")})),
-            ("add_endpoint", json!({"name": "lab", "url": endpoint.url, "key": null, "unencryptedKey": false})),
+            (
+                "add_endpoint",
+                json!({"name": "lab", "url": endpoint.url, "key": null, "unencryptedKey": false}),
+            ),
         ],
     );
     reading::states(&stage);

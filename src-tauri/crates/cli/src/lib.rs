@@ -14,5 +14,8 @@ use std::process::ExitCode;
 
 /// Runs `ponder` with the arguments of this process.
 pub fn run() -> ExitCode {
+    if let Some(end) = sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]) {
+        return end;
+    }
     program::run(commands::Ponder::json, commands::Ponder::run)
 }

@@ -37,8 +37,8 @@ const PDF_PROLOGUE: usize = 1024;
 pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
     if bytes.is_empty() {
         return Err(Error::UnknownKind {
-            what: "an empty file",
-            advice: "add another one",
+            what: "an empty file".into(),
+            advice: "add another one".into(),
         });
     }
     let prologue = &bytes[..bytes.len().min(PDF_PROLOGUE)];
@@ -55,13 +55,16 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
             "a program" | "a recording" | "a recording or an image" | "a compressed file"
         );
         if !letters || !text::is_text(bytes) {
-            return Err(Error::UnknownKind { what, advice });
+            return Err(Error::UnknownKind {
+                what: (*what).into(),
+                advice: (*advice).into(),
+            });
         }
     }
     if !text::is_text(bytes) {
         return Err(Error::UnknownKind {
-            what: "this kind of file",
-            advice: PLAIN,
+            what: "this kind of file".into(),
+            advice: PLAIN.into(),
         });
     }
     Ok(kind_of_text(bytes, name))

@@ -1,39 +1,42 @@
 //! Why a document cannot be read.
 
+use std::borrow::Cow;
+
 use protocol::{ErrorCode, Reason};
+use serde::{Deserialize, Serialize};
 
 use crate::kind::DocumentKind;
 use crate::limits::MAX_TEXT;
 
 /// An error of this room. Messages say what is wrong with the file and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Error {
     /// A kind of file that is not known, or known and not read.
     #[error("{what} cannot be read; {advice}")]
     UnknownKind {
         /// A description of the file, such as `an Excel workbook`.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Advice to the user.
-        advice: &'static str,
+        advice: Cow<'static, str>,
     },
     /// The file is damaged, cut short, or built to do harm.
     #[error("this {kind} file cannot be read: {reason}; save it anew")]
     Broken {
         /// Its kind, such as `PDF`.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// The reason.
         reason: String,
     },
     /// A password is needed, or rights are kept back.
     #[error("this {0} file is protected; save it without protection")]
-    Protected(&'static str),
+    Protected(Cow<'static, str>),
     /// There are no letters in it.
     #[error("there is no text in this {kind} file; {advice}")]
     NoText {
         /// Its kind.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// Advice to the user.
-        advice: &'static str,
+        advice: Cow<'static, str>,
     },
     /// It is larger than is sensible.
     #[error("this document is too large: {0}; add a part of it")]
@@ -43,7 +46,7 @@ pub enum Error {
 impl Error {
     pub(crate) fn broken(kind: DocumentKind, reason: impl Into<String>) -> Self {
         Self::Broken {
-            kind: kind.name(),
+            kind: kind.name().into(),
             reason: reason.into(),
         }
     }
@@ -53,7 +56,10 @@ impl Error {
             DocumentKind::Pdf => (kind.name(), "if its pages are scanned, add them as images"),
             kind => (kind.name(), "add another one"),
         };
-        Self::NoText { kind, advice }
+        Self::NoText {
+            kind: kind.into(),
+            advice: advice.into(),
+        }
     }
 
     pub(crate) fn too_much_text() -> Self {
@@ -68,10 +74,12 @@ impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let message = Self::new(ErrorCode::FileBroken, error.to_string());
         match error {
-            Error::UnknownKind { what, .. } => message.narrowed(Reason::FileKind).with("kind", what),
-            Error::Broken { kind, reason } => message.with("kind", kind).with("reason", reason),
-            Error::Protected(kind) => message.narrowed(Reason::FileProtected).with("kind", kind),
-            Error::NoText { kind, .. } => message.narrowed(Reason::FileWithoutText).with("kind", kind),
+            Error::UnknownKind { what, .. } => message.narrowed(Reason::FileKind).with("kind", what.into_owned()),
+            Error::Broken { kind, reason } => message.with("kind", kind.into_owned()).with("reason", reason),
+            Error::Protected(kind) => message.narrowed(Reason::FileProtected).with("kind", kind.into_owned()),
+            Error::NoText { kind, .. } => message
+                .narrowed(Reason::FileWithoutText)
+                .with("kind", kind.into_owned()),
             Error::TooLarge(reason) => message.narrowed(Reason::FileTooLarge).with("reason", reason),
         }
     }

@@ -1,7 +1,9 @@
 //! The kinds of files.
 
+use serde::{Deserialize, Serialize};
+
 /// The kinds of files that are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DocumentKind {
     /// Plain text, source code, logs, and whatever else is text.
     Text,

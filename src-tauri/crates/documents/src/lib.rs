@@ -16,12 +16,16 @@ pub use kind::DocumentKind;
 pub use limits::{MAX_BYTES, MAX_TEXT};
 pub use quote::quoted;
 
+use std::time::Duration;
+
 use budget::Budget;
 use detect::kind_of;
 use formats::{docx, html, pdf, text};
+use sandbox::{Task, Work};
+use serde::{Deserialize, Serialize};
 
 /// The content of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     /// The kind of file, by its contents and, among texts, by its name.
     pub kind: DocumentKind,
@@ -30,12 +34,30 @@ pub struct Document {
     pub text: String,
 }
 
-/// Reads a file, on a thread of its own that a file which takes too long is left to. `name` is what it is called;
-/// contents decide before it.
+/// Longer than a reader takes to notice that its own time is over.
+const TIME: Duration = Duration::from_secs(40);
+
+static READ: Task<String, Result<Document>> =
+    Task::new("document", TIME, |name, bytes| (extract_all(bytes, &name), Vec::new()));
+
+/// The work of this room on files of strangers.
+pub static TASKS: [&dyn Work; 1] = [&READ];
+
+/// Reads a file, in the process that files of strangers are read in if this program has one. `name` is what it is
+/// called; contents decide before it.
 ///
 /// # Errors
 /// Says what is wrong with the file and what to do about it.
 pub fn read(bytes: Vec<u8>, name: &str) -> Result<Document> {
+    let kind = kind_of(&bytes, name)?;
+    let (document, _) = READ
+        .run(name.to_owned(), bytes)
+        .map_err(|error| Error::broken(kind, error.to_string()))?;
+    document
+}
+
+/// Reads it here, on a thread of its own that a file which takes too long is left to.
+fn extract_all(bytes: Vec<u8>, name: &str) -> Result<Document> {
     if bytes.len() > MAX_BYTES {
         return Err(Error::TooLarge(format!(
             "its file has {} MB, and at most {} are read",

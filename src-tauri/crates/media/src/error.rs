@@ -1,9 +1,12 @@
 //! Why an image cannot be used.
 
+use std::borrow::Cow;
+
 use protocol::{ErrorCode, Reason};
+use serde::{Deserialize, Serialize};
 
 /// An error of this room. Messages say what is wrong with the image and what to do about it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 pub enum Error {
     /// A kind of file that is not known, or known and not read.
     #[error("{0} cannot be shown to a model; save it as PNG or JPEG")]
@@ -12,7 +15,7 @@ pub enum Error {
     #[error("this {kind} file cannot be read: {reason}; save the image anew")]
     Broken {
         /// Its kind, such as `PNG`.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// The reason.
         reason: String,
     },
@@ -32,7 +35,7 @@ impl From<Error> for protocol::Error {
         let message = Self::new(ErrorCode::ImageBroken, error.to_string());
         match error {
             Error::UnknownKind(kind) => message.narrowed(Reason::ImageKind).with("kind", kind),
-            Error::Broken { kind, reason } => message.with("kind", kind).with("reason", reason),
+            Error::Broken { kind, reason } => message.with("kind", kind.into_owned()).with("reason", reason),
             Error::TooLarge(reason) => message.narrowed(Reason::ImageTooLarge).with("reason", reason),
             Error::WrongPlan(reason) => message.with("reason", reason),
         }

@@ -40,7 +40,7 @@ mod system {
 
     fn broken(kind: Kind) -> Error {
         Error::Broken {
-            kind: kind.name(),
+            kind: kind.name().into(),
             reason: "the system cannot decode it".into(),
         }
     }
@@ -124,6 +124,9 @@ mod portable {
     }
 
     fn broken(reason: String) -> Error {
-        Error::Broken { kind: "HEIC", reason }
+        Error::Broken {
+            kind: "HEIC".into(),
+            reason,
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Kinds of files, told by their first bytes: names and declared types are often wrong.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// The kinds of files that are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// PNG, APNG too.
     Png,

@@ -16,7 +16,7 @@ mod svg;
 mod svg_cost;
 mod thumbnail;
 
-pub use decode::{decode, measure, Measured};
+pub use decode::{decode, measure, Measured, TASKS};
 pub use decoded_image::DecodedImage;
 pub use error::{Error, Result};
 pub use kind::Kind;

@@ -27,7 +27,7 @@ pub fn strip_metadata(bytes: &[u8]) -> Result<Vec<u8>> {
 
 fn broken(kind: Kind) -> Error {
     Error::Broken {
-        kind: kind.name(),
+        kind: kind.name().into(),
         reason: "its parts are not where they should be".into(),
     }
 }
@@ -40,7 +40,7 @@ fn written(image: &DecodedImage) -> Result<Vec<u8>> {
     encoder
         .write_image(&image.rgb, image.width, image.height, image::ExtendedColorType::Rgb8)
         .map_err(|error| Error::Broken {
-            kind: "PNG",
+            kind: "PNG".into(),
             reason: error.to_string(),
         })?;
     Ok(file)

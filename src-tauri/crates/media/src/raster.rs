@@ -74,7 +74,7 @@ impl<'a> Raster<'a> {
         let (width, height) = raster.decoder.dimensions();
         if width == 0 || height == 0 {
             return Err(Error::Broken {
-                kind: kind.name(),
+                kind: kind.name().into(),
                 reason: "it has no pixels".into(),
             });
         }
@@ -127,7 +127,7 @@ impl<'a> Raster<'a> {
             .read_image_boxed(&mut bytes)
             .map_err(|error| broken(kind, &error))?;
         let rgb = Rgb::of(bytes, (width, height), colours).ok_or_else(|| Error::Broken {
-            kind: kind.name(),
+            kind: kind.name().into(),
             reason: format!("colours of the kind {colours:?} are not read"),
         })?;
         Ok(oriented(rgb.halved_if_huge(), self.orientation))
@@ -158,7 +158,7 @@ fn broken(kind: Kind, error: &image::ImageError) -> Error {
     match error {
         image::ImageError::Limits(_) => Error::TooLarge("it would take too much memory to unfold".into()),
         other => Error::Broken {
-            kind: kind.name(),
+            kind: kind.name().into(),
             reason: other.to_string(),
         },
     }

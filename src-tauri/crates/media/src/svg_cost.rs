@@ -32,7 +32,7 @@ const TRANSFER_FUNCTIONS: [&str; 2] = ["feFuncG", "feFuncB"];
 /// An error about a drawing.
 pub(crate) fn broken(reason: impl Into<String>) -> Error {
     Error::Broken {
-        kind: "SVG",
+        kind: "SVG".into(),
         reason: reason.into(),
     }
 }

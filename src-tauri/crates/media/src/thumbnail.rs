@@ -28,7 +28,7 @@ pub fn thumbnail(image: &DecodedImage, side: u32) -> Result<Vec<u8>> {
         encoder.encode(&rgb, size.0, size.1, ExtendedColorType::Rgb8)
     };
     encode(encoder).map_err(|error| Error::Broken {
-        kind: "JPEG",
+        kind: "JPEG".into(),
         reason: error.to_string(),
     })?;
     Ok(file)

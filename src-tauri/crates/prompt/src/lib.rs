@@ -12,7 +12,7 @@ mod template;
 mod tokenizer;
 mod tool_calls;
 
-pub use channels::{ChannelParser, EndOfThinking, Event, ParserState, Piece, Splitter};
+pub use channels::{ChannelParser, EndOfThinking, Event, ParserState, Piece, Splitter, TASKS};
 pub use chat::{CallForm, ChatProcessor, NextPrompt, StopSet, StopToken};
 pub use error::{Error, Result};
 pub use prompt::{ImageSpan, Prompt};

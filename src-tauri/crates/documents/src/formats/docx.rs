@@ -68,14 +68,17 @@ fn other_archive(archive: &ZipArchive<Cursor<&[u8]>>) -> Error {
         () if holds("content.xml") => ("an OpenDocument file", "save it as DOCX or PDF"),
         () => ("an archive", "unpack it first"),
     };
-    Error::UnknownKind { what, advice }
+    Error::UnknownKind {
+        what: what.into(),
+        advice: advice.into(),
+    }
 }
 
 /// A file of the archive. The length in its header is not trusted.
 fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>> {
     let file = archive.by_name(name).map_err(broken_archive)?;
     if file.encrypted() {
-        return Err(Error::Protected(DocumentKind::Docx.name()));
+        return Err(Error::Protected(DocumentKind::Docx.name().into()));
     }
     let mut bytes = Vec::new();
     let read = file.take(MAX_PART + 1).read_to_end(&mut bytes);
@@ -88,7 +91,7 @@ fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>> 
 
 fn broken_archive(error: ZipError) -> Error {
     match error {
-        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Error::Protected(DocumentKind::Docx.name()),
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Error::Protected(DocumentKind::Docx.name().into()),
         ZipError::UnsupportedArchive(_) => Error::broken(DocumentKind::Docx, "its archive is packed in an unusual way"),
         _ => Error::broken(DocumentKind::Docx, "its archive is damaged"),
     }

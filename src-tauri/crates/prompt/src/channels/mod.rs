@@ -21,3 +21,4 @@ pub(crate) use formats::ChannelFormat;
 pub use parser::{ChannelParser, ParserState};
 pub use splitter::Splitter;
 pub(crate) use thinking_control::capability;
+pub use thinking_control::TASKS;

@@ -116,6 +116,11 @@ impl Template {
         &self.source
     }
 
+    /// The variables that the model's own files set, such as the tokens that its template names.
+    pub(crate) fn own_variables(&self) -> &Map<String, Value> {
+        &self.variables
+    }
+
     /// SHA-256 of [`source`](Self::source), hexadecimal.
     pub fn hash(&self) -> &str {
         &self.hash

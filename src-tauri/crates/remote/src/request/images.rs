@@ -33,7 +33,7 @@ pub(crate) async fn data_urls(request: &Request) -> Result<DataUrls> {
     });
     made.await.unwrap_or_else(|_| {
         Err(Error::Image(media::Error::Broken {
-            kind: "image",
+            kind: "image".into(),
             reason: "it could not be read".into(),
         }))
     })

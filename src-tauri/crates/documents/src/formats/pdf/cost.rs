@@ -25,7 +25,7 @@ const DESCRIPTION: usize = 16 * 1024;
 /// Fails if the file is protected, or would unpack to too much.
 pub(crate) fn check(bytes: &[u8], budget: &Budget) -> Result<()> {
     if names_encryption(bytes) {
-        return Err(Error::Protected(DocumentKind::Pdf.name()));
+        return Err(Error::Protected(DocumentKind::Pdf.name().into()));
     }
     let mut total = 0;
     let mut at = 0;

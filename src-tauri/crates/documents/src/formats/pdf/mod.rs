@@ -33,7 +33,7 @@ const MAX_STEPS: u64 = 5_000_000;
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     cost::check(bytes, budget)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
-        LoadPdfError::Decryption(_) => Error::Protected(DocumentKind::Pdf.name()),
+        LoadPdfError::Decryption(_) => Error::Protected(DocumentKind::Pdf.name().into()),
         LoadPdfError::Invalid => Error::broken(DocumentKind::Pdf, "its table of contents is damaged"),
     })?;
     let pages = pdf.pages();
@@ -75,8 +75,8 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     }
     match unknown > known {
         true => Err(Error::NoText {
-            kind: DocumentKind::Pdf.name(),
-            advice: "its fonts do not tell which letters they draw; add its pages as images",
+            kind: DocumentKind::Pdf.name().into(),
+            advice: "its fonts do not tell which letters they draw; add its pages as images".into(),
         }),
         false => Ok(text),
     }

@@ -1,7 +1,12 @@
 //! The control over a model's reasoning, derived from its chat template alone: it is rendered with and without each
 //! switch, and the renders are compared.
 
+use std::time::Duration;
+
 use protocol::{Message, Role, Thinking, ThinkingControl, ThoughtMarkers};
+
+use sandbox::{Task, Work};
+use serde_json::{Map, Value};
 
 use crate::template::{RenderLimits, RenderRequest, Template};
 
@@ -29,8 +34,33 @@ const MARKERS: [(&str, &str); 18] = [
 /// Stands for the text of a user or a system prompt; no template looks for it.
 const WORDS: &str = "Zyzzyva";
 
-/// The control over the reasoning of a model with this template, and the markers of its thoughts.
-pub(crate) fn capability(template: &Template) -> (ThinkingControl, Option<ThoughtMarkers>) {
+type Capability = (ThinkingControl, Option<ThoughtMarkers>);
+
+/// Longer than the limits of a look.
+const TIME: Duration = Duration::from_secs(20);
+
+static PROBE: Task<(String, Map<String, Value>), Capability> = Task::new("thinking", TIME, |(source, variables), _| {
+    let template = Template::new(&Value::String(source), variables).ok();
+    (
+        template.map_or((ThinkingControl::Never, None), |template| probe(&template)),
+        Vec::new(),
+    )
+});
+
+/// The work of this room on files of strangers.
+pub static TASKS: [&dyn Work; 1] = [&PROBE];
+
+/// The control over the reasoning of a model with this template, and the markers of its thoughts: found out in the
+/// process that files of strangers are read in, if this program has one. A template that ends it has no control.
+pub(crate) fn capability(template: &Template) -> Capability {
+    let found = PROBE.run(
+        (template.source().to_owned(), template.own_variables().clone()),
+        Vec::new(),
+    );
+    found.map_or((ThinkingControl::Never, None), |(capability, _)| capability)
+}
+
+fn probe(template: &Template) -> Capability {
     RenderLimits::look().unless_limited(|| {
         let probe = Probe { template };
         let control = probe.control();
