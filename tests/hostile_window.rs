@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
+use crate::images_window::{in_page, invoke};
+use crate::server_window::copy_pebble;
 use crate::support::driver::Window;
 use crate::support::outside::{Outside, CONTROL};
 use crate::support::{ponder_json, put_chat};
@@ -193,6 +195,70 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
     assert_eq!(outside.came(), [CONTROL]);
     assert_eq!(window.run("return location.origin", json!([])), "tauri://localhost");
     window.close();
+}
+
+/// Calls the commands that would do the most harm, each with arguments that are right, and returns what came of each.
+/// The first argument is a folder.
+const WORST: &str = "const { invoke } = window.__TAURI_INTERNALS__;
+    const own = (await invoke('models')).find((model) => !model.built_in);
+    const calls = [
+      ['set_offline', { offline: false }],
+      ['add_endpoint', { name: 'thief', url: 'https://thief.example/v1', key: null }],
+      ['server_key', {}],
+      ['new_server_key', {}],
+      ['set_server', { on: true, port: 18239, network: true }],
+      ['delete_all_chats', {}],
+      ['remove_model', { reference: own.reference }],
+      ['add_model_folder', { path: args[0] }],
+      ['client_setups', { model: 'pebble', withKey: true }],
+      ['set_token', { token: '' }],
+    ];
+    const outcomes = [];
+    for (const [command, given] of calls)
+      outcomes.push(`${command}: ${await invoke(command, given).then((value) => `done, ${JSON.stringify(value)}`, JSON.stringify)}`);
+    return outcomes";
+
+/// Everything that those calls would change or tell, as the page of Settings sees it.
+fn state(window: &Window) -> Value {
+    let commands = json!([
+        "settings",
+        "net_settings",
+        "server_status",
+        "server_key",
+        "endpoints",
+        "model_folders"
+    ]);
+    let ask = "return Promise.all(args[0].map((command) => window.__TAURI_INTERNALS__.invoke(command)))";
+    in_page(window, ask, json!([commands]))
+}
+
+#[test]
+fn a_script_in_the_chats_page_reaches_nothing_that_matters() {
+    let home = tempfile::tempdir().expect("a folder");
+    put_chat(home.path(), "A chat", &[["A question", "", "An answer"]]);
+    let models = home.path().join("my-models");
+    copy_pebble(&models.join("twin"));
+    let window = Window::open(home.path());
+    // This person agrees to everything: nothing but the permissions of the page stands in the way.
+    window.answer_dialogs("yes");
+    invoke(&window, "open_window", json!({"name": "settings"}));
+    window.switch_to("Settings");
+    invoke(&window, "set_offline", json!({"offline": true}));
+    invoke(&window, "add_model_folder", json!({"path": models}));
+    let before = state(&window);
+    window.switch_to("Ponder");
+    let outcomes = in_page(&window, WORST, json!([home.path()]));
+    let outcomes = outcomes.as_array().expect("a list");
+    assert_eq!(outcomes.len(), 10);
+    for outcome in outcomes {
+        assert!(outcome.as_str().expect("text").contains("not allowed"), "{outcome}");
+    }
+    window.switch_to("Settings");
+    assert_eq!(state(&window), before);
+    window.close();
+    let chats = ponder_json(home.path(), &["history", "--json"]);
+    assert_eq!(chats[0]["chats"].as_array().map(Vec::len), Some(1));
+    assert!(models.join("twin/config.json").is_file(), "the model stays");
 }
 
 #[test]

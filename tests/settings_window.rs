@@ -146,8 +146,15 @@ fn an_endpoint_is_added_tried_and_removed() {
     window.type_into("endpoint-url", "https://models.example.org/v1");
     window.wait_for("endpoint-warning");
     window.image("settings-endpoint-typed-dark");
+    // The person declines in the dialog of the system, and the sheet keeps what was typed.
+    window.click("add-endpoint");
+    let waits = "return document.querySelector('[data-testid=add-endpoint]').disabled";
+    window.wait_until("it was declined", || window.run(waits, json!([])) == false);
+    assert_eq!((window.count("endpoint-row"), window.count("endpoint-problem")), (0, 0));
+    window.answer_dialogs("yes");
     window.click("add-endpoint");
     window.wait_for("endpoint-row");
+    window.answer_dialogs("no");
     assert!(window.newest("endpoint-mark").contains("Remote"));
     window.click("remove-endpoint");
     window.wait_for("no-endpoints");

@@ -277,10 +277,6 @@ fn settings(stage: &Stage) {
             json!([]),
         );
     });
-    stage.state("settings", "settings-delete-all", |stage| {
-        stage.press_for("tab-privacy", "delete-all");
-        stage.press_for("delete-all", "backups-stay");
-    });
     stage.images("settings", "offline", |stage| {
         invoke(&stage.window, "set_offline", json!({"offline": true}));
         stage.image("settings-offline");

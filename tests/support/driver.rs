@@ -91,6 +91,8 @@ impl Window {
                 .env("TAURI_WEBVIEW_AUTOMATION", "true")
                 .env("PONDER_HOME", home)
                 .env("HF_HOME", home.join("hub"))
+                // Its debug build reads the answers to questions of the system's dialogs there.
+                .env("PONDER_TEST_ANSWER", answer_file(home))
                 .envs(environment.iter().copied())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -385,6 +387,12 @@ impl Window {
         self.wait_until("the app ends", || !self.is_running());
     }
 
+    /// Gives this answer to every question of the system's dialogs from now on: `yes`, `more` or `no`, which it is at
+    /// first. WebDriver reaches pages alone.
+    pub fn answer_dialogs(&self, answer: &str) {
+        fs::write(answer_file(&self.home), answer).expect("written");
+    }
+
     /// Quits the app by closing its windows.
     pub fn close(self) {
         // The session ends with the app; a response is not guaranteed.
@@ -421,6 +429,11 @@ fn read(reply: &mut ureq::http::Response<ureq::Body>) -> Result<Value, String> {
     } else {
         Err(value["message"].as_str().unwrap_or("no reason given").to_owned())
     }
+}
+
+/// The file with the answer to questions of the system's dialogs.
+fn answer_file(home: &Path) -> PathBuf {
+    home.join("answer-to-dialogs")
 }
 
 /// The processes of the app whose data lies in `home`.

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use api::{DataKind, DataUse, HistoryContents};
 use command::command;
 use protocol::{Reason, Result};
-use tauri::State;
+use tauri::{Manager, State, WebviewWindow};
 
 use crate::app::state::App;
 use crate::system::failed;
+use crate::windows::question::{self, Answer, Question};
+use crate::words;
 
 /// The place of all data and the space that each kind takes.
 #[command(settings)]
@@ -56,8 +58,27 @@ pub async fn reveal_data(app: State<'_, App>, kind: DataKind) -> Result<()> {
         .map_err(failed(Reason::NoFileBrowser, "no program showed the folder"))
 }
 
-/// Deletes all chats for good, with the backups if that is wanted.
+/// Deletes all chats for good, if the user agrees in a dialog of the system, which also offers to delete the backups.
+/// False if they decline.
 #[command(settings)]
-pub async fn delete_all_chats(app: State<'_, App>, backups: bool) -> Result<()> {
-    app.chat.library().delete_all_chats(backups).await
+pub async fn delete_all_chats(window: WebviewWindow, app: State<'_, App>) -> Result<bool> {
+    let words = words::current(window.app_handle());
+    let has_backups = !app.chat.library().data_use().await?.backups.is_empty();
+    let text = match has_backups {
+        true => format!("{}\n\n{}", words.delete_text, words.backups_text),
+        false => words.delete_text.to_owned(),
+    };
+    let question = Question {
+        title: words.delete_question,
+        text,
+        yes: words.delete_chats,
+        more: has_backups.then_some(words.delete_backups),
+        no: words.cancel,
+    };
+    let answer = question::ask(&window, question).await;
+    if answer == Answer::No {
+        return Ok(false);
+    }
+    app.chat.library().delete_all_chats(answer == Answer::More).await?;
+    Ok(true)
 }

@@ -1,12 +1,14 @@
 //! Endpoints: other servers whose models answer.
 
-use api::{EndpointAddress, EndpointInfo, EndpointModels};
+use api::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels};
 use command::command;
 use protocol::{Error, Result};
-use tauri::{AppHandle, State};
+use tauri::{AppHandle, Manager, State, Url, WebviewWindow};
 
 use super::models_changed;
 use crate::app::state::App;
+use crate::windows::question::{self, Answer, Question};
+use crate::words;
 
 /// The configured endpoints.
 #[command(settings)]
@@ -35,29 +37,61 @@ pub async fn test_endpoint(app: State<'_, App>, name: String) -> Result<Endpoint
 }
 
 /// Adds an endpoint. Its key goes to the keychain; `unencrypted_key` allows that it is sent unencrypted to another
-/// computer.
+/// computer. Asks in a dialog of the system before the first one on another computer; false if the user declines.
 #[command(settings)]
 pub async fn add_endpoint(
+    window: WebviewWindow,
     handle: AppHandle,
     app: State<'_, App>,
     name: String,
     url: String,
     key: Option<String>,
     unencrypted_key: bool,
-) -> Result<()> {
+) -> Result<bool> {
     let mut endpoint = remote::endpoint(&name, &url)?;
     endpoint.unencrypted_key = unencrypted_key;
-    remote::check_name_is_free(&app.endpoints().await?, &name)?;
-    if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
+    let known = app.endpoints().await?;
+    remote::check_name_is_free(&known, &name)?;
+    let key = key.filter(|key| !key.trim().is_empty());
+    if key.is_some() {
+        remote::check_way(&endpoint)?;
+    }
+    if leaves_computer(&endpoint) && !known.iter().any(leaves_computer) && !agrees(&window, &endpoint).await {
+        return Ok(false);
+    }
+    if let Some(key) = key {
         app.remote.store_first_key(&mut endpoint, &key).await?;
     }
-    // A keychain may wait for the user, and another window or process may change the list meanwhile.
+    // A dialog and a keychain may wait for the user, and another window or process may change the list meanwhile.
     let mut endpoints = app.endpoints().await?;
     remote::check_name_is_free(&endpoints, &name)?;
     endpoints.push(endpoint);
     app.store_endpoints(endpoints).await?;
     models_changed(&handle);
-    Ok(())
+    Ok(true)
+}
+
+fn leaves_computer(endpoint: &Endpoint) -> bool {
+    remote::info(endpoint).address.leaves_computer
+}
+
+/// True if the user agrees that an endpoint on another computer is added.
+async fn agrees(window: &WebviewWindow, endpoint: &Endpoint) -> bool {
+    // The path of an address may be long, and have percent signs.
+    let Ok(url) = Url::parse(&endpoint.base_url) else {
+        return false;
+    };
+    let words = words::current(window.app_handle());
+    let question = Question {
+        title: words.endpoint_question,
+        text: words
+            .endpoint_text
+            .replace("{address}", &url.origin().ascii_serialization()),
+        yes: words.add,
+        more: None,
+        no: words.cancel,
+    };
+    question::ask(window, question).await == Answer::Yes
 }
 
 /// Replaces the key of an endpoint, or removes it. `unencrypted_key` allows that it is sent unencrypted to another

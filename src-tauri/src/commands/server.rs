@@ -6,9 +6,11 @@ use api::{ClientSetup, ServerSettings, ServerStatus};
 use command::command;
 use protocol::{Error, ErrorCode, Result};
 use serde_json::{json, Map};
-use tauri::State;
+use tauri::{Manager, State, WebviewWindow};
 
 use crate::app::state::App;
+use crate::windows::question::{self, Answer, Question};
+use crate::words;
 
 /// Stands for the key while it is hidden.
 const HIDDEN: &str = "••••••••";
@@ -19,13 +21,24 @@ pub async fn server_status(app: State<'_, App>) -> Result<ServerStatus> {
     Ok(app.server.status())
 }
 
-/// Switches the server on or off, or changes its address. Switched on without a key, it gets one, if there is a keychain
-/// to keep it. Its state says if it could not be started.
+/// Switches the server on or off, or changes its address. Asks in a dialog of the system before it answers other
+/// computers; if the user declines, it answers this one alone. Switched on without a key, it gets one, if there is a
+/// keychain to keep it. Its state says if it could not be started.
 #[command(settings)]
-pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool) -> Result<ServerStatus> {
+pub async fn set_server(
+    window: WebviewWindow,
+    app: State<'_, App>,
+    on: bool,
+    port: u16,
+    network: bool,
+) -> Result<ServerStatus> {
     if port == 0 {
         return Err(Error::new(ErrorCode::BadRequest, "a port is a number from 1 to 65535"));
     }
+    let before = app.chat.settings().get().await?.server;
+    let opens = on && network && !(before.on && before.network);
+    let network = network && (!opens || allows_network(&window).await);
+    // They may have changed while the question was open.
     let before = app.chat.settings().get().await?.server;
     let switched_on = on && !before.on;
     let key_made_at = match before.key_made_at {
@@ -46,6 +59,19 @@ pub async fn set_server(app: State<'_, App>, on: bool, port: u16, network: bool)
         key_made_at,
     };
     store(&app, settings).await
+}
+
+/// True if the user allows other computers to ask the server.
+async fn allows_network(window: &WebviewWindow) -> bool {
+    let words = words::current(window.app_handle());
+    let question = Question {
+        title: words.network_question,
+        text: words.network_text.to_owned(),
+        yes: words.allow,
+        more: None,
+        no: words.cancel,
+    };
+    question::ask(window, question).await == Answer::Yes
 }
 
 /// Creates another key, which clients must send from now on.

@@ -5,5 +5,6 @@ pub mod images;
 mod open_windows;
 pub mod pending_quit;
 pub mod places;
+pub mod question;
 pub mod quick;
 pub mod window;

@@ -68,6 +68,30 @@ pub struct Words {
     pub save: &'static str,
     /// The title of the dialog that adds a model folder.
     pub add_folder: &'static str,
+    /// The button that declines a question.
+    pub cancel: &'static str,
+    /// The question before the first endpoint on another computer.
+    pub endpoint_question: &'static str,
+    /// Its consequences, with the endpoint's `{address}`.
+    pub endpoint_text: &'static str,
+    /// Its button that agrees.
+    pub add: &'static str,
+    /// The question before the server answers other computers.
+    pub network_question: &'static str,
+    /// Its consequences.
+    pub network_text: &'static str,
+    /// Its button that agrees.
+    pub allow: &'static str,
+    /// The question before all chats are deleted.
+    pub delete_question: &'static str,
+    /// Its consequences.
+    pub delete_text: &'static str,
+    /// The consequence of leaving the backups.
+    pub backups_text: &'static str,
+    /// The button that leaves the backups.
+    pub delete_chats: &'static str,
+    /// The button that deletes them as well.
+    pub delete_backups: &'static str,
 
     /// The reason for preventing sleep, as the system shows it.
     pub awake: &'static str,

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,10 +58,29 @@ fn menus_and_pages_call_the_same_thing_by_the_same_name() {
             ("common.copy", words.copy),
             ("common.save", words.save),
             ("folders.addFolder", words.add_folder),
+            ("settings.endpoints.add", words.add),
+            ("settings.endpoints.cancel", words.cancel),
         ];
         for (key, word) in same {
             assert_eq!(plain(word), plain(&texts[key]), "{} {key}", words.tag);
         }
+    }
+}
+
+#[test]
+fn dialogs_of_gtk_get_no_text_that_is_a_format() {
+    for words in ALL.iter() {
+        assert!(!format!("{words:?}").contains('%'), "{}", words.tag);
+        assert!(words.endpoint_text.contains("{address}"), "{}", words.tag);
+        // An answer is known by the label of its button.
+        let labels = [
+            words.cancel,
+            words.add,
+            words.allow,
+            words.delete_chats,
+            words.delete_backups,
+        ];
+        assert_eq!(BTreeSet::from(labels).len(), labels.len(), "{}", words.tag);
     }
 }
 

@@ -212,7 +212,7 @@ export interface Commands {
   /** Asks one endpoint for its list of models. */
   testEndpoint(name: string): Promise<EndpointModels>;
   /** Adds an endpoint. Its key goes to the keychain. */
-  addEndpoint(name: string, url: string, key: string | null, unencryptedKey: boolean): Promise<void>;
+  addEndpoint(name: string, url: string, key: string | null, unencryptedKey: boolean): Promise<boolean>;
   /** Replaces the key of an endpoint, or removes it. */
   setEndpointKey(name: string, key: string | null, unencryptedKey: boolean): Promise<void>;
   /** Removes an endpoint and its key. */
@@ -277,8 +277,8 @@ export interface Commands {
   addFromSetAside(setAsideAt: number): Promise<HistoryContents>;
   /** Shows the folder with a kind of the data in the system's file browser. */
   revealData(kind: DataKind): Promise<void>;
-  /** Deletes all chats for good, with the backups if that is wanted. */
-  deleteAllChats(backups: boolean): Promise<void>;
+  /** Deletes all chats for good, if the user agrees in a dialog of the system, which also offers to delete the backups. False if they decline. */
+  deleteAllChats(): Promise<boolean>;
   /** The settings of the network: the offline switch, the hub and its token. */
   netSettings(): Promise<NetSettings>;
   /** Switches the network off or on. */
@@ -289,7 +289,7 @@ export interface Commands {
   outboundRequests(): Promise<Array<OutboundRequest>>;
   /** The server for other programs as it is now. */
   serverStatus(): Promise<ServerStatus>;
-  /** Switches the server on or off, or changes its address. Switched on without a key, it gets one, if there is a keychain to keep it. Its state says if it could not be started. */
+  /** Switches the server on or off, or changes its address. Asks in a dialog of the system before it answers other computers; if the user declines, it answers this one alone. Switched on without a key, it gets one, if there is a keychain to keep it. Its state says if it could not be started. */
   setServer(on: boolean, port: number, network: boolean): Promise<ServerStatus>;
   /** Creates another key, which clients must send from now on. */
   newServerKey(): Promise<ServerStatus>;
@@ -650,7 +650,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   backUpNow: () => invoke('back_up_now'),
   addFromSetAside: (setAsideAt) => invoke('add_from_set_aside', { setAsideAt }),
   revealData: (kind) => invoke('reveal_data', { kind }),
-  deleteAllChats: (backups) => invoke('delete_all_chats', { backups }),
+  deleteAllChats: () => invoke('delete_all_chats'),
   netSettings: () => invoke('net_settings'),
   setOffline: (offline) => invoke('set_offline', { offline }),
   setToken: (token) => invoke('set_token', { token }),

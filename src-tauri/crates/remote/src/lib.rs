@@ -13,7 +13,7 @@ mod reply;
 mod request;
 mod shelf;
 
-pub use endpoint::{address, check_name_is_free, endpoint, info};
+pub use endpoint::{address, check_name_is_free, check_way, endpoint, info};
 pub use engine::RemoteEngine;
 pub use error::{Error, Result};
 pub use shelf::EndpointShelf;

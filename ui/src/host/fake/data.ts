@@ -4,7 +4,7 @@ import type { DataKind } from '../../bindings/DataKind';
 import type { HistoryBackup } from '../../bindings/HistoryBackup';
 import type { Platform } from '../types';
 import { imageBytes, type imageControls } from './images';
-import { chatsChanged, refusal, type Shared } from './shared';
+import { ask, chatsChanged, refusal, type Shared } from './shared';
 
 export const dataControls = () => ({
   backups: [] as HistoryBackup[],
@@ -33,10 +33,13 @@ export function data(host: Shared & ReturnType<typeof dataControls> & ReturnType
     async revealData(kind) {
       host.revealedData.push(kind);
     },
-    async deleteAllChats(backups) {
+    async deleteAllChats() {
+      const answer = ask(host, 'delete');
+      if (answer === 'no') return false;
       host.kept.clear();
-      if (backups) host.backups = [];
+      if (answer === 'more') host.backups = [];
       chatsChanged(host);
+      return true;
     },
   } satisfies Partial<Platform>;
 }

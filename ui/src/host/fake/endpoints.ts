@@ -6,7 +6,7 @@ import type { EndpointModels } from '../../bindings/EndpointModels';
 import type { Error as HostError } from '../../bindings/Error';
 import type { Platform } from '../types';
 import type { hubControls } from './hub';
-import { pause, refusal, storeSettings, type Shared } from './shared';
+import { ask as question, pause, refusal, storeSettings, type Shared } from './shared';
 
 /** The condition of a server that does not simply answer with a model. */
 export type ServerCondition = 'silent' | 'empty' | 'slow' | { key: string };
@@ -57,8 +57,11 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
       if (host.app.endpoints.some((known) => known.name === name)) throw refusal('bad_request', `There is an endpoint called ${name} already.`, { name }, 'endpoint_name_taken');
       const added: Endpoint = { name, base_url, has_key: key !== null, unencrypted_key };
       if (isHeldBack(added)) throw heldBack(name);
+      const far = ({ base_url }: Pick<Endpoint, 'base_url'>): boolean => meaning(base_url).leaves_computer;
+      if (far(added) && !host.app.endpoints.some(far) && question(host, 'endpoint') === 'no') return false;
       if (key !== null) keys.set(name, key);
       storeSettings(host, { endpoints: [...host.app.endpoints, added] });
+      return true;
     },
     async setEndpointKey(name, key, unencrypted) {
       const changed: Endpoint = { ...find(name), has_key: key !== null, unencrypted_key: key !== null && unencrypted };

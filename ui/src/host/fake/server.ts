@@ -11,7 +11,7 @@ import type { ServerSettings } from '../../bindings/ServerSettings';
 import type { ServerState } from '../../bindings/ServerState';
 import type { ServerStatus } from '../../bindings/ServerStatus';
 import type { Platform } from '../types';
-import { refusal, storeSettings, type Shared } from './shared';
+import { ask, refusal, storeSettings, type Shared } from './shared';
 
 const IDLE: ServerFigures = { in_flight: 0, connections: 0, tokens_per_second: 0, requests: 0 };
 
@@ -75,7 +75,8 @@ export function server(host: Shared & ReturnType<typeof serverControls>) {
       const before = host.app.server;
       const keyless = before.key_made_at === null && !host.keyOfEnvironment;
       const key_made_at = on && !before.on && keyless && !host.keychainProblem ? makeKey() : before.key_made_at;
-      return store({ on, port, network, key_made_at });
+      const opens = on && network && !(before.on && before.network);
+      return store({ on, port, network: network && (!opens || ask(host, 'network') !== 'no'), key_made_at });
     },
     async newServerKey() {
       return store({ key_made_at: makeKey() });

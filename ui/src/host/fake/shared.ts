@@ -8,6 +8,9 @@ import type { Unsubscribe } from '../types';
 import { MODELS } from './localModels';
 import type { Chat } from './tree';
 
+/** The answer to a question of the system's dialog; *more* is its second button that agrees. */
+export type DialogAnswer = 'yes' | 'more' | 'no';
+
 /** The shared state; `pace` is the time between two pieces of an answer, in milliseconds. */
 export const shared = (pace: number) => ({
   pace,
@@ -19,6 +22,10 @@ export const shared = (pace: number) => ({
   kept: new Map<string, Chat>(),
   /** The time that reading an image or a file takes, in milliseconds. */
   readingTime: 0,
+  /** A person's answer to every question of the system's dialogs. */
+  dialogAnswer: 'yes' as DialogAnswer,
+  /** The questions that were asked so far. */
+  asked: [] as ('endpoint' | 'network' | 'delete')[],
   chatListeners: new Set<() => void>(),
   modelListeners: new Set<() => void>(),
   settingsListeners: new Set<(settings: Settings) => void>(),
@@ -30,6 +37,12 @@ export type Shared = ReturnType<typeof shared>;
 export async function listen<T>(listeners: Set<T>, listener: T): Promise<Unsubscribe> {
   listeners.add(listener);
   return () => void listeners.delete(listener);
+}
+
+/** Asks a question in a dialog of the system. */
+export function ask(host: Shared, question: Shared['asked'][number]): DialogAnswer {
+  host.asked.push(question);
+  return host.dialogAnswer;
 }
 
 export function chatsChanged({ chatListeners }: Shared): void {

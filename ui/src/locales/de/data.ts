@@ -33,18 +33,6 @@ export const data = translation({
   'data.deleteAll': 'Alle Chats löschen',
   'data.deleteAllAbout': 'Auch Chats in Archiv und Papierkorb. Das lässt sich nicht rückgängig machen.',
   'data.deleteAllOpen': 'Alle Chats löschen …',
-  'data.deleteAllTitle': 'Alle Chats löschen?',
-  'data.deleteAllGoes': {
-    one: '{count} Chat wird endgültig gelöscht, mit seinen Bildern und Dateien. Die Verlaufsdatei wird ohne ihn neu geschrieben.',
-    other: '{count} Chats werden endgültig gelöscht, mit ihren Bildern und Dateien. Die Verlaufsdatei wird ohne sie neu geschrieben.',
-  },
-  'data.deleteAllStays': 'Modelle, Einstellungen, Voreinstellungen, Textbausteine, leere Projekte und Exporte bleiben.',
-  'data.deleteAllBackups': { one: '{count} Backup enthält weiterhin den Text dieser Chats.', other: '{count} Backups enthalten weiterhin den Text dieser Chats.' },
-  'data.deleteAllBackupsToo': 'Auch die Backups löschen',
-  'data.deleteAllType': 'Zum Bestätigen „{word}“ eintippen',
-  'data.deleteAllWord': 'löschen',
-  'data.deleteAllNow': 'Chats löschen',
-  'data.deleteAllCancel': 'Abbrechen',
   'data.deletedAll': 'Alle Chats wurden gelöscht.',
   'data.deletedAllButBackups': { one: 'Alle Chats wurden gelöscht. {count} Backup enthält sie weiterhin.', other: 'Alle Chats wurden gelöscht. {count} Backups enthalten sie weiterhin.' },
 });

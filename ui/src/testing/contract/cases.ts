@@ -117,8 +117,8 @@ export const cases: readonly Case[] = [
       for (const name of ['contract-near', 'contract-far']) await refused('model_not_found', () => host.testEndpoint(name));
       await refused('model_not_found', () => host.setEndpointKey('contract-near', 'sk', false));
       await refused('bad_request', () => host.addEndpoint('contract-far', 'http://192.0.2.1', 'sk', false));
-      await host.addEndpoint('contract-near', 'https://localhost:9/v1/', null, false);
-      await host.addEndpoint('contract-far', 'http://192.0.2.1', null, false);
+      same(await host.addEndpoint('contract-near', 'https://localhost:9/v1/', null, false), true, 'whether the near one was added');
+      same(await host.addEndpoint('contract-far', 'http://192.0.2.1', null, false), true, 'whether the far one was added');
       await refused('bad_request', () => host.addEndpoint('contract-far', 'http://192.0.2.2', null, false));
       const near = { base_url: 'https://localhost:9/v1', leaves_computer: false, unencrypted: false };
       const listed = (await host.endpoints()).filter(({ name }) => name.startsWith('contract-'));

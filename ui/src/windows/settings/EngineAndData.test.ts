@@ -82,22 +82,21 @@ describe('Data', () => {
     expect(the('toast').textContent).toContain(sentence);
   });
 
-  it('deletes all chats only after the word was typed, and says what stays', async () => {
+  it('deletes all chats only if the person agrees in the dialog of the system, and says what stays', async () => {
     host.addChat('A chat', Date.now());
     await host.backUpNow();
+    host.dialogAnswer = 'no';
     await open('settings');
     await click('tab-privacy');
     await pass(0);
     await click('delete-all');
-    expect(the('backups-stay').textContent).toContain('1 backup still contains');
-    expect(the('delete-all-now')).toHaveProperty('disabled', true);
-    await write('delete-all-word', 'delet');
-    field('delete-all-word').form?.requestSubmit();
     await pass(0);
     expect(await host.chats()).toHaveLength(1);
-    await write('delete-all-word', ' Delete');
-    await click('delete-all-now');
+    expect(all('toast')).toEqual([]);
+    host.dialogAnswer = 'yes';
+    await click('delete-all');
     await pass(0);
+    expect(host.asked).toEqual(['delete', 'delete']);
     expect(await host.chats()).toEqual([]);
     expect(the('toast').textContent).toContain('1 backup still contains them');
     expect(host.backups).toHaveLength(1);
@@ -109,10 +108,8 @@ describe('Data', () => {
     await open('settings');
     await click('tab-privacy');
     await pass(0);
+    host.dialogAnswer = 'more';
     await click('delete-all');
-    await click('delete-backups');
-    await write('delete-all-word', 'delete');
-    await click('delete-all-now');
     await pass(0);
     expect(host.backups).toEqual([]);
     expect(the('toast').textContent).toContain('Deleted all chats.');
@@ -123,7 +120,7 @@ describe('Data', () => {
     host.addTurn(chat, 'A question', { parts: [{ kind: 'text', text: 'An answer', started_at: 0, ended_at: 0 }] });
     await open('chat', chat.summary.id);
     expect(the('chat-title').textContent).toBe('A chat');
-    await host.deleteAllChats(false);
+    await host.deleteAllChats();
     await pass(50);
     expect(the('chat-title').textContent).toBe('New chat');
   });

@@ -222,6 +222,22 @@ describe('the key', () => {
     expect(state()[0]).toBe('key_needed');
   });
 
+  it('is not asked by other computers if the person declines in the dialog of the system', async () => {
+    await openServer();
+    await click('server-switch');
+    host.dialogAnswer = 'no';
+    await click('server-network');
+    expect([state()[0], host.app.server.network, host.asked]).toEqual(['on', false, ['network']]);
+    expect(the('server-network').getAttribute('aria-checked')).toBe('false');
+    host.dialogAnswer = 'yes';
+    await click('server-network');
+    expect(host.app.server.network).toBe(true);
+    // Another port changes nothing about who may ask.
+    await write('server-port', '8232');
+    await submit('server-port');
+    expect(host.asked).toEqual(['network', 'network']);
+  });
+
   it('that is lost leaves the server off, and says so', async () => {
     await openServer();
     await click('server-switch');

@@ -248,6 +248,29 @@ describe('Endpoints', () => {
     expect(the('endpoint-answer').textContent).toContain('API key not sent');
   });
 
+  it('adds the first one on another computer only if the person agrees in the dialog of the system', async () => {
+    host.dialogAnswer = 'no';
+    await openEndpoints();
+    await click('open-add-endpoint');
+    await write('endpoint-name', 'desk');
+    await write('endpoint-url', 'http://127.0.0.1:8080/v1');
+    await submit('endpoint-url');
+    expect([host.app.endpoints.length, host.asked]).toEqual([1, []]);
+    await click('open-add-endpoint');
+    await write('endpoint-name', 'lab');
+    await write('endpoint-url', 'https://lab.example/v1');
+    await submit('endpoint-url');
+    expect([host.app.endpoints.length, host.asked]).toEqual([1, ['endpoint']]);
+    // The sheet keeps what was typed.
+    expect(field('endpoint-name').value).toBe('lab');
+    expect(all('endpoint-problem')).toEqual([]);
+    host.dialogAnswer = 'yes';
+    await submit('endpoint-url');
+    expect([host.app.endpoints.length, all('endpoint-sheet').length]).toEqual([2, 0]);
+    await host.addEndpoint('far', 'https://far.example/v1', null, false);
+    expect(host.asked).toEqual(['endpoint', 'endpoint']);
+  });
+
   it('tests the one that is asked for, and no other', async () => {
     await host.addEndpoint('lab', 'https://example.org/v1', null, false);
     await host.addEndpoint('desk', 'http://127.0.0.1:8080/v1', null, false);

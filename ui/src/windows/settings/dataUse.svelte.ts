@@ -47,10 +47,10 @@ export class DataStore {
     await this.toasts.attempt(() => this.platform.revealData(kind), 'reveal');
   }
 
-  /** Deletes all chats, with the backups or without. */
-  async deleteAll(backups: boolean): Promise<void> {
+  /** Deletes all chats, if the person agrees in the system's dialog. */
+  async deleteAll(): Promise<void> {
     await this.#do(async () => {
-      await this.platform.deleteAllChats(backups);
+      if (!(await this.platform.deleteAllChats())) return;
       const count = (await this.platform.dataUse()).backups.length;
       this.toasts.say(count === 0 ? t('data.deletedAll') : t('data.deletedAllButBackups', { count }));
     });

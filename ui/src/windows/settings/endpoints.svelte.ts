@@ -57,11 +57,15 @@ export class Endpoints {
   }
 
   /**
-   * Adds one. Says why it could not be added; `null` if it was. `unencrypted` allows that the key is sent unencrypted to
-   * another computer.
+   * Adds one. Says why it could not be added; otherwise if it was, or the person declined in the system's dialog.
+   * `unencrypted` allows that the key is sent unencrypted to another computer.
    */
-  async add(name: string, url: string, key: string | null, unencrypted: boolean): Promise<HostError | null> {
-    return this.#change(name, () => this.platform.addEndpoint(name, url, key, unencrypted));
+  async add(name: string, url: string, key: string | null, unencrypted: boolean): Promise<HostError | boolean> {
+    let added = false;
+    const error = await this.#change(name, async () => {
+      added = await this.platform.addEndpoint(name, url, key, unencrypted);
+    });
+    return error ?? added;
   }
 
   /** Replaces its key, or removes it, as for one that is added. Says why it could not; `null` if it did. */

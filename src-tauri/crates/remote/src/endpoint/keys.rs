@@ -56,7 +56,7 @@ pub(crate) async fn key(net: &Net, endpoint: &Endpoint) -> Result<Option<String>
 ///
 /// # Errors
 /// [`Error::KeyUnencrypted`].
-pub(crate) fn check_way(endpoint: &Endpoint) -> Result<()> {
+pub fn check_way(endpoint: &Endpoint) -> Result<()> {
     if may_see_its_key(endpoint) {
         Ok(())
     } else {

@@ -6,4 +6,5 @@ mod models;
 
 pub(crate) use address::leaves_computer;
 pub use address::{address, check_name_is_free, endpoint, info};
+pub use keys::check_way;
 pub(crate) use models::models;
