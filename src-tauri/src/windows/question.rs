@@ -1,6 +1,8 @@
 //! Questions in a dialog of the system, asked before something that a page must not do by itself: no page draws the
 //! dialog or can answer it, so a script in a page gains nothing by calling the command.
 
+use std::time::{Duration, Instant};
+
 use tauri::WebviewWindow;
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind, MessageDialogResult};
 use tokio::sync::{oneshot, Mutex};
@@ -30,6 +32,10 @@ pub enum Answer {
     No,
 }
 
+/// Time in which nobody reads a question: a key that comes sooner was meant for the page, which may ask while a person
+/// types.
+const UNREAD: Duration = Duration::from_millis(500);
+
 /// Held while a question is shown.
 static SHOWN: Mutex<()> = Mutex::const_new(());
 
@@ -54,11 +60,13 @@ pub async fn ask(window: &WebviewWindow, question: Question) -> Answer {
         Some(more) => MessageDialogButtons::YesNoCancelCustom(yes.to_owned(), more.to_owned(), no.to_owned()),
     };
     let (given, answer) = oneshot::channel();
+    let asked = Instant::now();
     let dialog = window.dialog().message(text).title(title).parent(window);
     let dialog = dialog.kind(MessageDialogKind::Warning).buttons(buttons);
     // The user may have closed the window; then nobody waits for the answer.
     dialog.show_with_result(move |result| drop(given.send(result)));
     match answer.await {
+        _ if asked.elapsed() < UNREAD => Answer::No,
         Ok(MessageDialogResult::Custom(label)) if label == yes => Answer::Yes,
         Ok(MessageDialogResult::Custom(label)) if more.is_some_and(|more| label == more) => Answer::More,
         _ => Answer::No,
