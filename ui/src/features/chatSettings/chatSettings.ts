@@ -5,6 +5,7 @@ import type { LocalModel } from '../../bindings/LocalModel';
 import type { Preset } from '../../bindings/Preset';
 import type { Sampling } from '../../bindings/Sampling';
 import type { ModelDefaults } from '../../bindings/ModelDefaults';
+import type { Project } from '../../bindings/Project';
 import { number, t } from '../../locales';
 import { DEFAULT_CHAT_SETTINGS, SAMPLING } from '../../bindings/constants';
 
@@ -80,6 +81,15 @@ export function withSampling(sampling: Sampling, name: (typeof SAMPLING)[number]
 export interface Fallback {
   readonly value: string;
   readonly source: string;
+}
+
+/** The system prompt that applies if a chat sets none: a project's instructions take the place of the user's for the model. */
+export function defaultPrompt(project: Project | null, defaults: ModelDefaults | null): Fallback {
+  if (project?.system_prompt.trim())
+    return { value: project.system_prompt, source: t('chatSettings.source.project', { name: project.name }) };
+  if (defaults?.system_prompt.trim())
+    return { value: defaults.system_prompt, source: t('chatSettings.source.yours') };
+  return { value: '', source: '' };
 }
 
 /** The value of a sampling option that applies if a chat sets none: the user's for the model, its makers', or Ponder's. */

@@ -86,6 +86,33 @@ describe('the defaults for a model', () => {
     expect(source('setting-top_k')).toBe('Ponder’s default');
   });
 
+  it('give way to the instructions of a project, as they do in the request', async () => {
+    const prompt = (): HTMLTextAreaElement => the('system-prompt') as HTMLTextAreaElement;
+    await host.changeSettings({
+      model_defaults: { pebble: { system_prompt: 'Be brief.', sampling: {}, context: null, kv_bits: null } },
+    });
+    const project = await host.createProject('Fables');
+    const { id } = host.addChat('A chat', Date.now()).summary;
+    await host.moveChat(id, project.id);
+    const openSheetOfChat = async (): Promise<void> => {
+      await open('chat', id);
+      await click('open-chat-settings');
+      await pass(0);
+    };
+    await openSheetOfChat();
+    expect([prompt().placeholder, the('prompt-source').textContent]).toEqual(['Be brief.', 'Your default for this model']);
+    await host.changeProject(project.id, 'Fables', 'Tell it as a fable.');
+    await openSheetOfChat();
+    expect([prompt().placeholder, the('prompt-source').textContent]).toEqual([
+      'Tell it as a fable.',
+      'Instructions of the project Fables',
+    ]);
+    prompt().value = 'Rhyme.';
+    prompt().dispatchEvent(new InputEvent('input', { bubbles: true }));
+    await pass(0);
+    expect(all('prompt-source')).toEqual([]);
+  });
+
   it('can be left for full precision by a chat', async () => {
     await host.changeSettings({
       model_defaults: { pebble: { system_prompt: '', sampling: {}, context: null, kv_bits: 8 } },

@@ -51,6 +51,7 @@ export const chatSettings = translation({
   'chatSettings.stopRemove': 'إزالة {text}',
   'chatSettings.reset': 'إعادة إلى الافتراضي',
   'chatSettings.resetDone': 'أُعيدت إعدادات المحادثة إلى الافتراضي.',
+  'chatSettings.source.project': 'تعليمات المشروع {name}',
   'chatSettings.source.yours': 'إعدادك الافتراضي لهذا النموذج',
   'chatSettings.source.model': 'افتراضي النموذج',
   'chatSettings.source.ponder': 'افتراضي Ponder',

@@ -51,6 +51,7 @@ export const chatSettings = translation({
   'chatSettings.stopRemove': '{text} entfernen',
   'chatSettings.reset': 'Auf Standard zurücksetzen',
   'chatSettings.resetDone': 'Die Chat-Einstellungen sind auf Standard zurückgesetzt.',
+  'chatSettings.source.project': 'Anweisungen des Projekts {name}',
   'chatSettings.source.yours': 'Eigener Standard für dieses Modell',
   'chatSettings.source.model': 'Standard des Modells',
   'chatSettings.source.ponder': 'Standard von Ponder',

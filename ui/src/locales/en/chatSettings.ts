@@ -49,6 +49,7 @@ export const chatSettings = {
   'chatSettings.stopRemove': 'Remove {text}',
   'chatSettings.reset': 'Reset to defaults',
   'chatSettings.resetDone': 'Chat settings reset to defaults.',
+  'chatSettings.source.project': 'Instructions of the project {name}',
   'chatSettings.source.yours': 'Your default for this model',
   'chatSettings.source.model': 'Model default',
   'chatSettings.source.ponder': 'Ponder’s default',
