@@ -7,7 +7,7 @@ export const chat = translation({
   'temporary.title': 'محادثة مؤقتة',
   'temporary.says': 'لا تُحفظ هذه المحادثة، وتزول عند مغادرتها أو إنهاء Ponder.',
   'temporary.note': 'لا يُحفظ شيء من هذه المحادثة.',
-  'temporary.keep': 'الاحتفاظ بالمحادثة',
+  'temporary.keep': 'حفظ المحادثة',
   'temporary.kept': 'حُفظت هذه المحادثة.',
   'chat.tokens': { zero: 'لا رموز', one: 'رمز واحد', two: 'رمزان', few: '{count} رموز', many: '{count} رمزًا', other: '{count} رمز' },
   'chat.tokensOf': '{used} من {context} من الرموز',

@@ -238,7 +238,7 @@ export const errors = translation({
   'reason.no_home.title': 'لا مجلد لبيانات Ponder',
   'reason.no_home': 'لا يُبلغ هذا الحاسوب عن مجلد المستخدم.',
   'reason.download_fault.title': 'فشل التنزيل',
-  'reason.download_fault': 'حدث خطأ في Ponder. ما وصل محفوظ، فابدأه من جديد.',
+  'reason.download_fault': 'ما وصل محفوظ. ابدأ التنزيل من جديد.',
   'reason.update_not_installed.title': 'لم يُثبّت التحديث',
   'reason.update_not_installed': 'ما زال لديك الإصدار الحالي. حاول مجددًا.',
   'reason.offline_forced.title': 'بدأ Ponder دون اتصال',

@@ -238,7 +238,7 @@ export const errors = translation({
   'reason.no_home.title': 'Kein Ordner für Daten von Ponder',
   'reason.no_home': 'Dieser Computer meldet keinen Benutzerordner.',
   'reason.download_fault.title': 'Download fehlgeschlagen',
-  'reason.download_fault': 'In Ponder trat ein Fehler auf. Das Empfangene ist gesichert, einfach erneut starten.',
+  'reason.download_fault': 'Das Empfangene ist gesichert. Den Download noch einmal starten.',
   'reason.update_not_installed.title': 'Update nicht installiert',
   'reason.update_not_installed': 'Die bisherige Version bleibt. Noch einmal versuchen.',
   'reason.offline_forced.title': 'Ponder wurde offline gestartet',

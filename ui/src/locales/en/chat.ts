@@ -5,7 +5,7 @@ export const chat = {
   'temporary.title': 'Temporary chat',
   'temporary.says': 'This chat isn’t saved. It’s gone when you leave it or quit Ponder.',
   'temporary.note': 'Nothing in this chat is saved.',
-  'temporary.keep': 'Keep this chat',
+  'temporary.keep': 'Save chat',
   'temporary.kept': 'This chat is saved now.',
   'chat.tokens': { one: '{count} token', other: '{count} tokens' },
   'chat.tokensOf': '{used} of {context} tokens',

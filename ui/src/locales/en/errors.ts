@@ -236,7 +236,7 @@ export const errors = {
   'reason.no_home.title': 'No folder for Ponder’s data',
   'reason.no_home': 'This computer doesn’t report a home folder.',
   'reason.download_fault.title': 'Download failed',
-  'reason.download_fault': 'Ponder ran into an error. Everything received so far is saved. Start it again.',
+  'reason.download_fault': 'Everything received so far is saved. Start the download again.',
   'reason.update_not_installed.title': 'Update not installed',
   'reason.update_not_installed': 'You still have the current version. Try again.',
   'reason.offline_forced.title': 'Ponder was started offline',
