@@ -1,4 +1,5 @@
-//! Running answers and their ends: thinking, streaming, waiting, failing; a full context; two answers; chat settings.
+//! Running answers and their ends: thinking, streaming, waiting, failing; a full context; two answers; a temporary chat;
+//! chat settings.
 
 use std::fs;
 
@@ -171,6 +172,26 @@ fn two_answers(stage: &Stage) {
     });
 }
 
+fn temporary_chat(stage: &Stage) {
+    stage.images("chat", "temporary", |stage| {
+        stage.press_for("temporary-chat", "temporary-empty");
+        stage.image("temporary-empty");
+        begin_long_answer(stage);
+        stage.image("temporary-streaming");
+        stage.press("stop");
+        stage.window.wait_until_answer_is("stopped");
+        stage.write("composer", "A message that goes with the chat.");
+        stage.window.wait_for("keep-chat");
+        stage.image("temporary-answered");
+        stage.press("keep-chat");
+        stage
+            .window
+            .wait_until("it is kept", || stage.window.count("temporary-note") == 0);
+        stage.window.wait_for("toast");
+        stage.image("temporary-kept");
+    });
+}
+
 fn settings_of_the_chat(stage: &Stage) {
     stage.images("chat", "chat-settings", |stage| {
         stage.open_chat("Sourdough");
@@ -219,6 +240,7 @@ fn settings_of_the_chat(stage: &Stage) {
 pub fn states(stage: &Stage) {
     answers(stage);
     two_answers(stage);
+    temporary_chat(stage);
     settings_of_the_chat(stage);
     full_context(stage);
 }
