@@ -271,6 +271,7 @@ export class Conversation {
     two: [ChatSettings, ChatSettings] | null = null,
   ): Promise<void> {
     await this.#writes.landed();
+    await this.temporary.settled();
     const turn = two
       ? await this.platform.sendToTwo(chat, content, position, two)
       : await this.platform.send(chat, content, position);

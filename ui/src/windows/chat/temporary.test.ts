@@ -85,6 +85,67 @@ describe('a temporary chat', () => {
     expect(all('message-user')).toHaveLength(1);
   });
 
+  /** Lets keeping take until the returned function is called, with an error if it fails. */
+  function slowly(): { end: (error?: object) => void; calls: () => number } {
+    const keep = host.keepTemporaryChat.bind(host);
+    let calls = 0;
+    let end: (error?: object) => void = () => {};
+    const ended = new Promise<void>((resolve, reject) => {
+      end = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    host.keepTemporaryChat = async () => {
+      calls += 1;
+      await ended;
+      await keep();
+    };
+    return { end, calls: () => calls };
+  }
+
+  it('is kept once, however often that is pressed', async () => {
+    await open('chat');
+    await click('temporary-chat');
+    await send('Worth keeping');
+    const keeping = slowly();
+    await click('keep-chat');
+    await click('keep-chat');
+    expect(the('keep-chat')).toHaveProperty('disabled', true);
+    keeping.end();
+    await pass(500);
+    expect([keeping.calls(), toasts(), listed().length]).toEqual([1, ['This chat is saved now.'], 1]);
+  });
+
+  it('is not closed while it is being kept, and what is sent meanwhile waits for that', async () => {
+    await open('chat');
+    await click('temporary-chat');
+    await send('Worth keeping');
+    const id = host.temporary ?? '';
+    const keeping = slowly();
+    await click('keep-chat');
+    await send('And more');
+    expect(all('message-user')).toHaveLength(1);
+    await click('new-chat');
+    expect(host.temporary).toBe(id);
+    keeping.end();
+    await pass(3000);
+    expect([host.temporary, listed().length]).toEqual([null, 1]);
+    const said = (await host.chat(id)).messages.filter(({ role }) => role === 'user');
+    expect(said).toHaveLength(2);
+  });
+
+  it('is shown again if it was left and could not be kept', async () => {
+    await open('chat');
+    await click('temporary-chat');
+    await send('Worth keeping');
+    const keeping = slowly();
+    await click('keep-chat');
+    await click('new-chat');
+    expect(all('message-user')).toEqual([]);
+    keeping.end({ code: 'storage', reason: 'history_read_only', message: 'read only' });
+    await pass(500);
+    expect([all('temporary-note').length, all('message-user').length]).toEqual([1, 1]);
+    expect(toasts()).toEqual([expect.stringContaining('Can’t save chats')]);
+  });
+
   it('is replaced by another one, and is there again when the page is loaded anew', async () => {
     await open('chat');
     await click('temporary-chat');
