@@ -8,7 +8,11 @@ use protocol::Result;
 
 /// The list with the temporary chat, while there is one.
 #[derive(Default)]
-pub struct TemporaryChat(Mutex<Option<Open>>);
+pub struct TemporaryChat {
+    open: Mutex<Option<Open>>,
+    /// Held while one is begun, kept or closed, so that a chat that is being kept is not closed, nor kept once more.
+    in_order: tokio::sync::Mutex<()>,
+}
 
 #[derive(Clone)]
 struct Open {
@@ -22,6 +26,7 @@ impl TemporaryChat {
     /// # Errors
     /// `BadRequest` for a setting that no chat may have.
     pub async fn begin(&self, chats: &Chat, settings: ChatSettings) -> Result<ChatView> {
+        let _in_order = self.in_order.lock().await;
         let list = chats.temporary().await?;
         let view = list.chats().create(settings).await?;
         let id = view.summary.id.clone();
@@ -45,6 +50,7 @@ impl TemporaryChat {
     /// # Errors
     /// `Busy` while its answer is being written, `Storage` if the history cannot be written; it stays temporary then.
     pub async fn keep(&self, chats: &Chat) -> Result<()> {
+        let _in_order = self.in_order.lock().await;
         let Some(Open { list, .. }) = self.open() else {
             return Ok(());
         };
@@ -55,6 +61,7 @@ impl TemporaryChat {
 
     /// Ends the temporary chat, of which nothing is left.
     pub async fn close(&self) {
+        let _in_order = self.in_order.lock().await;
         self.replace(None).await;
     }
 
@@ -78,11 +85,11 @@ impl TemporaryChat {
     }
 
     fn open(&self) -> Option<Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn replace(&self, open: Option<Open>) {
-        let before = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), open);
+        let before = std::mem::replace(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner), open);
         if let Some(Open { list, .. }) = before {
             list.discard().await;
         }

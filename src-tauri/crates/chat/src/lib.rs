@@ -176,10 +176,12 @@ impl Chat {
         self.core.history.attachment(attachment).await.is_ok()
     }
 
-    /// Keeps the chats of a temporary list among these, with their ids.
+    /// Keeps the chats of a temporary list among these, with their ids. The temporary list is closed then: what is
+    /// still asked of it is refused, and nothing of that is lost unseen.
     ///
     /// # Errors
-    /// `Busy` while an answer is being written there, `Storage` if the file cannot be written; nothing is kept then.
+    /// `Busy` while an answer is being written there, `Storage` if the file cannot be written or was opened for reading
+    /// alone; nothing is kept then, and the temporary list is as it was.
     pub async fn keep(&self, temporary: &Self) -> Result<()> {
         temporary::keep(&self.core, &temporary.core).await
     }

@@ -4,12 +4,12 @@ use protocol::Result;
 
 use crate::core::Core;
 
-/// Keeps the chats of a temporary core among those of a file.
+/// Moves the chats of a temporary core to those of a file; the temporary one is closed then.
 pub(crate) async fn keep(core: &Core, temporary: &Core) -> Result<()> {
     if !temporary.live().is_empty() {
         return Err(history::Error::Busy.into());
     }
-    core.change(temporary.history.copy_into(&core.history)).await
+    core.change(temporary.history.move_into(&core.history)).await
 }
 
 /// Stops what runs, and drops the rows and what the engine remembers of them.

@@ -166,7 +166,9 @@ pub(crate) async fn check_attachments(db: &mut SqliteConnection, content: &[Cont
 }
 
 /// Reads or writes files without holding up what else is at work.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
     match spawn_blocking(work).await {
         Ok(done) => done.map_err(Error::from_file),
         Err(panicked) => Err(Error::File(std::io::Error::other(panicked))),

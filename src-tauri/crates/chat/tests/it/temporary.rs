@@ -1,14 +1,15 @@
 //! Temporary chats: everything works in memory, and nothing is written until one is kept.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use api::{ChatSettings, Position};
 use protocol::fake::FakeJob;
-use protocol::{Content, ErrorCode, FinishReason, LocalEngine, MemoryFigures};
+use protocol::{Content, ErrorCode, FinishReason, LocalEngine, MemoryFigures, Reason};
 use serde_json::json;
 
 use crate::images::png;
-use crate::{done, text, Harness};
+use crate::{done, text, Harness, Shelf};
 
 /// A word that is searched for in all files.
 const MARK: &str = "rhododendron";
@@ -112,6 +113,12 @@ async fn a_temporary_chat_that_is_kept_is_a_normal_one_with_its_images() {
     answer(&list, &first, &job, "Yes.").await;
     let before = list.chats().open(&chat).await.unwrap();
     harness.chat.keep(&list).await.unwrap();
+    let late = list
+        .answers()
+        .send(&chat, &[Content::text("Late")], &Position::End)
+        .await;
+    assert!(late.is_err(), "nothing is written past the chat that is kept");
+    assert!(!list.holds(&chat).await.unwrap_or_default());
     list.discard().await;
 
     let kept = harness.chat.chats().open(&chat).await.unwrap();
@@ -142,4 +149,23 @@ async fn a_temporary_chat_that_is_ended_while_it_answers_stops_at_once() {
     job.events.send(done(FinishReason::Cancelled));
     discarded.await.unwrap();
     assert!(!is_written(harness.folder()));
+}
+
+#[tokio::test]
+async fn a_temporary_chat_that_cannot_be_kept_stays_as_it_was() {
+    let harness = Harness::new().await;
+    let read_only = chat::Chat::open_read_only(&harness.path, Arc::new(harness.engine.clone()), Arc::new(Shelf))
+        .await
+        .unwrap();
+    let list = read_only.temporary().await.unwrap();
+    let chat = list.chats().create(ChatSettings::default()).await.unwrap().summary.id;
+    let (first, job) = harness.ask_in(&list, &chat, &[Content::text(MARK)]).await;
+    answer(&list, &first, &job, "Yes.").await;
+    let refused = read_only.keep(&list).await.unwrap_err();
+    assert_eq!(refused.reason, Some(Reason::HistoryReadOnly));
+    assert!(!is_written(harness.folder()));
+    // It goes on as before.
+    let (second, job) = harness.ask_in(&list, &chat, &[Content::text("And?")]).await;
+    answer(&list, &second, &job, "So.").await;
+    assert_eq!(list.chats().open(&chat).await.unwrap().messages.len(), 4);
 }

@@ -18,22 +18,22 @@ pub(crate) enum AttachmentFiles {
 }
 
 impl AttachmentFiles {
-    /// Keeps a file, an identical one once.
-    pub(crate) fn keep(&self, bytes: &ImageBytes) -> Result<()> {
+    /// Keeps a file, an identical one once; false if that one was there.
+    pub(crate) fn keep(&self, bytes: &ImageBytes) -> Result<bool> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(bytes.id());
                 // A file of the right length was written in one step, so it is whole.
                 let whole = |file: std::fs::Metadata| file.is_file() && file.len() == bytes.len() as u64;
                 if std::fs::metadata(&path).is_ok_and(whole) {
-                    return Ok(());
+                    return Ok(false);
                 }
-                files::write_private(&path, bytes, Durability::PowerLoss)
+                files::write_private(&path, bytes, Durability::PowerLoss)?;
+                Ok(true)
             }
             Self::Memory(kept) => {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.insert(bytes.id(), bytes.clone());
-                Ok(())
+                Ok(kept.insert(bytes.id(), bytes.clone()).is_none())
             }
         }
     }
