@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tokenizers::AddedToken;
 
+use super::losses::most_shrinking;
 use super::spelling::Spelling;
 use crate::error::{Error, Result};
 use crate::json_file::read;
@@ -28,6 +29,8 @@ pub struct Tokenizer {
     /// Control tokens by their first character.
     control: HashMap<char, Vec<String>>,
     control_ids: HashMap<u32, String>,
+    /// Found out when it is first asked for.
+    most_bytes: OnceLock<Option<usize>>,
 }
 
 impl Tokenizer {
@@ -75,6 +78,7 @@ impl Tokenizer {
             spelling,
             control,
             control_ids,
+            most_bytes: OnceLock::new(),
         })
     }
 
@@ -154,6 +158,27 @@ impl Tokenizer {
         (0..size)
             .map(|id| Some(id).filter(text).map(|id| self.bytes(id)).unwrap_or_default())
             .collect()
+    }
+
+    /// The most bytes of a text that one token stands for, so that a text has at least its bytes divided by these as
+    /// tokens. `None` if this tokenizer may drop some of a text.
+    pub fn most_bytes_of_token(&self) -> Option<usize> {
+        let find = || {
+            let step = |step: serde_json::Result<Value>| step.unwrap_or_default();
+            let normalizer = step(serde_json::to_value(self.inner.get_normalizer()));
+            let pre_tokenizer = step(serde_json::to_value(self.inner.get_pre_tokenizer()));
+            let shrinking = most_shrinking(&normalizer, &pre_tokenizer)?;
+            let tokens = self.vocabulary();
+            // A byte without a token is dropped, or becomes part of one for all that is unknown.
+            let has_token = |byte: u8| tokens.iter().any(|token| *token == [byte]);
+            if !(0..=0xBF).chain(0xC2..=0xF4).all(has_token) {
+                return None;
+            }
+            let spelled = tokens.iter().map(Vec::len);
+            let longest = spelled.chain(self.control_ids.values().map(String::len)).max()?;
+            Some(longest * shrinking)
+        };
+        *self.most_bytes.get_or_init(find)
     }
 
     /// The offset of the first control token that a text spells.

@@ -207,6 +207,25 @@ fn a_token_cannot_be_put_together_across_a_border() {
 }
 
 #[test]
+fn a_text_has_no_fewer_tokens_than_its_bytes_tell() {
+    let pebble = pebble();
+    let most = pebble.tokenizer().most_bytes_of_token().unwrap();
+    let blanks = " ".repeat(5000);
+    let cats = "🐱".repeat(500);
+    let words = "The committee remembers everything. ".repeat(200);
+    let bytes: String = (0..0x300).filter_map(char::from_u32).collect();
+    for text in [&blanks, &cats, &words, &bytes] {
+        let tokens = pebble.encode(text).unwrap().len();
+        assert!(tokens >= text.len() / most, "{tokens} of {} by {most}", text.len());
+    }
+    // The longest tokens are reached, so that nothing longer is refused than has to be.
+    assert!(
+        most <= 2 * blanks.len() / pebble.encode(&blanks).unwrap().len(),
+        "{most}"
+    );
+}
+
+#[test]
 fn a_refusing_template_is_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::copy(folder().join("tokenizer.json"), dir.path().join("tokenizer.json")).unwrap();
