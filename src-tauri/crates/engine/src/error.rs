@@ -139,6 +139,17 @@ pub enum Error {
         /// Tokens the context holds.
         context: u32,
     },
+    /// The conversation is so much too long that its tokens need not be counted.
+    #[error(
+        "the conversation has at least {least} tokens and the model's context holds {context}, so no answer fits; nothing was \
+         dropped: shorten the last message or begin a new chat"
+    )]
+    FarTooLong {
+        /// Fewer tokens than this it cannot have.
+        least: usize,
+        /// Tokens the context holds.
+        context: u32,
+    },
     /// An answer that is to go on has filled the context.
     #[error(
         "the conversation and this answer have {written} tokens and the model's context holds {context}, so the answer cannot go on; \
@@ -195,7 +206,10 @@ impl From<Error> for protocol::Error {
             | Error::TooManyTokens { .. }
             | Error::UnknownToken { .. }
             | Error::Dimensions { .. } => ErrorCode::BadRequest,
-            Error::InputTooLong { .. } | Error::ContextFull { .. } | Error::AnswerFull { .. } => ErrorCode::ContextFull,
+            Error::InputTooLong { .. }
+            | Error::ContextFull { .. }
+            | Error::FarTooLong { .. }
+            | Error::AnswerFull { .. } => ErrorCode::ContextFull,
             Error::Mlx(_) | Error::Panicked(_) => ErrorCode::Engine,
             Error::Busy { .. } => ErrorCode::Busy,
             Error::Cancelled | Error::WorkerGone => ErrorCode::EngineGone,
@@ -211,7 +225,9 @@ impl From<Error> for protocol::Error {
             Error::Unsupported(feature) => message.with("feature", feature),
             Error::WrongProducts(products) => message.narrowed(Reason::DeviceQuantization).with("feature", products),
             Error::NotForChat => message.narrowed(Reason::NotAChatModel),
-            Error::ContextFull { prompt, context } => message.with("prompt", prompt).with("context", context),
+            Error::ContextFull { prompt, context } | Error::FarTooLong { least: prompt, context } => {
+                message.with("prompt", prompt).with("context", context)
+            }
             Error::AnswerFull { written, context } => message
                 .narrowed(Reason::ResponseFull)
                 .with("written", written)

@@ -10,17 +10,19 @@ use futures::future::BoxFuture;
 use mlx::compiled_kernels;
 use protocol::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineActivity,
-    EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, Message, ModelInfo, ModelSource,
+    EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Priority,
     Receiver, Request, TokenCount,
 };
 use tokio::sync::{oneshot, watch};
 
 use crate::answer::count::Counter;
-use crate::answer::images::{self, RequestImages};
+use crate::answer::images;
 use crate::answer::job::JobContext;
+use crate::answer::request::{self, WaitingRequest};
 use crate::error::{catch_panic, Error, Result};
-use crate::loaded::vision_support;
+use crate::loaded::{vision_support, OpenFiles};
 use crate::options::EngineOptions;
+use crate::pool::Pool;
 use crate::schedule::command::Command;
 use crate::schedule::embeddings::{EmbeddingJob, InputReader};
 use crate::schedule::worker::Worker;
@@ -35,6 +37,8 @@ struct Handle {
     commands: Option<mpsc::Sender<Command>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<EngineState>,
+    open_files: OpenFiles,
+    pool: Pool,
     counter: Counter,
     inputs: InputReader,
 }
@@ -60,19 +64,23 @@ impl MlxEngine {
         Self::set_environment(options.cache_dir.as_deref());
         let (sender, commands) = channel();
         let shared = Arc::new(EngineState::new(options));
-        let workers = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("engine".into())
-            .spawn(move || Worker::run(commands, workers));
+        let (open_files, pool) = (OpenFiles::default(), Pool::default());
+        let workers = (shared.clone(), open_files.clone(), pool.clone());
+        let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
+            let (shared, open_files, pool) = workers;
+            Worker::run(commands, shared, open_files, pool);
+        });
         let thread = thread
             .map_err(|error| tracing::error!(%error, "the engine's thread could not be started"))
             .ok();
         Self(Arc::new(Handle {
             commands: Some(sender),
             thread: Mutex::new(thread),
+            counter: Counter::new(pool.clone(), shared.clone()),
+            inputs: InputReader::new(pool.clone()),
             shared,
-            counter: Counter::default(),
-            inputs: InputReader::default(),
+            open_files,
+            pool,
         }))
     }
 
@@ -89,8 +97,7 @@ impl MlxEngine {
     }
 
     /// Begins the answer to a request, after `change` of its job.
-    pub(crate) fn job(&self, mut request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
-        let takes_long = request.schema.is_some() || request.messages.iter().any(Message::has_media);
+    pub(crate) fn job(&self, request: Request, change: impl FnOnce(&mut JobContext)) -> JobHandle {
         let (sender, events) = protocol::mailbox();
         let (cancel, end_thinking) = (CancelFlag::default(), AnswerNowFlag::default());
         let mut job = JobContext {
@@ -98,46 +105,48 @@ impl MlxEngine {
             cancel: cancel.clone(),
             end_thinking: end_thinking.clone(),
             shared: self.0.shared.clone(),
-            images: RequestImages::default(),
             #[cfg(feature = "test-support")]
             fails_after: None,
         };
         change(&mut job);
-        // Closing the engine does not wait for a schema or an image.
-        let handle = Arc::downgrade(&self.0);
-        let begin = move || {
-            let mut check = || {
-                let schema = request.schema.as_ref();
-                schema.map_or(Ok(()), |schema| job.shared.check_schema(schema))?;
-                images::prepare(&mut request)
-            };
-            let notices = match catch_panic(&mut check) {
-                Ok((images, notices)) => {
-                    job.images = images;
-                    notices
-                }
-                Err(error) => return job.send(EngineEvent::Failed(error.into())),
-            };
-            notices
-                .into_iter()
-                .for_each(|notice| job.send(EngineEvent::Notice(notice)));
-            if let Some(handle) = handle.upgrade() {
-                let request = Box::new(request);
-                Self(handle).send(Command::Generate { request, job });
+        match request.schema.clone() {
+            None => self.answer(request, job),
+            Some(schema) => {
+                // Closing the engine does not wait for a schema.
+                let handle = Arc::downgrade(&self.0);
+                let check = move || match catch_panic(|| job.shared.check_schema(&schema)) {
+                    Err(error) => job.send(EngineEvent::Failed(error.into())),
+                    Ok(()) => {
+                        if let Some(handle) = handle.upgrade() {
+                            Self(handle).answer(request, job);
+                        }
+                    }
+                };
+                // Some take seconds to compile, which no other request has to wait for. If there is no thread, the
+                // events end.
+                let _ = std::thread::Builder::new().name("schema".into()).spawn(check);
             }
-        };
-        if takes_long {
-            // Some schemas take seconds to compile, which no other request has to wait for. If there is no thread, the
-            // events end.
-            let _ = std::thread::Builder::new().name("request".into()).spawn(begin);
-        } else {
-            begin();
         }
         JobHandle {
             events,
             cancel,
             end_thinking,
         }
+    }
+
+    /// Gives a request its place in the worker's queue, and begins to prepare it.
+    fn answer(&self, request: Request, job: JobContext) {
+        let (cancel, shared, open_files) = (job.cancel.clone(), job.shared.clone(), self.0.open_files.clone());
+        let waiting = WaitingRequest {
+            model: request.model.clone(),
+            priority: request.priority,
+            prepared: self.0.pool.submit(
+                request.priority,
+                move || cancel.is_cancelled() || shared.closing(),
+                move || request::prepare(&open_files, request),
+            ),
+        };
+        self.send(Command::Generate { request: waiting, job });
     }
 
     /// If the worker is gone, the command is dropped, and with it the sender, so that its receiver hears of it.
@@ -192,11 +201,11 @@ impl Engine for MlxEngine {
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, protocol::Result<Embeddings>> {
         let cancel = CancelFlag::default();
         let (job, answer) = EmbeddingJob::new(cancel.clone(), self.0.shared.clone());
-        let worker = self.0.commands.clone();
+        let handle = Arc::downgrade(&self.0);
         self.0.inputs.read(request, job, move |texts, job| {
-            if let Some(worker) = worker {
-                // If the worker is gone, the job is dropped, and its caller learns of it.
-                let _ = worker.send(Command::Embed(Box::new(texts), job));
+            // If the engine is gone, the job is dropped, and its caller learns of it.
+            if let Some(handle) = handle.upgrade() {
+                Self(handle).send(Command::Embed(Box::new(texts), job));
             }
         });
         let cancel = CancelOnDrop(cancel);
@@ -221,18 +230,18 @@ impl LocalEngine for MlxEngine {
 
     fn prefetch(&self, mut request: Request) {
         let (handle, pending) = (Arc::downgrade(&self.0), PendingPrefetch::new(&self.0.shared));
-        let takes_long = !request.images.is_empty();
+        let images = !request.images.is_empty();
         let begin = move || {
             // If something is wrong with an image, the request that follows will say so.
             let Ok((images, _)) = catch_panic(|| images::prepare(&mut request)) else {
                 return;
             };
             if let Some(handle) = handle.upgrade() {
-                Self(handle).send(Command::Prefetch(Box::new(request), images, pending));
+                Self(handle).send(Command::Prefetch(request.into(), images, pending));
             }
         };
-        if takes_long {
-            let _ = std::thread::Builder::new().name("prefetch".into()).spawn(begin);
+        if images {
+            self.0.pool.run(Priority::Background, begin);
         } else {
             begin();
         }

@@ -15,6 +15,7 @@ mod layers;
 mod loaded;
 mod models;
 mod options;
+mod pool;
 mod products;
 mod schedule;
 mod sequence;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use protocol::{AnswerNowFlag, CancelFlag, Done, EndedBy, EngineEvent, FinishReason, Sender};
 
-use crate::answer::images::RequestImages;
 use crate::error::{Error, Result};
 use crate::state::EngineState;
 
@@ -18,8 +17,6 @@ pub struct JobContext {
     pub end_thinking: AnswerNowFlag,
     /// The state that the engine's handle sees.
     pub shared: Arc<EngineState>,
-    /// The images of its request.
-    pub images: RequestImages,
     /// Set by a test: the job fails from this token on.
     #[cfg(feature = "test-support")]
     pub fails_after: Option<usize>,

@@ -1,14 +1,20 @@
 //! The beginning of an answer: its request checked, rendered and tokenized.
 
+use std::sync::Arc;
+
 use checkpoint::memory::Backend;
 use checkpoint::ImagePlan;
-use prompt::{ChatProcessor, Prompt, RenderRequest};
-use protocol::{limits, FolderSource, Request, Sampling, Thinking, ThinkingControl};
+use prompt::{ChatProcessor, Prompt, RenderLimits, RenderRequest};
+use protocol::{
+    limits, Content, FolderSource, ModelSource, Notice, Priority, RawPrompt, Request, Role, Sampling, Thinking,
+    ThinkingControl,
+};
 
-use crate::answer::images::RequestImages;
+use crate::answer::images;
 use crate::answer::prefix::PrefixTokens;
 use crate::error::{Error, Result};
-use crate::loaded::ModelFiles;
+use crate::loaded::{ModelFiles, OpenFiles};
+use crate::pool::Pending;
 use crate::sequence::sampler::SamplerConfig;
 use crate::sequence::{logprobs, PromptImage};
 
@@ -71,19 +77,35 @@ pub fn read_prompt(processor: &ChatProcessor, request: &Request, images: &[Image
     })
 }
 
-/// Everything that an answer continues: the prompt, and the answer prefix if there is one.
-pub struct PreparedPrompt {
+/// A request that waits for its answer, while it is prepared and after.
+pub struct WaitingRequest {
+    /// The model that will answer.
+    pub model: ModelSource,
+    /// The class that it is served in.
+    pub priority: Priority,
+    /// Everything else of it, as soon as that is prepared.
+    pub prepared: Pending<PreparedRequest>,
+}
+
+/// A request that was rendered and tokenized, with everything that its answer continues.
+pub struct PreparedRequest {
+    /// The request, as the model sees it.
+    pub request: Request,
+    /// The small files of its model.
+    pub files: Arc<ModelFiles>,
     /// The rendered conversation.
     pub prompt: Prompt,
     /// The images in it.
     pub images: Vec<PromptImage>,
-    /// Their plans, in the same order.
-    pub plans: Vec<ImagePlan>,
+    /// The positions in it at which other prompts part from it.
+    pub boundaries: Vec<usize>,
     /// The generated part of an answer that is continued.
     pub prefix: Option<PrefixTokens>,
+    /// Things the user should know.
+    pub notices: Vec<Notice>,
 }
 
-impl PreparedPrompt {
+impl PreparedRequest {
     /// How many tokens are read before the first new one.
     pub fn tokens(&self) -> usize {
         self.prompt.ids.len() + self.prefix.as_ref().map_or(0, |prefix| prefix.tokens.len())
@@ -94,23 +116,69 @@ impl PreparedPrompt {
 ///
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
-pub fn prepare(files: &ModelFiles, request: &Request, images: &RequestImages) -> Result<PreparedPrompt> {
+pub fn prepare(open_files: &OpenFiles, mut request: Request) -> Result<PreparedRequest> {
+    let (images, notices) = images::prepare(&mut request)?;
+    check(&request)?;
+    let files = open_files.open(folder(&request)?)?;
+    let (chat, context) = (files.chat()?, request.context_of(files.config.context));
+    refuse_far_too_long(chat, &request, context)?;
     let plans = images.plans();
-    let prompt = read_prompt(files.chat()?, request, &plans)?;
-    let context = request.context_of(files.config.context);
+    let prompt = read_prompt(chat, &request, &plans)?;
     if prompt.ids.len() >= context as usize {
         return Err(Error::ContextFull {
             prompt: prompt.ids.len(),
             context,
         });
     }
-    let prefix = PrefixTokens::new(files, request, &prompt)?;
-    Ok(PreparedPrompt {
+    if request.call_required {
+        // Found out once for every request of the model, so that this one's end does not end it.
+        RenderLimits::request().within(|| chat.call_form());
+    }
+    Ok(PreparedRequest {
+        prefix: PrefixTokens::new(&files, &request, &prompt)?,
         images: images.placed(&prompt.images),
-        plans,
+        boundaries: match request.raw_prompt {
+            Some(_) => vec![prompt.ids.len().saturating_sub(1)],
+            None => chat.boundaries(&render_request(&request, &plans), &prompt),
+        },
         prompt,
-        prefix,
+        files,
+        request,
+        notices,
     })
+}
+
+/// Refuses by its bytes what no rendering makes short enough, which would take seconds to be rendered and tokenized.
+fn refuse_far_too_long(chat: &ChatProcessor, request: &Request, context: u32) -> Result<()> {
+    let bytes = least_bytes(request);
+    if bytes < context as usize {
+        return Ok(());
+    }
+    match chat.tokenizer().most_bytes_of_token().map(|most| bytes / most) {
+        Some(least) if least >= context as usize => Err(Error::FarTooLong { least, context }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that a prompt has at least: those of the texts that every template prints. Some leave out what the model wrote
+/// itself, its thoughts above all.
+fn least_bytes(request: &Request) -> usize {
+    match &request.raw_prompt {
+        Some(RawPrompt::Text(text)) => text.len(),
+        Some(RawPrompt::FillIn { before, after }) => before.len() + after.len(),
+        Some(RawPrompt::Tokens(_)) => 0,
+        None => {
+            let printed = request
+                .messages
+                .iter()
+                .filter(|message| message.role != Role::Assistant);
+            let bytes = printed.flat_map(|message| &message.content).map(|part| match part {
+                Content::Text { text } => text.trim().len(),
+                _ => 0,
+            });
+            bytes.sum()
+        }
+    }
 }
 
 /// The boundaries at which prefill stops for a copy, from `start` on. A stop costs one more forward pass, so tokens

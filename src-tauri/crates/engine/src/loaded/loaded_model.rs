@@ -38,7 +38,7 @@ pub type LazyVocabulary = Arc<OnceLock<constraint::Result<Vocabulary>>>;
 /// A model, its small files, and the information that windows show about it.
 pub struct LoadedModel {
     /// Its small files.
-    pub files: Rc<ModelFiles>,
+    pub files: Arc<ModelFiles>,
     /// The weights.
     pub model: Model,
     /// The vision encoder, if it has one.
@@ -63,7 +63,7 @@ pub struct LoadedModel {
 
 impl LoadedModel {
     /// Loads the weights of a model. `prefix_cache` limits the bytes of its prefix cache, if that was set.
-    pub fn load(files: Rc<ModelFiles>, prefix_cache: Option<u64>, progress: &mut LoadProgress<'_>) -> Result<Self> {
+    pub fn load(files: Arc<ModelFiles>, prefix_cache: Option<u64>, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
         let ModelFiles { source, config, .. } = &*files;
         let dir = &source.path;

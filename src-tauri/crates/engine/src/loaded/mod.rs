@@ -7,5 +7,5 @@ mod prefix_cache;
 
 pub use image_embedding_cache::ImageEmbeddingCache;
 pub use loaded_model::LoadedModel;
-pub use model_files::{vision_support, ModelFiles};
+pub use model_files::{vision_support, ModelFiles, OpenFiles};
 pub use prefix_cache::PrefixCache;

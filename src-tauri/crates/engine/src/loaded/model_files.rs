@@ -1,9 +1,10 @@
 //! The small files of a model's folder, which are read before its weights.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use checkpoint::{check_folder, EmbeddingConfig, ModelConfig};
-use prompt::ChatProcessor;
+use prompt::{ChatProcessor, RenderLimits};
 use protocol::{FolderSource, ModelKind};
 
 use crate::error::{Error, Result};
@@ -30,9 +31,11 @@ impl ModelFiles {
     /// Reads the small files of a model's folder.
     pub fn open(source: &FolderSource) -> Result<Self> {
         let config = check_folder(&source.path)?;
+        // Others may use it, so that it is read to the end if the request that wanted it first is cancelled.
+        let chat = || RenderLimits::request().within(|| ChatProcessor::open(&source.path));
         Ok(Self {
             purpose: match config.kind {
-                ModelKind::Chat => Purpose::Chat(Box::new(ChatProcessor::open(&source.path)?)),
+                ModelKind::Chat => Purpose::Chat(Box::new(chat()?)),
                 ModelKind::Embedding => Purpose::Embedding(EmbeddingConfig::read(&source.path, &config)?),
             },
             config,
@@ -62,6 +65,35 @@ impl ModelFiles {
     /// True if these are the files of this model.
     pub fn is_of(&self, source: &FolderSource) -> bool {
         self.source.path == source.path && self.source.revision == source.revision
+    }
+}
+
+/// The small files that somebody uses, such as a loaded model or a request that waits: each is read once. Clones share
+/// them.
+#[derive(Clone, Default)]
+pub struct OpenFiles(Arc<Mutex<Vec<Weak<ModelFiles>>>>);
+
+impl OpenFiles {
+    /// Those of a model, read now if nobody uses them.
+    ///
+    /// # Errors
+    /// If they cannot be read, or the model will not run.
+    pub fn open(&self, source: &FolderSource) -> Result<Arc<ModelFiles>> {
+        let used = |files: &Weak<ModelFiles>| files.upgrade().filter(|files| files.is_of(source));
+        if let Some(files) = self.known().iter().find_map(used) {
+            return Ok(files);
+        }
+        // Reading takes a good part of a second, and nobody who wants others waits for it.
+        let files = Arc::new(ModelFiles::open(source)?);
+        let mut known = self.known();
+        known.retain(|files| files.strong_count() > 0);
+        known.push(Arc::downgrade(&files));
+        Ok(files)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Weak<ModelFiles>>> {
+        // Nothing that can panic runs under this lock, so a poisoned value is still consistent.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

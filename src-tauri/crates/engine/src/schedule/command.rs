@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::answer::images::RequestImages;
 use crate::answer::job::JobContext;
+use crate::answer::request::WaitingRequest;
 use crate::error::Result;
 #[cfg(feature = "bench")]
 use crate::loaded::LoadedModel;
@@ -28,14 +29,14 @@ pub enum Command {
     /// Generate an answer.
     Generate {
         /// To what.
-        request: Box<Request>,
+        request: WaitingRequest,
         /// The job that receives the answer's events.
         job: JobContext,
     },
     /// Make vectors of texts.
     Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Read, at idle priority, what the next prompt of this conversation will begin with.
-    Prefetch(Box<Request>, RequestImages, PendingPrefetch),
+    Prefetch(Arc<Request>, RequestImages, PendingPrefetch),
     /// Answer the queries for the memory; keeps one of them alive.
     Memory(Arc<MemoryQuery>),
     /// Free the model of this reference, when its answers have ended.

@@ -8,12 +8,13 @@ use std::time::Instant;
 use mlx::memory;
 use mlx::memory::clear_after_chunk;
 use prompt::NextPrompt;
-use protocol::{KvBits, Request};
+use protocol::{KvBits, Priority, Request};
 
 use crate::answer::images::RequestImages;
 use crate::answer::request::render_request;
 use crate::error::{catch_panic, Result};
 use crate::loaded::LoadedModel;
+use crate::pool::{Pending, Pool};
 use crate::schedule::limits::{POLL, PREFETCH_GAP};
 use crate::schedule::loaded_models::LoadedModels;
 use crate::schedule::pace::Pace;
@@ -34,16 +35,16 @@ struct Prefetch {
 }
 
 impl Prefetch {
-    /// Renders the conversation as it will be when a question follows; `None` if all of that is in the prefix cache,
-    /// and no image of the question was attached.
-    fn begin(loaded: &LoadedModel, request: &Request, images: &RequestImages) -> Result<Option<Self>> {
+    /// Begins to read the conversation as it was rendered; `None` if all of that is in the prefix cache, and no image of
+    /// the question was attached.
+    fn begin(
+        loaded: &LoadedModel,
+        request: &Request,
+        images: &RequestImages,
+        next_prompt: NextPrompt,
+    ) -> Result<Option<Self>> {
         let alone = images.ahead.iter().map(|image| loaded.images(vec![image.alone()]));
         let ahead = alone.collect::<Result<Vec<_>>>()?;
-        // If the template refuses, the request that follows will say so.
-        let plans = images.plans();
-        let Ok(next_prompt) = loaded.files.chat()?.next_prompt(&render_request(request, &plans)) else {
-            return Ok(None);
-        };
         let images = loaded.prompt_images(images.placed(&next_prompt.images))?;
         let images = images.map(|images| (images.clone(), images.keys()));
         if next_prompt.ids.len() >= request.context_of(loaded.files.config.context) as usize {
@@ -143,10 +144,12 @@ fn encode_image(loaded: &LoadedModel, images: &PromptImages, index: usize) -> Re
 
 /// A conversation that will be prefetched.
 struct NextPrefetch {
-    request: Box<Request>,
+    request: Arc<Request>,
     images: RequestImages,
     /// `None` as long as its model is not loaded.
     pending: Option<PendingPrefetch>,
+    /// The conversation as it will be when a question follows, as soon as its model is loaded.
+    rendered: Option<Pending<NextPrompt>>,
 }
 
 impl NextPrefetch {
@@ -155,6 +158,17 @@ impl NextPrefetch {
         let scheduler = models.find(self.request.model.folder()?)?;
         Some(scheduler.loaded().clone())
     }
+
+    /// Renders the conversation with the files of its model.
+    fn render(&self, loaded: &LoadedModel, pool: &Pool, shared: &Arc<EngineState>) -> Pending<NextPrompt> {
+        let (files, request, shared) = (loaded.files.clone(), self.request.clone(), shared.clone());
+        let plans = self.images.plans();
+        pool.submit(
+            Priority::Background,
+            move || shared.closing(),
+            move || Ok(files.chat()?.next_prompt(&render_request(&request, &plans))?),
+        )
+    }
 }
 
 /// The conversation that is being prefetched, or will be.
@@ -162,15 +176,17 @@ pub struct Prefetches {
     next: Option<NextPrefetch>,
     current: Option<(Rc<LoadedModel>, Prefetch, PendingPrefetch)>,
     shared: Arc<EngineState>,
+    pool: Pool,
 }
 
 impl Prefetches {
     /// Nothing to read yet.
-    pub fn new(shared: Arc<EngineState>) -> Self {
+    pub fn new(shared: Arc<EngineState>, pool: Pool) -> Self {
         Self {
             next: None,
             current: None,
             shared,
+            pool,
         }
     }
 
@@ -184,7 +200,7 @@ impl Prefetches {
     /// nothing else to do.
     pub fn replace(
         &mut self,
-        request: Box<Request>,
+        request: Arc<Request>,
         images: RequestImages,
         pending: PendingPrefetch,
         models: &LoadedModels,
@@ -194,6 +210,7 @@ impl Prefetches {
             request,
             images,
             pending: Some(pending),
+            rendered: None,
         });
     }
 
@@ -202,7 +219,21 @@ impl Prefetches {
     pub fn advance(&mut self, models: &LoadedModels) {
         if let Some(mut next) = self.next.take() {
             match next.loaded(models) {
-                Some(loaded) => self.begin(loaded, next),
+                Some(loaded) => {
+                    next.pending.get_or_insert_with(|| PendingPrefetch::new(&self.shared));
+                    let begun = next.rendered.take();
+                    let mut rendered = begun.unwrap_or_else(|| next.render(&loaded, &self.pool, &self.shared));
+                    if !rendered.poll() {
+                        std::thread::sleep(POLL);
+                        next.rendered = Some(rendered);
+                        self.next = Some(next);
+                        return;
+                    }
+                    // If the template refuses, the request that follows will say so.
+                    if let Ok(next_prompt) = rendered.take() {
+                        self.begin(loaded, next, next_prompt);
+                    }
+                }
                 None => {
                     next.pending = None;
                     self.next = Some(next);
@@ -219,14 +250,18 @@ impl Prefetches {
         }
     }
 
-    fn begin(&mut self, loaded: Rc<LoadedModel>, next: NextPrefetch) {
+    fn begin(&mut self, loaded: Rc<LoadedModel>, next: NextPrefetch, next_prompt: NextPrompt) {
         let NextPrefetch {
             request,
             images,
             pending,
+            ..
         } = next;
         let pending = pending.unwrap_or_else(|| PendingPrefetch::new(&self.shared));
-        let prefetch = unless_failed(&loaded, catch_panic(|| Prefetch::begin(&loaded, &request, &images)));
+        let prefetch = unless_failed(
+            &loaded,
+            catch_panic(|| Prefetch::begin(&loaded, &request, &images, next_prompt)),
+        );
         self.current = prefetch.flatten().map(|prefetch| (loaded, prefetch, pending));
     }
 

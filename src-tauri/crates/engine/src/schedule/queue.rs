@@ -3,15 +3,16 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
+use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Sender};
 use tokio::sync::oneshot;
 
 use crate::answer::job::JobContext;
+use crate::answer::request::WaitingRequest;
 use crate::error::Result;
 #[cfg(feature = "bench")]
 use crate::schedule::command::Call;
 use crate::schedule::embeddings::{EmbeddingJob, PreparedTexts};
-use crate::schedule::limits::{QUEUE_PATIENCE, RETRY};
+use crate::schedule::limits::{ORDER_PATIENCE, QUEUE_PATIENCE, RETRY};
 
 /// A command that waits for its turn.
 pub struct QueuedCommand {
@@ -29,7 +30,7 @@ pub enum Job {
     /// Load a model.
     Load(FolderSource, Sender<LoadEvent>),
     /// Admit an answer.
-    Generate(Box<Request>, Rc<JobContext>),
+    Generate(WaitingRequest, Rc<JobContext>),
     /// Admit an embedding job.
     Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Free a model of this reference.
@@ -84,6 +85,23 @@ impl QueuedCommand {
             Job::Embed(texts, _) => texts.priority,
             _ => Priority::Chat,
         }
+    }
+
+    /// True if its request is still being prepared; looked up again by [`poll`](Self::poll).
+    pub fn preparing(&self) -> bool {
+        matches!(&self.job, Job::Generate(request, _) if request.prepared.is_running())
+    }
+
+    /// Takes note of a request that has been prepared.
+    pub fn poll(&mut self) {
+        if let Job::Generate(request, _) = &mut self.job {
+            request.prepared.poll();
+        }
+    }
+
+    /// True if those of this class that came later wait for it, although it is still being prepared.
+    pub fn keeps_order(&self, class: Priority) -> bool {
+        self.class() == class && self.since.elapsed() < ORDER_PATIENCE
     }
 
     /// The model that it needs.

@@ -13,6 +13,7 @@ mod invariants;
 mod keep_alive;
 mod loading;
 mod preemption;
+mod preparation;
 mod prompt_lookup;
 mod reuse;
 mod schemas;

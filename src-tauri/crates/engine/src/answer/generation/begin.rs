@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use protocol::{EndedBy, EngineEvent, RawPrompt, Request};
+use protocol::{EndedBy, EngineEvent, RawPrompt};
 
 use crate::answer::constraint;
 use crate::answer::generation::prompt::PromptReading;
@@ -12,7 +12,7 @@ use crate::answer::generation::Generation;
 use crate::answer::job::JobContext;
 use crate::answer::output_stream::OutputStream;
 use crate::answer::repetition_detector::RepetitionDetector;
-use crate::answer::request::{render_request, thinks, PreparedPrompt};
+use crate::answer::request::{thinks, PreparedRequest};
 use crate::answer::thinking_budget::ThinkingBudget;
 use crate::error::{Error, Result};
 use crate::loaded::LoadedModel;
@@ -21,18 +21,25 @@ use crate::sequence::sampler::SamplerConfig;
 use crate::sequence::GenerationTimes;
 
 impl Generation {
-    /// Begins the answer to a request whose prompt has been prepared, and whose model took `load_ms` to load.
+    /// Begins the answer to a request that has been prepared, and whose model took `load_ms` to load.
     ///
     /// # Errors
     /// If the model cannot answer this.
     pub fn begin(
         loaded: Rc<LoadedModel>,
-        request: Request,
-        prepared: PreparedPrompt,
+        prepared: PreparedRequest,
         load_ms: f64,
         job: Rc<JobContext>,
     ) -> Result<Self> {
         let LoadedModel { model, files, info, .. } = &*loaded;
+        let PreparedRequest {
+            request,
+            prompt,
+            images,
+            boundaries,
+            prefix,
+            ..
+        } = prepared;
         let processor = files.chat()?;
         let makers = processor.generation_defaults();
         let defaults = match request.chat_defaults {
@@ -40,12 +47,6 @@ impl Generation {
             false => makers.clone(),
         };
         let sampler_config = SamplerConfig::new(&request.sampling, &defaults, model.vocabulary())?;
-        let PreparedPrompt {
-            prompt,
-            images,
-            plans,
-            prefix,
-        } = prepared;
         let images = loaded
             .prompt_images(images)?
             .map(|images| (images.clone(), images.keys()));
@@ -93,10 +94,6 @@ impl Generation {
         let limit = match request.max_tokens {
             Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
             _ => (room, EndedBy::Context),
-        };
-        let boundaries = match request.raw_prompt {
-            Some(_) => vec![prompt.ids.len().saturating_sub(1)],
-            None => processor.boundaries(&render_request(&request, &plans), &prompt),
         };
         // Ending a thought drops a draw that is in flight, and a draft has none.
         let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();

@@ -1,4 +1,4 @@
-//! Embeddings: texts become token ids on a thread of their own, vectors on the worker's.
+//! Embeddings: texts become token ids on the pool's threads, vectors on the worker's.
 
 mod run;
 
@@ -11,6 +11,7 @@ use protocol::{CancelFlag, EmbeddingInput, EmbeddingRequest, Embeddings, FolderS
 use tokio::sync::oneshot;
 
 use crate::error::{catch_panic, Error, Result};
+use crate::pool::Pool;
 use crate::state::EngineState;
 pub use run::EmbeddingRun;
 
@@ -65,8 +66,11 @@ impl EmbeddingJob {
 }
 
 /// Tokenizes inputs, and remembers the tokenizer that it used last. Clones share it.
-#[derive(Clone, Default)]
-pub struct InputReader(Arc<Mutex<Option<Known>>>);
+#[derive(Clone)]
+pub struct InputReader {
+    known: Arc<Mutex<Option<Known>>>,
+    pool: Pool,
+}
 
 /// A model with its tokenizer and the shape of its vectors.
 type Known = (FolderSource, Arc<InputFiles>);
@@ -77,22 +81,28 @@ struct InputFiles {
 }
 
 impl InputReader {
-    /// Tokenizes the inputs of a request on a thread of its own and hands them to `then`. What is wrong with them is
-    /// told without waiting for it.
+    /// Nothing is known yet.
+    pub fn new(pool: Pool) -> Self {
+        Self {
+            known: Arc::default(),
+            pool,
+        }
+    }
+
+    /// Tokenizes the inputs of a request in the pool and hands them to `then`. What is wrong with them is told without
+    /// waiting for it.
     pub fn read(
         &self,
         request: EmbeddingRequest,
         job: EmbeddingJob,
         then: impl FnOnce(PreparedTexts, EmbeddingJob) + Send + 'static,
     ) {
-        let reader = self.clone();
+        let (reader, priority) = (self.clone(), request.priority);
         let read = move || match catch_panic(|| reader.prepare(request, &job)) {
             Ok(texts) => then(texts, job),
             Err(error) => job.end(Err(error)),
         };
-        if let Err(error) = std::thread::Builder::new().name("tokenize".into()).spawn(read) {
-            tracing::warn!(%error, "no thread could be started to tokenize texts");
-        }
+        self.pool.run(priority, read);
     }
 
     fn prepare(&self, request: EmbeddingRequest, job: &EmbeddingJob) -> Result<PreparedTexts> {
@@ -151,7 +161,7 @@ impl InputReader {
     }
 
     fn files(&self, source: &FolderSource) -> Result<Arc<InputFiles>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, files)) = known.as_ref().filter(|(of, _)| of == source) {
             return Ok(files.clone());
         }

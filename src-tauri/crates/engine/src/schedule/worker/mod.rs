@@ -1,6 +1,7 @@
 //! The one thread that touches MLX: it takes commands, loads models, and lets them compute in between, also while
 //! another one loads.
 
+mod admission;
 mod embeddings;
 mod listener;
 #[cfg(feature = "bench")]
@@ -15,18 +16,15 @@ use std::time::{Duration, Instant};
 
 use mlx::device::Device;
 use mlx::{blas, device, memory};
-use prompt::RenderLimits;
-use protocol::{EngineEvent, FolderSource, LoadEvent, Priority, Request, Sender};
+use protocol::{EngineEvent, FolderSource, LoadEvent, Sender};
 
-use crate::answer::generation::{planned_workload, Generation};
-use crate::answer::job::JobContext;
-use crate::answer::request::{self, PreparedPrompt};
 use crate::error::{catch_panic, Error, Result};
 use crate::kernels::kernels;
-use crate::loaded::{LoadedModel, ModelFiles};
+use crate::loaded::{LoadedModel, ModelFiles, OpenFiles};
+use crate::pool::Pool;
 use crate::products::product_check;
 use crate::schedule::command::Command;
-use crate::schedule::limits::{self, MAX_WAITING};
+use crate::schedule::limits::{self, POLL};
 use crate::schedule::loaded_models::{LoadPlan, LoadedModels};
 use crate::schedule::prefetch::Prefetches;
 use crate::schedule::queue::{Job, QueuedCommand};
@@ -37,6 +35,7 @@ use listener::Listener;
 /// The state of the worker's thread. It holds tensors and therefore cannot leave.
 pub struct Worker {
     models: LoadedModels,
+    open_files: OpenFiles,
     commands: Receiver<Command>,
     /// The waiting commands, in the order in which they came.
     queue: VecDeque<QueuedCommand>,
@@ -51,7 +50,7 @@ pub struct Worker {
 
 impl Worker {
     /// Takes commands until every sender is gone.
-    pub fn run(commands: Receiver<Command>, shared: Arc<EngineState>) {
+    pub fn run(commands: Receiver<Command>, shared: Arc<EngineState>, open_files: OpenFiles, pool: Pool) {
         shared.use_metal_library();
         let connected = catch_panic(|| Ok((device::connect()?, device::version()?)));
         match &connected {
@@ -65,10 +64,11 @@ impl Worker {
         product_check::open(shared.cache_dir());
         let mut worker = Self {
             models: LoadedModels::new(shared.clone()),
+            open_files,
             commands,
             queue: VecDeque::new(),
             loading: false,
-            prefetches: Prefetches::new(shared.clone()),
+            prefetches: Prefetches::new(shared.clone(), pool),
             device_slots: limits::slots(device),
             shared,
         };
@@ -88,12 +88,16 @@ impl Worker {
         device::disconnect();
     }
 
-    /// Takes the commands that have come, or waits for one if there is nothing to do, at most until a model has been
-    /// idle for its time; returns false if no more may come.
+    /// Takes the commands that have come, or waits for one if there is nothing to do; returns false if no more may come.
     fn take_commands(&mut self) -> bool {
-        let busy = self.loading || self.models.running() > 0 || !self.queue.is_empty();
-        self.shared.set_activity(busy, self.slots());
-        let mut idle = !busy && !self.prefetches.has_work(&self.models);
+        let computing = self.loading || self.models.running() > 0;
+        self.shared
+            .set_activity(computing || !self.queue.is_empty(), self.slots());
+        let nothing_else = match self.queue.is_empty() {
+            true => !self.prefetches.has_work(&self.models),
+            false => self.preparing(),
+        };
+        let mut idle = !computing && nothing_else;
         loop {
             let command = match self.commands.try_recv() {
                 Err(TryRecvError::Empty) if !idle => return true,
@@ -112,8 +116,16 @@ impl Worker {
         }
     }
 
-    /// Waits for a command, or until a model has been idle for its time.
+    /// True if a request that waits is still being prepared.
+    fn preparing(&self) -> bool {
+        self.queue.iter().any(QueuedCommand::preparing)
+    }
+
+    /// Waits for a command, for a moment if a request is being prepared, or until a model has been idle for its time.
     fn wait(&self) -> std::result::Result<Command, RecvTimeoutError> {
+        if self.preparing() {
+            return self.commands.recv_timeout(POLL);
+        }
         let Some(due) = self.next_unload() else {
             return self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected);
         };
@@ -183,27 +195,10 @@ impl Worker {
         self.shared.max_sequences().unwrap_or(self.device_slots)
     }
 
-    /// Refuses a program's request if too many wait.
-    fn check_queue(&self, priority: Priority) -> Result<()> {
-        let by_programs = |waiting: &&QueuedCommand| match &waiting.job {
-            Job::Generate(request, _) => request.priority != Priority::Chat,
-            Job::Embed(..) => true,
-            _ => false,
-        };
-        let waiting = self.queue.iter().filter(by_programs).count();
-        if priority == Priority::Chat || waiting < MAX_WAITING {
-            return Ok(());
-        }
-        let seconds = self.models.mean_seconds() * waiting as f64 / self.slots() as f64;
-        Err(Error::Busy {
-            waiting,
-            retry_after: seconds.ceil().clamp(1.0, 60.0) as u32,
-        })
-    }
-
     /// Does what can be done of what waits.
     fn serve(&mut self) {
         self.end_cancelled();
+        self.queue.iter_mut().for_each(QueuedCommand::poll);
         while let Some(waiting) = self.next().and_then(|index| self.queue.remove(index)) {
             match waiting.job {
                 Job::Generate(..) => self.begin(waiting),
@@ -251,134 +246,6 @@ impl Worker {
         });
     }
 
-    /// The index of the next command, if any can be done. Requests are admitted by class, a chat's at once and others
-    /// while there are slots; a model is loaded when there is room for it, and a command that needs the engine idle
-    /// runs when no answer does. Nothing passes such a command.
-    fn next(&mut self) -> Option<usize> {
-        if self.shared.closing() {
-            return None;
-        }
-        let running = self.models.running();
-        let by_index = self.queue.iter().enumerate();
-        let draining: Vec<(usize, FolderSource)> = by_index
-            .flat_map(|(index, waiting)| waiting.draining().iter().map(move |model| (index, model.clone())))
-            .collect();
-        let is_draining = |model: &FolderSource, to: usize| {
-            running > 0 && draining.iter().any(|(by, draining)| *by != to && draining == model)
-        };
-        let mut leaving: Vec<String> = Vec::new();
-        let mut best: Option<(Priority, usize)> = None;
-        for index in 0..self.queue.len() {
-            let waiting = &self.queue[index];
-            let class = waiting.class();
-            let ready = match (&waiting.job, waiting.model()) {
-                (job, _) if job.needs_idle() => {
-                    best = best.or((running == 0 && !self.loading).then_some((Priority::Chat, index)));
-                    break;
-                }
-                (Job::Unload(reference, _), _) => {
-                    leaving.push(reference.clone());
-                    !self.loading && !self.models.answers(reference)
-                }
-                (_, Some(model)) if leaving.contains(&model.reference) || !waiting.due() => false,
-                (Job::Generate(..), _) if class != Priority::Chat && !self.models.takes_programs(self.slots()) => false,
-                (job, Some(model)) if self.models.find(model).is_some() => {
-                    matches!(job, Job::Load(..)) || !is_draining(model, index)
-                }
-                (_, Some(_)) => !self.loading && self.has_room(index),
-                // It will be refused.
-                (_, None) => true,
-            };
-            if ready {
-                best = Some(best.map_or((class, index), |best| best.min((class, index))));
-            }
-        }
-        best.map(|(_, index)| index)
-    }
-
-    /// True if a model can be loaded for the command at this index. If it does not fit at all, the load will report
-    /// that.
-    fn has_room(&mut self, index: usize) -> bool {
-        let Some(model) = self.queue[index].model() else {
-            return true;
-        };
-        match catch_panic(|| self.models.plan_load(model)) {
-            Ok(LoadPlan::WaitFor(others)) => {
-                self.queue[index].wait_on(others);
-                false
-            }
-            Ok(LoadPlan::Evict(_)) | Err(_) => true,
-        }
-    }
-
-    /// Admits a request after its model is loaded, or lets it wait on while there is no room for its sequence next to
-    /// those that run.
-    fn begin(&mut self, mut waiting: QueuedCommand) {
-        let Job::Generate(request, job) = &waiting.job else {
-            return;
-        };
-        let job = job.clone();
-        let prepared = catch_panic(|| self.prepare(request, &job));
-        let begun = prepared.and_then(|(loaded, prepared, load_ms)| {
-            if !self.fits_beside(&loaded, request, &prepared) {
-                return Ok(None);
-            }
-            let request = Request::clone(request);
-            let source = loaded.files.source.clone();
-            let generation = catch_panic(|| Generation::begin(loaded, request, prepared, load_ms, job.clone()))?;
-            Ok(Some((source, generation)))
-        });
-        match begun {
-            Ok(Some((source, generation))) => match self.models.touch(&source) {
-                Some(scheduler) => {
-                    scheduler.admit(generation);
-                    let slots = self.slots();
-                    self.models.preempt_to_slots(slots);
-                }
-                None => job.send(EngineEvent::Failed(Error::WorkerGone.into())),
-            },
-            Ok(None) => {
-                waiting.wait_on(self.models.answering());
-                let place = self.queue.partition_point(|other| other.came_before(&waiting));
-                self.queue.insert(place, waiting);
-            }
-            Err(Error::Cancelled) => job.end_cancelled(),
-            Err(error) => {
-                if matches!(error, Error::Mlx(_) | Error::Panicked(_)) {
-                    memory::drain();
-                }
-                job.send(EngineEvent::Failed(error.into()));
-            }
-        }
-    }
-
-    fn prepare(&mut self, request: &Request, job: &JobContext) -> Result<(Rc<LoadedModel>, PreparedPrompt, f64)> {
-        job.check_cancelled()?;
-        request::check(request)?;
-        let files = self.model_files(request::folder(request)?)?;
-        let (cancel, shared) = (job.cancel.clone(), job.shared.clone());
-        let patience = RenderLimits::request().cancelled_by(move || cancel.is_cancelled() || shared.closing());
-        let prepared = patience.within(|| request::prepare(&files, request, &job.images));
-        // A template that was stopped with its job is no failure.
-        job.check_cancelled()?;
-        let prepared = prepared?;
-        let (loaded, load_ms) = self.load_unless_loaded(files, &Listener::Job(job))?;
-        self.models.keep_alive(&loaded.files.source, request.keep_alive);
-        job.check_cancelled()?;
-        Ok((loaded, prepared, load_ms))
-    }
-
-    /// True if there is memory for the sequence of a request next to those that run, by the plans for all of them; room
-    /// is made for a chat's. A request that does not fit alone ends while it is read, with the figures.
-    fn fits_beside(&mut self, loaded: &LoadedModel, request: &Request, prepared: &PreparedPrompt) -> bool {
-        if self.shared.memory_guard().is_none() || self.models.running() == 0 {
-            return true;
-        }
-        let config = &loaded.files.config;
-        let more = config.additional_memory(0, &planned_workload(request, prepared.tokens(), config.context));
-        self.models.fits(more) || (request.priority == Priority::Chat && self.models.make_room(more))
-    }
-
     fn load(&mut self, source: &FolderSource, events: &Sender<LoadEvent>) {
         let loaded = catch_panic(|| {
             let files = self.model_files(source)?;
@@ -391,15 +258,19 @@ impl Worker {
     }
 
     /// The small files of a model: those of the loaded one, or read now.
-    fn model_files(&self, source: &FolderSource) -> Result<Rc<ModelFiles>> {
+    fn model_files(&self, source: &FolderSource) -> Result<Arc<ModelFiles>> {
         match self.models.find(source) {
             Some(scheduler) => Ok(scheduler.loaded().files.clone()),
-            None => Ok(Rc::new(ModelFiles::open(source)?)),
+            None => self.open_files.open(source),
         }
     }
 
     /// A model, and the milliseconds that it took to load it, 0 if it was loaded already.
-    fn load_unless_loaded(&mut self, files: Rc<ModelFiles>, listener: &Listener<'_>) -> Result<(Rc<LoadedModel>, f64)> {
+    fn load_unless_loaded(
+        &mut self,
+        files: Arc<ModelFiles>,
+        listener: &Listener<'_>,
+    ) -> Result<(Rc<LoadedModel>, f64)> {
         if let Some(scheduler) = self.models.touch(&files.source) {
             return Ok((scheduler.loaded().clone(), 0.0));
         }
