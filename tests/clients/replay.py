@@ -1,4 +1,4 @@
-"""The requests of eleven clients (server/tests/fixtures), sent again to a server with Pebble: each reply is well formed and its events
+"""The requests of fifteen clients (server/tests/fixtures), sent again to a server with Pebble: each reply is well formed and its events
 come in order. A model that cannot embed refuses requests for embeddings in the client's own form.
 
     replay.py URL FOLDER"""
@@ -20,7 +20,11 @@ def again(sent):
     surface, limit = BY_PATH.get(path, (None, None))
     if surface:
         body = body | {limit: MOST}
+    if path in ("/api/chat", "/api/generate") and body.get("prompt") != "":
+        body = body | {"options": (body.get("options") or {}) | {"num_predict": MOST}}
     reply = send(URL, sent["method"], sent["path"], body, sent["headers"])
+    if path.startswith("/api/"):
+        return ollama_s(path, body, reply)
     if path == "/v1/embeddings":
         assert reply.status == 400 and reply.json()["error"]["type"] == "invalid_request_error", reply
         return "refused"
@@ -43,6 +47,28 @@ def again(sent):
         # A call that is cut within its name cannot be reported, and a thought is left out if thinking is off.
         cut_call = told.end == surface.ends["length"] and body.get("tools")
         assert told.thought or told.reasoning or cut_call, told
+    return "answered"
+
+
+def ollama_s(path, body, reply):
+    """A reply to a client of Ollama."""
+    # Pebble makes no vectors and fills no gaps.
+    if path.startswith("/api/embed") or body and body.get("suffix"):
+        assert reply.status in (400, 404) and isinstance(reply.json()["error"], str), reply
+        return "refused"
+    # Another request of this script may be answered meanwhile.
+    if body and body.get("prompt") == "" and reply.status == 503:
+        return "not unloaded"
+    assert reply.status == 200, f"{reply.status} {reply.body[:500]}"
+    lines = [json.loads(line) for line in reply.body.splitlines()]
+    if path not in ("/api/chat", "/api/generate"):
+        assert len(lines) == 1, lines
+        return "listed"
+    assert not any(marker in reply.body for marker in (b"channel", b"tool_call>")), reply.body[:500]
+    assert [line["done"] for line in lines] == [line is lines[-1] for line in lines], lines
+    if lines[-1]["done_reason"] == "unload":
+        return "unloaded"
+    assert lines[-1]["prompt_eval_count"] > 0 and lines[-1]["eval_count"] > 0, lines[-1]
     return "answered"
 
 

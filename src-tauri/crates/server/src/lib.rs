@@ -1,4 +1,5 @@
-//! The local server: models of this computer behind OpenAI's and Anthropic's HTTP interfaces, for editors, agents and scripts.
+//! The local server: models of this computer behind OpenAI's, Anthropic's and Ollama's HTTP interfaces, for editors, agents
+//! and scripts.
 //!
 //! It knows an [`Engine`](protocol::Engine) and a [`ModelShelf`](protocol::ModelShelf), nothing of chats. Each surface
 //! is translated in files of its own without a socket: a request to a [`protocol::Request`], engine events to wire
@@ -12,7 +13,9 @@ mod describe;
 mod error;
 mod figures;
 mod http;
+mod lm_studio;
 mod models;
+mod ollama;
 mod openai;
 mod request;
 mod routes;

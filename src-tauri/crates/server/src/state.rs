@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use protocol::{Engine, Error, ErrorCode, ImageDetail, Request, Result, TokenCount};
+use protocol::{Engine, Error, ErrorCode, ImageDetail, ModelInfo, Request, Result, TokenCount};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -70,11 +70,14 @@ impl State {
 
     /// References of the models that are in memory.
     pub(crate) async fn loaded(&self) -> Vec<String> {
+        let loaded = self.loaded_models().await;
+        loaded.into_iter().map(|model| model.reference).collect()
+    }
+
+    /// The models that are in memory.
+    pub(crate) async fn loaded_models(&self) -> Vec<ModelInfo> {
         let engine = self.engine.clone();
-        let loaded = move || {
-            let loaded = engine.local().map(|engine| engine.loaded()).unwrap_or_default();
-            loaded.into_iter().map(|model| model.reference).collect()
-        };
+        let loaded = move || engine.local().map(|engine| engine.loaded()).unwrap_or_default();
         // The engine of another process is queried over a socket.
         tokio::task::spawn_blocking(loaded).await.unwrap_or_default()
     }

@@ -144,6 +144,7 @@ impl EventReader {
                 completion: usage.completion_tokens.saturating_sub(self.prefix),
                 reasoning: usage.thinking_tokens.unwrap_or(0),
             },
+            timing: done.timing,
         })
     }
 }

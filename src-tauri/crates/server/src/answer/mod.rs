@@ -2,6 +2,7 @@
 
 pub(crate) mod broken_call;
 pub(crate) mod event_reader;
+pub(crate) mod logprobs;
 pub(crate) mod reply;
 pub(crate) mod reply_event;
 pub(crate) mod responses_store;

@@ -8,8 +8,9 @@ use crate::answer::reply_event::{ReplyEvent, ReplyFilter};
 use crate::answer::responses_store::StoredResponse;
 use crate::figures::tokens::Tokens;
 use crate::http::error_body::{Dialect, Refusal};
+use crate::http::response::EVENT_STREAM;
 
-/// One piece of a stream of Server-Sent Events.
+/// One piece of a stream: of Server-Sent Events, or of lines of JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Frame {
     /// `data:` alone.
@@ -20,6 +21,8 @@ pub(crate) enum Frame {
     Comment,
     /// `data: [DONE]`
     Done,
+    /// A line of JSON without a prefix, as Ollama's clients read it.
+    Line(Value),
 }
 
 impl Frame {
@@ -35,6 +38,7 @@ impl Frame {
                 }
                 Frame::Comment => bytes.put(&b": still working\n\n"[..]),
                 Frame::Done => bytes.put(&b"data: [DONE]\n\n"[..]),
+                Frame::Line(data) => bytes.put(format!("{data}\n").as_bytes()),
             }
         }
         bytes.freeze()
@@ -46,6 +50,11 @@ pub(crate) trait Reply: Send {
     /// True if a stream begins with the number of prompt tokens.
     fn begins_with_prompt_tokens(&self) -> bool {
         false
+    }
+
+    /// The media type of a stream.
+    fn stream_type(&self) -> &'static str {
+        EVENT_STREAM
     }
 
     /// The first frames, before any engine event; `prompt_tokens` if they are wanted and could be counted in time.
@@ -113,7 +122,7 @@ pub(crate) struct ResponseIds {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use protocol::{FolderSource, ModelSource, ToolCall};
+    use protocol::{FolderSource, ModelSource, Timing, ToolCall};
     use serde_json::json;
 
     use super::*;
@@ -155,20 +164,26 @@ pub(crate) mod tests {
                 completion: 7,
                 reasoning: 3,
             },
+            timing: Timing {
+                load_ms: 1.0,
+                first_token_ms: 20.0,
+                prefill_tokens_per_second: 500.0,
+                decode_tokens_per_second: 12.0,
+            },
         })
     }
 
     /// The data of frames.
     pub(crate) fn data(frames: &[Frame]) -> Vec<Value> {
         let data = |frame: &Frame| match frame {
-            Frame::Data(data) | Frame::Event(data) => Some(data.clone()),
+            Frame::Data(data) | Frame::Event(data) | Frame::Line(data) => Some(data.clone()),
             Frame::Comment | Frame::Done => None,
         };
         frames.iter().filter_map(data).collect()
     }
 
     #[test]
-    fn frames_are_server_sent_events() {
+    fn frames_are_server_sent_events_or_lines() {
         let frames = [
             Frame::Data(json!({"a": "x\ny"})),
             Frame::Event(json!({"type": "ping"})),
@@ -179,5 +194,7 @@ pub(crate) mod tests {
             Frame::bytes(&frames),
             "data: {\"a\":\"x\\ny\"}\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n: still working\n\ndata: [DONE]\n\n"
         );
+        let lines = [Frame::Line(json!({"a": "x\ny"})), Frame::Line(json!({"done": true}))];
+        assert_eq!(Frame::bytes(&lines), "{\"a\":\"x\\ny\"}\n{\"done\":true}\n");
     }
 }

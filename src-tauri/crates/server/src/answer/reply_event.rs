@@ -1,6 +1,6 @@
 //! Events of an answer for clients: the same for every surface, streamed or not.
 
-use protocol::{TokenLogprobs, ToolCall};
+use protocol::{Timing, TokenLogprobs, ToolCall};
 
 use crate::figures::tokens::Tokens;
 
@@ -47,6 +47,8 @@ pub(crate) struct CutCall {
 pub(crate) struct End {
     pub(crate) reason: StopCause,
     pub(crate) usage: Tokens,
+    /// Times and rates, as the engine measured them.
+    pub(crate) timing: Timing,
 }
 
 impl End {

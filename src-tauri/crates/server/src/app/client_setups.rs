@@ -21,7 +21,7 @@ pub fn client_setups(address: &str, model: &str, key: Option<&str>, context: Opt
     let message = r#"[{"role": "user", "content": "What is 2 + 3?"}]"#;
     let value = |name: &str| match name {
         "address" => address.to_owned(),
-        "anthropic" => quoted(address),
+        "anthropic" | "ollama" => quoted(address),
         "openai" => quoted(&format!("{address}/v1")),
         "model" => quoted(model),
         "model word" => shell_word(model),
@@ -33,6 +33,7 @@ pub fn client_setups(address: &str, model: &str, key: Option<&str>, context: Opt
         "bearer" => key.map_or_else(String::new, |key| {
             format!("\nexperimental_bearer_token = {}", quoted(key))
         }),
+        "bearer header" => quoted(&format!("Bearer {any_key}")),
         "authorization" => key.map_or_else(String::new, |key| {
             format!(" -H {}", shell_word(&format!("authorization: Bearer {key}")))
         }),

@@ -9,6 +9,7 @@ use serde_json::{json, Map, Value};
 use crate::anthropic::messages;
 use crate::models::keep_alive::KeepAliveField;
 use crate::models::served::{ModelField, UnloadFields};
+use crate::ollama;
 use crate::openai::{chat, completions, embeddings, responses};
 use crate::request::fields::{self, Body as _};
 
@@ -37,6 +38,11 @@ pub(crate) enum Body {
     CountTokens,
     Embeddings,
     Unload,
+    OllamaChat,
+    OllamaGenerate,
+    OllamaEmbed,
+    OllamaEmbeddings,
+    OllamaShow,
 }
 
 /// The formats of responses.
@@ -46,6 +52,8 @@ pub(crate) enum Reply {
     Json(&'static str),
     /// The same, or a stream of Server-Sent Events if `stream` is true.
     JsonOrEvents(&'static str),
+    /// The same, or a stream of lines of JSON unless `stream` is false.
+    JsonOrLines(&'static str),
     /// Text of this media type.
     Text(&'static str),
 }
@@ -68,7 +76,7 @@ pub(crate) fn document(versioned: &[Operation], others: &[Operation]) -> Value {
         "info": {
             "title": "Ponder",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Models of this computer behind OpenAI's and Anthropic's interfaces. Each path below /v1 works without /v1 too. \
+            "description": "Models of this computer behind OpenAI's, Anthropic's and Ollama's interfaces. Each path below /v1 works without /v1 too. \
                 A field that is not described is ignored; null means unset.",
         },
         "paths": paths,
@@ -88,7 +96,9 @@ fn described(operation: &Operation) -> Value {
     let schema = |name: &str| json!({"schema": {"$ref": format!("#/components/schemas/{name}")}});
     let mut content = Map::new();
     match operation.reply {
-        Reply::Json(name) | Reply::JsonOrEvents(name) => content.insert("application/json".into(), schema(name)),
+        Reply::Json(name) | Reply::JsonOrEvents(name) | Reply::JsonOrLines(name) => {
+            content.insert("application/json".into(), schema(name))
+        }
         Reply::Text(kind) => content.insert(kind.into(), json!({"schema": {"type": "string"}})),
     };
     if let Reply::JsonOrEvents(_) = operation.reply {
@@ -98,8 +108,15 @@ fn described(operation: &Operation) -> Value {
         let events = json!({"schema": event});
         content.insert("text/event-stream".into(), events);
     }
-    let anthropic = operation.path.starts_with("/messages");
-    let error = schema(if anthropic { "AnthropicError" } else { "OpenAiError" });
+    if let Reply::JsonOrLines(_) = operation.reply {
+        let lines = json!({"type": "string", "description": "An object on each line; a stream of them unless `stream` is false."});
+        content.insert("application/x-ndjson".into(), json!({ "schema": lines }));
+    }
+    let error = schema(match operation.path {
+        path if path.starts_with("/messages") => "AnthropicError",
+        path if path.starts_with("/api/") => "OllamaError",
+        _ => "OpenAiError",
+    });
     let mut described = json!({
         "summary": operation.summary,
         "responses": {
@@ -164,6 +181,11 @@ impl Body {
             Self::CountTokens => schema::<(ModelField, messages::ConversationFields)>(false, &[]),
             Self::Embeddings => schema::<embeddings::Body>(true, &[]),
             Self::Unload => schema::<(UnloadFields,)>(false, &[]),
+            Self::OllamaChat => schema::<ollama::chat::Body>(true, &[]),
+            Self::OllamaGenerate => schema::<ollama::generate::Body>(true, &[]),
+            Self::OllamaEmbed => schema::<ollama::embed::Body>(true, &[]),
+            Self::OllamaEmbeddings => schema::<ollama::embed::OneBody>(true, &[]),
+            Self::OllamaShow => schema::<(ollama::models::ShowFields,)>(false, &[]),
         }
     }
 }

@@ -64,7 +64,41 @@ pub(super) fn schemas() -> Value {
     let vector = json!({"anyOf": [list(json!({"type": "number"})), {"type": "string"}]});
     let embedding = object(json!({"object": one_of(&["embedding"]), "index": count, "embedding": vector}));
     let model = json!({"type": "object", "required": ["id"], "properties": {"id": text}});
+    let said = json!({"role": one_of(&["assistant"]), "content": text, "thinking": text, "tool_calls": list(object(json!({"id": text,
+        "function": object(json!({"index": count, "name": text, "arguments": {"type": "object"}}))})))});
+    // Without a question there are no figures; only a chat has a message, only a prompt a response.
+    let answer = |required: &str, own: Value| {
+        let mut properties = json!({"model": text, "created_at": text, "done": flag, "done_reason": one_of(&["stop", "length", "load", "unload"]),
+            "logprobs": list(json!({"type": "object"})), "total_duration": count, "load_duration": count, "prompt_eval_count": count,
+            "prompt_eval_duration": count, "eval_count": count, "eval_duration": count});
+        for (name, schema) in own.as_object().into_iter().flatten() {
+            properties[name] = schema.clone();
+        }
+        json!({"type": "object", "required": ["model", "created_at", "done", "done_reason", required], "properties": properties,
+            "additionalProperties": false})
+    };
+    let details = json!({"type": "object", "required": ["format"], "properties": {"format": text, "family": text, "families": list(text.clone()),
+        "quantization_level": text, "parameter_size": text}, "additionalProperties": false});
+    let local = json!({"type": "object", "required": ["name", "model"], "properties": {"name": text, "model": text, "size": count,
+        "size_vram": count, "digest": text, "context_length": count, "details": details}, "additionalProperties": false});
+    let studio_model = json!({"type": "object", "required": ["id", "object", "type", "compatibility_type", "state"], "properties": {
+        "id": text, "object": one_of(&["model"]), "type": one_of(&["llm", "vlm", "embeddings"]), "compatibility_type": one_of(&["mlx"]),
+        "state": one_of(&["loaded", "not-loaded"]), "publisher": text, "arch": text, "quantization": text, "max_context_length": count},
+        "additionalProperties": false});
     json!({
+        "OllamaChat": answer("message", json!({"message": {"type": "object", "required": ["role", "content"], "properties": said,
+            "additionalProperties": false}})),
+        "OllamaGenerate": answer("response", json!({"response": text, "thinking": text})),
+        "OllamaEmbed": object(json!({"model": text, "embeddings": list(list(json!({"type": "number"}))), "total_duration": count,
+            "prompt_eval_count": count})),
+        "OllamaEmbeddings": object(json!({"embedding": list(json!({"type": "number"}))})),
+        "OllamaModels": object(json!({"models": list(local)})),
+        "OllamaShow": object(json!({"details": details, "model_info": {"type": "object"},
+            "capabilities": list(one_of(&["completion", "tools", "vision", "thinking", "embedding"]))})),
+        "OllamaVersion": object(json!({"version": text})),
+        "OllamaError": object(json!({"error": text})),
+        "LmStudioModels": object(json!({"object": one_of(&["list"]), "data": list(studio_model.clone())})),
+        "LmStudioModel": studio_model,
         "ChatCompletion": completion("chat.completion", choice),
         "Completion": completion("text_completion", completed),
         "Response": response,

@@ -15,7 +15,7 @@ const MOST_CLIENTS: usize = 64;
 const LONGEST_NAME: usize = 48;
 
 /// Product names that users know, by the names that programs send.
-const KNOWN: [(&str, &str); 9] = [
+const KNOWN: [(&str, &str); 11] = [
     ("claude-cli", "Claude Code"),
     ("codex_exec", "Codex"),
     ("codex_cli_rs", "Codex"),
@@ -25,6 +25,8 @@ const KNOWN: [(&str, &str); 9] = [
     ("OpenAI/Python", "OpenAI SDK for Python"),
     ("OpenAI/JS", "OpenAI SDK for JavaScript"),
     ("Anthropic/Python", "Anthropic SDK for Python"),
+    ("ollama-python", "Ollama SDK for Python"),
+    ("ollama-js", "Ollama SDK for JavaScript"),
 ];
 
 /// The list.
@@ -110,6 +112,10 @@ mod tests {
             ),
             ("OpenAI/Python 3.54.0", "OpenAI SDK for Python"),
             ("pydantic-ai/2.68.0", "pydantic-ai"),
+            (
+                "ollama-python/0.6.3 (x86_64 linux) Python/3.11.2",
+                "Ollama SDK for Python",
+            ),
             (
                 "ai-sdk/openai-compatible/2.0.87 ai-sdk/provider-utils",
                 "ai-sdk/openai-compatible",

@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Busy,
     /// Not now: memory is short, or the app closes.
     Unavailable,
+    /// The interface has such a path, and this server does not do it.
+    Unsupported,
     /// The engine or the model failed.
     Internal,
 }
@@ -134,6 +136,7 @@ impl Refusal {
             Kind::TooLarge => (413, by_dialect("invalid_request_error", "request_too_large")),
             Kind::MediaType => (415, "invalid_request_error"),
             Kind::Busy => (429, "rate_limit_error"),
+            Kind::Unsupported => (501, "invalid_request_error"),
             Kind::Internal => (500, by_dialect("server_error", "api_error")),
             // Anthropic's clients do not know 503.
             Kind::Unavailable if dialect == Dialect::Anthropic => (529, "overloaded_error"),

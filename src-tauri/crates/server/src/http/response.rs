@@ -58,11 +58,16 @@ pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
+/// The media type of a stream of Server-Sent Events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
+
 /// A stream of Server-Sent Events.
 pub(crate) fn event_stream(body: impl Into<Body>) -> Response {
-    let headers = [
-        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (CACHE_CONTROL, "no-cache"),
-    ];
+    stream(EVENT_STREAM, body)
+}
+
+/// A stream of this media type.
+pub(crate) fn stream(kind: &'static str, body: impl Into<Body>) -> Response {
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")];
     (headers, body.into()).into_response()
 }

@@ -46,7 +46,7 @@ pub(crate) struct ServedModels {
 pub(crate) struct Entry {
     /// The name that clients use.
     pub(crate) id: String,
-    model: LocalModel,
+    pub(crate) model: LocalModel,
 }
 
 /// A model that a client named.
@@ -142,7 +142,7 @@ impl ServedModels {
     }
 
     /// Refreshes the list.
-    async fn look(&self) -> Arc<Vec<Entry>> {
+    pub(crate) async fn look(&self) -> Arc<Vec<Entry>> {
         let shelf = self.shelf.clone();
         let list = tokio::task::spawn_blocking(move || shelf.list()).await;
         let list = Arc::new(entries(list.unwrap_or_default()));
@@ -210,14 +210,36 @@ impl ServedModels {
     /// The models of a list as a dialect tells them, and the fallback model if it is not among them.
     fn data(&self, list: &[Entry], dialect: Dialect, loaded: &[String]) -> Vec<Value> {
         let mut data: Vec<Value> = list.iter().map(|entry| self.entry(entry, dialect, loaded)).collect();
-        let is_unlisted = |folder: &&String| !list.iter().any(|entry| entry.is_called(folder));
-        let unlisted = self.fallback.iter().filter(is_unlisted);
         let told = |folder: &String| {
             let name = short_name(folder);
             self.told((name, name), ModelKind::Chat, None, loaded.contains(folder), dialect)
         };
-        data.extend(unlisted.map(told));
+        data.extend(self.unlisted(list).map(told));
         data
+    }
+
+    /// The fallback model, if it is a folder outside of this list.
+    fn unlisted(&self, list: &[Entry]) -> Option<&String> {
+        let is_listed = |folder: &&String| list.iter().any(|entry| entry.is_called(folder));
+        self.fallback.as_ref().filter(|folder| !is_listed(folder))
+    }
+
+    /// The name of the fallback model, if it is not on this list.
+    pub(crate) fn unlisted_name(&self, list: &[Entry]) -> Option<&str> {
+        self.unlisted(list).map(|folder| short_name(folder))
+    }
+
+    /// The listed model that the first of these names calls, else the fallback model.
+    ///
+    /// # Errors
+    /// If there is no such model on the list.
+    pub(crate) async fn listed(&self, names: &[String]) -> Result<Entry, Refusal> {
+        let list = self.look().await;
+        let mut names_and_fallback = names.iter().chain(&self.fallback);
+        let entry = names_and_fallback.find_map(|name| called(&list, name));
+        entry
+            .cloned()
+            .ok_or_else(|| unknown(names.first().map_or("", String::as_str), &list))
     }
 
     /// The current list of a dialect.
@@ -240,10 +262,12 @@ impl Entry {
     }
 }
 
-/// The model of this name. A listed name counts more than a reference, which another model may have as its name.
+/// The model of this name. A listed name counts more than a reference, which another model may have as its name. Some
+/// of Ollama's clients add its usual tag to a name.
 fn called<'a>(list: &'a [Entry], name: &str) -> Option<&'a Entry> {
     let listed = list.iter().find(|entry| entry.id == name);
-    listed.or_else(|| list.iter().find(|entry| entry.is_called(name)))
+    let listed = listed.or_else(|| list.iter().find(|entry| entry.is_called(name)));
+    listed.or_else(|| called(list, name.strip_suffix(":latest")?))
 }
 
 /// The last component of a folder's path, since display names replace dashes by spaces; other references as they are.
@@ -407,6 +431,8 @@ pub(crate) mod tests {
         );
         for id in &ids[..5] {
             assert_eq!(served_models.find(id).await.unwrap().id, *id);
+            let tagged = served_models.find(&format!("{id}:latest")).await;
+            assert_eq!(tagged.unwrap().id, *id);
         }
         assert_eq!(served_models.find("/home/a/own-4bit").await.unwrap().id, "own-4bit");
         assert_eq!(served_models.find("org/broken").await.unwrap_err().kind, Kind::Internal);

@@ -5,10 +5,10 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::answer::logprobs::MOST;
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::Refusal;
 use crate::openai::chat_reply::{ChatOptions, ChatReply};
-use crate::openai::logprobs::MOST;
 use crate::request::conversation::{check_count, normalise};
 use crate::request::fields::{Body as _, Fields};
 use crate::request::images::Images;

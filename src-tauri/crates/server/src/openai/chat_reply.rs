@@ -2,11 +2,12 @@
 
 use serde_json::{json, Value};
 
+use crate::answer::logprobs;
 use crate::answer::reply::{Frame, Reply, ResponseIds};
 use crate::answer::reply_event::{End, ReplyEvent, StopCause};
 use crate::figures::tokens::Tokens;
 use crate::http::ids::{call_id, fresh};
-use crate::openai::{logprobs, usage};
+use crate::openai::usage;
 
 /// An answer as a chat completion.
 pub(crate) struct ChatReply {

@@ -3,11 +3,12 @@
 use protocol::TokenLogprobs;
 use serde_json::{json, Map, Value};
 
+use crate::answer::logprobs;
 use crate::answer::reply::{Frame, Reply, ResponseIds};
 use crate::answer::reply_event::{End, ReplyEvent};
 use crate::figures::tokens::Tokens;
 use crate::openai::chat_reply::{finish_reason, ChatOptions};
-use crate::openai::{logprobs, usage};
+use crate::openai::usage;
 
 /// An answer as a text completion.
 pub(crate) struct CompletionsReply {
@@ -172,6 +173,7 @@ mod tests {
                 completion: 2,
                 reasoning: 0,
             },
+            timing: protocol::Timing::default(),
         })
     }
 

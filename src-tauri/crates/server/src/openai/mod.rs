@@ -6,7 +6,6 @@ pub(crate) mod completions;
 pub(crate) mod completions_reply;
 pub(crate) mod embeddings;
 pub(crate) mod input_items;
-pub(crate) mod logprobs;
 mod response_item;
 pub(crate) mod responses;
 pub(crate) mod responses_input;

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
+use crate::answer::logprobs::MOST;
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::answer::responses_store::ResponsesStore;
 use crate::http::error_body::Refusal;
 use crate::openai::chat::TemplateFields;
-use crate::openai::logprobs::MOST;
 use crate::openai::responses_input::{self, Item};
 use crate::openai::responses_reply::{EchoedRequest, ResponsesReply};
 use crate::request::conversation::{check_count, normalise};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{json, Map, Value};
 
+use crate::answer::logprobs;
 use crate::answer::reply::{Frame, Reply, ResponseIds};
 use crate::answer::reply_event::{End, ReplyEvent};
 use crate::answer::responses_store::StoredResponse;
@@ -11,7 +12,7 @@ use crate::figures::tokens::Tokens;
 use crate::http::error_body::Refusal;
 use crate::http::ids::{call_id, fresh};
 use crate::openai::response_item::{output_text, Growing, Open};
-use crate::openai::{logprobs, usage};
+use crate::openai::usage;
 
 /// The parts of a request that its response needs.
 #[derive(Debug, Default)]

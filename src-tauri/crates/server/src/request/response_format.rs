@@ -63,11 +63,12 @@ impl ResponseFormat {
 
 /// The path of the response schema in a body, if it has one.
 pub(crate) fn schema_param(body: &Value) -> Option<&'static str> {
-    const PLACES: [&str; 4] = [
+    const PLACES: [&str; 5] = [
         "response_format.json_schema.schema",
         "text.format.schema",
         "output_config.format.schema",
         "output_format.schema",
+        "format",
     ];
     let is_set = |param: &&str| body.pointer(&format!("/{}", param.replace('.', "/"))).is_some();
     PLACES.into_iter().find(is_set)

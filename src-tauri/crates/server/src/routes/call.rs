@@ -8,18 +8,18 @@ use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use protocol::{Content, Error, ErrorCode, ModelKind, RawPrompt, Request, TokenCount};
+use protocol::{Content, EmbeddingRequest, Embeddings, Error, ErrorCode, ModelKind, RawPrompt, Request, TokenCount};
 
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::{Kind, Refusal};
 use crate::http::ids::fresh;
 use crate::http::json_body::JsonBody;
-use crate::http::response::{event_stream, json_response, Caller};
+use crate::http::response::{self, json_response, Caller};
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::{ModelField, ResolvedModel};
 use crate::request::fields::Fields;
 use crate::request::response_format::schema_param;
-use crate::routes::generate::Exchange;
+use crate::routes::generate::{Exchange, InFlight};
 use crate::state::State;
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -78,14 +78,15 @@ impl Call {
 
     /// The model that a body names, which must be of this kind.
     pub(crate) async fn model(&self, fields: &Fields<'_>, kind: ModelKind) -> Result<ResolvedModel> {
+        let model = self.any_model(fields).await?;
+        check_kind(&model, kind)?;
+        Ok(model)
+    }
+
+    /// The model that a body names, of any kind.
+    pub(crate) async fn any_model(&self, fields: &Fields<'_>) -> Result<ResolvedModel> {
         let name = fields.read::<ModelField>()?.model;
-        let model = self.state.served_models.named(name.as_deref()).await?;
-        let reason = match model.kind {
-            found if found == kind => return Ok(model),
-            ModelKind::Embedding => "makes embeddings and writes no answers",
-            ModelKind::Chat => "makes no embeddings; choose an embedding model",
-        };
-        fields.refuse("model", format!("{:?} {reason}", model.id))
+        self.state.served_models.named(name.as_deref()).await
     }
 
     /// Generates the answer.
@@ -119,11 +120,30 @@ impl Call {
             .iter_mut()
             .for_each(|request| request.keep_alive = keep_alive);
         self.state.served_models.used(model).await;
+        let stream_type = ask.reply.stream_type();
         let exchange = Exchange::start(&self.state, ask, counted, &self.caller)?;
         if !stream {
             return Ok(json_response(StatusCode::OK, &exchange.whole().await?));
         }
-        Ok(event_stream(Body::from_stream(exchange.stream().await?)))
+        Ok(response::stream(
+            stream_type,
+            Body::from_stream(exchange.stream().await?),
+        ))
+    }
+
+    /// Computes vectors; the inner error is the engine's.
+    pub(crate) async fn embed(
+        &self,
+        request: EmbeddingRequest,
+        model: &ResolvedModel,
+    ) -> Result<protocol::Result<Embeddings>> {
+        self.state.served_models.used(model).await;
+        let in_flight = InFlight::new(&self.state, 1)?;
+        // Dropped with this request if the client disconnects, which cancels the job.
+        let made = self.state.engine.embed(request).await;
+        let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
+        in_flight.finish(tokens, &self.caller.client);
+        Ok(made)
     }
 
     /// The time for which the model of a request stays loaded, which may be given by the request.
@@ -177,6 +197,16 @@ impl Call {
             created: jiff::Timestamp::now().as_second().unsigned_abs(),
         }
     }
+}
+
+/// Refuses a model of another kind.
+pub(crate) fn check_kind(model: &ResolvedModel, kind: ModelKind) -> Result<()> {
+    let reason = match model.kind {
+        found if found == kind => return Ok(()),
+        ModelKind::Embedding => "makes embeddings and writes no answers",
+        ModelKind::Chat => "makes no embeddings; choose an embedding model",
+    };
+    Err(Refusal::field("model", format!("{:?} {reason}", model.id)))
 }
 
 /// Bytes that the tokens of a real prompt do not reach on average: words have about 4, long runs of blanks up to 128.

@@ -284,11 +284,19 @@ fn route(path: &str) -> &'static str {
         "/messages/count_tokens",
         "/embeddings",
         "/models/unload",
+        "/api/chat",
+        "/api/generate",
+        "/api/embed",
+        "/api/embeddings",
+        "/api/tags",
+        "/api/ps",
+        "/api/show",
+        "/api/version",
     ];
     if let Some(known) = known.into_iter().find(|known| *known == path) {
         return known;
     }
-    let below = ["/responses", "/models"];
+    let below = ["/responses", "/models", "/api/v0/models"];
     let below = below.into_iter().find(|below| {
         path.strip_prefix(below)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -3,6 +3,7 @@
 mod call;
 mod generate;
 pub(crate) mod listener;
+mod ollama;
 pub(crate) mod unload;
 
 use std::collections::HashMap;
@@ -30,7 +31,6 @@ use crate::openai::{
 };
 use crate::request::fields::Fields;
 use crate::routes::call::Call;
-use crate::routes::generate::InFlight;
 use crate::routes::unload::unload_now;
 use crate::state::State;
 
@@ -84,6 +84,9 @@ fn unversioned() -> Routes {
         (operation("get", "/metrics", "Counts for Prometheus.", Text("text/plain")), get(metrics)),
         (operation("get", "/openapi.json", "This description.", Json("Description")), get(description)),
     ]
+    .into_iter()
+    .chain(ollama::routes())
+    .collect()
 }
 
 /// All routes. None can be added without its description.
@@ -190,12 +193,7 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> 
     let KeepAliveField { keep_alive } = fields.read()?;
     asked.request.keep_alive = Some(call.keep_alive(keep_alive));
     drop(body);
-    call.state.served_models.used(&model).await;
-    let in_flight = InFlight::new(&call.state, 1)?;
-    // Dropped with this request if the client disconnects, which cancels the job.
-    let made = call.state.engine.embed(asked.request.clone()).await;
-    let tokens = made.as_ref().map_or(0, |made| made.prompt_tokens);
-    in_flight.finish(tokens, &call.caller.client);
+    let made = call.embed(asked.request.clone(), &model).await?;
     let made = made.map_err(|error| asked.refusal(error))?;
     let body = vectors::body(&model.id, &made, asked.encoding);
     Ok(json_response(StatusCode::OK, &body))
@@ -317,7 +315,10 @@ async fn page(Shared(state): Shared<Arc<State>>) -> Response {
     (headers, html).into_response()
 }
 
-async fn no_such_path() -> Refusal {
+async fn no_such_path(uri: Uri) -> Refusal {
+    if let Some(refusal) = ollama::unsupported(uri.path()) {
+        return refusal;
+    }
     let message = "there is no such path; /v1/chat/completions, /v1/responses, /v1/messages and /v1/models are some";
     Refusal::new(Kind::NotFound, message)
 }

@@ -14,6 +14,7 @@ mod hostile;
 mod images;
 mod keep_alive;
 mod model_names;
+mod ollama;
 mod recorded;
 mod responses;
 mod schemas;

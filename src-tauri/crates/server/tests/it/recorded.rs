@@ -1,4 +1,4 @@
-//! Recorded requests of eleven clients, trimmed and with other text, sent again.
+//! Recorded requests of fifteen clients, trimmed and with other text, sent again.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use serde_json::{json, Value};
 use crate::client::{ask, Response};
 use crate::clients_seen::{accumulated, told, CHAT, MESSAGES, RESPONSES};
 use crate::harness::{done, Harness};
+use crate::ollama::{joined, lines, CHAT as OLLAMA_CHAT, GENERATE};
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -98,6 +99,11 @@ async fn every_recorded_request_gets_a_well_formed_reply() {
             let what = format!("{} {}", recorded.client, sent.path);
             let response = sent.send(&harness).await;
             assert_eq!(response.head.status, 200, "{what}: {}", response.body);
+            if [OLLAMA_CHAT, GENERATE].contains(&sent.surface()) {
+                lines_are_right(sent, &response);
+                answered += 1;
+                continue;
+            }
             if ![CHAT, RESPONSES, MESSAGES].contains(&sent.surface()) {
                 others += 1;
                 continue;
@@ -137,8 +143,30 @@ async fn every_recorded_request_gets_a_well_formed_reply() {
             );
         }
     }
-    assert_eq!((answered, others), (31, 9));
+    assert_eq!((answered, others), (57, 22));
     answering.abort();
+}
+
+/// Checks an answer to a client of Ollama, as its clients put it together.
+fn lines_are_right(sent: &Sent, response: &Response) {
+    let kind = response.head.header("content-type").unwrap();
+    let streams = sent.body["stream"] == true;
+    assert_eq!(kind == "application/x-ndjson", streams, "{}", response.body);
+    let whole = joined(&lines(response));
+    assert_eq!(whole["done"], true);
+    if whole["done_reason"] == "unload" {
+        return;
+    }
+    let said = whole.get("message").unwrap_or(&whole);
+    let text = said["content"].as_str().or(said["response"].as_str()).unwrap();
+    assert!(
+        !text.contains("think") && (!text.is_empty() || said["tool_calls"].is_array()),
+        "{whole}"
+    );
+    assert_eq!(
+        (&whole["prompt_eval_count"], &whole["eval_count"]),
+        (&json!(20), &json!(5))
+    );
 }
 
 #[tokio::test]
@@ -188,6 +216,10 @@ async fn the_others_turns_are_understood() {
         // The thought that it refers to is not kept by anybody.
         ("ai-sdk-responses.json", 1, "suat"),
         ("aider.json", 0, "suauauauau"),
+        ("ollama-python.json", 3, "uat"),
+        ("langchain-ollama.json", 2, "uat"),
+        ("ollama-js.json", 3, "uat"),
+        ("ai-sdk-ollama.json", 3, "uat"),
     ] {
         let recorded = recorded(file);
         let asked = recorded.requests[index].asked(&harness).await;

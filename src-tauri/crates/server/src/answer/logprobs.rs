@@ -1,4 +1,4 @@
-//! Log probabilities in OpenAI's format.
+//! Log probabilities in OpenAI's format, which Ollama's interface has too.
 
 use protocol::TokenLogprobs;
 use serde_json::{json, Value};
