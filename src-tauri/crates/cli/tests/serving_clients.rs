@@ -137,17 +137,23 @@ fn sdks_and_frameworks_talk_with_pebble() {
             .collect();
         program.map_or(Vec::new(), |program| cells(&program, all, &arguments))
     };
-    let (mut by_python, by_node) = if embedder.is_some() { (38, 33) } else { (36, 30) };
+    let (mut by_python, by_node) = if embedder.is_some() { (48, 45) } else { (44, 40) };
     // The frameworks' structured answers.
-    by_python += if is_full() { 8 } else { 0 };
+    by_python += if is_full() { 10 } else { 0 };
     let expected = python.iter().len() * by_python + node.iter().len() * by_node;
     let python_scripts = [
         "with_langchain.py",
         "with_litellm.py",
         "with_llm.py",
+        "with_ollama.py",
         "with_pydantic_ai.py",
     ];
-    let node_scripts = ["with_openai.mjs", "with_anthropic.mjs", "with_ai_sdk.mjs"];
+    let node_scripts = [
+        "with_openai.mjs",
+        "with_anthropic.mjs",
+        "with_ai_sdk.mjs",
+        "with_ollama.mjs",
+    ];
     // Side by side, so that their answers are made in one batch.
     let all = std::thread::scope(|scope| {
         let by_python = scope.spawn(|| run(python, "several.py", &python_scripts));
