@@ -22,7 +22,7 @@ pub struct LocalServer {
 impl LocalServer {
     /// A server that is off, for the models of this computer.
     pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>, net: Net) -> Self {
-        let switch = ServerSwitch::new(engine, models);
+        let switch = ServerSwitch::new(engine, models, Some(engine::trim_heap));
         Self { switch, net }
     }
 

@@ -28,6 +28,7 @@ pub use bench::speed::{bench_prompt, BatchFigures, BenchFigures, LookupFigures};
 pub use bench::test_support;
 pub use error::Error;
 pub use handle::MlxEngine;
+pub use mlx::memory::trim_heap;
 pub use options::{EngineOptions, PromptLookup};
 #[cfg(feature = "bench")]
 pub use sequence::{ImageViews, PromptImage};

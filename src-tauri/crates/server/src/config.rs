@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub keep_alive: KeepAlive,
     /// The default image detail.
     pub image_detail: ImageDetail,
+    /// Gives memory that the allocator keeps back to the system; called a while after a large request.
+    pub trim_heap: Option<fn()>,
     /// Limits.
     pub limits: Limits,
 }
@@ -45,6 +47,7 @@ impl Default for ServerConfig {
             fallback_model: None,
             keep_alive: KeepAlive::default(),
             image_detail: ImageDetail::default(),
+            trim_heap: None,
             limits: Limits::default(),
         }
     }
@@ -65,6 +68,8 @@ pub struct Limits {
     pub all_body_bytes: usize,
     /// Time for a body, and for waiting until there is room for it.
     pub body_time: Duration,
+    /// The time after a large request until memory is given back to the system, once for all that end meanwhile.
+    pub trim_delay: Duration,
     /// Time for checking a JSON schema.
     pub schema_time: Duration,
     /// Connections with a request at once.
@@ -95,6 +100,7 @@ impl Default for Limits {
             body_bytes: 32 << 20,
             all_body_bytes: 256 << 20,
             body_time: Duration::from_secs(30),
+            trim_delay: Duration::from_secs(3),
             // Schemas of real clients take milliseconds.
             schema_time: Duration::from_secs(2),
             connections: 128,

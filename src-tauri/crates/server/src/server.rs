@@ -18,6 +18,7 @@ use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
 use crate::http::connections::{Connections, Places};
+use crate::http::heap_trim::HeapTrim;
 use crate::http::json_body::Bodies;
 use crate::http::port_holder;
 use crate::models::served::ServedModels;
@@ -70,6 +71,7 @@ impl Server {
             responses: ResponsesStore::default(),
             limits,
             bodies: Bodies::new(limits.body_bytes, limits.body_time, limits.all_body_bytes),
+            heap_trim: HeapTrim::new(config.trim_heap, limits.trim_delay),
             schemas: Arc::new(Semaphore::new(SCHEMAS_AT_ONCE)),
             counts: Arc::new(Semaphore::new(COUNTS_AT_ONCE)),
             keep_alive: config.keep_alive,

@@ -14,6 +14,7 @@ use crate::figures::clients::Clients;
 use crate::figures::metrics::Metrics;
 use crate::http::auth::Guard;
 use crate::http::connections::Connections;
+use crate::http::heap_trim::HeapTrim;
 use crate::http::json_body::Bodies;
 use crate::models::keep_alive::KeepAlive;
 use crate::models::served::ServedModels;
@@ -29,6 +30,7 @@ pub(crate) struct State {
     pub(crate) responses: ResponsesStore,
     pub(crate) limits: Limits,
     pub(crate) bodies: Bodies,
+    pub(crate) heap_trim: HeapTrim,
     /// A permit for each schema that may be checked now.
     pub(crate) schemas: Arc<Semaphore>,
     /// A permit for each prompt that may be counted now.

@@ -109,6 +109,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         fallback_model: model.as_ref().map(|model| model.reference.clone()),
         keep_alive: args.keep_alive.unwrap_or_default(),
         image_detail: settings.image_detail,
+        trim_heap: Some(engine::trim_heap),
         limits,
     };
     // Signals are caught before anybody can know that it listens.

@@ -17,6 +17,8 @@ use crate::state::State;
 pub struct ServerSwitch {
     engine: Arc<dyn Engine>,
     models: Arc<dyn ModelShelf>,
+    /// As [`ServerConfig::trim_heap`].
+    trim_heap: Option<fn()>,
     /// The running server and its settings. Locked during a start or stop, so that two changes do not interleave.
     running: AsyncMutex<Option<(ServerSettings, Server)>>,
     snapshot: Mutex<Snapshot>,
@@ -31,8 +33,8 @@ struct Snapshot {
 }
 
 impl ServerSwitch {
-    /// A stopped server; it will use this engine and only these models.
-    pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>) -> Self {
+    /// A stopped server; it will use this engine and only these models, and give memory back by this function.
+    pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>, trim_heap: Option<fn()>) -> Self {
         let snapshot = Snapshot {
             settings: ServerSettings::default(),
             image_detail: ImageDetail::default(),
@@ -42,6 +44,7 @@ impl ServerSwitch {
         Self {
             engine,
             models,
+            trim_heap,
             running: AsyncMutex::default(),
             snapshot: Mutex::new(snapshot),
         }
@@ -95,6 +98,7 @@ impl ServerSwitch {
             address: address(settings),
             key,
             image_detail: self.snapshot().image_detail,
+            trim_heap: self.trim_heap,
             ..ServerConfig::default()
         };
         Server::start(config, self.engine.clone(), self.models.clone()).await

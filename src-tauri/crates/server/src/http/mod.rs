@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 pub(crate) mod connections;
 pub(crate) mod error_body;
+pub(crate) mod heap_trim;
 pub(crate) mod ids;
 pub(crate) mod json_body;
 pub(crate) mod peer_user;

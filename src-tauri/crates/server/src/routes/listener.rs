@@ -28,6 +28,7 @@ use tower_service::Service;
 use crate::http::auth::is_open;
 use crate::http::connections::{Busy, Connection};
 use crate::http::error_body::{Dialect, Kind, Refusal, Retry};
+use crate::http::heap_trim::LargeRequest;
 use crate::http::ids::fresh;
 use crate::http::peer_user;
 use crate::http::response::{dialect, refuse, Caller};
@@ -131,6 +132,8 @@ impl Drop for OpenConnection {
 struct Answering {
     body: Body,
     _busy: Busy,
+    /// Dropped last, after what the answer held.
+    _large: Option<LargeRequest>,
 }
 
 impl hyper::body::Body for Answering {
@@ -191,6 +194,7 @@ async fn pass(
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let mut request = request.map(Body::new);
+    let bytes = hyper::body::Body::size_hint(request.body()).upper();
     let request_id = fresh("req_");
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let dialect = dialect(&path, request.headers());
@@ -202,6 +206,9 @@ async fn pass(
     }
     // Whoever is refused, or asks only for a sign of life, needs no place.
     let busy = (checked.is_ok() && !is_open(&path)).then(|| peer.connection.begin());
+    let large = matches!(busy, Some(Some(_)))
+        .then(|| state.heap_trim.watch(bytes))
+        .flatten();
     let origin = checked
         .is_ok()
         .then(|| state.guard.listed_origin(request.headers()).map(str::to_owned))
@@ -242,7 +249,13 @@ async fn pass(
     state.metrics.answered(route, status);
     tracing::debug!(request = request_id, route, status, "answered");
     Ok(match busy.flatten() {
-        Some(busy) => response.map(|body| Body::new(Answering { body, _busy: busy })),
+        Some(busy) => response.map(|body| {
+            Body::new(Answering {
+                body,
+                _busy: busy,
+                _large: large,
+            })
+        }),
         None => response,
     })
 }

@@ -1,5 +1,6 @@
 //! Bodies of many requests at once: they share a budget, which they hold until they are translated.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,4 +104,51 @@ async fn an_answer_that_is_being_written_holds_no_part_of_the_budget() {
         post(harness.address, CHAT, &json!({"model": "none"})).await.head.status,
         404
     );
+}
+
+static TRIMMED: AtomicUsize = AtomicUsize::new(0);
+
+#[tokio::test]
+async fn memory_is_given_back_after_large_requests_once_for_all_that_end_together() {
+    let limits = Limits {
+        trim_delay: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let config = ServerConfig {
+        limits,
+        trim_heap: Some(|| {
+            TRIMMED.fetch_add(1, Ordering::SeqCst);
+        }),
+        ..ServerConfig::default()
+    };
+    let harness = Harness::serving(config, Arc::new(Wide)).await;
+    let answering = harness.answer_all();
+    let body = |bytes: usize| json!({"model": "pebble", "messages": [{"role": "user", "content": "a".repeat(bytes)}]});
+    let trimmed = || async {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        TRIMMED.load(Ordering::SeqCst)
+    };
+    assert_eq!(post(harness.address, CHAT, &body(1 << 20)).await.head.status, 200);
+    assert_eq!(trimmed().await, 0);
+    let large = body(5 << 20);
+    let both = tokio::join!(post(harness.address, CHAT, &large), post(harness.address, CHAT, &large));
+    assert_eq!((both.0.head.status, both.1.head.status), (200, 200));
+    assert!((1..=2).contains(&trimmed().await));
+    let before = TRIMMED.load(Ordering::SeqCst);
+    // One that is refused was read all the same.
+    let mut refused = body(5 << 20);
+    refused["temperature"] = json!(-1);
+    assert_eq!(post(harness.address, CHAT, &refused).await.head.status, 400);
+    assert_eq!(trimmed().await, before + 1);
+    // It is not given back while an answer still needs it.
+    answering.abort();
+    let waiting = tokio::spawn({
+        let (address, large) = (harness.address, large.clone());
+        async move { post(address, CHAT, &large).await }
+    });
+    let job = harness.job().await;
+    assert_eq!(trimmed().await, before + 1);
+    drop(job);
+    assert_eq!(waiting.await.unwrap().head.status, 503);
+    assert_eq!(trimmed().await, before + 2);
 }

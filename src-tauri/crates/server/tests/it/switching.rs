@@ -18,7 +18,10 @@ type Key = protocol::Result<Option<String>>;
 
 fn switch() -> (ServerSwitch, FakeEngine) {
     let engine = FakeEngine::new();
-    (ServerSwitch::new(Arc::new(engine.clone()), Arc::new(Shelf)), engine)
+    (
+        ServerSwitch::new(Arc::new(engine.clone()), Arc::new(Shelf), None),
+        engine,
+    )
 }
 
 /// A port that nobody listens on at the moment.
