@@ -12,13 +12,16 @@
 //! hash, because their tokens are alike ([`Prefix`]).
 //!
 //! The blocks of full attention are shared, so that a conversation costs its keys once, and every copy its windows and
-//! states. All living bytes are counted, each once; above the budget the least recently used copy goes. While a
-//! sequence runs, its working buffers hold the same keys once more: attention needs them in one piece.
+//! states. All living bytes are counted, each once; above the budget the least recently used copy goes, and so does one
+//! that nothing continued for half an hour. While a sequence runs, its working buffers hold the same keys once more:
+//! attention needs them in one piece.
 //!
 //! Spilling to disk can come in here: a [`Block`] never changes and is cut at multiples of 256 positions, so it can be
 //! written as one safetensors file named by a hash of the model's revision, the number of bits and all ids up to its
 //! end, and read again when a prompt's ids give that name. Eviction would then write instead of drop, under a second
 //! budget.
+
+use std::time::{Duration, Instant};
 
 use mlx::memory;
 use protocol::KvBits;
@@ -34,6 +37,10 @@ const BUDGET_VARIABLE: &str = "PONDER_PREFIX_CACHE_BYTES";
 /// The divisor of the memory that the weights leave, which gives the share of copies.
 const BUDGET_SHARE: u64 = 4;
 
+/// The time after which a copy goes that nothing continued: a chat is still known after a break, and a computer that
+/// answered many programs gets its memory back.
+const UNUSED: Duration = Duration::from_secs(30 * 60);
+
 /// Prefixes shorter than this are read again: that costs less than a copy.
 const MIN_TOKENS: usize = 8;
 
@@ -45,9 +52,15 @@ struct Entry {
     layers: Vec<FrozenCache>,
     /// The time at which it was created or last continued from, in the order of events.
     last_used: u64,
+    /// The same as a time.
+    used_at: Instant,
 }
 
 impl Entry {
+    fn used(&mut self, clock: u64) {
+        (self.last_used, self.used_at) = (clock, Instant::now());
+    }
+
     fn prefix(&self) -> Prefix<'_> {
         Prefix {
             tokens: &self.tokens,
@@ -147,7 +160,7 @@ impl PrefixCache {
         };
         self.clock += 1;
         let entry = &mut self.entries[index];
-        entry.last_used = self.clock;
+        entry.used(self.clock);
         let caches = entry
             .layers
             .iter()
@@ -174,7 +187,7 @@ impl PrefixCache {
             .iter_mut()
             .find(|entry| entry.kv_bits == kv_bits && entry.serves(read));
         if let Some(known) = known {
-            known.last_used = self.clock;
+            known.used(self.clock);
             return Ok(());
         }
         let layers = caches
@@ -193,6 +206,7 @@ impl PrefixCache {
             kv_bits,
             layers,
             last_used: self.clock,
+            used_at: Instant::now(),
         };
         if !new.shrink_to(self.budget) {
             return Ok(());
@@ -225,6 +239,18 @@ impl PrefixCache {
             let Some((index, _)) = oldest else { return };
             self.entries.swap_remove(index);
         }
+    }
+
+    /// The time at which a copy will have been unused for its time, if nothing continues it before.
+    pub fn expiry(&self) -> Option<Instant> {
+        self.entries.iter().map(|entry| entry.used_at + UNUSED).min()
+    }
+
+    /// Drops the copies that nothing continued for their time; returns whether there were any.
+    pub fn drop_unused(&mut self, now: Instant) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.used_at + UNUSED > now);
+        self.entries.len() < before
     }
 
     /// Drops everything.

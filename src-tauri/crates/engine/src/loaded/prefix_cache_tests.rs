@@ -110,3 +110,20 @@ fn a_copy_larger_than_the_budget_keeps_its_beginning() {
     keep(&mut store, true, &tokens(2, 1000));
     assert_eq!(store.lengths(), [512], "a window has no beginning to keep");
 }
+
+#[test]
+fn a_copy_that_nothing_continued_for_its_time_goes() {
+    let mut store = PrefixCache::with_budget(1 << 30);
+    assert_eq!(store.expiry(), None);
+    keep(&mut store, true, &tokens(1, 50));
+    keep(&mut store, true, &tokens(2, 40));
+    assert!(!store.drop_unused(Instant::now()));
+    std::thread::sleep(Duration::from_millis(2));
+    assert_eq!(known(&mut store, &tokens(1, 60)), 50);
+    let of_the_other = store.expiry().unwrap();
+    assert!(store.drop_unused(of_the_other));
+    assert_eq!(store.lengths(), [50]);
+    assert!(store.expiry().unwrap() > of_the_other);
+    assert!(store.drop_unused(Instant::now() + UNUSED));
+    assert_eq!((store.bytes(), store.expiry()), (0, None));
+}

@@ -80,6 +80,7 @@ impl Worker {
                 worker.prefetches.advance(&worker.models);
             }
             worker.unload_due();
+            worker.drop_unused_prompts();
         }
         worker.models.end_cancelled();
         worker.unload_all();
@@ -121,7 +122,8 @@ impl Worker {
         self.queue.iter().any(QueuedCommand::preparing)
     }
 
-    /// Waits for a command, for a moment if a request is being prepared, or until a model has been idle for its time.
+    /// Waits for a command, for a moment if a request is being prepared, or until a model or a
+    /// copy of a prompt has been idle for its time.
     fn wait(&self) -> std::result::Result<Command, RecvTimeoutError> {
         if self.preparing() {
             return self.commands.recv_timeout(POLL);

@@ -34,9 +34,25 @@ impl Worker {
         true
     }
 
-    /// The time at which the next model will have been idle for its time, if nothing uses it before.
+    /// The time at which the next model, or the next copy of a prompt, will have been idle for its time, if nothing uses
+    /// it before.
     pub(super) fn next_unload(&self) -> Option<Instant> {
-        self.models.unload_times().map(|(_, at)| at).min()
+        let models = self.models.unload_times().map(|(_, at)| at);
+        let copies = self.models.iter();
+        models
+            .chain(copies.filter_map(|loaded| loaded.prefix_cache.borrow().expiry()))
+            .min()
+    }
+
+    /// Drops the copies of prompts that nothing continued for their time.
+    pub(super) fn drop_unused_prompts(&self) {
+        let now = Instant::now();
+        let drop_unused = |loaded: &LoadedModel| loaded.prefix_cache.borrow_mut().drop_unused(now);
+        // Every model's, so it is counted and not looked for.
+        if self.models.iter().filter(|loaded| drop_unused(loaded)).count() > 0 {
+            memory::drain();
+            memory::trim_heap();
+        }
     }
 
     /// Frees the models that have been idle for their time and that no command needs; called while none is being
