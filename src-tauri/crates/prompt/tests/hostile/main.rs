@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod pattern;
+mod random;
 mod sources;
 mod values;
 
@@ -12,6 +13,7 @@ use prompt::{RenderLimits, Template};
 use serde_json::{json, Map, Value};
 
 use pattern::Pattern;
+use random::Random;
 
 /// Time for a template in a list of models, and how far a build for tests on a busy computer may be beyond it.
 const TIME: Duration = Duration::from_secs(2);
@@ -21,29 +23,6 @@ const MEMORY: u64 = 450 << 20;
 /// Templates of a full run, and of an ordinary one.
 const FULL: usize = 400;
 const ORDINARY: usize = 40;
-
-/// Sebastiano Vigna's splitmix64: the same templates for the same seed everywhere.
-pub struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from a range.
-    pub fn within(&mut self, low: usize, high: usize) -> usize {
-        low + (self.next() % (high - low) as u64) as usize
-    }
-
-    /// One of these.
-    pub fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.within(0, of.len())]
-    }
-}
 
 /// Peak of the process's memory, which is reset; `None` where the system does not tell.
 fn peak_memory() -> Option<u64> {
@@ -118,7 +97,7 @@ fn check(pattern: &Pattern, source: &str) -> Option<String> {
 fn hostile_templates_end() {
     let full = std::env::var_os("PONDER_FULL").is_some();
     let seed = std::env::var("PONDER_SEED").ok().and_then(|seed| seed.parse().ok());
-    let mut random = Random(seed.unwrap_or(20_261_121));
+    let mut random = Random::new(seed.unwrap_or(20_261_121));
     let patterns: Vec<&Pattern> = values::PATTERNS.iter().chain(sources::PATTERNS).collect();
     let count = if full { FULL } else { ORDINARY };
     let mut faults = Vec::new();
