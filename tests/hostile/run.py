@@ -10,6 +10,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -22,7 +23,7 @@ from corpus import COUNTS, PATTERNS  # noqa: E402
 from corpus.pattern import generator  # noqa: E402
 from corpus.templates import Written  # noqa: E402
 from server import Fault, Server  # noqa: E402
-from watched import Run  # noqa: E402
+from watched import ENDED, Run  # noqa: E402
 from ways import File, environment  # noqa: E402
 
 SEED = 20261121
@@ -123,6 +124,9 @@ class Rounds:
         try:
             for worker in workers:
                 worker.join()
+        except BaseException:
+            ENDED.set()
+            raise
         finally:
             self.stopped = True
             for worker in workers:
@@ -171,7 +175,16 @@ def arguments():
     return parser.parse_args()
 
 
+def end_early(*_):
+    """Ends the run once, with everything that it started."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end_early)
     wanted = arguments()
     folder = Path(tempfile.mkdtemp(prefix="ponder-hostile-"))
     try:

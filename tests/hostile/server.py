@@ -24,7 +24,7 @@ class Server:
     def start(self):
         command = [self.ponder, "serve", "--no-key", "--port", "0", "--json"]
         self.log = open(f"{self.environment['PONDER_HOME']}/server.log", "ab")
-        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True)
+        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
         self.port = json.loads(self.process.stdout.readline())["port"]
         # What the first questions load is no growth.
         for _ in range(3):

@@ -2,12 +2,15 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 # Between two looks at the memory, in seconds.
 PAUSE = 0.02
 WAITS = 5
+# Set when the whole run ends early: no program goes on.
+ENDED = threading.Event()
 
 
 def tree(pid):
@@ -58,10 +61,12 @@ def processor(pid):
 
 
 def end(process):
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    """Ends a process and what it started. They stay in this one's group, so that whoever ends that ends them, too."""
+    for at in reversed(tree(process.pid)):
+        try:
+            os.kill(at, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
     process.wait()
 
 
@@ -74,9 +79,9 @@ class Run:
         output = folder / "output"
         start = time.monotonic()
         with output.open("wb") as said:
-            process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+            process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
             try:
-                while process.poll() is None:
+                while process.poll() is None and not ENDED.is_set():
                     self.peak = max(self.peak, resident(process.pid), peak(process.pid))
                     self.seconds = max(self.seconds, processor(process.pid))
                     if self.seconds > seconds or time.monotonic() - start > seconds * WAITS:
@@ -93,6 +98,8 @@ class Run:
             said.seek(max(0, output.stat().st_size - 4000))
             self.said = said.read().decode(errors="replace")
         self.code = process.returncode
+        if ENDED.is_set():
+            return
         if not self.fault and self.code < 0:
             self.fault = f"it was ended by {signal.Signals(-self.code).name}"
         if not self.fault and (self.code == 101 or "panicked at" in self.said):
