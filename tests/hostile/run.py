@@ -109,6 +109,8 @@ class Rounds:
                 file.ask(self.server, self.home / "hub")
                 self.server.honest()
             except Fault as fault:
+                if ENDED.is_set():
+                    return
                 self.report.fault(name, pattern, "the server", str(fault))
                 self.server.stop()
                 self.server.start()
