@@ -140,31 +140,98 @@ fn pdfs_that_are_cut_protected_or_empty() {
     }
 }
 
+/// A PDF of one page whose content has these entries and data; object 5 is a filter and object 6 a length.
+fn page_of(entries: &str, data: &[u8], length: usize) -> Vec<u8> {
+    let content = [format!("<< {entries} >>\nstream\n").as_bytes(), data, b"\nendstream"].concat();
+    pdf_of(
+        &[
+            b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+            b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
+            b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R >>".to_vec(),
+            content,
+            b"/FlateDecode".to_vec(),
+            length.to_string().into_bytes(),
+        ],
+        "",
+    )
+}
+
+/// The same with the length of its data.
+fn page(entries: &str, data: &[u8]) -> Vec<u8> {
+    page_of(&format!("{entries} /Length {}", data.len()), data, 0)
+}
+
+/// A stored block of deflate.
+fn stored(data: &[u8]) -> Vec<u8> {
+    let length = data.len() as u16;
+    [&[0][..], &length.to_le_bytes(), &(!length).to_le_bytes(), data].concat()
+}
+
 #[test]
 fn pdfs_that_unfold_without_end() {
     let bomb = deflated(&vec![b' '; 300_000_000]);
-    let bombs = |entries: &str, data: &[u8]| {
-        pdf_of(
-            &[
-                b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
-                b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
-                b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R >>".to_vec(),
-                stream(entries, data),
-                b"/FlateDecode".to_vec(),
-            ],
-            "",
-        )
-    };
-    too_large("bomb.pdf", bombs("/Filter /FlateDecode", &bomb));
-    too_large("spelled.pdf", bombs("/Filter /Fl#61teDecode", &bomb));
+    too_large("bomb.pdf", page("/Filter /FlateDecode", &bomb));
+    too_large("spelled.pdf", page("/Filter /Fl#61teDecode", &bomb));
     broken(
         "twice.pdf",
-        bombs("/Filter [/FlateDecode /FlateDecode]", &deflated(&bomb)),
+        page("/Filter [/FlateDecode /FlateDecode]", &deflated(&bomb)),
     );
-    broken("elsewhere.pdf", bombs("/Filter 5 0 R", &bomb));
+    broken("elsewhere.pdf", page("/Filter 5 0 R", &bomb));
     // After the first fault the reader goes on where a strict one stops.
     let faulty = [&[0x78, 0x9c, 0x07][..], &vec![0x55; 400_000]].concat();
-    too_large("faulty.pdf", bombs("/Filter /FlateDecode", &faulty));
+    too_large("faulty.pdf", page("/Filter /FlateDecode", &faulty));
+}
+
+#[test]
+fn pdfs_that_hide_what_they_unfold_to() {
+    let bomb = deflated(&vec![b' '; 400_000_000]);
+    // The end of the data stands where they only say so.
+    let hidden = [&bomb[..2], &stored(b" endstream endobj "), &bomb[2..]].concat();
+    too_large("end.pdf", page("/Filter /FlateDecode", &hidden));
+    too_large(
+        "end elsewhere.pdf",
+        page_of("/Filter /FlateDecode /Length 6 0 R", &hidden, hidden.len()),
+    );
+    // The filter stands far before the data.
+    let padding = format!("/Filter /FlateDecode /Padding ({})", "x".repeat(17 * 1024));
+    too_large("padded.pdf", page(&padding, &bomb));
+    for end in ["\n", "%\n"] {
+        too_large("short name.pdf", page(&format!("/Filter /Fl{end}"), &bomb));
+    }
+    for entries in ["/Filter %c\n5 0 R", "/F 5 0 R", "/Filter [%c\n5 0 R]", "/F [5 0 R]"] {
+        broken("filter elsewhere.pdf", page(entries, &bomb));
+    }
+    too_large("short key.pdf", page("/F /Fl", &bomb));
+    too_large("as text.pdf", {
+        let digits: String = bomb.iter().map(|byte| format!("{byte:02x}")).collect();
+        page("/Filter [/AHx /Fl]", format!("{digits}>").as_bytes())
+    });
+    // One reading of the data, with the header, is short and its checksum wrong; the other takes the header for data.
+    let content = [&[1, 1][..], &[b' '; 255], &bomb[2..]].concat();
+    let two = [&[0x78, 1, 1, 0xfe, 0xfe][..], &content, &vec![0; 70_000]].concat();
+    too_large("two readings.pdf", page("/Filter /FlateDecode", &two));
+    // A bomb within packed objects.
+    let inner = [
+        format!("7 0 << /Filter /FlateDecode /Length {} >>\nstream\n", bomb.len()).as_bytes(),
+        &bomb,
+        b"\nendstream",
+    ]
+    .concat();
+    let objects = deflated(&inner);
+    broken(
+        "objects.pdf",
+        page("/Type /ObjStm /N 1 /First 4 /Filter /FlateDecode", &objects),
+    );
+    let entries = "/Type /ObjStm /N 1 /First 4 /Filter /FlateDecode /Length 6 0 R";
+    broken("objects elsewhere.pdf", page_of(entries, &objects, objects.len()));
+    // Codes of another length are counted wrongly.
+    broken(
+        "late.pdf",
+        page(
+            "/Filter /LZWDecode /DecodeParms << /EarlyChange 0 >>",
+            b"\x80\x0b\x60\x50\x22\x0c\x0c\x85\x01",
+        ),
+    );
 }
 
 #[test]

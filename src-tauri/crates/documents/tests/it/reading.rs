@@ -3,7 +3,7 @@
 use documents::{pieces, quoted, read, whole, DocumentKind, Error};
 use protocol::{Excerpt, ExcerptUnit};
 
-use crate::make::{docx, docx_with_notes, pdf};
+use crate::make::{deflated, docx, docx_with_notes, pdf, pdf_of};
 
 fn text(bytes: Vec<u8>, name: &str) -> String {
     read(bytes, name).unwrap().text
@@ -49,6 +49,50 @@ fn the_pages_of_a_pdf_are_read_line_by_line() {
     );
     assert_eq!(whole(&document.text), Excerpt::whole(ExcerptUnit::Pages, 2));
     assert!(quoted("letter.pdf", &document.text, None).contains("[page 2]\nName  Amount"));
+}
+
+#[test]
+fn a_pdf_may_say_lengths_elsewhere_and_pack_its_objects() {
+    let elsewhere = |entries: &str, data: &[u8], length: usize| {
+        let head = format!("<< {entries} /Filter /FlateDecode /Length {length} 0 R >>\nstream\n");
+        [head.as_bytes(), data, b"\nendstream"].concat()
+    };
+    let content = deflated(b"BT /F1 12 Tf 72 770 Td (Hello) Tj ET");
+    let font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>";
+    let of = |pages: &[u8], page: &[u8]| {
+        pdf_of(
+            &[
+                b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+                pages.to_vec(),
+                page.to_vec(),
+                elsewhere("", &content, 5),
+                content.len().to_string().into_bytes(),
+            ],
+            "",
+        )
+    };
+    let pages = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>";
+    let page = format!("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 {font} >> >> /Contents 4 0 R >>");
+    assert_eq!(text(of(pages.as_bytes(), page.as_bytes()), "lengths.pdf"), "Hello");
+    // As cairo writes: objects within an object. Without a table of contents they are found by looking.
+    let objects = format!("2 0 3 {} {pages} {page}", pages.len() + 1);
+    let first = objects.find("<<").unwrap();
+    let objects = deflated(objects.as_bytes());
+    let packed = elsewhere(&format!("/Type /ObjStm /N 2 /First {first}"), &objects, 7);
+    let (length, content_length) = (objects.len().to_string(), content.len().to_string());
+    let parts: [(u32, &[u8]); 5] = [
+        (1, b"<< /Type /Catalog /Pages 2 0 R >>"),
+        (4, &elsewhere("", &content, 5)),
+        (5, content_length.as_bytes()),
+        (6, &packed),
+        (7, length.as_bytes()),
+    ];
+    let mut file = b"%PDF-1.7\n".to_vec();
+    for (number, object) in parts {
+        file.extend([format!("{number} 0 obj\n").as_bytes(), object, b"\nendobj\n"].concat());
+    }
+    file.extend(b"trailer\n<< /Root 1 0 R >>\n%%EOF\n");
+    assert_eq!(text(file, "objects.pdf"), "Hello");
 }
 
 #[test]

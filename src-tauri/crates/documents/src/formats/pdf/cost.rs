@@ -1,7 +1,13 @@
-//! The unpacked size of a PDF's streams, counted before its reader, which has no limit of its own, unpacks them.
-//! Streams are never nested in a file, so searching for their keyword finds all of them.
+//! The unpacked size of a PDF's streams, counted before its reader, which has no limit of its own, unpacks them. The
+//! reader's own parser finds the streams, their filters and their data, so that no file says one thing here and another
+//! there.
+
+use std::borrow::Cow;
 
 use flate2::{Decompress, FlushDecompress, Status};
+use hayro_interpret::hayro_syntax::object::{Dict, MaybeRef, Object, Stream};
+use hayro_interpret::hayro_syntax::reader::{Reader, ReaderContext, ReaderExt};
+use hayro_interpret::hayro_syntax::Filter;
 use memchr::memmem::find;
 use weezl::{decode::Decoder, BitOrder, LzwStatus};
 
@@ -19,8 +25,12 @@ const MAX_TOTAL: u64 = 1 << 30;
 const FLATE_RATIO: u64 = 1032;
 const LZW_RATIO: u64 = 4096;
 
-/// The distance before the keyword within which a stream's dictionary is searched, in bytes.
-const DESCRIPTION: usize = 16 * 1024;
+/// The most bytes that four letters or fewer stand for in the text forms.
+const TEXT_RATIO: u64 = 4;
+
+/// The keys of a stream's filters and of their parameters, each with the short form that the reader takes too.
+const FILTERS: [&str; 2] = ["F", "Filter"];
+const PARAMETERS: [&str; 2] = ["DP", "DecodeParms"];
 
 /// Fails if the file is protected, or would unpack to too much.
 pub(crate) fn check(bytes: &[u8], budget: &Budget) -> Result<()> {
@@ -28,84 +38,203 @@ pub(crate) fn check(bytes: &[u8], budget: &Budget) -> Result<()> {
         return Err(Error::Protected(DocumentKind::Pdf.name().into()));
     }
     let mut total = 0;
-    let mut at = 0;
-    while let Some(found) = find(&bytes[at..], b"stream") {
-        let keyword = at + found;
-        at = keyword + b"stream".len();
-        if bytes[..keyword].ends_with(b"end") {
-            continue;
-        }
-        budget.check()?;
-        let data = match &bytes[at..] {
-            [b'\r', b'\n', data @ ..] | [b'\n', data @ ..] | [b'\r', data @ ..] => data,
-            data => data,
-        };
-        let data = &data[..find(data, b"endstream").unwrap_or(data.len())];
-        let size = unfolded(&description(&bytes[..keyword]), data, budget)?;
+    each_stream(bytes, budget, |stream| {
+        let packed = Packed::of(bytes, stream)?;
+        let size = packed.unfolded(budget)?;
         total += size;
         if size > MAX_STREAM || total > MAX_TOTAL {
             return Err(Error::TooLarge("it unfolds to more than 250 MB".into()));
         }
+        packed.check_objects(stream, budget)
+    })
+}
+
+/// Calls `found` with every stream that the reader could find. Each begins with its dictionary, wherever the file's
+/// tables lead to.
+fn each_stream<'a>(bytes: &'a [u8], budget: &Budget, mut found: impl FnMut(&Stream<'a>) -> Result<()>) -> Result<()> {
+    // Without the file's tables no reference is resolved; `Packed` refuses or bounds what depends on one.
+    let context = ReaderContext::dummy();
+    let mut from = 0;
+    while let Some(distance) = find(&bytes[from..], b"<<") {
+        budget.check()?;
+        let at = from + distance;
+        if let Some(stream) = Reader::new_with(bytes, at).read_with_context::<Stream<'_>>(&context) {
+            found(&stream)?;
+        }
+        from = at + 1;
     }
     Ok(())
 }
 
-/// The dictionary before a stream, which names its filters, with escapes resolved.
-fn description(before: &[u8]) -> Vec<u8> {
-    let near = &before[before.len().saturating_sub(DESCRIPTION)..];
-    let start = near
-        .windows(4)
-        .rposition(|window| window == b" obj" || window == b"\nobj" || window == b"\robj");
-    unescaped(&near[start.map_or(0, |start| start + 4)..])
+fn unusual() -> Error {
+    Error::broken(DocumentKind::Pdf, "it is packed in an unusual way")
 }
 
-/// The unpacked size of this stream, in bytes. Counting stops a little beyond the limit.
-fn unfolded(description: &[u8], data: &[u8], budget: &Budget) -> Result<u64> {
-    let count = |name: &[u8]| description.windows(name.len()).filter(|window| *window == name).count();
-    let has = |name: &[u8]| count(name) > 0;
-    let flate = count(b"FlateDecode") + count(b"/Fl ") + count(b"/Fl]") + count(b"/Fl/") + count(b"/Fl>");
-    let lzw = count(b"LZW");
-    let run_length = count(b"RunLengthDecode") + count(b"/RL");
-    if flate + lzw + run_length > 1 {
-        return Err(Error::broken(DocumentKind::Pdf, "it is packed more than once"));
-    }
-    if refers(description) {
-        return Err(Error::broken(DocumentKind::Pdf, "it is packed in an unusual way"));
-    }
-    let plain = match () {
-        () if has(b"ASCII85Decode") || has(b"/A85") => ascii85(data),
-        () if has(b"ASCIIHexDecode") || has(b"/AHx") => ascii_hex(data),
-        () => Vec::new(),
-    };
-    let data = if plain.is_empty() { data } else { &plain };
-    match () {
-        () if flate > 0 => inflated(data, budget),
-        () if lzw > 0 => unlzw(data, budget),
-        () if run_length > 0 => Ok(data.len() as u64 * 64),
-        () => Ok(data.len() as u64),
-    }
+/// True if one of these entries, or a member of its list, is an indirect reference.
+fn refers(dict: &Dict<'_>, keys: [&str; 2]) -> bool {
+    let is_reference = |object: MaybeRef<Object<'_>>| object.as_obj_ref().is_some();
+    keys.iter().any(|key| match dict.get_raw::<Object<'_>>(key) {
+        Some(MaybeRef::NotRef(Object::Array(list))) => list.raw_iter().any(is_reference),
+        Some(object) => is_reference(object),
+        None => false,
+    })
 }
 
-/// True if the filter is an indirect reference.
-fn refers(description: &[u8]) -> bool {
-    let mut rest = description;
-    while let Some(at) = find(rest, b"/Filter") {
-        rest = &rest[at + b"/Filter".len()..];
-        let value = rest.trim_ascii_start();
-        let list = value.strip_prefix(b"[").map_or(value, <[u8]>::trim_ascii_start);
-        if list.first().is_some_and(u8::is_ascii_digit) {
-            return true;
+/// The data of a stream and the filters that the reader would apply to them.
+struct Packed<'a> {
+    data: Cow<'a, [u8]>,
+    filters: Vec<Filter>,
+    /// True if the length stands elsewhere in the file. The data are then everything up to the file's end, for what is
+    /// packed ends by itself, and less of it unfolds to no more.
+    open_end: bool,
+}
+
+impl<'a> Packed<'a> {
+    fn of(bytes: &'a [u8], stream: &Stream<'a>) -> Result<Self> {
+        let dict = stream.dict();
+        if refers(dict, FILTERS) {
+            return Err(unusual());
+        }
+        let mut filters = stream.filters().to_vec();
+        if filters.first() == Some(&Filter::Crypt) {
+            filters.remove(0);
+        }
+        if filters.contains(&Filter::LzwDecode) {
+            check_early_change(dict)?;
+        }
+        let open_end = matches!(dict.get_raw::<Object<'_>>("Length"), Some(MaybeRef::Ref(_))) && !filters.is_empty();
+        let mut data = stream.raw_data();
+        if open_end {
+            let start = data.as_ptr() as usize - bytes.as_ptr() as usize;
+            data = Cow::Borrowed(&bytes[start..]);
+        }
+        Ok(Self {
+            data,
+            filters,
+            open_end,
+        })
+    }
+
+    /// The unpacked size of the stream, in bytes. Counting stops a little beyond the limit.
+    fn unfolded(&self, budget: &Budget) -> Result<u64> {
+        let is_text = |filter: &Filter| matches!(filter, Filter::Ascii85Decode | Filter::AsciiHexDecode);
+        let is_image = |filter: &Filter| {
+            use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
+            matches!(filter, DctDecode | JpxDecode | Jbig2Decode | CcittFaxDecode)
+        };
+        // Without a canvas the reader unpacks nothing that ends in an image.
+        if self.filters.iter().any(is_image) {
+            return Ok(self.data.len() as u64);
+        }
+        let mut filters = self.filters.as_slice();
+        let mut data = Cow::Borrowed(&*self.data);
+        while let [first, rest @ ..] = filters {
+            if !is_text(first) {
+                break;
+            }
+            budget.check()?;
+            data = match unpacked(&[*first], &data) {
+                Some(data) => Cow::Owned(data),
+                None if self.open_end => return Err(unusual()),
+                // The reader gives up here.
+                None => return Ok(0),
+            };
+            filters = rest;
+        }
+        let [packing, after @ ..] = filters else {
+            return Ok(data.len() as u64);
+        };
+        let size = match packing {
+            Filter::FlateDecode => inflated(&data, budget)?,
+            Filter::LzwDecode => unlzw(&data, budget)?,
+            Filter::RunLengthDecode => run_length(&data),
+            _ => data.len() as u64,
+        };
+        match after.iter().all(is_text) {
+            true => Ok(after.iter().fold(size, |size, _| size.saturating_mul(TEXT_RATIO))),
+            false => Err(Error::broken(DocumentKind::Pdf, "it is packed more than once")),
         }
     }
-    false
+
+    /// Fails if the stream holds objects of which one is a stream again: nobody would have counted it.
+    fn check_objects(&self, stream: &Stream<'_>, budget: &Budget) -> Result<()> {
+        let dict = stream.dict();
+        // What is not packed lies in the file, where it is counted.
+        if !(dict.contains_key("N") && dict.contains_key("First")) || self.filters.is_empty() {
+            return Ok(());
+        }
+        let plain = !PARAMETERS.iter().any(|key| dict.contains_key(key));
+        let objects = match self.open_end {
+            true if plain => unpacked(&self.filters, &self.data).map(Cow::Owned),
+            false if !refers(dict, PARAMETERS) => stream.decoded_data().ok(),
+            _ => return Err(unusual()),
+        };
+        each_stream(&objects.unwrap_or_default(), budget, |_| Err(unusual()))
+    }
 }
 
-/// The unpacked size of a deflate stream. The reader continues past a fault at which this stops, so the highest ratio
-/// is assumed for the rest.
+/// Fails if a parameter says that LZW's codes do not grow one code early, as they do everywhere.
+fn check_early_change(dict: &Dict<'_>) -> Result<()> {
+    if refers(dict, PARAMETERS) {
+        return Err(unusual());
+    }
+    let is_early = |one: &Dict<'_>| !one.contains_key("EarlyChange") || one.get::<u8>("EarlyChange") == Some(1);
+    let mut parameters = PARAMETERS.iter().filter_map(|key| dict.get::<Object<'_>>(key));
+    let all_early = parameters.all(|parameters| match parameters {
+        Object::Dict(one) => is_early(&one),
+        Object::Array(list) => list.raw_iter().all(|one| match one {
+            MaybeRef::NotRef(Object::Dict(one)) => is_early(&one),
+            _ => true,
+        }),
+        _ => true,
+    });
+    match all_early {
+        true => Ok(()),
+        false => Err(unusual()),
+    }
+}
+
+/// The name of a filter that this room counts.
+fn name(filter: &Filter) -> Option<&'static str> {
+    match filter {
+        Filter::AsciiHexDecode => Some("/ASCIIHexDecode"),
+        Filter::Ascii85Decode => Some("/ASCII85Decode"),
+        Filter::LzwDecode => Some("/LZWDecode"),
+        Filter::FlateDecode => Some("/FlateDecode"),
+        Filter::RunLengthDecode => Some("/RunLengthDecode"),
+        _ => None,
+    }
+}
+
+/// Data as the reader unpacks them with these filters; `None` if it cannot.
+fn unpacked(filters: &[Filter], data: &[u8]) -> Option<Vec<u8>> {
+    let names = filters.iter().map(name).collect::<Option<String>>()?;
+    let head = format!("<</Filter[{names}]/Length {}>>stream\n", data.len());
+    let whole = [head.as_bytes(), data, b"\nendstream"].concat();
+    let stream = Reader::new(&whole).read_with_context::<Stream<'_>>(&ReaderContext::dummy())?;
+    stream.decoded_data().ok().map(Cow::into_owned)
+}
+
+/// The unpacked size of a deflate stream, at most.
 fn inflated(data: &[u8], budget: &Budget) -> Result<u64> {
-    let is_header = |cmf: u8, flg: u8| cmf & 0x0f == 8 && (u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31);
-    let has_header = matches!(data, [cmf, flg, ..] if is_header(*cmf, *flg));
-    let mut rest = if has_header { &data[2..] } else { data };
+    let is_header = |cmf: u8, flg: u8| {
+        cmf & 0x0f == 8 && flg & 0x20 == 0 && (u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31)
+    };
+    let (bare, left) = deflate_size(data, budget)?;
+    match data {
+        [cmf, flg, wrapped @ ..] if is_header(*cmf, *flg) => {
+            let (size, left) = deflate_size(wrapped, budget)?;
+            // The reader takes the header for data where the checksum is wrong.
+            Ok(bare.max(size + left * FLATE_RATIO))
+        }
+        _ => Ok(bare + left * FLATE_RATIO),
+    }
+}
+
+/// The unpacked size of deflate's data up to their end or first fault, and the bytes that are left after a fault: the
+/// reader goes on there.
+fn deflate_size(data: &[u8], budget: &Budget) -> Result<(u64, u64)> {
+    let mut rest = data;
     let mut inflate = Decompress::new(false);
     let mut out = vec![0; 1 << 16];
     loop {
@@ -114,12 +243,12 @@ fn inflated(data: &[u8], budget: &Budget) -> Result<u64> {
         let status = inflate.decompress(rest, &mut out, FlushDecompress::None);
         rest = &rest[(inflate.total_in() - read) as usize..];
         match status {
-            _ if inflate.total_out() > MAX_STREAM => return Ok(inflate.total_out()),
-            Ok(Status::StreamEnd) => return Ok(inflate.total_out()),
+            _ if inflate.total_out() > MAX_STREAM => return Ok((inflate.total_out(), 0)),
+            Ok(Status::StreamEnd) => return Ok((inflate.total_out(), 0)),
             Ok(_) if inflate.total_out() > written || inflate.total_in() > read => {}
             // Cut short.
-            Ok(_) => return Ok(inflate.total_out()),
-            Err(_) => return Ok(inflate.total_out() + rest.len() as u64 * FLATE_RATIO),
+            Ok(_) => return Ok((inflate.total_out(), 0)),
+            Err(_) => return Ok((inflate.total_out(), rest.len() as u64)),
         }
     }
 }
@@ -143,37 +272,19 @@ fn unlzw(data: &[u8], budget: &Budget) -> Result<u64> {
     }
 }
 
-fn ascii85(data: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(data.len());
-    let mut group = Vec::with_capacity(5);
-    let add = |value: u32, digit: &u8| value.wrapping_mul(85).wrapping_add(u32::from(*digit));
-    let value = |group: &[u8]| group.iter().fold(0, add).to_be_bytes();
-    for byte in data.iter().take_while(|byte| **byte != b'~') {
-        match byte {
-            b'z' if group.is_empty() => out.extend([0; 4]),
-            b'!'..=b'u' => group.push(byte - b'!'),
-            _ => {}
-        }
-        if group.len() == 5 {
-            out.extend(value(&group));
-            group.clear();
-        }
+/// The unpacked size of runs: a count, and the bytes that it counts or the one that it repeats.
+fn run_length(data: &[u8]) -> u64 {
+    let (mut rest, mut total) = (data, 0);
+    while let [count, after @ ..] = rest {
+        let (read, written) = match *count {
+            128 => break,
+            count @ 0..128 => (usize::from(count) + 1, u64::from(count) + 1),
+            count => (1, 257 - u64::from(count)),
+        };
+        total += written;
+        rest = after.get(read..).unwrap_or_default();
     }
-    if group.len() > 1 {
-        let kept = group.len() - 1;
-        group.resize(5, 84);
-        out.extend(&value(&group)[..kept]);
-    }
-    out
-}
-
-fn ascii_hex(data: &[u8]) -> Vec<u8> {
-    let data = data.iter().take_while(|byte| **byte != b'>');
-    let digits: Vec<u8> = data
-        .filter_map(|byte| char::from(*byte).to_digit(16).map(|digit| digit as u8))
-        .collect();
-    let byte = |pair: &[u8]| pair[0] << 4 | pair.get(1).copied().unwrap_or(0);
-    digits.chunks(2).map(byte).collect()
+    total
 }
 
 /// True if a name in the file is `/Encrypt`, with or without escapes.
@@ -217,10 +328,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_forms_of_bytes_are_read() {
-        assert_eq!(ascii85(b"87cURD]i,\"Ebo80~>"), b"Hello World!");
-        assert_eq!(ascii85(b"z87cUR~>"), b"\0\0\0\0Hell");
-        assert_eq!(ascii_hex(b"48 65 6c6C 6f 7>"), b"Hellop");
+    fn runs_are_counted_and_text_forms_are_read_as_the_reader_does() {
+        assert_eq!(run_length(&[4, 10, 11, 12, 13, 14, 253, 3, 128, 0, 0]), 9);
+        let text = |filter, data: &[u8]| unpacked(&[filter], data);
+        assert_eq!(
+            text(Filter::Ascii85Decode, b"87cURD]i,\"Ebo80~>").as_deref(),
+            Some(&b"Hello World!"[..])
+        );
+        assert_eq!(
+            text(Filter::AsciiHexDecode, b"48 65 6c6C 6f 7>").as_deref(),
+            Some(&b"Hellop"[..])
+        );
+        assert_eq!(text(Filter::AsciiHexDecode, b"4x>"), None);
     }
 
     #[test]
