@@ -14,6 +14,7 @@ mod raster;
 mod resize;
 mod svg;
 mod svg_cost;
+mod svg_references;
 mod thumbnail;
 
 pub use decode::{decode, measure, Measured, TASKS};

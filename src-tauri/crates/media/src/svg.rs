@@ -1,6 +1,7 @@
 //! Drawings, which are programs of a kind: drawn on white without scripts, entities and anything from outside the file,
 //! and only if what they unfold to is known to be little.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use resvg::tiny_skia::{Color, Pixmap, Transform};
@@ -104,7 +105,12 @@ impl Drawing {
     fn layers(&self) -> f64 {
         // resvg draws no layer beyond five times the canvas in either direction.
         let most = f64::from(self.size.0) * f64::from(self.size.1) * 25.0;
-        layers(self.tree.root(), f64::from(self.scale), most)
+        let mut layers = Layers {
+            scale: f64::from(self.scale),
+            most,
+            known: HashMap::new(),
+        };
+        layers.of(self.tree.root())
     }
 
     /// Bytes of its largest pattern, drawn once at the largest scale anything has.
@@ -122,24 +128,44 @@ impl Drawing {
     }
 }
 
-fn layers(group: &Group, scale: f64, most: f64) -> f64 {
-    let inner = |node: &Node| {
-        let mut largest: f64 = match node {
-            Node::Group(group) => layers(group, scale, most),
-            _ => 0.0,
+/// Counts the bytes of layers.
+struct Layers {
+    scale: f64,
+    /// Pixels of the largest layer.
+    most: f64,
+    /// What was counted, by where the group lies: masks and patterns are shared, and may be used by each other.
+    known: HashMap<*const Group, f64>,
+}
+
+impl Layers {
+    fn of(&mut self, group: &Group) -> f64 {
+        if let Some(bytes) = self.known.get(&std::ptr::from_ref(group)) {
+            return *bytes;
+        }
+        let mut below: f64 = 0.0;
+        for node in group.children() {
+            if let Node::Group(group) = node {
+                below = below.max(self.of(group));
+            }
+            node.subroots(|root| below = below.max(self.of(root)));
+        }
+        let bytes = match group.should_isolate() {
+            true => below + self.own(group),
+            false => below,
         };
-        node.subroots(|root| largest = largest.max(layers(root, scale, most)));
-        largest
-    };
-    let below = group.children().iter().map(inner).fold(0.0, f64::max);
-    if !group.should_isolate() {
-        return below;
+        self.known.insert(std::ptr::from_ref(group), bytes);
+        bytes
     }
-    let region = group.abs_layer_bounding_box();
-    let pixels = (f64::from(region.width()) * f64::from(region.height()) * scale * scale).min(most);
-    let steps: usize = group.filters().iter().map(|filter| filter.primitives().len() + 2).sum();
-    let masks = 2 * usize::from(group.mask().is_some()) + usize::from(group.clip_path().is_some());
-    below + pixels * 4.0 * (1 + steps + masks) as f64
+
+    /// Bytes of a group's own layer, with those of its filters and masks.
+    fn own(&self, group: &Group) -> f64 {
+        let region = group.abs_layer_bounding_box();
+        let (width, height) = (f64::from(region.width()), f64::from(region.height()));
+        let pixels = (width * height * self.scale * self.scale).min(self.most);
+        let steps: usize = group.filters().iter().map(|filter| filter.primitives().len() + 2).sum();
+        let masks = 2 * usize::from(group.mask().is_some()) + usize::from(group.clip_path().is_some());
+        pixels * 4.0 * (1 + steps + masks) as f64
+    }
 }
 
 fn largest_scale(group: &Group) -> f32 {

@@ -3,14 +3,20 @@
 
 use std::collections::HashMap;
 
-use resvg::usvg::roxmltree::{Document, Node, NodeId};
+use resvg::usvg::roxmltree::{Attribute, Document, Node, NodeId};
+use svgtypes::{PathParser, PathSegment, PointsParser};
 
 use crate::error::{Error, Result};
+use crate::svg_references::{References, Times};
 
 /// Elements that a drawing may unfold to.
 const MAX_ELEMENTS: u64 = 200_000;
 /// How deep elements may lie within each other, references followed.
 const MAX_DEPTH: usize = 200;
+/// Comparisons of rules of style sheets with elements.
+const MAX_STYLING: usize = 20_000_000;
+/// The most curves that an arc becomes.
+const ARC_CURVES: u64 = 64;
 /// Steps of filters whose time depends on the image's size alone.
 const FILTERS: [&str; 13] = [
     "feBlend",
@@ -39,13 +45,9 @@ pub(crate) fn broken(reason: impl Into<String>) -> Error {
 
 /// Refuses a document with scripts, steps of filters that take any time, or more elements than anybody draws.
 pub(crate) fn check_elements(document: &Document) -> Result<()> {
-    let mut cost = Cost {
-        document,
-        styles: Styles::of(document),
-        named: HashMap::new(),
-        known: HashMap::new(),
-    };
+    let mut elements = 0;
     for node in document.descendants().filter(Node::is_element) {
+        elements += 1;
         let name = node.tag_name().name();
         if name == "script" || node.attributes().any(|attribute| attribute.name().starts_with("on")) {
             return Err(broken("it has scripts, which are never run"));
@@ -55,106 +57,103 @@ pub(crate) fn check_elements(document: &Document) -> Result<()> {
                 "it has a filter of the kind {name}, which is not drawn"
             )));
         }
-        if let Some(id) = node.attribute("id") {
-            cost.named.entry(id).or_insert(node.id());
-        }
     }
-    match cost.of(document.root_element(), 0)? > MAX_ELEMENTS {
+    let references = References::of(document);
+    if references.rules().saturating_mul(elements) > MAX_STYLING {
+        return Err(broken("its style sheet would take too long to apply"));
+    }
+    let mut cost = Cost {
+        references,
+        known: HashMap::new(),
+    };
+    match cost.of(document.root_element(), 0)?.elements > MAX_ELEMENTS {
         true => Err(broken("it unfolds to too many elements")),
         false => Ok(()),
     }
 }
 
-/// References in style sheets, by what they apply to: a class, an element's name, an id, or everything.
-struct Styles<'a>(HashMap<&'a str, Vec<&'a str>>);
-
-impl<'a> Styles<'a> {
-    fn of(document: &'a Document) -> Self {
-        let mut styles: HashMap<&str, Vec<&str>> = HashMap::new();
-        let sheets = document
-            .descendants()
-            .filter(|node| node.has_tag_name("style") || node.tag_name().name() == "style");
-        for sheet in sheets.flat_map(|node| node.children()).filter_map(|node| node.text()) {
-            for rule in sheet.split('}') {
-                let Some((selectors, declarations)) = rule.split_once('{') else {
-                    continue;
-                };
-                let found: Vec<&str> = references(declarations).collect();
-                if found.is_empty() {
-                    continue;
-                }
-                for selector in selectors.split(',') {
-                    // A rule applies to its last name.
-                    let last = selector
-                        .rsplit([' ', '>', '+', '~', '\n', '\t'])
-                        .find(|part| !part.is_empty())
-                        .unwrap_or("*");
-                    let name = last.rsplit(['.', '#']).next().unwrap_or("*");
-                    let name = name
-                        .split([':', '['])
-                        .next()
-                        .filter(|name| !name.is_empty())
-                        .unwrap_or("*");
-                    styles.entry(name).or_default().extend(&found);
-                }
-            }
-        }
-        Self(styles)
-    }
-
-    fn apply<'b>(&'b self, node: &Node<'a, 'a>) -> impl Iterator<Item = &'a str> + use<'a, 'b> {
-        let classes = node.attribute("class").unwrap_or_default().split_whitespace();
-        let names = classes.chain(node.attribute("id")).chain([node.tag_name().name(), "*"]);
-        let all: Vec<&str> = names.filter_map(|name| self.0.get(name)).flatten().copied().collect();
-        all.into_iter()
-    }
+/// What an element unfolds to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Unfolded {
+    /// Elements, with everything that is drawn for them.
+    elements: u64,
+    /// Elements and letters within it, of which each draws what it inherits.
+    shapes: u64,
+    /// Points of paths within it.
+    points: u64,
 }
 
-/// Ids within `url(#…)`.
-fn references(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("url(").filter_map(move |(at, _)| {
-        let inner = text[at + 4..].trim_start_matches([' ', '"', '\'']);
-        let end = inner.find([')', '"', '\'', ' '])?;
-        inner[..end].strip_prefix('#')
-    })
+impl Unfolded {
+    /// An element without those within it.
+    fn alone(node: &Node) -> Self {
+        let letters = node.children().filter(Node::is_text).filter_map(|text| text.text());
+        let curves = |segment| match segment {
+            PathSegment::EllipticalArc { .. } => ARC_CURVES,
+            _ => 2,
+        };
+        let points = |attribute: Attribute| match attribute.name() {
+            "d" => PathParser::from(attribute.value())
+                .map_while(|segment| segment.ok())
+                .map(curves)
+                .sum::<u64>(),
+            "points" => PointsParser::from(attribute.value()).count() as u64,
+            _ => 0,
+        };
+        Self {
+            elements: 1,
+            shapes: 1 + match node.tag_name().name() {
+                "text" | "tspan" | "textPath" | "tref" | "a" => letters.map(|text| text.len() as u64).sum::<u64>(),
+                _ => 0,
+            },
+            points: 2 + node.attributes().map(points).sum::<u64>(),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.elements = self.elements.saturating_add(other.elements);
+        self.shapes = self.shapes.saturating_add(other.shapes);
+        self.points = self.points.saturating_add(other.points);
+    }
 }
 
 struct Cost<'a> {
-    document: &'a Document<'a>,
-    styles: Styles<'a>,
-    named: HashMap<&'a str, NodeId>,
-    /// Elements that one unfolds to; `None` while it is being counted.
-    known: HashMap<NodeId, Option<u64>>,
+    references: References<'a>,
+    /// What elements unfold to; `None` while it is being counted.
+    known: HashMap<NodeId, Option<Unfolded>>,
 }
 
 impl<'a> Cost<'a> {
-    fn of(&mut self, node: Node<'a, 'a>, depth: usize) -> Result<u64> {
+    fn of(&mut self, node: Node<'a, 'a>, depth: usize) -> Result<Unfolded> {
         if depth > MAX_DEPTH {
             return Err(broken("its elements lie too deep within each other"));
         }
         match self.known.get(&node.id()) {
             Some(Some(cost)) => return Ok(*cost),
-            // An element that uses itself is left out when it is drawn.
-            Some(None) => return Ok(0),
+            Some(None) => return Err(broken("one of its elements is a part of itself")),
             None => {}
         }
         self.known.insert(node.id(), None);
-        let mut cost = 1u64;
+        let mut cost = Unfolded::alone(&node);
         for child in node.children().filter(Node::is_element) {
-            cost = cost.saturating_add(self.of(child, depth + 1)?);
+            cost.add(self.of(child, depth + 1)?);
         }
-        let mut used: Vec<&str> = self.styles.apply(&node).collect();
-        for attribute in node.attributes() {
-            match attribute.name() {
-                "href" => used.extend(attribute.value().strip_prefix('#')),
-                _ => used.extend(references(attribute.value())),
+        let references = self.references.from(&node);
+        let of_content = |times: Times| times == Times::Content;
+        for reference in references.iter().filter(|one| of_content(one.times)) {
+            for target in self.references.targets(reference.id) {
+                cost.add(self.of(target, depth + 1)?);
             }
         }
-        for id in used {
-            let Some(target) = self.named.get(id).and_then(|id| self.document.get_node(*id)) else {
-                continue;
+        for reference in references.iter().filter(|one| !of_content(one.times)) {
+            let times = match reference.times {
+                Times::Points => cost.points,
+                Times::Shapes => cost.shapes,
+                Times::Once | Times::Content => 1,
             };
-            cost = cost.saturating_add(self.of(target, depth + 1)?);
+            for target in self.references.targets(reference.id) {
+                let drawn = self.of(target, depth + 1)?.elements.saturating_mul(times);
+                cost.elements = cost.elements.saturating_add(drawn);
+            }
         }
         self.known.insert(node.id(), Some(cost));
         Ok(cost)
