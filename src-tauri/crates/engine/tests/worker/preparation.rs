@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use engine::MlxEngine;
-use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, JobHandle, Priority, Request, Thinking};
+use protocol::{Engine, EngineEvent, ErrorCode, FinishReason, JobHandle, LocalEngine, Priority, Request, Thinking};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
