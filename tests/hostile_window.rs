@@ -1,11 +1,14 @@
-//! Texts that try to run or load something, in the real web view, and diagrams, which a third-party library draws.
+//! Texts that try to run or load something, in the real web view, diagrams, which a third-party library draws, and files
+//! that mean harm.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-use crate::images_window::{in_page, invoke};
+use crate::images_window::{in_page, invoke, HANDS};
 use crate::server_window::copy_pebble;
 use crate::support::driver::Window;
 use crate::support::outside::{Outside, CONTROL};
@@ -18,6 +21,25 @@ const PAYLOADS: &str = include_str!("../ui/src/testing/payloads.json");
 const COUNT_CALLS: &str = "window.calls = 0; window.ran = window.alert = () => { window.calls += 1 }";
 /// Turns of a chat.
 const TURNS: usize = 10;
+/// Files of tests/hostile by kind and number: streams that unfold, a padded dictionary, nested objects, a DOCX that
+/// unfolds, a million open tags; uses of uses, masks of masks, a header of a huge image; images that are bombs within an
+/// import, and values by the million.
+const FILES: [&str; 10] = [
+    "documents/0",
+    "documents/3",
+    "documents/6",
+    "documents/18",
+    "documents/25",
+    "images/25",
+    "images/1",
+    "images/13",
+    "imports/8",
+    "imports/1",
+];
+/// The seed by which they are what the list says.
+const SEED: &str = "20261121";
+/// Time for the honest file after one of them: images and documents are read one at a time, and a document has 20 s.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 const KINDS: &str = r#"```mermaid
 graph TD
@@ -323,4 +345,87 @@ fn diagrams_are_drawn_when_asked_for_and_hostile_ones_do_nothing() {
         window.close();
     }
     assert_eq!(outside.came(), [CONTROL]);
+}
+
+/// A file of the corpus, in a folder of its own.
+fn written(folder: &Path, name: &str) -> PathBuf {
+    let folder = folder.join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/run.py");
+    let mut write = Command::new("python3");
+    write.arg("-B").arg(script).args(["--write", name]).arg(&folder);
+    assert!(write.args(["--seed", SEED]).status().expect("python3 runs").success());
+    let mut files = std::fs::read_dir(folder).expect("a folder");
+    files.next().expect("a file").expect("readable").path()
+}
+
+/// Drops a file on the chat, as from another window.
+fn drop_file(window: &Window, name: &str, bytes: &[u8]) {
+    let body = "bring('drop', [new File([Uint8Array.from(args[0])], args[1])])";
+    in_page(window, body, json!([bytes, name]));
+}
+
+fn is_attached(window: &Window, name: &str) -> bool {
+    let script = "return [...document.querySelectorAll('[data-testid=attachment]')].some((tile) => tile.getAttribute('aria-busy') !== 'true' && tile.textContent.includes(arguments[0]))";
+    window.run(script, json!([name])) == true
+}
+
+#[test]
+fn hostile_files_leave_the_window_as_it_was() {
+    let (home, from) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let window = Window::open(home.path());
+    window.run(HANDS, json!([]));
+    for (number, name) in FILES.iter().enumerate() {
+        let begun = Instant::now();
+        let path = written(from.path(), name);
+        // Images are dropped; the others are opened with Ponder, and an import asks first.
+        if name.starts_with("images") {
+            let bytes = std::fs::read(&path).expect("it is there");
+            drop_file(&window, &path.file_name().expect("a name").to_string_lossy(), &bytes);
+        } else {
+            let opened = window.start_again(&[path.to_str().expect("text")]);
+            assert!(opened.status.success(), "{name}: {opened:?}");
+        }
+        if name.starts_with("imports") {
+            window.wait_within(PATIENCE, "the import is asked about or refused", || {
+                window.count("opened-chats") + window.count("toast") > 0
+            });
+            if window.count("opened-chats") > 0 {
+                window.click("opened-import");
+                window.wait_within(PATIENCE, "the chat is there", || window.count("chat-item") > 0);
+            }
+        } else {
+            window.wait_within(PATIENCE, "the file is read or refused", || {
+                window.count("remove-attachment") + window.count("toast") > 0
+                    && window.run(
+                        "return document.querySelector('[data-testid=attachment][aria-busy=true]') === null",
+                        json!([]),
+                    ) == true
+            });
+        }
+        assert!(window.is_running(), "{name}");
+
+        // The next honest one is read.
+        let honest = format!("honest-{number}.md");
+        drop_file(&window, &honest, b"# Notes\n\nThe tide turns at noon.\n");
+        window.wait_within(PATIENCE, &format!("{honest} after {name}"), || {
+            is_attached(&window, &honest)
+        });
+        println!("report: hostile file {name}: {:.1} s", begun.elapsed().as_secs_f32());
+        let remove = "for (const remove of [...document.querySelectorAll('[data-testid=remove-attachment]')].reverse()) remove.click()";
+        window.wait_until("the draft is empty", || {
+            window.run(remove, json!([]));
+            window.count("attachment") + window.count("broken-image") == 0
+        });
+    }
+    window.image("hostile-files");
+    window.press_with_control("n");
+    window.ask("What is 2 + 3?");
+    window.wait_until_answer_is("complete");
+    assert!(window.answer().contains('5'), "{}", window.answer());
+    assert!(window.is_running());
+    window.close();
 }

@@ -31,7 +31,7 @@ SEED = 20261121
 SECONDS = 60
 # No file is worth more memory, in one process or in it and those that it starts.
 MEMORY = 2 << 30
-# What the server may keep at the end beyond what it had at the beginning: caches, and what an allocator does not give back.
+# Memory that the server may have at the end beyond that at the beginning: caches, and pages that an allocator keeps.
 GROWTH = 256 << 20
 AT_ONCE = 2
 

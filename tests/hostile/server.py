@@ -12,7 +12,7 @@ QUESTION, ANSWER = "What is 2 + 3?", "5"
 FINE = {200, 400, 404, 405, 413, 415, 422, 429, 503, 507}
 
 class Fault(Exception):
-    """What is wrong with the server after a file."""
+    """A fault of the server after a file."""
 
 
 class Server:
@@ -26,7 +26,7 @@ class Server:
         self.log = open(f"{self.environment['PONDER_HOME']}/server.log", "ab")
         self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
         self.port = json.loads(self.process.stdout.readline())["port"]
-        # What the first questions load is no growth.
+        # The first questions load a model, which is no growth.
         for _ in range(3):
             self.honest()
         self.first = self.last = resident(self.process.pid)

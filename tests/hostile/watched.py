@@ -71,7 +71,7 @@ def end(process):
 
 
 class Run:
-    """What became of a program: the seconds it took of the processor, its peak of memory, what it said, and what is wrong with
+    """The outcome of a program: the seconds it took of the processor, its peak of memory, what it said, and what is wrong with
     that. It may take so many seconds of the processor, and WAITS times as many by the clock, because others use it too."""
 
     def __init__(self, command, environment, folder, seconds, memory):

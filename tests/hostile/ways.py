@@ -6,7 +6,7 @@ from pathlib import Path
 
 from corpus.models import PEBBLE
 
-# Where the hub's cache keeps a model of this name.
+# The name of a model in the hub's cache.
 REFERENCE = "hostile/model"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 # One token shows that a prompt was made and computed.
@@ -57,7 +57,7 @@ class File:
         if self.kind == "images":
             return [["ask", "--image", path, "--image-detail", "low", *ASK]]
         if self.kind == "imports":
-            # What was imported is shown, images included.
+            # The second shows the imported chats, images included.
             return [["history", "import", path], ["history", "export", "--all", "--format", "html", "-o", str(self.home / "shown.html")]]
         looks = [["models"], ["ask", "-m", path, *ASK]]
         return looks + ([["fit", path], ["models", "verify", path], ["models", "import", path]] if self.kind == "models" else [])
