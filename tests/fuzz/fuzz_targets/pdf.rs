@@ -1,0 +1,9 @@
+//! Fuzzes the reader of PDF files and what guards it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../../src-tauri/crates/documents/tests/fuzzed/target.rs"]
+mod target;
+
+fuzz_target!(|data: &[u8]| target::run(data));

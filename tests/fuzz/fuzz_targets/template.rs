@@ -1,0 +1,11 @@
+//! Fuzzes chat templates.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../../src-tauri/crates/prompt/tests/fuzzed/template.rs"]
+mod target;
+#[path = "../words.rs"]
+mod words;
+
+fuzz_target!(|data: &[u8]| target::run(data));
