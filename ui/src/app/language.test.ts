@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { chooseLanguage, LANGUAGES, type Spoken } from '../locales/languages.svelte';
 import { textPart } from '../host/fake';
@@ -51,6 +51,25 @@ describe('the language of the windows', () => {
     await click('tab-privacy');
     await pass(50);
     expect(the('backup').textContent).toContain('23.11.2026');
+  });
+
+  it('is that of failed connections, whose own words stay with the host', async () => {
+    const [request] = await host.outboundRequests();
+    if (!request) throw new Error('there is no request');
+    const failure = {
+      code: 'network',
+      reason: 'host_not_found',
+      arguments: { host: 'huggingface.co' },
+      message: 'it has no address',
+    } as const;
+    vi.spyOn(host, 'outboundRequests').mockResolvedValue([{ ...request, failure }]);
+    await host.changeSettings({ language: 'de' });
+    await open('settings');
+    await spoken('de');
+    await click('tab-privacy');
+    await pass(50);
+    expect(the('request').textContent).toContain('huggingface.co nicht gefunden');
+    expect(the('request').textContent).not.toContain('it has no address');
   });
 
   it('changes without a word that was written, and without an end to an answer', async () => {

@@ -2,6 +2,7 @@
 import type { Error } from "./Error";
 import type { MemoryFit } from "./MemoryFit";
 import type { ModelKind } from "./ModelKind";
+import type { ModelNote } from "./ModelNote";
 import type { ThinkingControl } from "./ThinkingControl";
 
 /**
@@ -91,7 +92,7 @@ here: boolean,
 /**
  * The reason why it is recommended as a first model; `None` in a search.
  */
-note: string | null, 
+note: ModelNote | null, 
 /**
  * The time of the request, if this comes from the cache because the hub cannot be reached.
  */

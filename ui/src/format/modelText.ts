@@ -4,8 +4,7 @@ import type { Download } from '../bindings/Download';
 import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
-import { t, type Key } from '../locales';
-import { en } from '../locales/en';
+import { t } from '../locales';
 import { bytes, context, duration, progress } from './format';
 import { plainName } from '../shared/displayNames';
 import { short, speed, timeLeft } from './quantities';
@@ -32,14 +31,9 @@ export function quantizationTag(quantization: string | null): string | null {
   return bits === undefined ? quantization : t('tag.bits', { bits });
 }
 
-/** The strengths of a model, as a text of the window where they are known; `null` without any. */
-export function goodFor({ id, note }: HubModel): string | null {
-  const key = `firstModel.${id}`;
-  return isFirstModel(key) ? t(key) : note;
-}
-
-function isFirstModel(key: string): key is Extract<Key, `firstModel.${string}`> {
-  return Object.hasOwn(en, key);
+/** The strength of a model that is recommended; `null` of any other. */
+export function goodFor({ note }: HubModel): string | null {
+  return note === null ? null : t(`firstModel.${note}`);
 }
 
 /** The tags of a model on the hub. */

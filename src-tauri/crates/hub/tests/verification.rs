@@ -6,7 +6,7 @@ mod cache;
 
 use std::fs;
 
-use api::Verification;
+use api::{FileFault, Verification};
 use cache::{add_pebble, all_below, commit, etag_of, pebble, repository, FIRST};
 use hub::cache::FilePath;
 use hub::{Error, ModelFolder, RemoteFile};
@@ -21,7 +21,12 @@ fn verify(folder: &ModelFolder, reference: &str, listed: Option<&[RemoteFile]>) 
 
 fn wrong(verification: &Verification) -> Vec<(&str, &str)> {
     let wrong = verification.wrong.iter();
-    wrong.map(|file| (file.path.as_str(), file.reason.as_str())).collect()
+    wrong.map(|file| (file.path.as_str(), file.message.as_str())).collect()
+}
+
+/// The kinds of what is wrong, for which windows have words.
+fn faults(verification: &Verification) -> Vec<FileFault> {
+    verification.wrong.iter().map(|file| file.fault).collect()
 }
 
 fn in_cache(cache: &std::path::Path) -> (hub::cache::Repository, ModelFolder) {
@@ -71,6 +76,10 @@ fn every_kind_of_damage_is_found_from_the_blobs_names_alone() {
             ("tokenizer.json", "it is missing"),
         ]
     );
+    assert_eq!(
+        faults(&found),
+        [FileFault::Changed, FileFault::Changed, FileFault::Missing]
+    );
     assert_eq!(found.unknown, ["config.json"]);
 }
 
@@ -99,6 +108,7 @@ fn the_hubs_list_finds_what_is_missing_and_what_has_no_hash_here() {
     text.push(b' ');
     fs::write(&config, text).unwrap();
     let found = verify(&folder, ID, Some(&listed));
+    assert_eq!(faults(&found), [FileFault::Changed, FileFault::Missing]);
     let found = wrong(&found);
     assert_eq!(
         found.iter().map(|(path, _)| *path).collect::<Vec<_>>(),
@@ -133,6 +143,7 @@ fn a_folder_without_hashes_is_checked_for_what_can_be_told() {
     )
     .unwrap();
     let found = verify(&folder, reference, None);
+    assert_eq!(faults(&found), [FileFault::Invalid, FileFault::CutShort]);
     let found = wrong(&found);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
@@ -142,7 +153,7 @@ fn a_folder_without_hashes_is_checked_for_what_can_be_told() {
     fs::write(&weights, &bytes).unwrap();
     let found = verify(&folder, reference, None);
     assert!(
-        found.wrong.iter().any(|file| file.reason.contains("no.such.tensor")),
+        found.wrong.iter().any(|file| file.message.contains("no.such.tensor")),
         "{found:?}"
     );
 }

@@ -179,8 +179,9 @@ impl RequestEntry {
     }
 
     /// Why it failed.
-    pub(crate) fn failed(&self, why: &str) {
-        self.change(|request| request.failure = Some(why.to_owned()));
+    pub(crate) fn failed(&self, why: impl Into<protocol::Error>) {
+        let why = why.into();
+        self.change(|request| request.failure = Some(why));
     }
 
     fn change(&self, act: impl FnOnce(&mut OutboundRequest)) {

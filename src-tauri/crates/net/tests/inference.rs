@@ -11,6 +11,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use axum::http::Response;
 use futures::stream;
 use net::{Environment, Error, Net, Purpose, Settings, Timeouts};
+use protocol::Reason;
 use serde_json::json;
 use server::{answer, slow, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -298,7 +299,8 @@ async fn a_server_that_dies_in_the_middle_is_an_error_and_not_an_end() {
     assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
     drop(answer);
     let listed = net.requests().remove(0);
-    assert!(listed.over && listed.failure.is_some_and(|why| why.contains("broke off")));
+    let failure = listed.failure.unwrap();
+    assert_eq!((listed.over, failure.reason), (true, Some(Reason::ConnectionLost)));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 import type { MemoryFit } from '../../bindings/MemoryFit';
 import type { HubModel } from '../../bindings/HubModel';
+import type { ModelNote } from '../../bindings/ModelNote';
 import type { OutboundRequest } from '../../bindings/OutboundRequest';
 import { UNKNOWN_FAMILY } from './localModels';
 
@@ -55,7 +56,7 @@ export function manyModels(count: number): HubModel[] {
 
 /** The recommended first models. */
 export function firstModels(): HubModel[] {
-  const notes = ['Quick, small and thorough; a good first one.', 'Answers in many languages and knows the world well.', 'The best that this memory holds; give it a moment.'];
+  const notes: ModelNote[] = ['small', 'careful', 'strongest'];
   return hubModels().filter((_, index) => [1, 0, 2].includes(index)).map((first, index) => ({ ...first, note: notes[index] ?? null }));
 }
 
@@ -66,7 +67,7 @@ export const REQUESTS: OutboundRequest[] = [
   { number: 4, at: now - 20_000, host: 'cas-bridge.xethub.hf.co', purpose: 'download', method: 'GET', status: 206, sent: 810, received: 1_310_000_000, milliseconds: 72_000, failure: null, over: false },
   { number: 3, at: now - 24_000, host: 'huggingface.co', purpose: 'file_list', method: 'GET', status: 200, sent: 402, received: 5_200, milliseconds: 180, failure: null, over: true },
   { number: 2, at: now - 95_000, host: 'huggingface.co', purpose: 'search', method: 'GET', status: 200, sent: 388, received: 61_000, milliseconds: 320, failure: null, over: true },
-  { number: 1, at: now - 86_400_000, host: 'huggingface.co', purpose: 'card', method: 'GET', status: null, sent: 0, received: 0, milliseconds: 3, failure: 'Ponder is offline.', over: true },
+  { number: 1, at: now - 86_400_000, host: 'huggingface.co', purpose: 'card', method: 'GET', status: null, sent: 0, received: 0, milliseconds: 3, failure: { code: 'offline', message: 'Ponder is offline.' }, over: true },
 ];
 
 /** A model's card, with what must not come through. */

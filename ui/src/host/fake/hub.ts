@@ -65,7 +65,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
       onProgress({ path: 'model.safetensors', done: (total * step) / 10, total });
       await pause(STEP);
     }
-    const wrong = host.damaged.has(reference) ? [{ path: 'model.safetensors', reason: 'its content is not what the hub has' }] : [];
+    const wrong = host.damaged.has(reference) ? [{ path: 'model.safetensors', fault: 'changed' as const, message: 'its content is not what the hub has' }] : [];
     return { reference, commit: '4f1c', files: 7, bytes: total, wrong, unknown: [] };
   };
   const removal = (reference: string): Removal => {

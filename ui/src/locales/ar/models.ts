@@ -64,7 +64,12 @@ export const models = translation({
   'local.correct': 'تم التحقق من الكل: {files} ({size}).',
   'local.unknown': { one: 'ملف واحد بلا مجموع اختباري للمقارنة.', two: 'ملفان بلا مجموع اختباري للمقارنة.', few: '{count} ملفات بلا مجموع اختباري للمقارنة.', many: '{count} ملفًا بلا مجموع اختباري للمقارنة.', other: '{count} ملف بلا مجموع اختباري للمقارنة.' },
   'local.wrong': { one: 'ملف واحد تالف: {list}', two: 'ملفان تالفان: {list}', few: '{count} ملفات تالفة: {list}', many: '{count} ملفًا تالفًا: {list}', other: '{count} ملف تالف: {list}' },
-  'local.wrongFile': '{path} ({reason})',
+  'local.wrongFile': '{path} ({fault})',
+  'local.fault.missing': 'مفقود',
+  'local.fault.cut_short': 'غير مكتمل',
+  'local.fault.changed': 'متغيّر',
+  'local.fault.unreadable': 'لا يمكن قراءته',
+  'local.fault.invalid': 'غير صالح',
   'local.askingForUpdate': 'جارٍ البحث عن تحديثات…',
   'local.update': {
     one: 'يتوفر تحديث: ملف واحد متغير، {size} للتنزيل.',

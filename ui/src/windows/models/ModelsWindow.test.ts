@@ -345,7 +345,8 @@ describe('On this computer', () => {
     expect(the('check').textContent).toContain('Verifying · ');
     await pass(5000);
     expect(the('check').dataset.kind).toBe('wrong');
-    expect(the('check').textContent).toContain('model.safetensors');
+    expect(the('check').querySelector('p')?.textContent.trim()).toBe('1 file is damaged: model.safetensors (changed)');
+    expect(the('check-details').textContent).toContain('model.safetensors: its content is not what the hub has');
     await click('repair');
     await pass(5000);
     expect(the('check').dataset.kind).toBe('correct');

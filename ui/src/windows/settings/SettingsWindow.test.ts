@@ -52,7 +52,7 @@ describe('Privacy & data', () => {
     expect(all('all-requests')).toEqual([]);
     expect(all('request')).toHaveLength(4);
     expect(all('request')[0]?.textContent).toContain('cas-bridge.xethub.hf.co');
-    expect(all('request')[3]?.textContent).toContain('Ponder is offline.');
+    expect(all('request')[3]?.textContent).toContain('Model card · Ponder is offline');
   });
 
   it('folds the list to the last five', async () => {

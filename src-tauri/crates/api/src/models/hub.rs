@@ -119,10 +119,37 @@ pub struct HubModel {
     /// True if it is complete on this computer.
     pub here: bool,
     /// The reason why it is recommended as a first model; `None` in a search.
-    pub note: Option<String>,
+    pub note: Option<ModelNote>,
     /// The time of the request, if this comes from the cache because the hub cannot be reached.
     #[ts(type = "number | null")]
     pub cached_at: Option<i64>,
+}
+
+/// The strength of a model that is recommended as a first one. Windows have a sentence for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelNote {
+    /// Very small and very fast, for trying things out.
+    Tiny,
+    /// Small and fast, for short responses and simple tasks.
+    Small,
+    /// An all-rounder without thinking.
+    Direct,
+    /// An all-rounder that can think.
+    AllRounder,
+    /// Careful responses, also in German, with optional thinking.
+    Careful,
+    /// Fast for its size and strong at reasoning, with effort levels.
+    Reasoning,
+    /// Broad knowledge, and fast for its size.
+    Broad,
+    /// Thorough but slow, for hard problems.
+    Thorough,
+    /// Large but fast, and good with long texts.
+    LongTexts,
+    /// One of the strongest open models, for computers with a lot of memory.
+    Strongest,
 }
 
 /// The order of search results.
@@ -271,14 +298,33 @@ pub struct VerifyProgress {
     pub total: u64,
 }
 
+/// The kind of a fault of a model's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum FileFault {
+    /// It is missing.
+    Missing,
+    /// It ends too early.
+    CutShort,
+    /// Its content is another, or it is longer than it should be.
+    Changed,
+    /// The system does not let it be read.
+    Unreadable,
+    /// It is no file of its kind, such as a config that is no JSON, or larger than any.
+    Invalid,
+}
+
 /// A file that differs from the hub's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct WrongFile {
     /// Its path in the repository.
     pub path: String,
-    /// The difference, as a text for the user.
-    pub reason: String,
+    /// The difference, for which windows have words.
+    pub fault: FileFault,
+    /// The difference in English, for the command line and for details.
+    pub message: String,
 }
 
 /// The result of verifying all files of a model.
@@ -398,8 +444,8 @@ pub struct OutboundRequest {
     /// Duration in milliseconds, up to its last record if it still runs.
     #[ts(type = "number")]
     pub milliseconds: u64,
-    /// The failure, as a text for the user; `None` if it succeeded or still runs.
-    pub failure: Option<String>,
+    /// The failure; `None` if it succeeded or still runs.
+    pub failure: Option<Error>,
     /// True if it has ended.
     pub over: bool,
 }

@@ -7,8 +7,8 @@ mod users;
 
 pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
 pub use hub::{
-    Download, DownloadFile, DownloadState, FitVerdict, HubModel, MachineMemory, MemoryFit, NetSettings,
-    OutboundRequest, Purpose, Removal, SearchPage, SearchQuery, Sort, TokenSource, Update, Verification,
+    Download, DownloadFile, DownloadState, FileFault, FitVerdict, HubModel, MachineMemory, MemoryFit, ModelNote,
+    NetSettings, OutboundRequest, Purpose, Removal, SearchPage, SearchQuery, Sort, TokenSource, Update, Verification,
     VerifyProgress, WrongFile,
 };
 pub use local::{EngineStatus, LocalModel, LocalRevision, ModelFolderEntry, ModelPlace, ModelShelf};

@@ -4,10 +4,10 @@
 //! - `id`: the model on the hub.
 //! - `bytes`: approximate size of the download; describing the model corrects it.
 //! - `memory`: the least memory of a computer, in bytes, on which it is a good first choice.
-//! - `note`: its strength, in one short sentence for the user.
+//! - `note`: its strength, for which windows have a sentence.
 //! - `config`: the part of its config.json that the memory estimate needs, so that listing sends no request.
 
-use api::{HubModel, MemoryFit};
+use api::{HubModel, MemoryFit, ModelNote};
 use checkpoint::ModelConfig;
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ struct Recommended {
     id: String,
     bytes: u64,
     memory: u64,
-    note: String,
+    note: ModelNote,
     config: serde_json::Value,
 }
 
@@ -68,7 +68,6 @@ mod tests {
             .all(|pair| pair[0].memory <= pair[1].memory && pair[0].bytes < pair[1].bytes));
         for model in &list {
             RepositoryId::new(&model.id).unwrap();
-            assert!(model.note.ends_with('.') && model.note.len() < 120, "{}", model.note);
             // Weights, a conversation and other programs.
             assert!(
                 model.bytes * 3 / 2 + 3_000_000_000 <= model.memory,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use api::FileFault;
 use serde::Deserialize;
 
 use crate::cache::model_files::model_files;
@@ -82,8 +83,5 @@ pub(crate) fn first_missing(snapshot: &Path) -> Option<Fault> {
     let missing = listed(snapshot)?
         .into_iter()
         .find(|file| essential(file.path.as_str()) && !file.path.under(snapshot).is_file())?;
-    Some(Fault {
-        path: missing.path.to_string(),
-        reason: "is missing".into(),
-    })
+    Some(Fault::new(missing.path.as_str(), FileFault::Missing, "is missing"))
 }

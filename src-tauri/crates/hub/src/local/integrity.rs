@@ -7,6 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use api::FileFault;
 use checkpoint::{weight_files, weight_map, Error, Header, MAX_INDEX_BYTES, WEIGHT_INDEX};
 use protocol::ErrorCode;
 use serde::{Deserialize, Serialize};
@@ -21,21 +22,24 @@ const MIB: u64 = 1 << 20;
 pub struct Fault {
     /// The file.
     pub path: String,
+    /// Its kind, for which windows have words.
+    pub kind: FileFault,
     /// The fault in words that follow the file's name, such as `is missing`.
     pub reason: String,
 }
 
 impl Fault {
-    fn new(path: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(path: &str, kind: FileFault, reason: impl Into<String>) -> Self {
         Self {
             path: path.into(),
+            kind,
             reason: reason.into(),
         }
     }
 
     /// The error for the list of models.
     pub fn error(&self) -> protocol::Error {
-        let Self { path, reason } = self;
+        let Self { path, reason, .. } = self;
         let message = format!("{path} {reason}; repair the model or fetch it again, what is right is kept");
         protocol::Error::new(ErrorCode::ModelBroken, message)
             .with("file", path.as_str())
@@ -65,13 +69,13 @@ pub fn oversize(path: &str, bytes: u64) -> Option<String> {
 pub fn first_fault(folder: &Path) -> Option<Fault> {
     for name in ["config.json", "tokenizer.json"] {
         let Ok(meta) = fs::metadata(folder.join(name)) else {
-            return Some(Fault::new(name, "is missing"));
+            return Some(Fault::new(name, FileFault::Missing, "is missing"));
         };
         if !meta.is_file() {
-            return Some(Fault::new(name, "is no file"));
+            return Some(Fault::new(name, FileFault::Invalid, "is no file"));
         }
         if let Some(reason) = oversize(name, meta.len()) {
-            return Some(Fault::new(name, reason));
+            return Some(Fault::new(name, FileFault::Invalid, reason));
         }
     }
     match shards(folder) {
@@ -114,14 +118,20 @@ fn index_faults(folder: &Path, headers: &[(&String, Result<BTreeSet<String>, Fau
         .iter()
         .find(|(tensor, shard)| held.get(shard.as_str()).is_some_and(|held| !held.contains(*tensor)));
     lacking
-        .map(|(tensor, shard)| Fault::new(shard, format!("lacks the tensor {tensor}, which the index promises")))
+        .map(|(tensor, shard)| {
+            Fault::new(
+                shard,
+                FileFault::Invalid,
+                format!("lacks the tensor {tensor}, which the index promises"),
+            )
+        })
         .into_iter()
         .collect()
 }
 
 fn small_file(folder: &Path, name: &str) -> Result<(), Fault> {
     let path = folder.join(name);
-    let meta = fs::metadata(&path).map_err(|_| Fault::new(name, "is missing"))?;
+    let meta = fs::metadata(&path).map_err(|_| Fault::new(name, FileFault::Missing, "is missing"))?;
     if !meta.is_file() {
         return Ok(());
     }
@@ -130,19 +140,22 @@ fn small_file(folder: &Path, name: &str) -> Result<(), Fault> {
         return Ok(());
     }
     if let Some(reason) = oversize(name, meta.len()) {
-        return Err(Fault::new(name, reason));
+        return Err(Fault::new(name, FileFault::Invalid, reason));
     }
-    let text = fs::read(&path).map_err(|error| Fault::new(name, format!("cannot be read ({error})")))?;
-    let text = String::from_utf8(text).map_err(|_| Fault::new(name, "is not text"))?;
+    let text = fs::read(&path)
+        .map_err(|error| Fault::new(name, FileFault::Unreadable, format!("cannot be read ({error})")))?;
+    let text = String::from_utf8(text).map_err(|_| Fault::new(name, FileFault::Invalid, "is not text"))?;
     if !is_json {
         return Ok(());
     }
-    let value: Value =
-        serde_json::from_str(&text).map_err(|error| Fault::new(name, format!("is not JSON ({error})")))?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| Fault::new(name, FileFault::Invalid, format!("is not JSON ({error})")))?;
     match name {
-        "tokenizer.json" if !value["model"].is_object() => Err(Fault::new(name, "describes no tokenizer")),
+        "tokenizer.json" if !value["model"].is_object() => {
+            Err(Fault::new(name, FileFault::Invalid, "describes no tokenizer"))
+        }
         "config.json" | "tokenizer_config.json" | "generation_config.json" if !value.is_object() => {
-            Err(Fault::new(name, "is not a JSON object"))
+            Err(Fault::new(name, FileFault::Invalid, "is not a JSON object"))
         }
         _ => Ok(()),
     }
@@ -161,8 +174,8 @@ pub(crate) fn shards(folder: &Path) -> Result<BTreeSet<String>, Fault> {
 fn weights(folder: &Path, name: &str) -> Result<BTreeSet<String>, Fault> {
     let (header, data) = Header::read(&folder.join(name)).map_err(|error| fault(name, error))?;
     match data.cmp(&header.end()) {
-        Ordering::Less => Err(Fault::new(name, "is cut short")),
-        Ordering::Greater => Err(Fault::new(name, "is longer than its header says")),
+        Ordering::Less => Err(Fault::new(name, FileFault::CutShort, "is cut short")),
+        Ordering::Greater => Err(Fault::new(name, FileFault::Changed, "is longer than its header says")),
         Ordering::Equal => Ok(header.names().map(str::to_owned).collect()),
     }
 }
@@ -170,11 +183,15 @@ fn weights(folder: &Path, name: &str) -> Result<BTreeSet<String>, Fault> {
 /// The fault of a weight file or the index, as the list of models shows it.
 fn fault(name: &str, error: Error) -> Fault {
     match error {
-        Error::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Fault::new(name, "is missing"),
-        Error::Unreadable { source, .. } => Fault::new(name, format!("cannot be read ({source})")),
-        Error::InvalidIndex(reason) => Fault::new(name, reason),
-        Error::Truncated { .. } => Fault::new(name, "is cut short"),
-        _ => Fault::new(name, "is no safetensors file"),
+        Error::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => {
+            Fault::new(name, FileFault::Missing, "is missing")
+        }
+        Error::Unreadable { source, .. } => {
+            Fault::new(name, FileFault::Unreadable, format!("cannot be read ({source})"))
+        }
+        Error::InvalidIndex(reason) => Fault::new(name, FileFault::Invalid, reason),
+        Error::Truncated { .. } => Fault::new(name, FileFault::CutShort, "is cut short"),
+        _ => Fault::new(name, FileFault::Invalid, "is no safetensors file"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use api::{ModelPlace, Verification, VerifyProgress, WrongFile};
+use api::{FileFault, ModelPlace, Verification, VerifyProgress, WrongFile};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache;
@@ -30,6 +30,13 @@ pub struct Verified {
     pub verification: Verification,
     /// The repository and commit in a cache; `None` for folders.
     pub(crate) repository: Option<(Repository, Commit)>,
+}
+
+/// The faults of wrong files by their paths, in kind and in words.
+type WrongFiles = BTreeMap<String, (FileFault, String)>;
+
+fn missing() -> (FileFault, String) {
+    (FileFault::Missing, "it is missing".into())
 }
 
 /// A file that is compared.
@@ -62,7 +69,7 @@ impl ModelFolder {
         if found.place == ModelPlace::OwnFolder && !is_model(&folder) {
             return Err(Error::NoModelFolder(folder));
         }
-        let mut wrong: BTreeMap<String, String> = BTreeMap::new();
+        let mut wrong = WrongFiles::new();
         let files = match &repository {
             Some((repository, commit)) => in_snapshot(repository, commit, &mut wrong),
             None => in_folder(&folder),
@@ -85,27 +92,35 @@ impl ModelFolder {
             progress(told.clone());
             match hash(file, etag, stop, &mut told, progress)? {
                 Ok(digits) if digits == etag.as_str() => {}
-                Ok(_) => drop(wrong.insert(file.path.clone(), "its content is not what the hub has".into())),
-                Err(error) => drop(wrong.insert(file.path.clone(), format!("it cannot be read ({error})"))),
+                Ok(_) => {
+                    let message = "its content is not what the hub has".into();
+                    wrong.insert(file.path.clone(), (FileFault::Changed, message));
+                }
+                Err(error) => {
+                    let message = format!("it cannot be read ({error})");
+                    wrong.insert(file.path.clone(), (FileFault::Unreadable, message));
+                }
             }
         }
         progress(told.clone());
-        for Fault { path, reason } in integrity::faults(&folder) {
+        for Fault { path, kind, reason } in integrity::faults(&folder) {
             // An odd file with the right hash was made so: fetching it again would change nothing.
             let known_right = files.iter().any(|file| file.path == path && file.etag.is_some());
-            if !known_right || reason == "is missing" {
-                wrong.entry(path).or_insert(format!("it {reason}"));
+            if !known_right || kind == FileFault::Missing {
+                wrong.entry(path).or_insert((kind, format!("it {reason}")));
             }
         }
         unknown.retain(|path| !wrong.contains_key(path));
-        let wrong = wrong.into_iter();
+        let wrong = wrong
+            .into_iter()
+            .map(|(path, (fault, message))| WrongFile { path, fault, message });
         Ok(Verified {
             verification: Verification {
                 reference: reference.into(),
                 commit: found.source.revision.clone(),
                 files: u32::try_from(files.len() - unknown.len()).unwrap_or(u32::MAX),
                 bytes: told.done,
-                wrong: wrong.map(|(path, reason)| WrongFile { path, reason }).collect(),
+                wrong: wrong.collect(),
                 unknown,
             },
             repository,
@@ -124,7 +139,7 @@ pub(crate) fn repository_of(found: &FoundModel) -> Option<(Repository, Commit)> 
     Some((cache::Cache::at(folder.parent()?).repository(&id), commit))
 }
 
-fn in_snapshot(repository: &Repository, commit: &Commit, wrong: &mut BTreeMap<String, String>) -> Vec<Compared> {
+fn in_snapshot(repository: &Repository, commit: &Commit, wrong: &mut WrongFiles) -> Vec<Compared> {
     let snapshot = repository.snapshot(commit);
     let mut files = Vec::new();
     for file in repository.files(commit) {
@@ -135,7 +150,7 @@ fn in_snapshot(repository: &Repository, commit: &Commit, wrong: &mut BTreeMap<St
                 bytes,
                 etag: file.etag,
             }),
-            None => drop(wrong.insert(file.path.to_string(), "it is missing".into())),
+            None => drop(wrong.insert(file.path.to_string(), missing())),
         }
     }
     files
@@ -172,11 +187,11 @@ fn noted(folder: &Path, path: &str, file: &fs::Metadata) -> Option<Etag> {
 }
 
 /// Applies the hub's hashes, and records which of its files are missing or of another size.
-fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<String, String>) -> Vec<Compared> {
+fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut WrongFiles) -> Vec<Compared> {
     let by_path: BTreeMap<&str, &RemoteFile> = listed.iter().map(|file| (file.path.as_str(), file)).collect();
     for path in by_path.keys().filter(|path| hf_tree::essential(path)) {
         if !files.iter().any(|file| file.path == *path) {
-            wrong.entry((*path).to_owned()).or_insert("it is missing".into());
+            wrong.entry((*path).to_owned()).or_insert_with(missing);
         }
     }
     files
@@ -184,8 +199,12 @@ fn against(listed: &[RemoteFile], files: Vec<Compared>, wrong: &mut BTreeMap<Str
         .filter_map(|mut file| {
             if let Some(remote) = by_path.get(file.path.as_str()) {
                 if remote.bytes != file.bytes {
-                    let reason = format!("it has {} bytes instead of {}", file.bytes, remote.bytes);
-                    wrong.insert(file.path, reason);
+                    let fault = match file.bytes < remote.bytes {
+                        true => FileFault::CutShort,
+                        false => FileFault::Changed,
+                    };
+                    let message = format!("it has {} bytes instead of {}", file.bytes, remote.bytes);
+                    wrong.insert(file.path, (fault, message));
                     return None;
                 }
                 file.etag = Some(remote.etag.clone());

@@ -229,7 +229,7 @@ impl RequestBuilder {
         let host = host_of(address);
         let entry = net.requests.begin(host.clone(), self.purpose, self.method.as_str());
         let noted = |error: Error| {
-            entry.failed(&error.to_string());
+            entry.failed(error.clone());
             error
         };
         let held_back = || lock == OfflineLock::Obeys && net.is_offline();

@@ -107,7 +107,7 @@ impl Response {
     pub fn error_for_status(self) -> Result<Self> {
         match self.status_error() {
             Some(error) => {
-                self.entry.failed(&error.to_string());
+                self.entry.failed(error.clone());
                 Err(error)
             }
             None => Ok(self),
@@ -189,7 +189,7 @@ impl Response {
                 self.entry.received(bytes.len());
             }
             Ok(None) => {}
-            Err(error) => self.entry.failed(&error.to_string()),
+            Err(error) => self.entry.failed(error.clone()),
         }
         piece
     }
@@ -206,7 +206,7 @@ impl Response {
         };
         let promised = self.content_length().unwrap_or_default();
         if promised > limit {
-            self.entry.failed(&too_large.to_string());
+            self.entry.failed(too_large.clone());
             return Err(too_large);
         }
         self.sent.timeouts.stall.get_or_insert(STALL);
@@ -216,7 +216,7 @@ impl Response {
                 return Ok(body);
             };
             if (body.len() + piece.len()) as u64 > limit {
-                self.entry.failed(&too_large.to_string());
+                self.entry.failed(too_large.clone());
                 return Err(too_large);
             }
             body.extend_from_slice(&piece);

@@ -82,7 +82,7 @@ fn report(found: &Verification, json: bool) -> Result<()> {
         )?;
     } else {
         for file in &found.wrong {
-            output::text(&format!("{}: {}\n", file.path, file.reason))?;
+            output::text(&format!("{}: {}\n", file.path, file.message))?;
         }
         let verified = |files: u64| format!("{} verified", plural(files, "file"));
         let unknown = |files: u64| {
