@@ -104,6 +104,7 @@ export const REASONS: readonly Reason[] = [
   "file_protected",
   "file_without_text",
   "file_too_large",
+  "files_unfinished",
   "model_vision",
   "images_refused",
   "chat_busy",

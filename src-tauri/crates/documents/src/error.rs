@@ -41,6 +41,11 @@ pub enum Error {
     /// It is larger than is sensible.
     #[error("this document is too large: {0}; add a part of it")]
     TooLarge(String),
+    /// Files before it are still being read, although they were given up.
+    #[error(
+        "this file was not read: two before it do not end; add it in some minutes, or after a new start of Ponder"
+    )]
+    Waiting,
 }
 
 impl Error {
@@ -80,6 +85,7 @@ impl From<Error> for protocol::Error {
             Error::NoText { kind, .. } => message
                 .narrowed(Reason::FileWithoutText)
                 .with("kind", kind.into_owned()),
+            Error::Waiting => message.narrowed(Reason::FilesUnfinished),
             Error::TooLarge(reason) => message.narrowed(Reason::FileTooLarge).with("reason", reason),
         }
     }

@@ -178,6 +178,8 @@ reasons! {
     FileWithoutText => FileBroken,
     /// The file is too large.
     FileTooLarge => FileBroken,
+    /// Files before it were given up and are still being read.
+    FilesUnfinished => FileBroken,
 
     /// The model has a vision encoder, and the files that describe it cannot be used.
     ModelVision => ImageNotSeen,

@@ -191,6 +191,8 @@ export const errors = translation({
   'reason.file_without_text': 'إذا كانت صفحاته ممسوحة ضوئيًا فأرفقها كصور.',
   'reason.file_too_large.title': 'الملف كبير جدًا',
   'reason.file_too_large': 'أرفق جزءًا منه بدلًا من ذلك.',
+  'reason.files_unfinished.title': 'لم يُقرأ الملف',
+  'reason.files_unfinished': 'ما زال ملفان قبله قيد القراءة. أرفقه بعد دقائق أو أعد تشغيل Ponder.',
   'reason.model_vision.title': 'نص فقط',
   'reason.model_vision': 'لا يستطيع Ponder استخدام ملفات الصور لهذا النموذج.',
   'reason.images_refused.title': 'لا يستطيع النموذج استخدام هذه الصور',

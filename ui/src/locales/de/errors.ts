@@ -191,6 +191,8 @@ export const errors = translation({
   'reason.file_without_text': 'Wenn die Seiten gescannt sind, sie als Bilder anhängen.',
   'reason.file_too_large.title': 'Datei ist zu groß',
   'reason.file_too_large': 'Stattdessen einen Teil davon anhängen.',
+  'reason.files_unfinished.title': 'Datei nicht gelesen',
+  'reason.files_unfinished': 'Zwei Dateien davor werden noch gelesen. In einigen Minuten anhängen oder Ponder neu starten.',
   'reason.model_vision.title': 'Nur Text',
   'reason.model_vision': 'Ponder kann die Dateien dieses Modells für Bilder nicht verwenden.',
   'reason.images_refused.title': 'Modell kann diese Bilder nicht verwenden',

@@ -189,6 +189,8 @@ export const errors = {
   'reason.file_without_text': 'If its pages are scanned, attach them as images.',
   'reason.file_too_large.title': 'File is too large',
   'reason.file_too_large': 'Attach a part of it instead.',
+  'reason.files_unfinished.title': 'File not read',
+  'reason.files_unfinished': 'Two files before it are still being read. Attach it in a few minutes, or restart Ponder.',
   'reason.model_vision.title': 'Text only',
   'reason.model_vision': 'Ponder can’t use this model’s files for images.',
   'reason.images_refused.title': 'Model can’t use these images',
