@@ -13,6 +13,7 @@ mod excerpt;
 pub mod fake;
 mod image;
 mod image_bytes;
+mod json_shape;
 pub mod limits;
 mod mailbox;
 mod message;
@@ -37,6 +38,7 @@ pub use event::{
 pub use excerpt::{Excerpt, ExcerptUnit};
 pub use image::ImageDetail;
 pub use image_bytes::ImageBytes;
+pub use json_shape::{json_values, JsonExcess};
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, Role, ToolCall};
 pub use model::{
