@@ -8,8 +8,11 @@ use serde_json::Value;
 use zip::result::ZipError;
 use zip::ZipArchive;
 
-use super::parsed;
+use super::json_text::JsonText;
 use crate::{Error, Result};
+
+/// The most bytes that conversations may unfold to. Those of an archive have no images, which are long.
+pub(super) const LONGEST_UNFOLDED: u64 = 256 << 20;
 
 /// The most files that an archive may name: a whole export has one for each image.
 const MOST_FILES: usize = 100_000;
@@ -51,12 +54,12 @@ pub(super) fn conversations(file: &[u8], most: u64) -> Result<Value> {
         return refuse("it is a ZIP archive that holds files of the same name. Unpack it, and choose the conversations.json that is meant");
     }
     let mut left = most;
+    let mut texts = JsonText::default();
     let mut values = Vec::with_capacity(names.len());
     for (name, index) in &names {
         let bytes = unpacked(&mut archive, *index, left)?;
         left -= bytes.len() as u64;
-        let value =
-            parsed(&bytes).map_err(|error| Error::Import(format!("{} in it is no JSON ({error})", last_part(name))))?;
+        let value = texts.parse(&bytes, || format!("{} in it is no JSON", last_part(name)))?;
         values.push(value);
     }
     match values.len() {
@@ -92,7 +95,7 @@ fn last_part(name: &str) -> &str {
 /// A file of the archive of at most `most` bytes. A declared length above that is refused, and a smaller one is not
 /// trusted.
 fn unpacked(archive: &mut ZipArchive<Cursor<&[u8]>>, index: usize, most: u64) -> Result<Vec<u8>> {
-    let too_long = "the conversations in it unfold to more than 1 GB";
+    let too_long = "the conversations in it unfold to more than 256 MB. Unpack it, and choose conversations.json";
     let file = archive.by_index(index).map_err(broken)?;
     if file.size() > most {
         return refuse(too_long);
@@ -155,7 +158,7 @@ mod tests {
         assert!(file.len() < 1000, "{}", file.len());
         assert_eq!(said(&file, 20_004), "[]");
         for most in [20_003, 10_002, 10_001, 0] {
-            assert!(said(&file, most).contains("more than 1 GB"), "{most}");
+            assert!(said(&file, most).contains("more than 256 MB"), "{most}");
         }
     }
 
@@ -174,7 +177,7 @@ mod tests {
             }
             let said = said(&file, 5000);
             assert!(
-                said.contains("more than 1 GB") || said.contains("damaged"),
+                said.contains("more than 256 MB") || said.contains("damaged"),
                 "{claimed}: {said}"
             );
         }

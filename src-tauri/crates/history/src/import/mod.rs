@@ -6,6 +6,7 @@
 mod archive;
 mod chatgpt;
 mod claude;
+mod json_text;
 mod limits;
 mod lm_studio;
 mod ours;
@@ -19,6 +20,8 @@ use protocol::{Content, FinishReason, ImageBytes, Role};
 use serde_json::Value;
 use sqlx::SqliteConnection;
 
+use self::archive::LONGEST_UNFOLDED;
+use self::json_text::{unmarked, JsonText};
 use self::limits::{believed, one_line};
 use self::projects::ImportedProject;
 use crate::chats::branches::set_head;
@@ -27,8 +30,6 @@ use crate::messages::parts::insert_parts;
 use crate::stamp::new_id;
 use crate::{now, Error, History, Result};
 
-/// The byte order mark that some programs write before JSON.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest file that is read, in bytes.
 pub const LONGEST_IMPORT: u64 = 1 << 30;
 /// The most chats of one file.
@@ -89,7 +90,7 @@ pub struct ImportedChat {
     pub head: Option<String>,
     /// Parents before children.
     pub messages: Vec<StoredMessage>,
-    /// Images by the names that messages have for them.
+    /// Images by the names that messages have for them. A message whose image is missing has its name instead.
     pub images: BTreeMap<String, (String, ImageBytes)>,
 }
 
@@ -99,11 +100,7 @@ pub struct ImportedChat {
 /// # Errors
 /// [`Error::Import`] with a sentence that says what is wrong with it.
 pub fn check_import_beginning(beginning: &[u8]) -> Result<()> {
-    let text = beginning
-        .strip_prefix(BYTE_ORDER_MARK)
-        .unwrap_or(beginning)
-        .trim_ascii_start();
-    match text.first() {
+    match unmarked(beginning).trim_ascii_start().first() {
         None => Err(Error::Import("there is nothing in it".into())),
         Some(b'{' | b'[') => Ok(()),
         Some(_) if archive::is_archive(beginning) => Ok(()),
@@ -122,8 +119,8 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         return refuse("it is longer than 1 GB");
     }
     let value = match archive::is_archive(file) {
-        true => archive::conversations(file, LONGEST_IMPORT)?,
-        false => parsed(file).map_err(|error| Error::Import(format!("it is no JSON ({error})")))?,
+        true => archive::conversations(file, LONGEST_UNFOLDED)?,
+        false => JsonText::default().parse(file, || "it is no JSON".into())?,
     };
     let entries = match &value {
         Value::Array(entries) => entries.as_slice(),
@@ -142,7 +139,7 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
     let mut projects = Vec::new();
     let (format, chats): (_, Vec<ImportedChat>) = if has("format") {
         projects = ours::projects(&value)?;
-        (ImportFormat::Ponder, ours::chats(&value)?)
+        (ImportFormat::Ponder, ours::chats(value)?)
     } else if has("mapping") {
         (ImportFormat::ChatGpt, of_entries(chatgpt::chat))
     } else if has("chat_messages") {
@@ -163,11 +160,6 @@ pub fn read_import(file: &[u8]) -> Result<ImportedChats> {
         chats: chats.into_iter().map(ImportedChat::checked).collect(),
         projects,
     })
-}
-
-/// A file's JSON; the parser itself bounds how deep it nests.
-fn parsed(file: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file))
 }
 
 impl ImportedChat {

@@ -44,10 +44,14 @@ fn project(value: &Value) -> Result<ImportedProject> {
 }
 
 /// The chats of an export of ours.
-pub(super) fn chats(value: &Value) -> Result<Vec<ImportedChat>> {
+pub(super) fn chats(mut value: Value) -> Result<Vec<ImportedChat>> {
     match value["format"].as_str() {
         Some("ponder-chat") => Ok(vec![chat(value)?]),
-        Some("ponder-chats") => list(value, "chats").map(chat).collect(),
+        // Chats leave the file one by one, so that their images are not in memory twice.
+        Some("ponder-chats") => match value.get_mut("chats").map(Value::take) {
+            Some(Value::Array(chats)) => chats.into_iter().map(chat).collect(),
+            _ => Ok(Vec::new()),
+        },
         _ => Err(Error::Import("it is of a format that is not known here".into())),
     }
 }
@@ -75,8 +79,8 @@ fn with_present_names(mut value: Value) -> Value {
     value
 }
 
-fn chat(value: &Value) -> Result<ImportedChat> {
-    let exported = Exported::deserialize(with_present_names(value.clone()))
+fn chat(value: Value) -> Result<ImportedChat> {
+    let exported = Exported::deserialize(with_present_names(value))
         .map_err(|error| Error::Import(format!("a chat in it is not as Ponder writes it ({error})")))?;
     if exported.version > VERSION {
         let newer = "it was written by a newer version of Ponder. Please update";

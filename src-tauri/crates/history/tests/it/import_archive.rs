@@ -113,6 +113,26 @@ fn hostile_archives_are_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_small_archive_of_many_values_is_refused_before_it_is_parsed() {
+    // Each pair of brackets takes dozens of bytes in memory.
+    let many = format!("[{}[]]", "[],".repeat(2_600_000));
+    let file = zip(&[("conversations.json", many.as_bytes())]);
+    assert!(file.len() < 100_000, "{}", file.len());
+    assert!(refusal(&file).contains("more than 5,000,000 values"));
+    assert!(refusal(many.as_bytes()).contains("more than 5,000,000 values"));
+    let half = format!("[{}[]]", "[],".repeat(1_300_000));
+    let halves = zip(&[
+        ("conversations-1.json", half.as_bytes()),
+        ("conversations-2.json", half.as_bytes()),
+    ]);
+    assert!(refusal(&halves).contains("more than 5,000,000 values"));
+    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    assert!(refusal(deep.as_bytes()).contains("more than 128 levels"));
+    let long = zip(&[("conversations.json", &vec![b' '; (256 << 20) + 1])]);
+    assert!(refusal(&long).contains("more than 256 MB"));
+}
+
+#[test]
 fn two_entries_of_one_name_are_refused() {
     // Written under another name of the same length, because the writer refuses the same.
     let mut file = zip(&[
