@@ -15,16 +15,22 @@ use crate::common::{copy_pebble, hear, question, source};
 /// Less than the time that a template has, and more than anything else here takes.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Pebble with a template that reads what is said of sloths without an end.
+/// A message that the template below reads for longer than it may, and that is not refused by its bytes.
+fn sloths() -> String {
+    "A sloth. ".repeat(6000)
+}
+
+/// Pebble with a template that counts the words about sloths again and again. Fuel alone would end cheaper steps.
 fn slow_pebble() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy_pebble(folder.path());
     let file = folder.path().join("chat_template.jinja");
     let template = std::fs::read_to_string(&file).unwrap();
-    let of_sloths = "messages and messages[-1].content is string and 'sloth' in messages[-1].content";
-    let (many, end) = ("{%- for a in range(9999) -%}".repeat(4), "{%- endfor -%}".repeat(4));
-    let slow = format!("{{%- if {of_sloths} -%}}{many}{end}{{%- endif -%}}{template}");
-    std::fs::write(file, slow).unwrap();
+    let slow = "{%- if messages and messages[-1].content is string and 'sloth' in messages[-1].content -%}\
+        {%- for a in range(99999) -%}{%- for b in range(20) -%}\
+        {%- if messages[-1].content | wordcount == 0 -%}{%- endif -%}\
+        {%- endfor -%}{%- endfor -%}{%- endif -%}";
+    std::fs::write(file, format!("{slow}{template}")).unwrap();
     folder
 }
 
@@ -72,7 +78,7 @@ async fn an_answer_goes_on_while_the_template_of_another_is_slow() {
     let (engine, folder) = (MlxEngine::start(), slow_pebble());
     let mut answer = running(&engine, folder.path()).await;
     for priority in [Priority::Chat, Priority::Api] {
-        let mut slow = engine.generate(ask(folder.path(), "A sloth.", priority));
+        let mut slow = engine.generate(ask(folder.path(), &sloths(), priority));
         assert_eq!(tokens_before(&mut answer, &mut slow, 40).await.min(40), 40);
         is_cancelled(slow).await;
     }
@@ -102,7 +108,7 @@ async fn an_answer_goes_on_while_a_huge_message_is_tokenized() {
 async fn others_are_answered_before_a_slow_one_and_its_end_frees_its_place() {
     let (engine, folder) = (MlxEngine::start(), slow_pebble());
     engine.set_max_sequences(1);
-    let mut slow = engine.generate(ask(folder.path(), "A sloth.", Priority::Api));
+    let mut slow = engine.generate(ask(folder.path(), &sloths(), Priority::Api));
     let sum = |priority| engine.generate(ask(folder.path(), "What is 2 + 3?", priority));
     let chat = timeout(LIMIT, hear(sum(Priority::Chat))).await.unwrap();
     let program = sum(Priority::Api);
@@ -127,7 +133,7 @@ async fn what_no_rendering_makes_short_enough_is_refused_by_its_bytes() {
 async fn counts_wait_for_each_other_and_end_when_their_callers_leave() {
     let (engine, folder) = (MlxEngine::start(), slow_pebble());
     let count = |text: &str| tokio::spawn(engine.count(ask(folder.path(), text, Priority::Chat)));
-    let slow: Vec<_> = (0..4).map(|_| count("A sloth.")).collect();
+    let slow: Vec<_> = (0..4).map(|_| count(&sloths())).collect();
     let mut sum = count("What is 2 + 3?");
     // Two of them have their places.
     assert!(timeout(Duration::from_millis(500), &mut sum).await.is_err());
