@@ -29,6 +29,9 @@ const SUMMARY_TTL: Duration = Duration::from_secs(600);
 /// Limit of the summaries in memory.
 const MOST_SUMMARIES: usize = 2000;
 
+/// Judges a snapshot.
+type Assess = fn(RepoSnapshot) -> (HubModel, Option<ModelConfig>);
+
 /// Descriptions of the hub's models. The last response about each is kept on disk for when the hub cannot be reached.
 #[derive(Debug)]
 pub struct Catalog {
@@ -68,6 +71,10 @@ impl Catalog {
 
     /// [`Catalog::describe`] at a revision.
     pub(crate) async fn describe_at(&self, id: &RepositoryId, revision: &Revision) -> Result<HubModel, Error> {
+        self.describe_by(id, revision, assess).await
+    }
+
+    async fn describe_by(&self, id: &RepositoryId, revision: &Revision, assess: Assess) -> Result<HubModel, Error> {
         let other = (*revision != Revision::main()).then(|| revision.to_string());
         let key = match &other {
             None => id.to_string(),
@@ -75,7 +82,12 @@ impl Catalog {
         };
         let fetched = self.snapshot(id, revision, &key).await;
         let (snapshot, cached_at) = self.responses.or_cached(fetched, CacheKind::Model, &key)?;
-        let mut model = self.assessed(snapshot).await;
+        let assessed = self.assessed(snapshot.clone(), assess).await;
+        // Files that broke the assessment, or ended the app in it, are not assessed again in every list.
+        if assessed.is_ok() && cached_at.is_none() {
+            self.responses.put(CacheKind::Model, &key, &snapshot);
+        }
+        let mut model = assessed.unwrap_or_else(|broken| *broken);
         model.cached_at = cached_at;
         model.revision = other;
         Ok(model)
@@ -85,7 +97,8 @@ impl Catalog {
     pub(crate) async fn described(&self) -> Vec<HubModel> {
         let mut models = Vec::new();
         for (snapshot, at) in self.responses.all::<RepoSnapshot>(CacheKind::Model) {
-            let mut model = self.assessed(snapshot).await;
+            let assessed = self.assessed(snapshot, assess).await;
+            let mut model = assessed.unwrap_or_else(|broken| *broken);
             model.cached_at = Some(at);
             models.push(model);
         }
@@ -179,36 +192,35 @@ impl Catalog {
             None => self.api.commit_of(id, revision, Purpose::ModelInfo).await?,
         };
         let known = self.responses.get::<RepoSnapshot>(CacheKind::Model, key);
-        let snapshot = match known.filter(|(snapshot, _)| snapshot.is_complete_at(&commit)) {
+        match known.filter(|(snapshot, _)| snapshot.is_complete_at(&commit)) {
             Some((mut snapshot, _)) => {
                 snapshot.summary = summary.model;
-                snapshot
+                Ok(snapshot)
             }
-            None => RepoSnapshot::fetch(&self.api, &summary, commit).await?,
-        };
-        self.responses.put(CacheKind::Model, key, &snapshot);
-        Ok(snapshot)
+            None => RepoSnapshot::fetch(&self.api, &summary, commit).await,
+        }
     }
 
     /// A snapshot, judged by this version's abilities and this computer's memory.
-    async fn assessed(&self, snapshot: RepoSnapshot) -> HubModel {
+    ///
+    /// # Errors
+    /// The model with what is known of it without its files, if these break the assessment.
+    async fn assessed(&self, snapshot: RepoSnapshot, assess: Assess) -> Result<HubModel, Box<HubModel>> {
         let (fallback, weights) = (snapshot.summary.clone(), snapshot.weights);
         // A hostile template may be slow and a hostile config may break a parser; both stay on a thread of their own.
-        let (mut model, config) = match tokio::task::spawn_blocking(move || assess(snapshot)).await {
-            Ok(assessed) => assessed,
-            Err(_) => {
-                let message = "its files could not be understood, so it cannot be used";
-                let broken = HubModel {
-                    problem: Some(protocol::Error::new(ErrorCode::ModelUnsupported, message)),
-                    described: true,
-                    ..fallback
-                };
-                (broken, None)
-            }
-        };
+        let assessed = tokio::task::spawn_blocking(move || assess(snapshot)).await;
+        let (mut model, config) = assessed.map_err(|_| {
+            let message = "its files could not be understood, so it cannot be used";
+            Box::new(HubModel {
+                problem: Some(protocol::Error::new(ErrorCode::ModelUnsupported, message)),
+                described: true,
+                here: self.local.has(&fallback.id),
+                ..fallback
+            })
+        })?;
         model.here = self.local.has(&model.id);
         model.fit = config.and_then(|config| self.fit(&model, &config, weights));
-        model
+        Ok(model)
     }
 
     /// The fit at the default context, with the memory that is free now.
@@ -221,5 +233,33 @@ impl Catalog {
 
     fn summaries(&self) -> MutexGuard<'_, HashMap<String, (Instant, HubSummary)>> {
         self.summaries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hub_imitation::Imitation;
+    use net::{Environment, Net, Settings};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn files_that_break_the_assessment_are_not_kept_as_if_they_were_fine() {
+        let (imitation, data) = (Imitation::start(), tempfile::tempdir().unwrap());
+        imitation.repository("ponder/pebble").pebble();
+        let net = Net::open(Settings {
+            environment: Environment::of(&[("HF_ENDPOINT", &imitation.endpoint())]),
+            ..Settings::of_a_test("")
+        });
+        let local = ModelFolder::at(None, Some(data.path().join("cache")));
+        let measured = Measured::in_folder(data.path());
+        let catalog = Catalog::open(HubApi::new(net), local, measured, data.path());
+        let (id, main) = (RepositoryId::new("ponder/pebble").unwrap(), Revision::main());
+        let broken = catalog.describe_by(&id, &main, |_| panic!("files of a stranger")).await;
+        assert_eq!(broken.unwrap().problem.unwrap().code, ErrorCode::ModelUnsupported);
+        assert!(catalog.described().await.is_empty());
+        assert!(catalog.describe("ponder/pebble").await.unwrap().problem.is_none());
+        assert_eq!(catalog.described().await.len(), 1);
     }
 }
