@@ -1,0 +1,9 @@
+//! Fuzzes drawings.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../../src-tauri/crates/media/tests/fuzzed/target.rs"]
+mod target;
+
+fuzz_target!(|data: &[u8]| target::run(data));
