@@ -15,4 +15,8 @@ messages: number,
 /**
  * Chats that existed already; they stay as they are.
  */
-already_here: number, };
+already_here: number, 
+/**
+ * Images that cannot be shown; they were left out.
+ */
+dropped_images: number, };

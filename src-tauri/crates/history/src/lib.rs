@@ -28,7 +28,7 @@ pub use export::text::{exported_together, with_projects, ExportedImages};
 pub use file::backup::{backups, remove_backups, Backup, Checked};
 pub use file::database::History;
 pub use file::writes::Writes;
-pub use import::{check_import_beginning, read_import, ImportFormat, ImportedChats, LONGEST_IMPORT};
+pub use import::{check_import_beginning, read_import, ImportFormat, ImportedChat, ImportedChats, LONGEST_IMPORT};
 pub use messages::answers::StreamingAnswer;
 pub use messages::parts::{AnswerDelta, ControlRequests, PartDelta};
 pub use messages::tool_results::NOT_RUN;

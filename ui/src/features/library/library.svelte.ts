@@ -162,9 +162,11 @@ export class Library {
   async #import(call: () => Promise<ImportReport>): Promise<boolean> {
     this.toasts.settle('import');
     return this.#change(async () => {
-      const { chats, already_here } = await call();
-      const known = already_here > 0 ? ` ${t('import.known', { count: already_here })}` : '';
-      this.toasts.say(`${t('import.done', { count: chats })}${known}`);
+      const { chats, already_here, dropped_images } = await call();
+      const said = [t('import.done', { count: chats })];
+      if (already_here > 0) said.push(t('import.known', { count: already_here }));
+      if (dropped_images > 0) said.push(t('import.dropped', { count: dropped_images }));
+      this.toasts.say(said.join(' '));
     }, 'import');
   }
 

@@ -295,6 +295,20 @@ describe('the library', () => {
     expect(all('toast')).toHaveLength(1);
   });
 
+  it('says what an import took, passed over and left out', async () => {
+    await open('chat');
+    await press('k', control);
+    await write('palette-words', 'import chats');
+    await press('Enter', {}, field('palette-words'));
+    const chooser = field('import-file');
+    Object.defineProperty(chooser, 'files', { value: [new File(['{}'], 'chats.json')] });
+    chooser.dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(300);
+    expect(the('toast').textContent).toContain(
+      'Imported 2 chats. Skipped 1 chat you already have. Left out 2 images that can’t be shown.',
+    );
+  });
+
   it('leaves what was said before a sheet opened below it', async () => {
     await open('chat');
     await choose('About tea', 'archive-chat');

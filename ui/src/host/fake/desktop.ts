@@ -72,7 +72,7 @@ export function desktop(host: ReturnType<typeof desktopControls>) {
     async importOpened(key) {
       takeFile(key);
       host.importedFiles.push(key);
-      return { chats: 2, messages: 9, already_here: 0 };
+      return { chats: 2, messages: 9, already_here: 0, dropped_images: 0 };
     },
     async runningWork() {
       return host.runs;

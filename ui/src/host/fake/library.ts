@@ -150,7 +150,7 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
     async importChats(bytes) {
       if (bytes.byteLength === 0) throw refusal('bad_request', 'the file could not be imported: it is no JSON. Nothing was changed', {}, 'import_failed');
       chatsChanged(host);
-      return { chats: 2, messages: 9, already_here: 1 };
+      return { chats: 2, messages: 9, already_here: 1, dropped_images: 2 };
     },
     async saveCode(code, language) {
       host.savedCode.push(host.closesDialogs ? null : { code, language });

@@ -69,6 +69,7 @@ export const library = translation({
   'import.tooLong': 'Diese Datei ist größer als 1 GB. Eine ZIP-Datei entpacken und conversations.json wählen.',
   'import.done': { one: '{count} Chat wurde importiert.', other: '{count} Chats wurden importiert.' },
   'import.known': { one: '{count} schon vorhandener Chat wurde übersprungen.', other: '{count} schon vorhandene Chats wurden übersprungen.' },
+  'import.dropped': { one: '{count} Bild, das nicht angezeigt werden kann, wurde weggelassen.', other: '{count} Bilder, die nicht angezeigt werden können, wurden weggelassen.' },
 
   'history.readOnly': 'Das ist eine schreibgeschützte Kopie der Chats.',
   'projectMenu.label': 'Projekt',

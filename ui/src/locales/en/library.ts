@@ -67,6 +67,7 @@ export const library = {
   'import.tooLong': 'This file is larger than 1 GB. If it’s a ZIP file, unpack it and choose conversations.json.',
   'import.done': { one: 'Imported {count} chat.', other: 'Imported {count} chats.' },
   'import.known': { one: 'Skipped {count} chat you already have.', other: 'Skipped {count} chats you already have.' },
+  'import.dropped': { one: 'Left out {count} image that can’t be shown.', other: 'Left out {count} images that can’t be shown.' },
 
   'history.readOnly': 'You’re viewing a read-only copy of your chats.',
   'projectMenu.label': 'Project',

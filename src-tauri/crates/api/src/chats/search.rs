@@ -102,4 +102,6 @@ pub struct ImportReport {
     pub messages: usize,
     /// Chats that existed already; they stay as they are.
     pub already_here: usize,
+    /// Images that cannot be shown; they were left out.
+    pub dropped_images: usize,
 }

@@ -6,6 +6,7 @@ use protocol::Result;
 use serde_json::Value;
 
 use crate::core::blocking;
+use crate::library::imported_images::measure_images;
 use crate::library::Library;
 
 /// The number of titles in a preview.
@@ -89,13 +90,18 @@ impl Library {
     }
 
     /// Stores the chats of a file that Ponder, ChatGPT, Claude or LM Studio wrote. Those that are here already stay as
-    /// they are.
+    /// they are. Images that cannot be shown are left out.
     ///
     /// # Errors
     /// `BadRequest` with a sentence about a file that holds no chats; nothing is changed then.
     pub async fn import(&self, file: Vec<u8>) -> Result<ImportReport> {
         // A long file takes a while to read.
-        let chats = blocking(move || read_import(&file)).await??;
+        let read = move || {
+            let mut file = read_import(&file)?;
+            file.chats.iter_mut().for_each(measure_images);
+            Ok::<_, history::Error>(file)
+        };
+        let chats = blocking(read).await??;
         self.core.change(self.core.history.import(chats)).await
     }
 

@@ -3,6 +3,7 @@
 mod damage;
 mod data;
 pub(crate) mod import_export;
+mod imported_images;
 pub(crate) mod open;
 
 use std::sync::Arc;

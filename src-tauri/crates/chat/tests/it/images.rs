@@ -217,3 +217,58 @@ async fn an_export_holds_images_without_what_their_files_tell() {
     let markdown = harness.chat.library().export_markdown(&chat).await.unwrap();
     assert!(markdown.contains("![cat.png](data:image/png;base64,"), "{markdown}");
 }
+
+#[tokio::test]
+async fn an_import_measures_images_and_leaves_out_what_cannot_be_shown() {
+    let harness = Harness::new().await;
+    let chat = harness.new_chat().await;
+    let image = harness.chat.files().add_image_part(png(), "cat.png").await.unwrap();
+    harness.send(&chat, &[image.clone(), Content::text("What?")]).await;
+    let mut json = harness.chat.library().export_json(&chat).await.unwrap();
+    // The file says of its image what is not so, and has two more: a broken one, and a drawing of 10^9 shapes.
+    json["chat"]["id"] = "other".into();
+    let parts = json["messages"][0]["parts"].as_array_mut().unwrap();
+    let (mut broken, mut endless) = (parts[0].clone(), parts[0].clone());
+    parts[0]["width"] = 9000.into();
+    parts[0]["media_type"] = "image/svg+xml".into();
+    broken["attachment"] = "broken".into();
+    endless["attachment"] = "endless".into();
+    parts.extend([broken, endless]);
+    let uses = |level: usize| format!("<use href=' #g{level}'/>").repeat(10);
+    let levels: String = (1..9)
+        .map(|level| format!("<g id='g{level}'>{}</g>", uses(level - 1)))
+        .collect();
+    let drawing = format!("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect id='g0'/>{levels}</svg>");
+    for (name, bytes) in [
+        ("broken", b"\x89PNG\r\n\x1a\n".to_vec()),
+        ("endless", drawing.into_bytes()),
+    ] {
+        let base64 = serde_json::to_value(protocol::ImageBytes::from(bytes)).unwrap();
+        json["attachments"][name] = serde_json::json!({"media_type": "image/png", "base64": base64});
+    }
+    let library = harness.chat.library();
+    let report = library.import(json.to_string().into_bytes()).await.unwrap();
+    assert_eq!((report.chats, report.dropped_images), (1, 2));
+    let imported = library.export_json("other").await.unwrap();
+    let parts = imported["messages"][0]["parts"].as_array().unwrap();
+    let of = |part: &serde_json::Value, key: &str| part[key].clone();
+    assert_eq!(
+        (of(&parts[0], "width"), of(&parts[0], "media_type")),
+        (1.into(), "image/png".into())
+    );
+    let shown: Vec<_> = parts.iter().filter(|part| part.get("attachment").is_some()).collect();
+    assert_eq!(
+        (shown.len(), imported["attachments"].as_object().unwrap().len()),
+        (1, 1),
+        "{parts:?}"
+    );
+    let said = |part: &serde_json::Value| {
+        part["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("[image: cat.png]"))
+    };
+    assert!(parts.iter().any(said), "{parts:?}");
+    // Again, nothing is left out, because nothing is taken.
+    let again = library.import(json.to_string().into_bytes()).await.unwrap();
+    assert_eq!((again.already_here, again.dropped_images), (1, 0));
+}

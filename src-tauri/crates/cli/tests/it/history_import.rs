@@ -37,7 +37,7 @@ fn chats_are_taken_once() {
         "chat_messages": [said("a", "human", "How hot should it be?"), said("b", "assistant", "Eighty degrees.")]}]);
     let path = file(home.path(), "conversations.json", chats.to_string());
     let path = path.to_str().expect("text");
-    let taken = |chats: usize, messages: usize, already_here: usize| json!({"chats": chats, "messages": messages, "already_here": already_here});
+    let taken = |chats: usize, messages: usize, already_here: usize| json!({"chats": chats, "messages": messages, "already_here": already_here, "dropped_images": 0});
     assert_eq!(
         run_json(home.path(), &["history", "import", "--json", path]),
         [taken(1, 2, 0)]

@@ -92,6 +92,8 @@ pub struct ImportedChat {
     pub messages: Vec<StoredMessage>,
     /// Images by the names that messages have for them. A message whose image is missing has its name instead.
     pub images: BTreeMap<String, (String, ImageBytes)>,
+    /// Images that were taken out because they cannot be shown.
+    pub dropped_images: usize,
 }
 
 /// Refuses what holds no chats by how it begins, so that a long file, or one that never ends, need not be read for
@@ -221,6 +223,7 @@ impl History {
                     true => {
                         outcome.chats += 1;
                         outcome.messages += count;
+                        outcome.dropped_images += chat.dropped_images;
                     }
                     false => outcome.already_here += 1,
                 }

@@ -102,5 +102,6 @@ fn chat(value: Value) -> Result<ImportedChat> {
         images: images
             .map(|(name, image)| (name, (image.media_type, image.base64)))
             .collect(),
+        dropped_images: 0,
     })
 }

@@ -214,7 +214,14 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
                     0 => String::new(),
                     known => format!(", skipped {known} already here"),
                 };
-                output::text(&format!("Imported {chats} ({messages}){known}\n"))?;
+                let dropped = match done.dropped_images {
+                    0 => String::new(),
+                    dropped => format!(
+                        ", left out {} that cannot be shown",
+                        output::plural(dropped as u64, "image")
+                    ),
+                };
+                output::text(&format!("Imported {chats} ({messages}){known}{dropped}\n"))?;
             }
         }
     }
