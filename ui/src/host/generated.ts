@@ -211,9 +211,9 @@ export interface Commands {
   endpointModels(): Promise<Array<EndpointModels>>;
   /** Asks one endpoint for its list of models. */
   testEndpoint(name: string): Promise<EndpointModels>;
-  /** Adds an endpoint. Its key goes to the keychain. */
+  /** Adds an endpoint. Its key goes to the keychain; `unencrypted_key` allows that it is sent unencrypted to another computer. Asks in a dialog of the system before the first one on another computer; false if the user declines. */
   addEndpoint(name: string, url: string, key: string | null, unencryptedKey: boolean): Promise<boolean>;
-  /** Replaces the key of an endpoint, or removes it. */
+  /** Replaces the key of an endpoint, or removes it. `unencrypted_key` allows that it is sent unencrypted to another computer. */
   setEndpointKey(name: string, key: string | null, unencryptedKey: boolean): Promise<void>;
   /** Removes an endpoint and its key. */
   removeEndpoint(name: string): Promise<void>;
