@@ -133,7 +133,7 @@ struct Layers {
     scale: f64,
     /// Pixels of the largest layer.
     most: f64,
-    /// What was counted, by where the group lies: masks and patterns are shared, and may be used by each other.
+    /// Bytes that were counted, by where the group lies: masks and patterns are shared, and may be used by each other.
     known: HashMap<*const Group, f64>,
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn check_elements(document: &Document) -> Result<()> {
     }
 }
 
-/// What an element unfolds to.
+/// The drawing that an element unfolds to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Unfolded {
     /// Elements, with everything that is drawn for them.
@@ -118,7 +118,7 @@ impl Unfolded {
 
 struct Cost<'a> {
     references: References<'a>,
-    /// What elements unfold to; `None` while it is being counted.
+    /// The drawings that elements unfold to; `None` while it is being counted.
     known: HashMap<NodeId, Option<Unfolded>>,
 }
 

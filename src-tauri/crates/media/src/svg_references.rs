@@ -1,4 +1,4 @@
-//! What an element of a drawing refers to, read with the libraries that `usvg` reads it with: another reading of the
+//! The references of an element of a drawing, read with the libraries that `usvg` reads it with: another reading of the
 //! same text would be a way past every limit.
 
 use std::collections::HashMap;

@@ -86,9 +86,10 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
+        let kept = self.kept.take().filter(|process| !process.is_large());
         let mut places = self.pool.places();
         places.free += 1;
-        places.idle.extend(self.kept.take());
+        places.idle.extend(kept);
         self.pool.freed.notify_one();
     }
 }

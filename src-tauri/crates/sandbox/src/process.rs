@@ -18,6 +18,8 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 const START: Duration = Duration::from_secs(60);
 /// How often its memory is looked at where no limit of the system holds.
 const WATCH: Duration = Duration::from_millis(50);
+/// The memory beyond which a process serves no further request, in bytes.
+const LARGE: u64 = 128 << 20;
 /// Variables that it keeps: where the libraries of a development build are.
 const KEPT: [&str; 2] = ["LD_LIBRARY_PATH", "HOME"];
 
@@ -87,6 +89,11 @@ impl Process {
         })
     }
 
+    /// True if it grew by its work: memory that a library keeps comes back when the process ends.
+    pub(crate) fn is_large(&self) -> bool {
+        walls::memory(&self.child) > LARGE
+    }
+
     /// One request and its answer. After a failure the process has ended.
     pub(crate) fn answer(&mut self, request: &Frame, time: Duration) -> std::result::Result<Frame, Failure> {
         self.exchange(Some(request), time)
@@ -148,7 +155,7 @@ fn watch(child: &mut Child, done: &mpsc::Receiver<()>, time: Duration) -> End {
         }
         let error = match () {
             () if Instant::now() >= ends => Error::TimedOut,
-            () if !walls::within_memory(child) => Error::Ended,
+            () if walls::memory(child) > walls::MEMORY => Error::Ended,
             () => continue,
         };
         let _ = child.kill();

@@ -27,6 +27,10 @@ static MEMORY: Task<(), usize> = Task::new("memory", TIME, |(), _| {
     let held: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 256 << 20]).collect();
     (held.len(), Vec::new())
 });
+static GROW: Task<(), u32> = Task::new("grow", TIME, |(), _| {
+    std::mem::forget(vec![1_u8; 200 << 20]);
+    (std::process::id(), Vec::new())
+});
 static OPEN: Task<String, Reply> = Task::new("open", TIME, |path, _| {
     (
         fs::read(path)
@@ -81,8 +85,9 @@ fn recurse(depth: u64) -> u64 {
 }
 
 fn main() -> ExitCode {
-    let tasks: [&dyn sandbox::Work; 13] = [
+    let tasks: [&dyn sandbox::Work; 14] = [
         &TURN,
+        &GROW,
         &PROCESS,
         &ABORT,
         &OVERFLOW,
@@ -99,7 +104,7 @@ fn main() -> ExitCode {
     if let Some(end) = take_role(&[&tasks]) {
         return end;
     }
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
         (
             "work_is_done_in_one_process_after_another",
             work_is_done_in_another_process,
@@ -107,6 +112,7 @@ fn main() -> ExitCode {
         ("a_process_that_ends_is_an_error_of_its_work_alone", ends),
         ("work_beyond_its_time_is_ended", hangs),
         ("work_beyond_its_memory_is_ended", takes_memory),
+        ("a_process_that_grew_serves_no_more", grows),
         ("no_file_network_or_program_is_reached", reaches_nothing),
         ("threads_with_large_stacks_start", threads),
         ("two_work_at_once_and_others_wait", together),
@@ -152,6 +158,11 @@ fn hangs() {
 fn takes_memory() {
     assert!(matches!(MEMORY.run((), Vec::new()), Err(Error::Ended)));
     work_is_done_in_another_process();
+}
+
+fn grows() {
+    let grown = GROW.run((), Vec::new()).expect("an answer").0;
+    assert_ne!(PROCESS.run((), Vec::new()).expect("an answer").0, grown);
 }
 
 fn reaches_nothing() {

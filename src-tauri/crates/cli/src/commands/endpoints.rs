@@ -49,7 +49,7 @@ struct AddArgs {
     /// Read the API key from standard input instead of PONDER_ENDPOINT_KEY
     #[arg(long)]
     key: bool,
-    /// Send the API key even if the URL is of another computer and not encrypted
+    /// Send the API key to another computer without encryption
     #[arg(long)]
     unencrypted_key: bool,
 }

@@ -1,9 +1,8 @@
 //! Names and addresses of endpoints.
 
-use api::{Endpoint, EndpointAddress, EndpointInfo, KeySource};
+use api::{Endpoint, EndpointAddress};
 use url::Url;
 
-use super::keys;
 use crate::error::{Error, Result};
 
 /// The longest name.
@@ -26,16 +25,6 @@ pub fn endpoint(name: &str, url: &str) -> Result<Endpoint> {
     })
 }
 
-/// The description of an endpoint that windows show.
-pub fn info(endpoint: &Endpoint) -> EndpointInfo {
-    EndpointInfo {
-        name: endpoint.name.clone(),
-        address: meaning(&endpoint.base_url),
-        key: keys::source(endpoint),
-        key_held_back: keys::source(endpoint) != KeySource::None && !may_see_its_key(endpoint),
-    }
-}
-
 /// The meaning of an address as the user typed it.
 ///
 /// # Errors
@@ -55,7 +44,7 @@ pub(crate) fn may_see_its_key(endpoint: &Endpoint) -> bool {
 }
 
 /// An address that cannot be read counts as one of another computer.
-fn meaning(base_url: &str) -> EndpointAddress {
+pub(crate) fn meaning(base_url: &str) -> EndpointAddress {
     let url = Url::parse(base_url).ok();
     let leaves_computer = !url.as_ref().is_some_and(net::is_loopback);
     EndpointAddress {
@@ -84,21 +73,6 @@ fn base_url(given: &str) -> Result<String> {
         base_url.push_str("/v1");
     }
     Ok(base_url)
-}
-
-/// Refuses a name that another of these endpoints has, or one so like it that both would find their keys under one name
-/// in the environment: then the key of one would be sent to the other.
-///
-/// # Errors
-/// [`Error::NameTaken`] with the name of the other.
-pub fn check_name_is_free(endpoints: &[Endpoint], name: &str) -> Result<()> {
-    match endpoints
-        .iter()
-        .find(|known| keys::variable(&known.name) == keys::variable(name))
-    {
-        Some(known) => Err(Error::NameTaken(known.name.clone())),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -132,18 +106,6 @@ mod tests {
     }
 
     #[test]
-    fn names_that_share_a_key_are_one_name() {
-        let known = [endpoint("lab-2", "http://lab:1").expect("it is one")];
-        for taken in ["lab-2", "lab.2", "LAB_2"] {
-            assert!(
-                matches!(check_name_is_free(&known, taken), Err(Error::NameTaken(name)) if name == "lab-2"),
-                "{taken}"
-            );
-        }
-        assert!(check_name_is_free(&known, "lab2").is_ok());
-    }
-
-    #[test]
     fn an_address_tells_what_leaves_this_computer_and_who_can_read_it() {
         for (url, leaves_computer, unencrypted) in [
             ("http://localhost:1", false, false),
@@ -159,7 +121,7 @@ mod tests {
                 (leaves_computer, unencrypted),
                 "{url}"
             );
-            assert_eq!(info(&endpoint("lab", url).expect(url)).address, address);
+            assert_eq!(meaning(&endpoint("lab", url).expect(url).base_url), address);
         }
         assert!(address("lab:1234").is_err());
         // Written by another version, or by hand.

@@ -26,9 +26,11 @@ pub(crate) fn command() -> io::Result<Command> {
     Ok(Command::new("/proc/self/exe"))
 }
 
-/// The limit of the system holds.
-pub(crate) fn within_memory(_: &Child) -> bool {
-    true
+/// The memory that a process has, in bytes. The limit of it is the system's.
+pub(crate) fn memory(child: &Child) -> u64 {
+    let sizes = fs::read_to_string(format!("/proc/{}/statm", child.id())).ok();
+    let pages: Option<u64> = sizes.and_then(|sizes| sizes.split(' ').nth(1)?.parse().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
 /// Limits the processor time from now on, for the case that nobody is left to kill the process.

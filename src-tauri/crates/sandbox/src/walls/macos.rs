@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-use super::MEMORY;
-
 /// Everything that Apple's decoders need, but no network, no programs, no writing, nothing of the user's folders and no
 /// keychain.
 const PROFILE: &str = r#"(version 1)
@@ -47,11 +45,11 @@ pub(crate) fn raise() -> Vec<String> {
 /// The parent keeps the time.
 pub(crate) fn allow(_: Duration) {}
 
-/// True while the process is within its memory. macOS has no limit for it.
-pub(crate) fn within_memory(child: &Child) -> bool {
+/// The memory that a process has, in bytes. macOS has no limit for it.
+pub(crate) fn memory(child: &Child) -> u64 {
     let pid = Pid::from_u32(child.id());
     let mut system = System::new();
     let only_memory = ProcessRefreshKind::nothing().with_memory();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, only_memory);
-    system.process(pid).is_none_or(|process| process.memory() <= MEMORY)
+    system.process(pid).map_or(0, sysinfo::Process::memory)
 }

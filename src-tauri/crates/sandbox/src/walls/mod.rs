@@ -7,16 +7,16 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{allow, command, raise, within_memory};
+pub(crate) use linux::{allow, command, memory, raise};
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{allow, command, raise, within_memory};
+pub(crate) use macos::{allow, command, memory, raise};
 
 /// The memory that work may take beyond that of the program: an image of 100 megapixels unfolds to 240 MB, several
 /// times.
-const MEMORY: u64 = 3 << 30;
+pub(crate) const MEMORY: u64 = 3 << 30;
 
 /// Waits for a request. Returns false if none came in this time.
 pub(crate) fn wait_for_input(time: Duration) -> bool {

@@ -159,7 +159,7 @@ impl<'a> Packed<'a> {
     /// Fails if the stream holds objects of which one is a stream again: nobody would have counted it.
     fn check_objects(&self, stream: &Stream<'_>, budget: &Budget) -> Result<()> {
         let dict = stream.dict();
-        // What is not packed lies in the file, where it is counted.
+        // Objects that are not packed lie in the file, where they are counted.
         if !(dict.contains_key("N") && dict.contains_key("First")) || self.filters.is_empty() {
             return Ok(());
         }
