@@ -146,7 +146,10 @@ impl MlxEngine {
                 move || request::prepare(&open_files, request),
             ),
         };
-        self.send(Command::Generate { request: waiting, job });
+        self.send(Command::Generate {
+            request: Box::new(waiting),
+            job,
+        });
     }
 
     /// If the worker is gone, the command is dropped, and with it the sender, so that its receiver hears of it.

@@ -242,7 +242,10 @@ mod tests {
         pool.run(Priority::Api, move || blocked.recv().unwrap());
         let work = |name: &'static str| {
             let done = done.clone();
-            move || Ok(done.send(name).unwrap())
+            move || {
+                done.send(name).unwrap();
+                Ok(())
+            }
         };
         drop(pool.submit(Priority::Api, || false, work("dropped")));
         let mut ended = pool.submit(Priority::Api, || true, work("ended"));

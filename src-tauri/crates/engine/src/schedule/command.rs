@@ -29,7 +29,7 @@ pub enum Command {
     /// Generate an answer.
     Generate {
         /// To what.
-        request: WaitingRequest,
+        request: Box<WaitingRequest>,
         /// The job that receives the answer's events.
         job: JobContext,
     },

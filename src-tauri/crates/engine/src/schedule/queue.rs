@@ -30,7 +30,7 @@ pub enum Job {
     /// Load a model.
     Load(FolderSource, Sender<LoadEvent>),
     /// Admit an answer.
-    Generate(WaitingRequest, Rc<JobContext>),
+    Generate(Box<WaitingRequest>, Rc<JobContext>),
     /// Admit an embedding job.
     Embed(Box<PreparedTexts>, EmbeddingJob),
     /// Free a model of this reference.

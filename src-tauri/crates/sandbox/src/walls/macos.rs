@@ -48,7 +48,9 @@ pub(crate) fn allow(_: Duration) {}
 /// The memory that a process has, in bytes. macOS has no limit for it.
 pub(crate) fn memory(child: &Child) -> u64 {
     let pid = Pid::from_u32(child.id());
-    let mut system = System::new();
+    let Ok(mut system) = System::new() else {
+        return 0;
+    };
     let only_memory = ProcessRefreshKind::nothing().with_memory();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, only_memory);
     system.process(pid).map_or(0, sysinfo::Process::memory)
