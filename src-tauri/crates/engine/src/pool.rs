@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use mlx::memory;
 use prompt::RenderLimits;
 use protocol::{CancelFlag, CancelOnDrop, Priority};
 use tokio::sync::oneshot;
@@ -13,6 +15,9 @@ use crate::error::{catch_panic, Error, Result};
 
 /// Enough for one that is slow and the others; more would take cores from answers.
 const THREADS: usize = 2;
+
+/// A task that takes longer had a template or a text that filled the memory, most of which the C library would keep.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Does tasks by class and in the order in which they came, on at most [`THREADS`] threads, which end when there is
 /// nothing to do. Tasks of programs have one of them at a time, so that none of a chat waits for theirs. Clones share
@@ -107,11 +112,15 @@ impl Pool {
                 done = priority;
                 task
             };
+            let begun = Instant::now();
             if let Err(error) = catch_panic(|| {
                 task();
                 Ok(())
             }) {
                 tracing::error!(%error, "a task was not done");
+            }
+            if begun.elapsed() > SLOW {
+                memory::trim_heap();
             }
         }
     }
