@@ -234,7 +234,11 @@ fn an_error_in_a_function_for_macs_alone_is_found() {
             copy(&Path::new(ROOT).join(name), &checkout.path().join(name));
         }
     }
-    for needed in ["src-tauri/build.rs", "tests/tests.rs"] {
+    for needed in [
+        "src-tauri/build.rs",
+        "src-tauri/crates/sandbox/tests/processes.rs",
+        "tests/tests.rs",
+    ] {
         copy(&Path::new(ROOT).join(needed), &checkout.path().join(needed));
     }
     let bindings = std::env::var_os("PONDER_MLXC").expect("./dev test names it");

@@ -154,6 +154,16 @@ describe('the switch', () => {
     await submit('server-port');
     expect([host.app.server.port, field('server-port').value]).toEqual([9000, '9000']);
   });
+
+  it('keeps what is typed as a port while it hears of its requests', async () => {
+    await openServer();
+    await click('server-switch');
+    await write('server-port', '90');
+    await pass(10_000);
+    expect(field('server-port').value).toBe('90');
+    await click('server-network');
+    expect(field('server-port').value).toBe('90');
+  });
 });
 
 describe('the key', () => {

@@ -395,6 +395,10 @@ describe('Thinking', () => {
     expect(document.body.textContent).toContain('Enter a whole number from 1 to 1,000,000.');
     expect(host.app.thinking_budget).toBeNull();
     await write('default-budget-field', '1,500');
+    // Another window changes another setting.
+    await host.changeSettings({ thinking: 'high' });
+    await pass(0);
+    expect(field('default-budget-field').value).toBe('1,500');
     await submit('default-budget-field');
     expect(host.app.thinking_budget).toBe(1500);
     expect(document.querySelector('[data-testid="default-budget"] :checked')).toBeNull();
