@@ -57,7 +57,7 @@ pub fn run() -> Result<()> {
     let context = context();
     if let Ok(data_dir) = hub::data_dir() {
         // Before any thread starts.
-        MlxEngine::set_environment(Some(&state::compiled_kernels(&data_dir)));
+        MlxEngine::prepare_process(Some(&state::compiled_kernels(&data_dir)));
         #[cfg(target_os = "linux")]
         if running_app::takes(
             &name_of_app(&context, &data_dir),

@@ -32,7 +32,7 @@ SECONDS = 60
 # No file is worth more memory, in one process or in it and those that it starts.
 MEMORY = 2 << 30
 # Memory that the server may have at the end beyond that at the beginning: caches, and pages that an allocator keeps.
-GROWTH = 256 << 20
+GROWTH = 192 << 20
 AT_ONCE = 2
 
 
@@ -51,10 +51,11 @@ class Report:
             self.slowest[kind] = max(self.slowest.get(kind, (0, "")), (run.seconds, f"{name} in `ponder {way}`"))
             self.largest[kind] = max(self.largest.get(kind, (0, "")), (run.peak, f"{name} in `ponder {way}`"))
 
-    def answered(self, kind, name, pattern, seconds):
+    def answered(self, kind, name, pattern, seconds, server):
         with self.lock:
             if self.each:
-                print(f"{seconds:6.1f} s          {name} ({pattern.name}), the server", flush=True)
+                memory = f"{server.own >> 20} MB and {(server.last - server.own) >> 20} MB in its sandboxes"
+                print(f"{seconds:6.1f} s          {name} ({pattern.name}), the server: {memory}", flush=True)
             self.counts[kind] = self.counts.get(kind, 0) + 1
             self.slowest[kind] = max(self.slowest.get(kind, (0, "")), (seconds, f"{name} at the server"))
 
@@ -116,7 +117,7 @@ class Rounds:
                 self.server.start()
             self.server.look()
             used = self.server.used() - before if self.server.process.pid == pid else 0
-            self.report.answered(kind, name, pattern, used)
+            self.report.answered(kind, name, pattern, used, self.server)
         file.remove()
 
     def all(self):

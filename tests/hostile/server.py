@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 
-from watched import WAITS, end, peak, processor, resident
+from watched import WAITS, end, field, peak, processor, resident
 
 # The honest question that it must answer after each file.
 QUESTION, ANSWER = "What is 2 + 3?", "5"
@@ -85,7 +85,7 @@ class Server:
             raise Fault(f"the honest question was answered with {status}: {said[:200].decode(errors='replace')}")
 
     def look(self):
-        self.last = resident(self.process.pid)
+        self.last, self.own = resident(self.process.pid), field(self.process.pid, "VmRSS:")
         self.peak = max(self.peak, self.last, peak(self.process.pid))
 
     def stop(self):

@@ -12,10 +12,14 @@ pub mod program;
 
 use std::process::ExitCode;
 
+use engine::MlxEngine;
+
 /// Runs `ponder` with the arguments of this process.
 pub fn run() -> ExitCode {
     if let Some(end) = sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]) {
         return end;
     }
+    // Before any thread starts.
+    MlxEngine::prepare_process(None);
     program::run(commands::Ponder::json, commands::Ponder::run)
 }
