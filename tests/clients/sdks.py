@@ -3,6 +3,7 @@ thinking. Their stream helpers put answers together and raise if an event is mis
 
     sdks.py URL ENGINE [EMBEDDER]    where ENGINE is `fake` (protocol's fake engine, scripted by server/tests) or `pebble`, and EMBEDDER
                                      an embedding model, if there is one"""
+import base64
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -264,11 +265,34 @@ def errors(surface, stream, thinking):
         raises(sdk.BadRequestError, lambda: create(**{**fields, names[surface.name]: long}))
 
 
+def pdf(text):
+    """A file of one page with this text, in base64; the reader finds its objects without a table."""
+    page = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        f"<< /Length {len(page)} >>\nstream\n{page}\nendstream",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    body = "".join(f"{number} 0 obj\n{text}\nendobj\n" for number, text in enumerate(objects, 1))
+    return base64.b64encode(f"%PDF-1.4\n{body}trailer << /Root 1 0 R >>\n%%EOF".encode()).decode()
+
+
+def document_tokens(source):
+    """The tokens of a question about a document."""
+    content = [{"type": "document", "title": "count.pdf", "source": source}, {"type": "text", "text": "hi"}]
+    return anthropic_client.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": content}]).input_tokens
+
+
 def others():
     assert MODEL in [model.id for model in openai_client.models.list()]
     assert openai_client.models.retrieve(MODEL).id == MODEL
     assert MODEL in [model.id for model in anthropic_client.models.list()]
-    assert anthropic_client.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "hi"}]).input_tokens > 0
+    plain = anthropic_client.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "hi"}]).input_tokens
+    assert plain > 0
+    assert document_tokens({"type": "text", "media_type": "text/plain", "data": "one two three " * 20}) > plain + 40
+    assert document_tokens({"type": "base64", "media_type": "application/pdf", "data": pdf("one two three " * 20)}) > plain + 40
     if ENGINE == "pebble":
         whole = openai_client.completions.create(model=MODEL, prompt="One, two,", max_tokens=5, temperature=0, logprobs=2)
         streamed = openai_client.completions.create(model=MODEL, prompt="One, two,", max_tokens=5, temperature=0, stream=True)

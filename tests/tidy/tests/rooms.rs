@@ -47,7 +47,10 @@ fn arrows_between_rooms_point_one_way() {
         ("power", &["api"]),
         ("remote", &["api", "media", "net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),
-        ("server", &["api", "constraint", "media", "openai-wire", "protocol"]),
+        (
+            "server",
+            &["api", "constraint", "documents", "media", "openai-wire", "protocol"],
+        ),
         (
             "cli",
             &[

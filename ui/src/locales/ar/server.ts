@@ -2,7 +2,7 @@ import { translation } from '../en/catalogue';
 
 /** The page about the local server. */
 export const server = translation({
-  'server.intro': 'يتيح للمحررات والوكلاء والنصوص البرمجية استخدام نماذجك عبر واجهتي OpenAI وAnthropic. لمحادثاتك الأولوية.',
+  'server.intro': 'يتيح للمحررات والوكلاء والنصوص البرمجية استخدام نماذجك عبر واجهات OpenAI وAnthropic وOllama. لمحادثاتك الأولوية.',
   'server.switch': 'تشغيل الخادم المحلي',
   'server.leaveOff': 'تركه متوقفًا',
   'server.state.off': 'متوقف',
@@ -15,7 +15,7 @@ export const server = translation({
   'server.state.keyLost': 'متوقف. مفتاح API غير موجود في سلسلة المفاتيح.',
   'server.address': 'العناوين',
   'server.address.openai': 'واجهة OpenAI',
-  'server.address.anthropic': 'واجهة Anthropic',
+  'server.address.anthropic': 'Anthropic وOllama',
   'server.address.network': 'على شبكتك',
   'server.address.copy': 'نسخ {address}',
   'server.port': 'المنفذ',

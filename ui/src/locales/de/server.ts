@@ -2,7 +2,7 @@ import { translation } from '../en/catalogue';
 
 /** The page about the local server. */
 export const server = translation({
-  'server.intro': 'Editoren, Agenten und Skripte können die Modelle über die APIs von OpenAI und Anthropic nutzen. Eigene Chats haben Vorrang.',
+  'server.intro': 'Editoren, Agenten und Skripte können die Modelle über die APIs von OpenAI, Anthropic und Ollama nutzen. Eigene Chats haben Vorrang.',
   'server.switch': 'Lokalen Server ausführen',
   'server.leaveOff': 'Ausgeschaltet lassen',
   'server.state.off': 'Aus',
@@ -15,7 +15,7 @@ export const server = translation({
   'server.state.keyLost': 'Aus. Der API-Schlüssel fehlt im Schlüsselbund.',
   'server.address': 'Adressen',
   'server.address.openai': 'API von OpenAI',
-  'server.address.anthropic': 'API von Anthropic',
+  'server.address.anthropic': 'Anthropic und Ollama',
   'server.address.network': 'Im Netzwerk',
   'server.address.copy': '{address} kopieren',
   'server.port': 'Port',

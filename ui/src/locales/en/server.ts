@@ -1,6 +1,6 @@
 /** The page about the local server. */
 export const server = {
-  'server.intro': 'Lets editors, agents and scripts use your models through the OpenAI and Anthropic APIs. Your own chats come first.',
+  'server.intro': 'Lets editors, agents and scripts use your models through OpenAI, Anthropic and Ollama APIs. Your own chats come first.',
   'server.switch': 'Run local server',
   'server.leaveOff': 'Leave off',
   'server.state.off': 'Off',
@@ -13,7 +13,7 @@ export const server = {
   'server.state.keyLost': 'Off. The API key is missing from your keychain.',
   'server.address': 'Addresses',
   'server.address.openai': 'OpenAI API',
-  'server.address.anthropic': 'Anthropic API',
+  'server.address.anthropic': 'Anthropic and Ollama',
   'server.address.network': 'On your network',
   'server.address.copy': 'Copy {address}',
   'server.port': 'Port',

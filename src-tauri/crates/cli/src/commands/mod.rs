@@ -82,7 +82,7 @@ enum Command {
     /// List, search, export and import chats
     #[command(visible_alias = "chats", after_help = history::EXAMPLES)]
     History(history::HistoryArgs),
-    /// Run a local server with OpenAI- and Anthropic-compatible APIs
+    /// Run a local server with OpenAI-, Anthropic- and Ollama-compatible APIs
     #[command(after_help = serve::EXAMPLES)]
     Serve(serve::ServeArgs),
     /// Print completions for a shell

@@ -127,7 +127,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         output::line(&listening)?;
     } else {
         output::text(&format!(
-            "Listening on http://{address}/v1 (OpenAI) and http://{address} (Anthropic). Press Ctrl+C to stop.\n"
+            "Listening on http://{address}/v1 (OpenAI) and http://{address} (Anthropic, Ollama). Press Ctrl+C to stop.\n"
         ))?;
         if let Some(key) = made {
             output::text(&format!("API key for this run: {key} (--no-key goes without one)\n"))?;

@@ -5,10 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
+use crate::anthropic::source::Source;
 use crate::http::error_body::Refusal;
 use crate::request::conversation::{flush_texts, lines, message};
 use crate::request::fields::Fields;
-use crate::request::images::{ImageSource, Images};
+use crate::request::images::Images;
 use crate::request::tools::{declaration, Kind, ToolChoice};
 use crate::request::values::{List, TextOrList};
 
@@ -39,7 +40,9 @@ pub(crate) struct Block {
     r#type: String,
     text: Option<String>,
     thinking: Option<String>,
-    source: Option<ImageSource>,
+    source: Option<Source>,
+    title: Option<String>,
+    context: Option<String>,
     id: Option<String>,
     name: Option<String>,
     #[schemars(with = "Option<Map<String, Value>>")]
@@ -54,7 +57,9 @@ pub(crate) struct Block {
 struct ResultPart {
     r#type: String,
     text: Option<String>,
-    source: Option<ImageSource>,
+    source: Option<Source>,
+    title: Option<String>,
+    context: Option<String>,
 }
 
 /// A tool of a request. One with another type than `custom` is run by Anthropic.
@@ -154,6 +159,10 @@ fn user(
                 flush_texts(&mut said, &mut texts);
                 said.push(at.require("source", block.source)?.image(&at, images)?);
             }
+            "document" => {
+                results_alone = false;
+                texts.push(document(&at, block.source, block.title, block.context)?);
+            }
             "tool_result" => messages.push(result(&at, block, images)?),
             other => return unreadable(&at, other),
         }
@@ -183,6 +192,7 @@ fn result(at: &Fields, block: Block, images: &mut Images) -> Result<Message> {
                         flush_texts(&mut content, &mut texts);
                         content.push(at.require("source", part.source)?.image(&at, images)?);
                     }
+                    "document" => texts.push(document(&at, part.source, part.title, part.context)?),
                     other => return unreadable(&at, other),
                 }
             }
@@ -206,6 +216,12 @@ fn result(at: &Fields, block: Block, images: &mut Images) -> Result<Message> {
         tool_call_id: Some(at.require("tool_use_id", block.tool_use_id)?),
         ..message(Role::Tool, content)
     })
+}
+
+/// The text of a document: what the client says of it, and its quotation.
+fn document(at: &Fields, source: Option<Source>, title: Option<String>, context: Option<String>) -> Result<String> {
+    let quoted = at.require("source", source)?.document(at, title.as_deref())?;
+    Ok(lines(context.into_iter().chain([quoted])))
 }
 
 fn assistant(at: &Fields, content: Option<TextOrList<Block>>) -> Result<Message> {
@@ -240,7 +256,7 @@ fn assistant(at: &Fields, content: Option<TextOrList<Block>>) -> Result<Message>
 const NO_BLOCKS: &str = "this is neither a text nor a list of blocks";
 
 fn unreadable<T>(block: &Fields, kind: &str) -> Result<T> {
-    let known = "only text, image, thinking, tool_use and tool_result are";
+    let known = "only text, image, document, thinking, tool_use and tool_result are";
     Err(Refusal::field(
         block.place(),
         format!("a block of type {kind:?} is not supported; {known}"),
@@ -370,13 +386,50 @@ mod tests {
     }
 
     #[test]
+    fn documents_are_quoted_as_text() {
+        // "Name,Age", as a client would send a file.
+        let csv = json!({"type": "base64", "media_type": "text/csv", "data": "TmFtZSxBZ2U="});
+        let plain = json!({"type": "text", "media_type": "text/plain", "data": "four"});
+        let parts =
+            json!({"type": "content", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]});
+        let read = read(json!({"messages": [{"role": "user", "content": [
+            {"type": "document", "source": csv, "title": "list.csv", "context": "Of May.", "citations": {"enabled": true}},
+            {"type": "document", "source": plain},
+            {"type": "text", "text": "Who?"}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "document", "source": parts}]}]}]}))
+        .unwrap();
+        assert_eq!(
+            read[0].text_with_placeholders(),
+            "Of May.\nFile `list.csv`:\n\n```csv\nName,Age\n```\n\nFile `document`:\n\n```\nfour\n```\n\nWho?"
+        );
+        assert_eq!(
+            read[2].text_with_placeholders(),
+            "File `document`:\n\n```\none\ntwo\n```\n\n"
+        );
+    }
+
+    #[test]
     fn what_cannot_be_read_is_named_with_its_place() {
         for (content, place) in [
             (
                 json!([{"type": "text", "text": "a"}, {"type": "image", "source": {}}]),
                 "messages[0].content[1].source.type",
             ),
-            (json!([{"type": "document"}]), "messages[0].content[0]"),
+            (json!([{"type": "document"}]), "messages[0].content[0].source"),
+            (
+                json!([{"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}]),
+                "messages[0].content[0].source.type",
+            ),
+            (
+                json!([{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}]),
+                "messages[0].content[0].source.data",
+            ),
+            (
+                json!([{"type": "document", "source": {"type": "content", "content": [{"type": "image"}]}}]),
+                "messages[0].content[0].source.content[0].type",
+            ),
+            (json!([{"type": "video"}]), "messages[0].content[0]"),
             (
                 json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image"}]}]),
                 "messages[0].content[0].content[0].source",

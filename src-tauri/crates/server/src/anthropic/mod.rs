@@ -3,3 +3,4 @@
 pub(crate) mod content;
 pub(crate) mod messages;
 pub(crate) mod messages_reply;
+mod source;

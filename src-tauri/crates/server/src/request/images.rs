@@ -4,11 +4,6 @@ use std::collections::BTreeMap;
 
 use openai_wire::InvalidParam;
 use protocol::{Content, ImageBytes, ImageDetail, Request};
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::http::error_body::Refusal;
-use crate::request::fields::Fields;
 
 /// The maximum number of images of one request.
 const MOST: usize = 64;
@@ -74,32 +69,6 @@ impl Images {
             request.image_detail = ImageDetail::Quick;
         }
         self.first
-    }
-}
-
-/// The bytes of an image block.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct ImageSource {
-    r#type: String,
-    /// Ignored: the bytes tell their format.
-    #[serde(rename = "media_type")]
-    _media_type: Option<String>,
-    data: Option<String>,
-}
-
-impl ImageSource {
-    /// The image, in the field `source` of this block.
-    ///
-    /// # Errors
-    /// If it names an address or a file instead, or is no image.
-    pub(crate) fn image(&self, block: &Fields, images: &mut Images) -> Result<Content, Refusal> {
-        if self.r#type != "base64" {
-            let kind = &self.r#type;
-            let reason = "no address is opened, and no file; send the image as base64";
-            return block.refuse("source.type", format!("{kind:?} is not supported: {reason}"));
-        }
-        let data = block.require("source.data", self.data.as_deref())?;
-        Ok(images.base64(data, &block.path("source.data"))?)
     }
 }
 
