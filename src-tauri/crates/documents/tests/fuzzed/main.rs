@@ -1,24 +1,15 @@
 //! PDFs made of words and bytes. `PONDER_FULL` tries more.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../../../tests/fuzz/cases.rs"]
+mod cases;
 mod target;
 
+use cases::cases;
 use proptest::prelude::*;
 
-fn cases() -> ProptestConfig {
-    ProptestConfig {
-        cases: if std::env::var_os("PONDER_FULL").is_some() {
-            4000
-        } else {
-            60
-        },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(cases(60, 4000))]
 
     #[test]
     fn pdfs_of_any_bytes_end(data in prop::collection::vec(any::<u8>(), 0..400)) {

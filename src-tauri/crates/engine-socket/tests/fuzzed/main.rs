@@ -1,24 +1,15 @@
 //! Connections of words and bytes. `PONDER_FULL` tries more.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../../../tests/fuzz/cases.rs"]
+mod cases;
 mod target;
 
+use cases::cases;
 use proptest::prelude::*;
 
-fn cases() -> ProptestConfig {
-    ProptestConfig {
-        cases: if std::env::var_os("PONDER_FULL").is_some() {
-            2000
-        } else {
-            60
-        },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(cases(60, 2000))]
 
     #[test]
     fn the_socket_serves_on_after_any_bytes(data in prop::collection::vec(any::<u8>(), 0..60)) {

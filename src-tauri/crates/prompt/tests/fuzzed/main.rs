@@ -1,27 +1,18 @@
 //! Templates and answers made of words and bytes. `PONDER_FULL` tries more.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../../../tests/fuzz/cases.rs"]
+mod cases;
 mod template;
 mod tool_calls;
 #[path = "../../../../../tests/fuzz/words.rs"]
 mod words;
 
+use cases::cases;
 use proptest::prelude::*;
 
-fn cases() -> ProptestConfig {
-    ProptestConfig {
-        cases: if std::env::var_os("PONDER_FULL").is_some() {
-            20_000
-        } else {
-            200
-        },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(cases(200, 20_000))]
 
     #[test]
     fn templates_of_any_text_end(data in prop::collection::vec(any::<u8>(), 0..120)) {
