@@ -91,8 +91,9 @@ impl Compaction {
 
     /// [`Compaction::drop_oldest_turns`] with a summary in their place, which the chat's model writes.
     ///
-    /// # Errors As for [`Compaction::drop_oldest_turns`]; `Stopped` after [`Compaction::stop_summary`]; what the engine
-    /// fails with. Nothing is changed then.
+    /// # Errors
+    /// As for [`Compaction::drop_oldest_turns`]; `Stopped` after [`Compaction::stop_summary`]; what the engine fails
+    /// with. Nothing is changed then.
     pub async fn summarize_oldest_turns(
         &self,
         chat: &str,

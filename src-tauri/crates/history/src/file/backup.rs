@@ -28,8 +28,9 @@ impl History {
     /// Makes a copy if the newest one is older than this, and removes the oldest ones beyond the limits. Returns the
     /// new copy.
     ///
-    /// # Errors [`Error::Damaged`] if the copy does not pass SQLite's check, which means that the file would not
-    /// either; no copy is removed then.
+    /// # Errors
+    /// [`Error::Damaged`] if the copy does not pass SQLite's check, which means that the file would not either; no copy
+    /// is removed then.
     pub async fn back_up(&self, older_than: Duration) -> Result<Option<PathBuf>> {
         let folder = self.path.with_file_name(FOLDER);
         privacy::make_folder(&folder).map_err(Error::Folder)?;

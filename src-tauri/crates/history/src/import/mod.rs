@@ -38,7 +38,7 @@ const MOST_CHATS: usize = 100_000;
 const MOST_MESSAGES: usize = 100_000;
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 300;
-/// Chats that are stored in one transaction. Each transaction waits for the disk, and other writers wait for it.
+/// Chats or projects that are stored in one transaction. Each transaction waits for the disk, and other writers wait for it.
 const BATCH: usize = 25;
 
 /// Which program wrote a file.
@@ -205,8 +205,16 @@ impl History {
     /// as they are.
     pub async fn import(&self, file: ImportedChats) -> Result<ImportReport> {
         let mut outcome = ImportReport::default();
-        for project in file.projects {
-            self.import_project(project).await?;
+        let mut projects = file.projects;
+        for batch in projects.chunks_mut(BATCH) {
+            for project in &mut *batch {
+                project.keep_texts(self).await?;
+            }
+            let mut transaction = self.write().await?;
+            for project in batch {
+                project.store(&mut transaction).await?;
+            }
+            transaction.commit().await?;
         }
         let mut chats = file.chats;
         for batch in chats.chunks_mut(BATCH) {

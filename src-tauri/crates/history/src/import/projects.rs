@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use protocol::{Content, ImageBytes};
 use serde::Deserialize;
+use sqlx::SqliteConnection;
 
 use super::limits::{believed, one_line};
 use crate::projects::files::put;
@@ -42,38 +43,40 @@ pub struct ImportedAttachment {
     pub(super) base64: ImageBytes,
 }
 
-impl History {
-    /// Makes a project of a file with its files; one that is here already, or was deleted here, stays as it is.
-    pub(super) async fn import_project(&self, project: ImportedProject) -> Result<()> {
-        let mut files = Vec::with_capacity(project.files.len());
-        for mut file in project.files {
+impl ImportedProject {
+    /// Keeps the texts of its files and lets the files name them as they are kept; a file without a text is left out.
+    pub(super) async fn keep_texts(&mut self, history: &History) -> Result<()> {
+        for mut file in std::mem::take(&mut self.files) {
             let Content::File { attachment, .. } = &mut file else {
                 continue;
             };
-            let Some(text) = project.attachments.get(attachment.as_str()) else {
+            let Some(text) = self.attachments.get(attachment.as_str()) else {
                 continue;
             };
-            *attachment = self
-                .add_text(String::from_utf8_lossy(&text.base64).into_owned())
-                .await?;
-            files.push(file);
+            let text = String::from_utf8_lossy(&text.base64).into_owned();
+            *attachment = history.add_text(text).await?;
+            self.files.push(file);
         }
-        let name = match one_line(&project.name, LONGEST_NAME) {
+        Ok(())
+    }
+
+    /// Stores it with its files; one that is here already, or was deleted here, stays as it is.
+    pub(super) async fn store(&self, db: &mut SqliteConnection) -> Result<()> {
+        let name = match one_line(&self.name, LONGEST_NAME) {
             name if name.is_empty() => UNNAMED.to_owned(),
             name => name,
         };
-        let mut transaction = self.write().await?;
         let sql = "INSERT OR IGNORE INTO projects (id, name, system_prompt, created_at) VALUES (?, ?, ?, ?)";
-        let created_at = believed(project.created_at);
-        if run!(&mut transaction, sql; &project.id, name, &project.system_prompt, created_at).await? == 0 {
+        let created_at = believed(self.created_at);
+        if run!(&mut *db, sql; &self.id, name, &self.system_prompt, created_at).await? == 0 {
             return Ok(());
         }
-        for file in &files {
-            match put(&mut transaction, &project.id, file).await {
+        for file in &self.files {
+            match put(&mut *db, &self.id, file).await {
                 Err(Error::ProjectFile(reason)) => tracing::warn!(reason, "a file of an imported project was left out"),
                 put => put?,
             }
         }
-        Ok(transaction.commit().await?)
+        Ok(())
     }
 }

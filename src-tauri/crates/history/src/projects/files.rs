@@ -22,8 +22,9 @@ impl History {
     /// Puts a file into a project, at the end. One whose text is in it already, or was removed from it, gets this name
     /// and this part in the place that it has.
     ///
-    /// # Errors [`Error::ProjectFile`] for what is no file, and if the project would hold more than one may;
-    /// [`Error::NotFound`] for the project, and for a text that is not kept.
+    /// # Errors
+    /// [`Error::ProjectFile`] for what is no file, and if the project would hold more than one may; [`Error::NotFound`]
+    /// for the project, and for a text that is not kept.
     pub async fn put_project_file(&self, project: &str, file: &Content) -> Result<()> {
         let mut transaction = self.write().await?;
         check_project(&mut transaction, project).await?;
