@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { all, ask, click, field, host, open, pass, searchList, the, useWindow, write } from '../../testing/window';
 import { textPart } from '../../host/fake';
+import { fileOf } from '../../testing/images';
 
 useWindow();
 
@@ -301,7 +302,7 @@ describe('the library', () => {
     await write('palette-words', 'import chats');
     await press('Enter', {}, field('palette-words'));
     const chooser = field('import-file');
-    Object.defineProperty(chooser, 'files', { value: [new File(['{}'], 'chats.json')] });
+    Object.defineProperty(chooser, 'files', { value: [fileOf(new TextEncoder().encode('{}'), 'chats.json')] });
     chooser.dispatchEvent(new Event('change', { bubbles: true }));
     await pass(300);
     expect(the('toast').textContent).toContain(
