@@ -58,8 +58,9 @@ pub(crate) enum Reply {
     Text(&'static str),
 }
 
-/// The description of these routes; the `versioned` ones also exist below `/v1`.
-pub(crate) fn document(versioned: &[Operation], others: &[Operation]) -> Value {
+/// The description of these routes; the `versioned` ones also exist below `/v1`. Without a model that serves every name,
+/// a request must name its own.
+pub(crate) fn document(versioned: &[Operation], others: &[Operation], model_required: bool) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let versioned = versioned
         .iter()
@@ -69,7 +70,7 @@ pub(crate) fn document(versioned: &[Operation], others: &[Operation]) -> Value {
         // A wildcard of the router, for ids that contain slashes.
         let path = path.replace("{*", "{");
         let entry = paths.entry(path).or_insert_with(|| json!({}));
-        entry[operation.method] = described(operation);
+        entry[operation.method] = described(operation, model_required);
     }
     json!({
         "openapi": "3.1.0",
@@ -92,7 +93,7 @@ pub(crate) fn document(versioned: &[Operation], others: &[Operation]) -> Value {
     })
 }
 
-fn described(operation: &Operation) -> Value {
+fn described(operation: &Operation, model_required: bool) -> Value {
     let schema = |name: &str| json!({"schema": {"$ref": format!("#/components/schemas/{name}")}});
     let mut content = Map::new();
     match operation.reply {
@@ -129,11 +130,26 @@ fn described(operation: &Operation) -> Value {
         described["parameters"] = parameters.into();
     }
     if let Some(body) = operation.body {
-        let schema = body.schema();
+        let mut schema = body.schema();
+        if model_required {
+            require_model(&mut schema);
+        }
         let content = json!({"application/json": {"schema": schema, "examples": examples(operation.path, &schema)}});
         described["requestBody"] = json!({"required": true, "content": content});
     }
     described
+}
+
+/// Makes the field required that names the model; where it has an older name, one of both.
+fn require_model(schema: &mut Value) {
+    if schema["properties"].get("name").is_some() {
+        schema["anyOf"] = json!([{"required": ["model"]}, {"required": ["name"]}]);
+        return;
+    }
+    let required = schema["required"].as_array().into_iter().flatten();
+    let others = required.filter(|name| *name != "model").cloned();
+    schema["required"] = others.chain([json!("model")]).collect();
+    schema["properties"]["model"]["type"] = "string".into();
 }
 
 /// The id in a path, and the fields of a query.

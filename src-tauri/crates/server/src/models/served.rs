@@ -71,6 +71,11 @@ impl ServedModels {
         }
     }
 
+    /// True if a model serves requests that name none, and unknown names.
+    pub(crate) fn has_fallback(&self) -> bool {
+        self.fallback.is_some()
+    }
+
     /// All usable models, from the cached list.
     async fn list(&self) -> Arc<Vec<Entry>> {
         if let Some((at, list)) = &*self.known() {

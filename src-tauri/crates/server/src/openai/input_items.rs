@@ -28,7 +28,7 @@ impl Page {
             Ok(limit @ 1..=100) => Ok(Self {
                 limit,
                 newest_first,
-                after: query.get("after").cloned(),
+                after: query.get("after").filter(|after| !after.is_empty()).cloned(),
             }),
             _ => Err(Refusal::field("limit", "this is not a number from 1 to 100")),
         }

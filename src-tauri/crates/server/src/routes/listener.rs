@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{ACCESS_CONTROL_REQUEST_HEADERS, CONNECTION, USER_AGENT};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CONNECTION, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Router;
@@ -230,7 +230,12 @@ async fn pass(
             // A router is always ready and never fails.
             let mut response = router.call(request).await.unwrap_or_else(|never| match never {});
             match response.extensions_mut().remove::<Refusal>() {
-                Some(refusal) => refuse(&refusal, dialect, &request_id),
+                Some(refusal) => {
+                    let methods = response.headers_mut().remove(ALLOW);
+                    let mut refused = refuse(&refusal, dialect, &request_id);
+                    refused.headers_mut().extend(methods.map(|methods| (ALLOW, methods)));
+                    refused
+                }
                 None => response,
             }
         }

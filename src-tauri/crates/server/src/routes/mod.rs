@@ -7,10 +7,10 @@ mod ollama;
 pub(crate) mod unload;
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
-use axum::extract::{Path, Query, Request as HttpRequest, State as Shared};
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::extract::{MatchedPath, Path, Query, Request as HttpRequest, State as Shared};
+use axum::http::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, MethodRouter};
@@ -80,7 +80,7 @@ fn unversioned() -> Routes {
     use Reply::{Json, Text};
     vec![
         (operation("get", "/", "A page for people.", Text("text/html")), get(page)),
-        (operation("get", "/health", "Whether the server lives.", Json("Health")), get(health)),
+        (operation("get", "/health", "The health of the server.", Json("Health")), get(health)),
         (operation("get", "/metrics", "Counts for Prometheus.", Text("text/plain")), get(metrics)),
         (operation("get", "/openapi.json", "This description.", Json("Description")), get(description)),
     ]
@@ -107,13 +107,18 @@ fn described_routes() -> Router<Arc<State>> {
         .method_not_allowed_fallback(no_such_method)
 }
 
-async fn description() -> Response {
-    static DESCRIPTION: LazyLock<String> = LazyLock::new(|| {
-        let operations = |routes: Routes| routes.into_iter().map(|(operation, _)| operation).collect::<Vec<_>>();
-        document(&operations(versioned()), &operations(unversioned())).to_string()
-    });
+async fn description(Shared(state): Shared<Arc<State>>) -> Response {
+    static DESCRIPTIONS: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
+    let model_required = !state.served_models.has_fallback();
+    let described = move || {
+        let described = DESCRIPTIONS[usize::from(model_required)].get_or_init(|| {
+            let operations = |routes: Routes| routes.into_iter().map(|(operation, _)| operation).collect::<Vec<_>>();
+            document(&operations(versioned()), &operations(unversioned()), model_required).to_string()
+        });
+        described.as_str()
+    };
     // The first request generates the schemas.
-    match tokio::task::spawn_blocking(|| DESCRIPTION.as_str()).await {
+    match tokio::task::spawn_blocking(described).await {
         Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -323,14 +328,40 @@ async fn no_such_path(uri: Uri) -> Refusal {
     Refusal::new(Kind::NotFound, message)
 }
 
+/// The methods of a route, as the header `Allow` lists them.
+fn methods(route: &str) -> String {
+    let (versioned, others) = (versioned(), unversioned());
+    let path = route.strip_prefix("/v1").unwrap_or(route);
+    let routes = versioned.iter().chain(others.iter().filter(|_| path == route));
+    let fits = routes.filter(|(operation, _)| operation.path == path);
+    let methods: Vec<&str> = fits
+        .map(|(operation, _)| match operation.method {
+            "get" => "GET, HEAD",
+            "post" => "POST",
+            _ => "DELETE",
+        })
+        .collect();
+    methods.join(", ")
+}
+
 /// A path of a route for another method. A model may be called as the path that unloads models is.
-async fn no_such_method(Shared(state): Shared<Arc<State>>, method: Method, uri: Uri, headers: HeaderMap) -> Outcome {
+async fn no_such_method(
+    Shared(state): Shared<Arc<State>>,
+    method: Method,
+    route: Option<MatchedPath>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Outcome {
     if method == Method::GET && uri.path().ends_with("/models/unload") {
         if let Ok(model) = one_model(Shared(state), Path("unload".to_owned()), uri, headers).await {
             return Ok(model);
         }
     }
-    Err(Refusal::new(Kind::Method, "this path takes another method"))
+    let mut refused = Refusal::new(Kind::Method, "this path takes another method").into_response();
+    if let Some(methods) = route.and_then(|route| methods(route.as_str()).parse().ok()) {
+        refused.headers_mut().insert(ALLOW, methods);
+    }
+    Ok(refused)
 }
 
 #[cfg(test)]

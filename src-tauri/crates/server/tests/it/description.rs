@@ -1,6 +1,7 @@
 //! `/openapi.json` compared with the behavior of the routes.
 
 use serde_json::{json, Value};
+use server::ServerConfig;
 
 use crate::client::{ask, get, post, Response};
 use crate::harness::Harness;
@@ -157,11 +158,44 @@ async fn every_described_path_is_there_and_no_other_method_is() {
                 "{method} {path}: {}",
                 response.body
             );
+            if other_method {
+                let allowed = response.head.header("allow");
+                let allowed = allowed.unwrap_or_else(|| panic!("{method} {path} tells no methods"));
+                let allowed: Vec<&str> = allowed.split(", ").filter(|method| *method != "HEAD").collect();
+                assert_eq!(allowed.len(), described.len(), "{method} {path}: {allowed:?}");
+                let named = allowed
+                    .iter()
+                    .all(|method| described.contains(&method.to_lowercase().as_str()));
+                assert!(named, "{method} {path}: {allowed:?}");
+            }
             let no_path = response.head.status == 404 && response.body.contains("no such path");
             assert!(!no_path, "{method} {path}");
         }
     }
     answering.abort();
+}
+
+/// A request that names no model is refused unless one serves every name, and described so.
+#[tokio::test]
+async fn a_model_is_required_unless_one_serves_every_name() {
+    let any = ServerConfig {
+        fallback_model: Some("pebble".into()),
+        ..ServerConfig::default()
+    };
+    for (config, required) in [(ServerConfig::default(), true), (any, false)] {
+        let harness = Harness::with(config).await;
+        let description = description(&harness).await;
+        for (path, _, operation) in operations(&description) {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            // Unloading needs a name in any case.
+            if schema["properties"].get("model").is_none() || path.ends_with("unload") {
+                continue;
+            }
+            let names = |list: &Value| list.as_array().is_some_and(|list| list.contains(&json!("model")));
+            let either = schema["anyOf"].as_array().is_some_and(|all| names(&all[0]["required"]));
+            assert_eq!(names(&schema["required"]) || either, required, "{path}");
+        }
+    }
 }
 
 /// Checks a response with status 200; true if it is JSON, which its schema describes.
