@@ -62,14 +62,14 @@ pub fn invoke(window: &Window, command: &str, arguments: Value) {
 /// Calls commands that only the page of the Settings window may call, and closes that window.
 pub fn invoke_in_settings(window: &Window, commands: &[(&str, Value)]) {
     invoke(window, "open_window", json!({"name": "settings"}));
-    window.switch_to("Settings");
+    window.switch_to_window("settings");
     for (command, arguments) in commands {
         invoke(window, command, arguments.clone());
     }
     // Afterwards, because a script whose window is gone has no result.
     let close = "setTimeout(() => window.__TAURI_INTERNALS__.invoke('run_command', { command: 'close-window' }), 50)";
     window.run(close, json!([]));
-    window.switch_to("Ponder");
+    window.switch_to_window("chat");
 }
 
 pub fn choose_model(window: &Window, name: &str) {

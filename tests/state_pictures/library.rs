@@ -146,7 +146,7 @@ fn chats(stage: &Stage) {
     });
     stage.state("chat", "import-file", |stage| {
         stage.shortcut("k", false);
-        stage.write("palette-words", "import chats");
+        stage.write("palette-words", stage.words("import chats", "استيراد المحادثات"));
         stage.press_for("palette-entry", "import-file");
     });
     stage.state("chat", "several-chosen", |stage| {

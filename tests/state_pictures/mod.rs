@@ -99,6 +99,14 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// The words that a person types in the language of this look.
+    fn words(&self, english: &'static str, arabic: &'static str) -> &'static str {
+        match self.variant.language {
+            "ar" => arabic,
+            _ => english,
+        }
+    }
+
     /// Takes a window from its initial state to another one, and takes its screenshot.
     fn state(&self, place: &'static str, name: &str, bring: impl FnOnce(&Self)) {
         self.images(place, name, |stage| {

@@ -254,7 +254,7 @@ fn settings(stage: &Stage) {
         });
     });
     stage.state("settings", "settings-search", |stage| {
-        stage.write("settings-search", "model");
+        stage.write("settings-search", stage.words("model", "نموذج"));
         stage.window.wait_for("settings-result");
     });
     stage.state("settings", "settings-presets", |stage| {

@@ -37,7 +37,7 @@ pub fn states(stage: &Stage) {
         stage.open_chat("Diagrams");
         drawn(stage);
         stage.image_all("diagrams-asked");
-        let draw = "const buttons = [...document.querySelectorAll('[data-testid=draw-diagram]')]; buttons.forEach((button) => button.click());
+        let draw = "const buttons = [...document.querySelectorAll('[data-testid=draw-diagram]')]; buttons.forEach((button) => { if (!button.dataset.pressed) button.click(); button.dataset.pressed = true });
             return document.querySelectorAll('[data-testid=diagram]').length === 2 && document.querySelectorAll('[data-testid=diagram-failed]').length === 1";
         stage.page(draw, json!([]));
         stage.image_all("diagrams-drawn");
