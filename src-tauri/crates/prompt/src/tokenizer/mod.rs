@@ -1,6 +1,7 @@
 //! Text to token ids and back.
 
 mod detokenizer;
+mod growth;
 mod losses;
 mod spelling;
 mod text_encoder;

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokenizers::AddedToken;
 
+use super::growth::Growth;
 use super::losses::most_shrinking;
 use super::spelling::Spelling;
 use crate::error::{Error, Result};
@@ -26,11 +28,21 @@ pub struct Tokenizer {
     /// `inner` that also splits at the first sentinel; built when a control token is first typed.
     guarded: OnceLock<tokenizers::Tokenizer>,
     spelling: Spelling,
+    growth: Growth,
     /// Control tokens by their first character.
     control: HashMap<char, Vec<String>>,
     control_ids: HashMap<u32, String>,
     /// Found out when it is first asked for.
     most_bytes: OnceLock<Option<usize>>,
+}
+
+/// The parts of tokenizer.json that are looked at before it is read.
+#[derive(Deserialize)]
+struct Parts {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    added_tokens: Vec<Value>,
 }
 
 impl Tokenizer {
@@ -57,7 +69,18 @@ impl Tokenizer {
             source,
         })?;
         // Says where broken JSON breaks; the tokenizer's own message does not.
-        serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).map_err(|source| Error::Json { path, source })?;
+        let parts: Parts = serde_json::from_slice(&bytes).map_err(|source| Error::Json { path, source })?;
+        let growth = Growth::of(&parts.normalizer);
+        let configured = config["added_tokens_decoder"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::values);
+        let added = parts.added_tokens.iter().chain(configured);
+        let mut lengths = added.map(|token| token["content"].as_str().map_or(0, str::len));
+        // They are normalized when they are read.
+        if !lengths.all(|bytes| growth.allows(bytes)) {
+            return Err(too_long());
+        }
         let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(broken)?;
         inner.with_truncation(None).map_err(broken)?.with_padding(None);
         add_configured_tokens(&mut inner, config)?;
@@ -76,6 +99,7 @@ impl Tokenizer {
             inner,
             guarded: OnceLock::new(),
             spelling,
+            growth,
             control,
             control_ids,
             most_bytes: OnceLock::new(),
@@ -109,6 +133,9 @@ impl Tokenizer {
 
     /// The same; `framed`: with what the tokenizer puts before and after every text.
     fn encode_guarded(&self, text: &str, sentinel: Option<char>, framed: bool) -> Result<Vec<u32>> {
+        if !self.growth.allows(text.len()) {
+            return Err(too_long());
+        }
         let Some(sentinel) = sentinel.filter(|sentinel| text.contains(*sentinel)) else {
             return Ok(self.inner.encode_fast(text, framed).map_err(broken)?.get_ids().to_vec());
         };
@@ -298,6 +325,10 @@ fn guard(inner: &tokenizers::Tokenizer, sentinel: char) -> tokenizers::Tokenizer
         .add_tokens([AddedToken::from(sentinel, false).normalized(false)])
         .expect("adding a token that is not normalized calls nothing that fails");
     guarded
+}
+
+fn too_long() -> Error {
+    Error::Tokenizer("its normalizer would make this text too long".into())
 }
 
 fn broken(error: tokenizers::Error) -> Error {
