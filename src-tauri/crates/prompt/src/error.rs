@@ -26,6 +26,12 @@ pub enum Error {
     /// tokenizer.json does not make a tokenizer.
     #[error("the tokenizer cannot be used ({0}); tokenizer.json is broken or of a kind this version does not know")]
     Tokenizer(String),
+    /// A text that the tokenizer's normalizer would make longer than any prompt.
+    #[error("a text of {bytes} bytes can become too long for this model's tokenizer; nothing was sent to the model, send shorter texts")]
+    TextTooLong {
+        /// Bytes of the text.
+        bytes: usize,
+    },
     /// The tokenizer spells its tokens in a way that cannot be streamed.
     #[error("the tokenizer's decoder `{0}` is not known to this version; the model cannot be used with it")]
     UnknownDecoder(String),
@@ -87,7 +93,9 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::File { .. } | Error::Json { .. } | Error::Tokenizer(_) => ErrorCode::ModelBroken,
             Error::UnknownDecoder(_) | Error::NoTemplate | Error::TemplateSyntax(_) => ErrorCode::ModelUnsupported,
-            Error::NoThoughts | Error::NoFillIn | Error::TooManyImages { .. } => ErrorCode::BadRequest,
+            Error::NoThoughts | Error::NoFillIn | Error::TextTooLong { .. } | Error::TooManyImages { .. } => {
+                ErrorCode::BadRequest
+            }
             Error::TemplateCancelled => ErrorCode::Stopped,
             Error::NoImages => ErrorCode::ImageNotSeen,
             Error::NoImageToken(_) => ErrorCode::ModelBroken,
@@ -120,7 +128,11 @@ impl From<Error> for protocol::Error {
                 .with("most", most),
             Error::NoTemplate => message.narrowed(Reason::NoChatTemplate),
             Error::NoThoughts => message.narrowed(Reason::ContinueThinking),
-            Error::TemplateEndless | Error::TemplateCancelled | Error::NoFillIn | Error::NoImages => message,
+            Error::TemplateEndless
+            | Error::TemplateCancelled
+            | Error::TextTooLong { .. }
+            | Error::NoFillIn
+            | Error::NoImages => message,
         }
     }
 }

@@ -45,7 +45,7 @@ fn factor(step: &Value) -> usize {
         "NFC" | "NFD" => CANONICAL,
         "NFKC" | "NFKD" => COMPATIBLE,
         // Blanks around Chinese letters, after a canonical form.
-        "BertNormalizer" | "Bert" => 2 * CANONICAL,
+        "BertNormalizer" => 2 * CANONICAL,
         "ByteLevel" | "Lowercase" => 2,
         _ => 1,
     }

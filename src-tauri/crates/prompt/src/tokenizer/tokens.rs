@@ -79,7 +79,7 @@ impl Tokenizer {
         let mut lengths = added.map(|token| token["content"].as_str().map_or(0, str::len));
         // They are normalized when they are read.
         if !lengths.all(|bytes| growth.allows(bytes)) {
-            return Err(too_long());
+            return Err(Error::Tokenizer("its normalizer makes its own tokens endless".into()));
         }
         let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(broken)?;
         inner.with_truncation(None).map_err(broken)?.with_padding(None);
@@ -134,7 +134,7 @@ impl Tokenizer {
     /// The same; `framed`: with what the tokenizer puts before and after every text.
     fn encode_guarded(&self, text: &str, sentinel: Option<char>, framed: bool) -> Result<Vec<u32>> {
         if !self.growth.allows(text.len()) {
-            return Err(too_long());
+            return Err(Error::TextTooLong { bytes: text.len() });
         }
         let Some(sentinel) = sentinel.filter(|sentinel| text.contains(*sentinel)) else {
             return Ok(self.inner.encode_fast(text, framed).map_err(broken)?.get_ids().to_vec());
@@ -325,10 +325,6 @@ fn guard(inner: &tokenizers::Tokenizer, sentinel: char) -> tokenizers::Tokenizer
         .add_tokens([AddedToken::from(sentinel, false).normalized(false)])
         .expect("adding a token that is not normalized calls nothing that fails");
     guarded
-}
-
-fn too_long() -> Error {
-    Error::Tokenizer("its normalizer would make this text too long".into())
 }
 
 fn broken(error: tokenizers::Error) -> Error {

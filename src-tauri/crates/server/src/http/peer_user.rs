@@ -18,9 +18,9 @@ pub(crate) fn is_other(_own: SocketAddr, _peer: SocketAddr) -> bool {
 /// Both ends are in one table. An end that no program holds any more says user 0, whoever it was.
 #[cfg(target_os = "linux")]
 fn is_other_in(table: &str, own: SocketAddr, peer: SocketAddr) -> bool {
-    use crate::http::tcp_table::sockets;
+    use crate::http::tcp_table::connection;
 
-    let end = |local, remote| sockets(table).find(|socket| socket.connects(local, remote));
+    let end = |local, remote| connection(table, local, remote);
     match (end(own, peer), end(peer, own)) {
         (Some(own), Some(peer)) => peer.user != own.user || peer.inode == "0",
         _ => false,
@@ -62,7 +62,7 @@ mod tests {
             assert!(!is_other(server.local_addr().unwrap(), peer));
             let (table, own) = (crate::http::tcp_table::text(), server.local_addr().unwrap());
             assert!(
-                crate::http::tcp_table::sockets(&table).any(|socket| socket.connects(peer, own)),
+                crate::http::tcp_table::connection(&table, peer, own).is_some(),
                 "{table}"
             );
             drop(client);

@@ -43,15 +43,16 @@ impl Socket<'_> {
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.local.ends_with(&format!(":{port:04X}"))
     }
+}
 
-    /// True if it is the end at `local` of a connection to `remote`.
-    pub(crate) fn connects(&self, local: SocketAddr, remote: SocketAddr) -> bool {
-        let forms = |address| [in_table(address), in_table_mapped(address)];
-        forms(local)
-            .iter()
-            .zip(forms(remote))
-            .any(|(local, remote)| self.local == local && self.remote == remote)
-    }
+/// The socket at the `local` end of a connection to `remote`. The table is searched as text: a busy server's has
+/// thousands of lines, and is looked at for every new connection.
+pub(crate) fn connection(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<Socket<'_>> {
+    let ends = |form: fn(SocketAddr) -> String| format!(" {} {} ", form(local), form(remote));
+    [ends(in_table), ends(in_table_mapped)].iter().find_map(|ends| {
+        let start = table[..table.find(ends)?].rfind('\n').map_or(0, |newline| newline + 1);
+        sockets(&table[start..]).next()
+    })
 }
 
 /// An address as the kernel writes it: words of four bytes in the order of the processor.
