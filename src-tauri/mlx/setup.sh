@@ -91,6 +91,13 @@ build_mlx_c() {
   cp "$here/bindings.rs" "$out/"
 }
 
+# The operation that `cpu-kernels` computes, against the headers of the same MLX.
+build_primitive() {
+  g++ -std=c++20 -O2 -fPIC -Wall -include "$here/shim.h" -ffile-prefix-map="$here"=mlx -I "$mlx/mlx/include" -c "$here/primitive.cpp" -o "$out/primitive.o"
+  rm -f "$out/libponder_kernel.a"
+  ar rcs "$out/libponder_kernel.a" "$out/primitive.o"
+}
+
 if [ "${2:-}" = --bindings ]; then
   write_bindings
   exit
@@ -102,6 +109,12 @@ if [ "$(cat "$out/.complete" 2>/dev/null || true)" != "$stamp" ]; then
   echo "setup: building mlx-c"
   build_mlx_c
   echo "$stamp" >"$out/.complete"
+fi
+
+stamp=$({ cat "$here/shim.h" "$here/primitive.cpp"; declare -f build_primitive; } | sha256sum | cut -c1-16)
+if [ "$(cat "$out/.primitive" 2>/dev/null || true)" != "$stamp" ]; then
+  build_primitive
+  echo "$stamp" >"$out/.primitive"
 fi
 
 config="$root/.cargo/local.toml"
@@ -116,7 +129,7 @@ rustflags = ["-C", "link-arg=-Wl,-rpath,\$ORIGIN/../lib/ponder/mlx/lib", "-C", "
 
 [target.$triple.mlx]
 rustc-link-search = ["native=$out", "native=$mlx/mlx/lib"]
-rustc-link-lib = ["static=mlxc", "mlx", "stdc++"]
+rustc-link-lib = ["static=mlxc", "static=ponder_kernel", "mlx", "stdc++"]
 rustc-env = { OUT_DIR = "$out" }
 TOML
 )

@@ -82,6 +82,11 @@ pub trait FusedKernels {
         Ok(None)
     }
 
+    /// As [`FusedKernels::linear`], with a matrix of plain numbers `[outputs, inputs]`, of 16 or 32 bits.
+    fn plain_linear(&self, x: &Tensor, rows: &Tensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
     /// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm.
     fn norm_linear(
         &self,

@@ -1,0 +1,89 @@
+//! The instruction set that is used, chosen once in a process, and functions compiled for each.
+
+use std::sync::OnceLock;
+
+/// An instruction set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// What every processor has.
+    Plain,
+    /// AVX2 with FMA and F16C.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX-512 with BW, DQ and VL.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl Isa {
+    /// The best one of this processor; `PONDER_CPU` names a lesser one.
+    pub fn chosen() -> Self {
+        static CHOSEN: OnceLock<Isa> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let available = Self::available();
+            let wanted = std::env::var("PONDER_CPU").ok();
+            let named = available.iter().find(|isa| Some(isa.name()) == wanted.as_deref());
+            *named.unwrap_or_else(|| available.last().unwrap_or(&Isa::Plain))
+        })
+    }
+
+    /// Those of this processor, from the slowest on.
+    pub fn available() -> Vec<Self> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c");
+            let avx512 = avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            let all = [(Isa::Plain, true), (Isa::Avx2, avx2), (Isa::Avx512, avx512)];
+            all.into_iter().filter(|(_, there)| *there).map(|(isa, _)| isa).collect()
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            // Every such processor has it.
+            vec![Isa::Plain, Isa::Neon]
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            vec![Isa::Plain]
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => "neon",
+        }
+    }
+}
+
+/// Calls a function that is generic over [`crate::lanes::Lanes`] with those of an instruction set.
+macro_rules! for_isa {
+    ($isa:expr, $function:ident($($argument:expr),* $(,)?)) => {{
+        use $crate::isa::Isa;
+        use $crate::lanes;
+        match $isa {
+            Isa::Plain => $function::<lanes::Plain>($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => $function::<lanes::Avx2>($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => $function::<lanes::Avx512>($($argument),*),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => $function::<lanes::Neon>($($argument),*),
+        }
+    }};
+}
+pub(crate) use for_isa;

@@ -1,0 +1,209 @@
+//! AVX-512 with its parts F, BW, DQ and VL, which every processor with it has but the first (Skylake-X, Zen 4 and later).
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::shuffle::Shuffle;
+use super::{Compiled, Lanes, FLOAT4, FLOAT8_FACTOR};
+
+/// Sixteen floats.
+#[derive(Clone, Copy)]
+pub struct Avx512(__m512);
+
+/// Half a block of numbers in lanes of 32 bits.
+#[inline(always)]
+unsafe fn floats(numbers: __m512i) -> Avx512 {
+    Avx512(_mm512_cvtepi32_ps(numbers))
+}
+
+/// Sixteen bytes in lanes of 32 bits.
+#[inline(always)]
+unsafe fn widened(from: *const u8) -> __m512i {
+    _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))
+}
+
+/// Sixteen packed numbers from `first` on of a block of 32.
+#[inline(always)]
+unsafe fn packed(from: *const u8, shuffle: &Shuffle<64, 16>, half: bool, mask: i32) -> Avx512 {
+    let from = from.add(shuffle.start);
+    let loaded = match half {
+        true => _mm_loadl_epi64(from.cast()),
+        false => _mm_loadu_si128(from.cast()),
+    };
+    let spread = _mm512_shuffle_epi8(
+        _mm512_broadcast_i32x4(loaded),
+        _mm512_loadu_si512(shuffle.bytes.as_ptr().cast()),
+    );
+    let shifted = _mm512_srlv_epi32(spread, _mm512_loadu_si512(shuffle.shifts.as_ptr().cast()));
+    floats(_mm512_and_si512(shifted, _mm512_set1_epi32(mask)))
+}
+
+struct Packed<const BITS: usize>;
+
+impl<const BITS: usize> Packed<BITS> {
+    /// Eight bytes are loaded where a block has fewer than sixteen.
+    const HALF: bool = 4 * BITS < 16;
+    const LOADED: usize = if Self::HALF { 8 } else { 16 };
+    const FIRST: Shuffle<64, 16> = Shuffle::new(BITS, 0, Self::LOADED);
+    const SECOND: Shuffle<64, 16> = Shuffle::new(BITS, 16, Self::LOADED);
+}
+
+/// Codes of four bits as floats.
+const CODES: [f32; 16] = [
+    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
+];
+
+/// The values of a block's codes of four bits. The lowest four bits of a lane choose.
+#[inline(always)]
+unsafe fn chosen(from: *const u8, values: &[f32; 16]) -> [Avx512; 2] {
+    let (bytes, values) = (widened(from), _mm512_loadu_ps(values.as_ptr()));
+    [
+        Avx512(_mm512_permutexvar_ps(bytes, values)),
+        Avx512(_mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), values)),
+    ]
+}
+
+/// E4M3 floats in the lowest bytes of the lanes.
+#[inline(always)]
+unsafe fn float8(bytes: __m512i) -> Avx512 {
+    let magnitude = _mm512_slli_epi32(_mm512_and_si512(bytes, _mm512_set1_epi32(0x7F)), 20);
+    let sign = _mm512_slli_epi32(_mm512_and_si512(bytes, _mm512_set1_epi32(0x80)), 24);
+    let number = _mm512_castsi512_ps(_mm512_or_si512(magnitude, sign));
+    Avx512(_mm512_mul_ps(number, _mm512_set1_ps(FLOAT8_FACTOR)))
+}
+
+// SAFETY: callers have the instruction set, and the loads of each function end within what its caller vouches for.
+unsafe impl Lanes for Avx512 {
+    const COUNT: usize = 16;
+    const TILE: (usize, usize) = (2, 10);
+    type Block = [Self; 2];
+
+    #[inline(always)]
+    unsafe fn call<K: Compiled<Self>>(kernel: K) {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+        unsafe fn compiled<L, K: Compiled<L>>(kernel: K) {
+            kernel.run();
+        }
+        compiled::<Self, K>(kernel);
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(from: *const u8) {
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Self(_mm512_setzero_ps())
+    }
+
+    #[inline(always)]
+    unsafe fn splat(number: f32) -> Self {
+        Self(_mm512_set1_ps(number))
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        Self(_mm512_loadu_ps(from))
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        _mm512_storeu_ps(to, self.0);
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        Self(_mm512_add_ps(self.0, other.0))
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        Self(_mm512_mul_ps(self.0, other.0))
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, other: Self, sum: Self) -> Self {
+        Self(_mm512_fmadd_ps(self.0, other.0, sum.0))
+    }
+
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        Self(_mm512_max_ps(self.0, other.0))
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        _mm512_reduce_add_ps(self.0)
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> Self {
+        Self(_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())))
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> Self {
+        let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+        Self(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)))
+    }
+
+    #[inline(always)]
+    unsafe fn nibbles(from: *const u8) -> Self::Block {
+        chosen(from, &CODES)
+    }
+
+    #[inline(always)]
+    unsafe fn float4(from: *const u8) -> Self::Block {
+        chosen(from, &FLOAT4)
+    }
+
+    #[inline(always)]
+    unsafe fn bits<const BITS: usize>(from: *const u8) -> Self::Block {
+        if BITS == 8 {
+            return [floats(widened(from)), floats(widened(from.add(16)))];
+        }
+        let mask = (1 << BITS) - 1;
+        [
+            packed(from, &Packed::<BITS>::FIRST, Packed::<BITS>::HALF, mask),
+            packed(from, &Packed::<BITS>::SECOND, Packed::<BITS>::HALF, mask),
+        ]
+    }
+
+    #[inline(always)]
+    unsafe fn float8(from: *const u8) -> Self::Block {
+        [float8(widened(from)), float8(widened(from.add(16)))]
+    }
+
+    #[inline(always)]
+    unsafe fn block(from: *const f32) -> Self::Block {
+        [Self::load(from), Self::load(from.add(16))]
+    }
+
+    #[inline(always)]
+    unsafe fn block_f16(from: *const u16) -> Self::Block {
+        [Self::load_f16(from), Self::load_f16(from.add(16))]
+    }
+
+    #[inline(always)]
+    unsafe fn block_bf16(from: *const u16) -> Self::Block {
+        [Self::load_bf16(from), Self::load_bf16(from.add(16))]
+    }
+
+    #[inline(always)]
+    unsafe fn scale([one, two]: Self::Block, by: *const f32) -> Self::Block {
+        [one.mul(Self::load(by)), two.mul(Self::load(by.add(16)))]
+    }
+
+    #[inline(always)]
+    unsafe fn dot([one, two]: Self::Block, with: *const f32, sum: Self) -> Self {
+        two.mul_add(Self::load(with.add(16)), one.mul_add(Self::load(with), sum))
+    }
+
+    #[inline(always)]
+    unsafe fn write([one, two]: Self::Block, scale: f32, bias: f32, to: *mut f32) {
+        let (scale, bias) = (Self::splat(scale), Self::splat(bias));
+        one.mul_add(scale, bias).store(to);
+        two.mul_add(scale, bias).store(to.add(16));
+    }
+}

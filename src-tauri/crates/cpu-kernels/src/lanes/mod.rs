@@ -1,0 +1,108 @@
+//! Registers of 32 bit floats, by instruction set. [`Plain`] is the reference that the others are compared with.
+//!
+//! Everything here is inlined into functions that enable the instruction set: see [`Lanes::call`].
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+pub mod plain;
+mod shuffle;
+
+#[cfg(target_arch = "x86_64")]
+pub use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub use avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub use neon::Neon;
+pub use plain::Plain;
+
+/// Numbers of a [`Lanes::Block`].
+pub const BLOCK: usize = 32;
+
+/// A computation that is compiled for an instruction set, on its own.
+pub trait Compiled<L> {
+    /// Computes.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set.
+    unsafe fn run(self);
+}
+
+/// A register of floats. A block is 32 numbers of a matrix in several registers. In blocks of [`Lanes::nibbles`] and
+/// [`Lanes::float4`] numbers with even places come first; in the others they stand in their order.
+///
+/// # Safety
+///
+/// The processor has the instruction set, and every pointer is good for what is read or written: `COUNT` numbers, or
+/// the bytes of a block.
+pub unsafe trait Lanes: Copy + 'static {
+    /// Floats of a register.
+    const COUNT: usize;
+    /// Registers of rows of activations, and rows of a matrix, whose products fit into the processor's registers.
+    const TILE: (usize, usize);
+    /// 32 numbers.
+    type Block: Copy;
+
+    /// Runs a kernel as compiled for the instruction set.
+    unsafe fn call<K: Compiled<Self>>(kernel: K);
+
+    /// Asks for memory that will be read; any address will do.
+    unsafe fn prefetch(from: *const u8);
+    /// Zeros.
+    unsafe fn zero() -> Self;
+    /// One number everywhere.
+    unsafe fn splat(number: f32) -> Self;
+    /// Numbers from memory.
+    unsafe fn load(from: *const f32) -> Self;
+    /// The numbers to memory.
+    unsafe fn store(self, to: *mut f32);
+    /// The sum of two.
+    unsafe fn add(self, other: Self) -> Self;
+    /// The product of two.
+    unsafe fn mul(self, other: Self) -> Self;
+    /// `self · other + sum`.
+    unsafe fn mul_add(self, other: Self, sum: Self) -> Self;
+    /// The greater of two.
+    unsafe fn max(self, other: Self) -> Self;
+    /// The sum of all lanes.
+    unsafe fn sum(self) -> f32;
+    /// Numbers of IEEE's 16 bit type.
+    unsafe fn load_f16(from: *const u16) -> Self;
+    /// Numbers of the type with the exponent of 32 bits.
+    unsafe fn load_bf16(from: *const u16) -> Self;
+
+    /// 32 numbers of four bits, 0 to 15, even places first.
+    unsafe fn nibbles(from: *const u8) -> Self::Block;
+    /// The same for floats of four bits (E2M1, as OCP's microscaling formats have them).
+    unsafe fn float4(from: *const u8) -> Self::Block;
+    /// 32 numbers of so many bits, packed one after another from the lowest bit on.
+    unsafe fn bits<const BITS: usize>(from: *const u8) -> Self::Block;
+    /// 32 floats of eight bits (E4M3).
+    unsafe fn float8(from: *const u8) -> Self::Block;
+    /// 32 numbers from memory.
+    unsafe fn block(from: *const f32) -> Self::Block;
+    /// 32 numbers of IEEE's 16 bit type.
+    unsafe fn block_f16(from: *const u16) -> Self::Block;
+    /// 32 numbers of the type with the exponent of 32 bits.
+    unsafe fn block_bf16(from: *const u16) -> Self::Block;
+    /// The block times 32 numbers from memory.
+    unsafe fn scale(block: Self::Block, by: *const f32) -> Self::Block;
+    /// `sum` and the products with 32 numbers from memory, lane by lane.
+    unsafe fn dot(block: Self::Block, with: *const f32, sum: Self) -> Self;
+    /// `block · scale + bias` to memory.
+    unsafe fn write(block: Self::Block, scale: f32, bias: f32, to: *mut f32);
+}
+
+/// The value of E2M1 by its code.
+pub const FLOAT4: [f32; 16] = [
+    0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0,
+];
+
+/// The factor by which an E4M3 float is too small whose bits were put where 32 bit floats have theirs: the difference
+/// of both biases, as a power of two. It makes subnormal numbers right, too.
+pub const FLOAT8_FACTOR: f32 = (1u128 << 120) as f32;

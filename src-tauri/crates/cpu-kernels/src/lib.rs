@@ -1,0 +1,17 @@
+//! Kernels for the processor, as operations of MLX's graph: products with quantized matrices as they are stored, which
+//! MLX would have to widen, and what a step of decoding does in one operation instead of many small ones.
+//!
+//! [`kernels`] are asked for through [`mlx::fused::FusedKernels`].
+#![cfg(target_os = "linux")]
+
+mod fused;
+mod isa;
+mod linear;
+mod format;
+mod lanes;
+mod math;
+mod pool;
+mod primitive;
+mod product;
+
+pub use fused::kernels;

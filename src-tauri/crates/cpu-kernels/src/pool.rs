@@ -1,0 +1,224 @@
+//! The threads that compute: one for each core that this process may use, of which the caller is one.
+//!
+//! Between two operations of a step lie microseconds, so that threads wait for the next one awake for a moment and
+//! sleep afterwards. A thread that comes late finds the parts taken and is not waited for.
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+/// Set while a job takes threads. The bits above the count of threads that work at it number the jobs.
+const OPEN: u64 = 1 << 63;
+const JOB: u64 = 1 << 32;
+const WORKING: u64 = JOB - 1;
+
+/// How often a thread looks for work before it sleeps: some tens of microseconds.
+const LOOKS: u32 = 2000;
+
+type Part<'a> = dyn Fn(usize) + Sync + 'a;
+
+/// A job: what is called, and with how many numbers.
+#[derive(Clone, Copy)]
+struct Job {
+    part: *const Part<'static>,
+    parts: usize,
+}
+
+struct Shared {
+    state: AtomicU64,
+    job: UnsafeCell<Option<Job>>,
+    /// The part that is taken next.
+    next: AtomicUsize,
+    asleep: AtomicUsize,
+    bed: Mutex<()>,
+    awake: Condvar,
+}
+
+// SAFETY: `job` is written only while it is closed and no thread works at it, and read only by threads that are counted
+// as working.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the function it points to may be called from any thread.
+unsafe impl Send for Shared {}
+
+/// Threads that share the parts of one job at a time.
+pub struct Pool {
+    shared: Arc<Shared>,
+    threads: usize,
+    /// One job at a time.
+    caller: Mutex<()>,
+}
+
+impl Pool {
+    /// That of this process.
+    pub fn get() -> &'static Self {
+        static POOL: OnceLock<Pool> = OnceLock::new();
+        POOL.get_or_init(|| Pool::new(cores()))
+    }
+
+    /// A pool with so many threads, the caller of [`Pool::run`] among them.
+    fn new(threads: usize) -> Self {
+        let shared = Arc::new(Shared {
+            state: AtomicU64::new(0),
+            job: UnsafeCell::new(None),
+            next: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
+            bed: Mutex::new(()),
+            awake: Condvar::new(),
+        });
+        let started = (1..threads).filter(|index| {
+            let shared = shared.clone();
+            let named = thread::Builder::new().name(format!("ponder-cpu-{index}"));
+            named.spawn(move || shared.serve()).is_ok()
+        });
+        let threads = started.count() + 1;
+        Self { shared, threads, caller: Mutex::new(()) }
+    }
+
+    /// How many threads there are.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Calls `part` with every number below `parts`, on all threads, and returns when all calls have.
+    pub fn run(&self, parts: usize, part: &Part<'_>) {
+        if parts <= 1 || self.threads == 1 {
+            (0..parts).for_each(part);
+            return;
+        }
+        let _alone = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = &*self.shared;
+        // SAFETY: the job is closed and left by all threads before this function returns, so that the lifetime holds.
+        let part = unsafe { std::mem::transmute::<&Part<'_>, &'static Part<'static>>(part) };
+        let job = Job { part, parts };
+        // SAFETY: the job is closed and nobody works at it, so no thread reads this.
+        unsafe { *shared.job.get() = Some(job) };
+        shared.next.store(0, Ordering::Relaxed);
+        let number = (shared.state.load(Ordering::Relaxed) & !OPEN & !WORKING).wrapping_add(JOB);
+        shared.state.store(OPEN | number & !OPEN, Ordering::SeqCst);
+        if shared.asleep.load(Ordering::SeqCst) > 0 {
+            let _bed = shared.bed.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.awake.notify_all();
+        }
+        let closed = Closing(shared);
+        shared.work(job);
+        drop(closed);
+    }
+}
+
+/// Closes the job and waits for the threads that work at it, also if a part panics.
+struct Closing<'a>(&'a Shared);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let mut looks = 0;
+        self.0.state.fetch_and(!OPEN, Ordering::SeqCst);
+        while self.0.state.load(Ordering::Acquire) & WORKING > 0 {
+            looks += 1;
+            match looks < LOOKS {
+                true => spin_loop(),
+                false => thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self, job: Job) {
+        loop {
+            let part = self.next.fetch_add(1, Ordering::Relaxed);
+            if part >= job.parts {
+                return;
+            }
+            // SAFETY: the caller of `run` waits for the threads that work at its job.
+            unsafe { (*job.part)(part) };
+        }
+    }
+
+    /// Works at every job that it is in time for.
+    fn serve(&self) {
+        let mut last = 0;
+        loop {
+            let state = self.next_job(last);
+            let entered = self.state.compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed);
+            if entered.is_err() {
+                // Another thread entered, or the job was closed.
+                continue;
+            }
+            last = state & !OPEN & !WORKING;
+            // SAFETY: this thread is counted as working, so the job stays.
+            if let Some(job) = unsafe { *self.job.get() } {
+                self.work(job);
+            }
+            self.state.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// The state once a job is open that is not number `last`.
+    fn next_job(&self, last: u64) -> u64 {
+        let new = |state: u64| state & OPEN > 0 && state & !OPEN & !WORKING != last;
+        for _ in 0..LOOKS {
+            let state = self.state.load(Ordering::Acquire);
+            if new(state) {
+                return state;
+            }
+            spin_loop();
+        }
+        let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let state = loop {
+            let state = self.state.load(Ordering::SeqCst);
+            if new(state) {
+                break state;
+            }
+            bed = self.awake.wait(bed).unwrap_or_else(PoisonError::into_inner);
+        };
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+}
+
+/// The physical cores that this process may use: a second thread on a core shares its arithmetic units and only waits.
+/// Limits of the system (affinity, control groups) count. `PONDER_THREADS` sets another number.
+fn cores() -> usize {
+    let wanted = std::env::var("PONDER_THREADS").ok().and_then(|wanted| wanted.parse().ok());
+    let allowed = thread::available_parallelism().map_or(1, usize::from);
+    let physical = sysinfo::System::physical_core_count().map_or(allowed, |physical| physical.min(allowed));
+    wanted.unwrap_or(physical).clamp(1, 256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_done_once_by_any_number_of_threads() {
+        for threads in [1, 2, 3, 8] {
+            let pool = Pool::new(threads);
+            assert_eq!(pool.threads(), threads);
+            for round in 0..3000 {
+                let parts = round % 40;
+                let done: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
+                pool.run(parts, &|part| {
+                    done[part].fetch_add(1, Ordering::Relaxed);
+                });
+                assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{threads} threads, round {round}");
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_sleep_wake_for_the_next_job() {
+        let pool = Pool::new(4);
+        for _ in 0..20 {
+            thread::sleep(std::time::Duration::from_millis(2));
+            let sum = AtomicUsize::new(0);
+            pool.run(100, &|part| {
+                sum.fetch_add(part, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), 4950);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Operations of MLX's graph that are computed here: `src-tauri/mlx/primitive.cpp` calls back with the arrays' memory.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+
+use mlx::sys::{mlx_array, mlx_stream, mlx_vector_array};
+use mlx::tensor::Tensor;
+use mlx::{device, Dtype, Result};
+
+/// Axes of an array at most, as in `primitive.cpp`.
+const AXES: usize = 4;
+
+/// The memory of an array. Strides count elements.
+#[repr(C)]
+pub struct View {
+    data: *mut c_void,
+    shape: [i64; AXES],
+    strides: [i64; AXES],
+    axes: i32,
+}
+
+// SAFETY: it only says where memory is; reading and writing that is unsafe.
+unsafe impl Sync for View {}
+
+impl View {
+    /// The first element.
+    pub fn data<T>(&self) -> *mut T {
+        self.data.cast()
+    }
+
+    /// The lengths of its axes.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape[..self.axes as usize]
+    }
+
+    /// The distances of neighbors along its axes.
+    pub fn strides(&self) -> &[i64] {
+        &self.strides[..self.axes as usize]
+    }
+
+    /// The length of one axis, counted from the last one.
+    pub fn last(&self, axis: usize) -> usize {
+        self.shape()[self.axes as usize - 1 - axis] as usize
+    }
+
+    /// The distance of neighbors along an axis, counted from the last one.
+    pub fn last_stride(&self, axis: usize) -> usize {
+        self.strides()[self.axes as usize - 1 - axis] as usize
+    }
+}
+
+/// A computation over arrays.
+///
+/// # Safety
+///
+/// `compute` writes every output and reads and writes nothing else but its inputs.
+pub unsafe trait Kernel: Send + Sync + 'static {
+    /// How many inputs it takes.
+    fn inputs(&self) -> usize;
+
+    /// Computes. Outputs are contiguous 32 bit floats; inputs may be parts of other arrays.
+    ///
+    /// # Safety
+    ///
+    /// The views are of arrays that live, of the types and shapes that the operation was described with.
+    unsafe fn compute(&self, inputs: &[View], outputs: &[View]);
+}
+
+extern "C" {
+    fn ponder_kernel(
+        list: *mut mlx_vector_array,
+        shapes: *const i32,
+        axes: *const i32,
+        outputs: usize,
+        inputs: *const mlx_array,
+        count: usize,
+        kernel: *mut c_void,
+        compute: unsafe extern "C" fn(*const c_void, *const View, *const View),
+        drop: unsafe extern "C" fn(*mut c_void),
+        stream: mlx_stream,
+    ) -> i32;
+}
+
+/// A kernel and how many outputs it has.
+struct Described<K> {
+    kernel: K,
+    outputs: usize,
+}
+
+/// Describes the operation; outputs of these shapes.
+pub fn describe<K: Kernel>(kernel: K, inputs: &[&Tensor], shapes: &[&[i32]]) -> Result<Vec<Tensor>> {
+    assert_eq!(inputs.len(), kernel.inputs(), "as many arrays as the kernel reads");
+    let axes: Vec<i32> = shapes.iter().map(|shape| shape.len() as i32).collect();
+    let lengths = shapes.concat();
+    let handles: Vec<mlx_array> = inputs.iter().map(|input| input.raw()).collect();
+    let described = Box::into_raw(Box::new(Described { kernel, outputs: shapes.len() }));
+    Tensor::make_several(shapes.len(), |list| {
+        // SAFETY: the handles are borrowed from living tensors, the slices live during the call, the box is given away,
+        // and `compute` and `drop` are called with it alone.
+        unsafe {
+            ponder_kernel(
+                list,
+                lengths.as_ptr(),
+                axes.as_ptr(),
+                axes.len(),
+                handles.as_ptr(),
+                handles.len(),
+                described.cast(),
+                compute::<K>,
+                drop_kernel::<K>,
+                device::stream(),
+            )
+        }
+    })
+}
+
+/// Describes an operation with one output.
+pub fn describe_one<K: Kernel>(kernel: K, inputs: &[&Tensor], shape: &[i32]) -> Result<Tensor> {
+    let mut outputs = describe(kernel, inputs, &[shape])?;
+    Ok(outputs.swap_remove(0))
+}
+
+/// True for arrays that kernels read as activations.
+pub fn is_f32(tensors: &[&Tensor]) -> bool {
+    tensors.iter().all(|tensor| tensor.dtype() == Dtype::Float32)
+}
+
+unsafe extern "C" fn compute<K: Kernel>(described: *const c_void, inputs: *const View, outputs: *const View) {
+    // SAFETY: `describe` passed this box, and as many arrays as the slices have.
+    let (described, inputs, outputs) = unsafe {
+        let described = &*described.cast::<Described<K>>();
+        (
+            described,
+            std::slice::from_raw_parts(inputs, described.kernel.inputs()),
+            std::slice::from_raw_parts(outputs, described.outputs),
+        )
+    };
+    // SAFETY: MLX keeps the arrays until this returns.
+    unsafe { described.kernel.compute(inputs, outputs) };
+}
+
+unsafe extern "C" fn drop_kernel<K: Kernel>(described: *mut c_void) {
+    // SAFETY: `describe` gave this box away, and it is dropped once.
+    drop(unsafe { Box::from_raw(described.cast::<Described<K>>()) });
+}

@@ -1,0 +1,167 @@
+//! Rows that are multiplied, as kernels read them.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+
+use crate::format::Format;
+use crate::lanes::BLOCK;
+use crate::pool::Pool;
+
+/// Up to so many rows a matrix is turned into floats in registers.
+const FEW: usize = 8;
+
+/// Rows of 32 bit floats in whole blocks, in the order in which a format's blocks have their numbers; and for formats
+/// with biases the sums of their groups. A few rows lie block by block, so that those of all rows are neighbors; rows
+/// that there are not are zeros.
+#[derive(Default)]
+pub struct Activations {
+    values: Vec<f32>,
+    sums: Vec<f32>,
+    rows: usize,
+    /// Rows whose blocks are neighbors.
+    together: usize,
+    width: usize,
+    groups: usize,
+}
+
+impl Activations {
+    /// Takes rows for matrices of this format. `row` writes one into the slice that it is given.
+    pub fn set(&mut self, format: &Format, inputs: usize, rows: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
+        self.width = inputs.next_multiple_of(BLOCK);
+        self.rows = rows;
+        self.together = if rows > FEW { 1 } else { rows.next_power_of_two() };
+        self.groups = if format.has_biases() { inputs / format.group } else { 0 };
+        let (width, groups, together) = (self.width, self.groups, self.together);
+        let all = rows.next_multiple_of(together);
+        self.values.resize((all * width).max(self.values.len()), 0.0);
+        self.sums.resize((rows * groups).max(self.sums.len()), 0.0);
+        let (values, sums) = (Shared(self.values.as_mut_ptr()), Shared(self.sums.as_mut_ptr()));
+        let one = |index: usize| {
+            ROW.with_borrow_mut(|numbers| {
+                numbers.clear();
+                numbers.resize(width, 0.0);
+                if index < rows {
+                    row(index, &mut numbers[..inputs]);
+                    for (group, part) in numbers.chunks_exact(format.group.max(1)).take(groups).enumerate() {
+                        // SAFETY: each row is written by one thread, and there is room for all.
+                        unsafe { sums.at(index * groups + group).write(total(part)) };
+                    }
+                }
+                if format.splits() {
+                    numbers.chunks_exact_mut(BLOCK).for_each(split);
+                }
+                for (block, part) in numbers.chunks_exact(BLOCK).enumerate() {
+                    let to = index / together * together * width + (block * together + index % together) * BLOCK;
+                    // SAFETY: as above.
+                    unsafe { values.at(to).copy_from_nonoverlapping(part.as_ptr(), BLOCK) };
+                }
+            });
+        };
+        match rows {
+            0..=4 => (0..all).for_each(one),
+            _ => Pool::get().run(all, &one),
+        }
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// True if there are too many for registers.
+    pub fn are_many(&self) -> bool {
+        self.rows > FEW
+    }
+
+    /// Numbers of a row with what fills the last block.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many rows have their blocks side by side: all of a few, or one of many.
+    pub fn together(&self) -> usize {
+        self.together
+    }
+
+    /// The blocks of a few rows.
+    pub fn blocks(&self) -> *const f32 {
+        self.values.as_ptr()
+    }
+
+    /// The sums of a row's groups; those of the last row for one that there is not.
+    #[inline(always)]
+    pub fn sums(&self, row: usize) -> &[f32] {
+        &self.sums[row.min(self.rows - 1) * self.groups..][..self.groups]
+    }
+
+    /// Many rows in panels of so many: in each, the numbers of one place stand side by side, and rows that there are not
+    /// are zeros.
+    pub fn panels(&self, lanes: usize) -> Vec<f32> {
+        let panels = self.rows.div_ceil(lanes);
+        let size = lanes * self.width;
+        let mut all = Vec::<f32>::with_capacity(panels * size);
+        let to = Shared(all.as_mut_ptr());
+        Pool::get().run(panels, &|panel| {
+            let rows = panel * lanes..(panel + 1) * lanes;
+            // A few places at a time, so that what is written stays in the nearest cache.
+            for first in (0..self.width).step_by(NEAR) {
+                for (lane, row) in rows.clone().enumerate() {
+                    let from = (row < self.rows).then(|| &self.values[row * self.width + first..][..NEAR]);
+                    for place in 0..NEAR {
+                        let number = from.map_or(0.0, |numbers| numbers[place]);
+                        // SAFETY: each panel is written by one thread, within what was allocated.
+                        unsafe { to.at(panel * size + (first + place) * lanes + lane).write(number) };
+                    }
+                }
+            }
+        });
+        // SAFETY: all panels were written.
+        unsafe { all.set_len(panels * size) };
+        all
+    }
+}
+
+thread_local! {
+    static ROW: RefCell<Vec<f32>> = RefCell::default();
+}
+
+/// Places of a row that are put into a panel at once; a block has a whole number of them.
+const NEAR: usize = 16;
+
+/// Memory that threads write different parts of.
+#[derive(Clone, Copy)]
+pub struct Shared<T>(pub *mut T);
+
+// SAFETY: whoever writes through it writes what no other thread does.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// The element at a place.
+    ///
+    /// # Safety
+    ///
+    /// It is within the memory.
+    pub unsafe fn at(&self, place: usize) -> *mut T {
+        self.0.add(place)
+    }
+}
+
+/// The sum of numbers, in eight sums side by side.
+fn total(numbers: &[f32]) -> f32 {
+    let mut sums = [0.0; 8];
+    for part in numbers.chunks_exact(8) {
+        for (sum, number) in sums.iter_mut().zip(part) {
+            *sum += number;
+        }
+    }
+    sums.iter().sum()
+}
+
+/// Puts the numbers of even places first.
+fn split(block: &mut [f32]) {
+    let mut split = [0.0; BLOCK];
+    for (place, pair) in block.chunks_exact(2).enumerate() {
+        (split[place], split[place + BLOCK / 2]) = (pair[0], pair[1]);
+    }
+    block.copy_from_slice(&split);
+}

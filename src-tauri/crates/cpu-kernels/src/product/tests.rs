@@ -1,0 +1,246 @@
+//! Every format by every instruction set of this processor, beside the sum of products of the numbers it stands for.
+
+use std::ops::Range;
+
+use super::activations::Shared;
+use super::{multiply, Activations, Finish, Matrix};
+use crate::format::{Coding, Format, Number};
+use crate::isa::Isa;
+use crate::lanes::plain::{from_bf16, from_f16, from_float8};
+use crate::lanes::FLOAT4;
+
+/// Numbers without a pattern, the same every time.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.next() as usize % limit
+    }
+
+    /// Between −1 and 1.
+    fn float(&mut self) -> f32 {
+        self.next() as f32 / (1u32 << 30) as f32 - 1.0
+    }
+}
+
+const FORMATS: [Format; 21] = {
+    const fn affine(bits: u8, group: usize, scales: Number) -> Format {
+        Format { coding: Coding::Affine(bits), group, scales }
+    }
+    const fn plain(number: Number) -> Format {
+        Format { coding: Coding::Plain(number), group: 0, scales: Number::F32 }
+    }
+    [
+        affine(2, 32, Number::F16),
+        affine(2, 64, Number::F32),
+        affine(3, 32, Number::Bf16),
+        affine(3, 64, Number::F16),
+        affine(3, 128, Number::F16),
+        affine(4, 32, Number::Bf16),
+        affine(4, 64, Number::F16),
+        affine(4, 64, Number::F32),
+        affine(4, 128, Number::F16),
+        affine(5, 32, Number::F16),
+        affine(5, 64, Number::F16),
+        affine(6, 64, Number::Bf16),
+        affine(6, 128, Number::F16),
+        affine(8, 32, Number::F16),
+        affine(8, 64, Number::Bf16),
+        Format { coding: Coding::Float4, group: 32, scales: Number::E8m0 },
+        Format { coding: Coding::Float4, group: 16, scales: Number::E4m3 },
+        Format { coding: Coding::Float8, group: 32, scales: Number::E8m0 },
+        plain(Number::F32),
+        plain(Number::F16),
+        plain(Number::Bf16),
+    ]
+};
+
+/// A matrix at an odd address, and its numbers.
+struct Stored {
+    format: Format,
+    inputs: usize,
+    outputs: usize,
+    weight: Vec<u8>,
+    scales: Vec<u8>,
+    biases: Vec<u8>,
+}
+
+impl Stored {
+    fn new(format: Format, inputs: usize, outputs: usize, noise: &mut Noise) -> Self {
+        let groups = inputs.checked_div(format.group).unwrap_or(0) * outputs;
+        let number = |number: Number, noise: &mut Noise| -> Vec<u8> {
+            // Between 1/8 and 1, and of both signs where there are signs.
+            let bits = noise.next();
+            match number {
+                Number::F32 => noise.float().to_le_bytes().to_vec(),
+                Number::F16 => ((bits & 0x83FF) as u16 | 0x3000).to_le_bytes().to_vec(),
+                Number::Bf16 => ((bits & 0x807F) as u16 | 0x3E00).to_le_bytes().to_vec(),
+                Number::E8m0 => vec![124 + (bits % 4) as u8],
+                Number::E4m3 => vec![(bits & 0x87) as u8 | 0x30],
+            }
+        };
+        let mut weight = match format.coding {
+            Coding::Plain(of) => (0..inputs * outputs).flat_map(|_| number(of, noise)).collect(),
+            Coding::Float8 => (0..inputs * outputs).map(|_| (noise.next() & 0xBF) as u8).collect(),
+            Coding::Float4 => (0..inputs * outputs / 2).map(|_| noise.next() as u8).collect(),
+            Coding::Affine(bits) => {
+                (0..inputs * outputs * usize::from(bits) / 8).map(|_| noise.next() as u8).collect::<Vec<u8>>()
+            }
+        };
+        weight.insert(0, 0);
+        let scales = |noise: &mut Noise| (0..groups).flat_map(|_| number(format.scales, noise)).collect();
+        Self { format, inputs, outputs, scales: scales(noise), biases: scales(noise), weight }
+    }
+
+    fn matrix(&self) -> Matrix {
+        let row = (self.weight.len() - 1) / self.outputs;
+        let group = self.scales.len() / self.outputs;
+        Matrix::of_parts(
+            self.format,
+            [self.inputs, self.outputs],
+            (self.weight[1..].as_ptr(), row),
+            (self.scales.as_ptr(), group),
+            (self.biases.as_ptr(), group),
+        )
+    }
+
+    fn number(&self, output: usize, input: usize) -> f64 {
+        let wide = |bytes: &[u8], of: Number, place: usize| -> f32 {
+            let at = |count: usize| &bytes[place * count..][..count];
+            let short = |at: &[u8]| u16::from_le_bytes([at[0], at[1]]);
+            match of {
+                Number::F32 => f32::from_le_bytes([at(4)[0], at(4)[1], at(4)[2], at(4)[3]]),
+                Number::F16 => from_f16(short(at(2))),
+                Number::Bf16 => from_bf16(short(at(2))),
+                Number::E8m0 => 2f32.powi(i32::from(bytes[place]) - 127),
+                Number::E4m3 => from_float8(bytes[place]),
+            }
+        };
+        let (weight, place) = (&self.weight[1..], output * self.inputs + input);
+        let group = || output * (self.inputs / self.format.group) + input / self.format.group;
+        let scale = || f64::from(wide(&self.scales, self.format.scales, group()));
+        match self.format.coding {
+            Coding::Plain(of) => f64::from(wide(weight, of, place)),
+            Coding::Float8 => f64::from(from_float8(weight[place])) * scale(),
+            Coding::Float4 => f64::from(FLOAT4[usize::from(weight[place / 2] >> (4 * (place % 2)) & 15)]) * scale(),
+            Coding::Affine(bits) => {
+                let bits = usize::from(bits);
+                let code = (0..bits).fold(0, |code, bit| {
+                    let at = place * bits + bit;
+                    code | (weight[at / 8] >> (at % 8) & 1) << bit
+                });
+                f64::from(code) * scale() + f64::from(wide(&self.biases, self.format.scales, group()))
+            }
+        }
+    }
+}
+
+struct Collected {
+    to: Shared<f32>,
+    count: usize,
+}
+
+impl Finish for Collected {
+    const TOGETHER: usize = 1;
+
+    unsafe fn finish(&self, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
+        for (output, product) in range.zip(products) {
+            self.to.at(row * self.count + output).write(*product);
+        }
+    }
+}
+
+fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Noise) {
+    let stored = Stored::new(format, inputs, outputs, noise);
+    let x: Vec<f32> = (0..rows * inputs).map(|_| noise.float()).collect();
+    for isa in Isa::available() {
+        let mut activations = Activations::default();
+        activations.set(&format, inputs, rows, |row, to| to.copy_from_slice(&x[row * inputs..][..inputs]));
+        let mut found = vec![f32::NAN; rows * outputs];
+        let collected = Collected { to: Shared(found.as_mut_ptr()), count: outputs };
+        // SAFETY: the matrix is in memory that lives.
+        unsafe { multiply(isa, &activations, &stored.matrix(), outputs, &collected) };
+        for row in 0..rows {
+            for output in (0..outputs).step_by(1 + outputs / 64) {
+                let terms = (0..inputs).map(|input| f64::from(x[row * inputs + input]) * stored.number(output, input));
+                let (right, size) = terms.fold((0.0, 1e-3), |(sum, size), term| (sum + term, size + term.abs()));
+                let off = (f64::from(found[row * outputs + output]) - right).abs() / size;
+                // Affine groups are sums of codes and of biases, each larger than what is left of both.
+                assert!(off < 2e-6, "{format:?}, {isa:?}, {rows} rows, {inputs} to {outputs}, at {row} {output}: {off}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_format_is_multiplied_as_its_numbers() {
+    let mut noise = Noise(1);
+    for format in FORMATS {
+        for (rows, inputs, outputs) in
+            [(1, 128, 1), (1, 384, 37), (2, 256, 9), (3, 128, 50), (5, 640, 7), (8, 128, 30), (9, 256, 13), (70, 128, 61)]
+        {
+            compare(format, [rows, inputs, outputs], &mut noise);
+        }
+    }
+}
+
+#[test]
+fn a_thousand_shapes_of_every_kind_are_right() {
+    let mut noise = Noise(20_261_121);
+    for _ in 0..1000 {
+        let format = FORMATS[noise.below(FORMATS.len())];
+        let rows = [1, 1, 2, 3, 4, 6, 8, 17, 40][noise.below(9)];
+        let inputs = match format.group {
+            0 => 1 + noise.below(300),
+            group => group.max(32) * (1 + noise.below(6)),
+        };
+        compare(format, [rows, inputs, 1 + noise.below(70)], &mut noise);
+    }
+}
+
+#[test]
+#[ignore]
+fn speed() {
+    let mut noise = Noise(3);
+    let gemm = std::env::var("GEMM").is_ok();
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for (inputs, outputs) in [(576, 1536), (1536, 576), (576, 49152), (2048, 16384), (4096, 4096)] {
+        for bits in [4u8, 8, 6, 16, 32] {
+            if !format!("{inputs}x{outputs}/{bits}/").contains(&only) { continue; }
+            let format = match bits {
+                16 => Format { coding: Coding::Plain(Number::Bf16), group: 0, scales: Number::F32 },
+                32 => Format { coding: Coding::Float4, group: 32, scales: Number::E8m0 },
+                _ => Format { coding: Coding::Affine(bits), group: 64, scales: Number::F16 },
+            };
+            let copies = if gemm { 1 } else { 1 + (128 << 20) / (inputs * outputs * 5 / 8) };
+            let all: Vec<Stored> = (0..copies.min(8)).map(|_| Stored::new(format, inputs, outputs, &mut noise)).collect();
+            let all_rows = std::env::var("ROWS").map_or(if gemm { vec![32, 512] } else { vec![1, 2, 4, 8] }, |r| vec![r.parse().unwrap()]);
+            for rows in all_rows {
+                let x: Vec<f32> = (0..rows * inputs).map(|_| noise.float()).collect();
+                for isa in Isa::available() {
+                    if isa == Isa::Plain { continue; }
+                    let mut found = vec![0.0; rows * outputs];
+                    let collected = Collected { to: Shared(found.as_mut_ptr()), count: outputs };
+                    let mut activations = Activations::default();
+                    let mut times = vec![];
+                    for round in 0..std::env::var("ROUNDS").map_or(if gemm { 5 } else { 25 }, |r| r.parse().unwrap()) {
+                        let stored = &all[round % all.len()];
+                        let start = std::time::Instant::now();
+                        activations.set(&format, inputs, rows, |row, to| to.copy_from_slice(&x[row * inputs..][..inputs]));
+                        unsafe { multiply(isa, &activations, &stored.matrix(), outputs, &collected) };
+                        times.push(start.elapsed().as_secs_f64());
+                    }
+                    times.sort_by(f64::total_cmp);
+                    let median = times[times.len() / 2];
+                    let bytes = (all[0].weight.len() + all[0].scales.len() + all[0].biases.len()) as f64;
+                    println!("{inputs}x{outputs} {bits} bits {isa:?} {rows} rows: {:.1} us, {:.1} GB/s, {:.1} Gflop/s", median * 1e6, bytes / median / 1e9, 2.0 * (rows * inputs * outputs) as f64 / median / 1e9);
+                }
+            }
+        }
+    }
+}
