@@ -1,7 +1,11 @@
 //! How the numbers of a matrix are stored.
 
+use mlx::fused::Rows;
 use mlx::quantized::QuantizedTensor;
+use mlx::tensor::Tensor;
 use mlx::Dtype;
+
+use crate::lanes::BLOCK;
 
 /// The type of a stored number, scale or bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +94,11 @@ impl Format {
         Some(Self { coding: Coding::Plain(Number::of(dtype)?), group: 0, scales: Number::F32 })
     }
 
-    /// Bytes of 32 numbers.
-    pub fn block_bytes(&self) -> usize {
+    /// Bytes of an element of the array of numbers.
+    pub fn word_bytes(&self) -> usize {
         match self.coding {
-            Coding::Affine(bits) => 4 * usize::from(bits),
-            Coding::Float4 => 16,
-            Coding::Float8 => 32,
-            Coding::Plain(number) => 32 * number.bytes(),
+            Coding::Plain(number) => number.bytes(),
+            _ => 4,
         }
     }
 
@@ -108,5 +110,41 @@ impl Format {
     /// True if groups have a bias.
     pub fn has_biases(&self) -> bool {
         matches!(self.coding, Coding::Affine(_))
+    }
+}
+
+/// A matrix, or a stack of such, that there is a kernel for.
+pub struct Stored<'a> {
+    /// How numbers are stored.
+    pub format: Format,
+    /// Numbers of a row.
+    pub inputs: usize,
+    /// The numbers, and if there are any scales and biases.
+    pub arrays: Vec<&'a Tensor>,
+}
+
+impl<'a> Stored<'a> {
+    /// That of these rows, if there is a kernel for them.
+    pub fn of(rows: Rows<'a>) -> Option<Self> {
+        match rows {
+            Rows::Plain(rows) => {
+                let format = Format::plain(rows.dtype())?;
+                Some(Self { format, inputs: *rows.shape().last()? as usize, arrays: vec![rows] })
+            }
+            Rows::Quantized(matrix) => {
+                let format = Format::of(matrix)?;
+                let inputs = *matrix.scales.shape().last()? as usize * format.group;
+                let mut arrays = vec![&matrix.weight, &matrix.scales];
+                arrays.extend(&matrix.biases);
+                // Blocks are read whole.
+                inputs.is_multiple_of(BLOCK).then_some(Self { format, inputs, arrays })
+            }
+        }
+    }
+
+    /// The axes before the inputs.
+    pub fn outputs(&self) -> &'a [i32] {
+        let shape = self.arrays[0].shape();
+        &shape[..shape.len() - 1]
     }
 }

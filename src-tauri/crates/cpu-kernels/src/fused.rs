@@ -1,28 +1,89 @@
 //! The kernels as the engine asks for them.
 
-use mlx::fused::{FusedKernels, GateActivation, NoKernels};
-use mlx::quantized::QuantizedTensor;
+use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, ResidualInput, Rows, Split};
+use mlx::ops::Mask;
 use mlx::tensor::Tensor;
-use mlx::{device, Result};
+use mlx::Result;
 
-use crate::linear;
+use crate::{attend, gate, gathered, heads, linear, norm};
 
-/// The kernels of this thread, which has connected to MLX: none if its device is a GPU.
+/// The kernels for threads whose device is the processor.
 pub fn kernels() -> &'static dyn FusedKernels {
-    match device::device() == device::Device::Cpu {
-        true => &CpuKernels,
-        false => &NoKernels,
-    }
+    &CpuKernels
 }
 
 struct CpuKernels;
 
 impl FusedKernels for CpuKernels {
-    fn linear(&self, x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
-        linear::quantized(x, matrix, gated)
+    fn attend(
+        &self,
+        queries: &Tensor,
+        (keys, values): (&Tensor, &Tensor),
+        scale: f32,
+        mask: &Mask,
+        sinks: Option<&Tensor>,
+    ) -> Result<Option<Tensor>> {
+        attend::attend(queries, (keys, values), scale, mask, sinks)
     }
 
-    fn plain_linear(&self, x: &Tensor, rows: &Tensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
-        linear::plain(x, rows, gated)
+    fn linear(&self, x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+        linear::linear(x, matrix, gated)
+    }
+
+    fn gathered_linear(
+        &self,
+        x: &Tensor,
+        stack: Rows<'_>,
+        indices: &Tensor,
+        gated: Option<GateActivation>,
+    ) -> Result<Option<Tensor>> {
+        gathered::gathered_linear(x, stack, indices, gated)
+    }
+
+    fn norm_linear(
+        &self,
+        row: ResidualInput<'_>,
+        matrix: Rows<'_>,
+        after: Epilogue<'_>,
+    ) -> Result<Option<(Tensor, Tensor)>> {
+        linear::norm_linear(row, matrix, after)
+    }
+
+    fn rms_norm(&self, x: &Tensor, factors: Option<&Tensor>, eps: f32) -> Result<Option<Tensor>> {
+        norm::rms_norm(x, factors, eps)
+    }
+
+    fn add_norm(&self, row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
+        norm::add_norm(row)
+    }
+
+    fn gate(&self, activation: GateActivation, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
+        gate::gate(activation, gate, up)
+    }
+
+    fn heads(
+        &self,
+        shape: HeadShape,
+        all: &Tensor,
+        factors: Option<&Tensor>,
+        periods: &Tensor,
+        positions: &Tensor,
+    ) -> Result<Option<Split>> {
+        heads::heads(shape, all, factors, periods, positions)
+    }
+
+    fn rotate(
+        &self,
+        x: &Tensor,
+        rotated: i32,
+        neighbors: bool,
+        periods: &Tensor,
+        positions: &Tensor,
+    ) -> Result<Option<Tensor>> {
+        heads::rotate(x, [rotated, i32::from(neighbors)], periods, positions)
+    }
+
+    fn are_available(&self) -> bool {
+        true
     }
 }

@@ -4,12 +4,17 @@
 //! [`kernels`] are asked for through [`mlx::fused::FusedKernels`].
 #![cfg(target_os = "linux")]
 
+mod attend;
 mod fused;
+mod gate;
+mod gathered;
+mod heads;
 mod isa;
 mod linear;
 mod format;
 mod lanes;
 mod math;
+mod norm;
 mod pool;
 mod primitive;
 mod product;

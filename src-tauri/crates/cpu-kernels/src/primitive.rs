@@ -11,6 +11,7 @@ use mlx::{device, Dtype, Result};
 const AXES: usize = 4;
 
 /// The memory of an array. Strides count elements.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct View {
     data: *mut c_void,
@@ -36,6 +37,43 @@ impl View {
     /// The distances of neighbors along its axes.
     pub fn strides(&self) -> &[i64] {
         &self.strides[..self.axes as usize]
+    }
+
+    /// How many elements there are.
+    pub fn elements(&self) -> usize {
+        self.shape().iter().product::<i64>() as usize
+    }
+
+    /// Numbers of one row of the last axis: rows are counted through all axes before it.
+    ///
+    /// # Safety
+    ///
+    /// There is such a row, of at least as many 32 bit floats as the slice has, and the array lives.
+    pub unsafe fn read(&self, row: usize, to: &mut [f32]) {
+        let (mut rest, mut start) = (row, self.data::<f32>());
+        let leading = self.axes as usize - 1;
+        for axis in (0..leading).rev() {
+            let length = self.shape[axis] as usize;
+            start = start.add(rest % length * self.strides[axis] as usize);
+            rest /= length;
+        }
+        match self.last_stride(0) {
+            1 => to.copy_from_slice(std::slice::from_raw_parts(start, to.len())),
+            stride => {
+                for (place, number) in to.iter_mut().enumerate() {
+                    *number = *start.add(place * stride);
+                }
+            }
+        }
+    }
+
+    /// One entry of the first axis, of elements of so many bytes.
+    pub fn part(&self, index: usize, bytes: usize) -> Self {
+        let mut part = Self { axes: self.axes - 1, ..*self };
+        part.shape.copy_within(1.., 0);
+        part.strides.copy_within(1.., 0);
+        part.data = self.data::<u8>().wrapping_add(index * self.strides[0] as usize * bytes).cast();
+        part
     }
 
     /// The length of one axis, counted from the last one.

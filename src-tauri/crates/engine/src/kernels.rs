@@ -1,15 +1,18 @@
 //! The choice of kernels that fuse several of MLX's operations.
 
+#[cfg(target_os = "linux")]
+use mlx::device::{device, Device};
 use mlx::fused::FusedKernels;
 
-/// The kernels for the device of this thread. Without the feature `cuda-kernels`, and on a Mac, there are none.
-#[cfg(all(feature = "cuda-kernels", target_os = "linux"))]
+/// The kernels for the device of this thread: on Linux those for the processor, and with the feature `cuda-kernels`
+/// those for NVIDIA cards; none on a Mac.
 pub fn kernels() -> &'static dyn FusedKernels {
-    mlx_kernels::kernels()
-}
-
-/// The kernels for the device of this thread: none in this build.
-#[cfg(not(all(feature = "cuda-kernels", target_os = "linux")))]
-pub fn kernels() -> &'static dyn FusedKernels {
+    #[cfg(target_os = "linux")]
+    if device() == Device::Cpu {
+        return cpu_kernels::kernels();
+    }
+    #[cfg(all(feature = "cuda-kernels", target_os = "linux"))]
+    return mlx_kernels::kernels();
+    #[allow(unreachable_code)]
     &mlx::fused::NoKernels
 }

@@ -18,8 +18,8 @@ mod residual;
 
 use std::sync::OnceLock;
 
-use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Split};
-use mlx::quantized::QuantizedTensor;
+use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Rows, Split};
+use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::{device, Result};
 
@@ -37,21 +37,37 @@ pub fn kernels() -> &'static dyn FusedKernels {
 struct CudaKernels;
 
 impl FusedKernels for CudaKernels {
-    fn attend(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> Result<Option<Tensor>> {
-        attend::attend(queries, keys, values, scale)
+    fn attend(
+        &self,
+        queries: &Tensor,
+        (keys, values): (&Tensor, &Tensor),
+        scale: f32,
+        mask: &Mask,
+        sinks: Option<&Tensor>,
+    ) -> Result<Option<Tensor>> {
+        match (mask, sinks) {
+            (Mask::None, None) => attend::attend(queries, keys, values, scale),
+            _ => Ok(None),
+        }
     }
 
-    fn linear(&self, x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
-        linear::linear(x, matrix, gated)
+    fn linear(&self, x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+        match matrix {
+            Rows::Quantized(matrix) => linear::linear(x, matrix, gated),
+            Rows::Plain(_) => Ok(None),
+        }
     }
 
     fn norm_linear(
         &self,
         row: ResidualInput<'_>,
-        matrix: &QuantizedTensor,
+        matrix: Rows<'_>,
         after: Epilogue<'_>,
     ) -> Result<Option<(Tensor, Tensor)>> {
-        norm_linear::norm_linear(row, matrix, after)
+        match matrix {
+            Rows::Quantized(matrix) => norm_linear::norm_linear(row, matrix, after),
+            Rows::Plain(_) => Ok(None),
+        }
     }
 
     fn add_norm(&self, row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
@@ -68,9 +84,12 @@ impl FusedKernels for CudaKernels {
         all: &Tensor,
         factors: Option<&Tensor>,
         periods: &Tensor,
-        offset: &Tensor,
+        positions: &Tensor,
     ) -> Result<Option<Split>> {
-        heads::heads(shape, all, factors, periods, offset)
+        match positions.size() {
+            1 => heads::heads(shape, all, factors, periods, positions),
+            _ => Ok(None),
+        }
     }
 
     fn are_available(&self) -> bool {

@@ -2,6 +2,7 @@
 //! `mlx-kernels`; a caller that gets `None` computes the same with MLX's own operations.
 
 use crate::error::Result;
+use crate::ops::Mask;
 use crate::quantized::QuantizedTensor;
 use crate::tensor::Tensor;
 
@@ -10,6 +11,15 @@ pub type Norm<'a> = (&'a Tensor, f32);
 
 /// Queries, and keys with values if the layer has its own, `[1, heads, length, width]`.
 pub type Split = (Tensor, Option<(Tensor, Tensor)>);
+
+/// A matrix `[outputs, inputs]`, or a stack of such, with the numbers as they are stored.
+#[derive(Clone, Copy)]
+pub enum Rows<'a> {
+    /// Floats of 16 or 32 bits.
+    Plain(&'a Tensor),
+    /// Quantized ones.
+    Quantized(&'a QuantizedTensor),
+}
 
 /// The activation of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,20 +80,35 @@ pub struct HeadShape {
 /// only if MLX does.
 #[allow(unused_variables)]
 pub trait FusedKernels {
-    /// Attention of queries `[1, heads, 1, width]` to all of the keys and values `[1, key heads, positions, width]`;
-    /// the result is `[1, heads · width]`.
-    fn attend(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, scale: f32) -> Result<Option<Tensor>> {
+    /// Attention of queries `[1, heads, length, width]` to those of the keys and values `[1, key heads, positions,
+    /// width]` that the mask shows them; the result is `[length, heads · value width]`. `sinks` `[heads]` are scores
+    /// without a value.
+    fn attend(
+        &self,
+        queries: &Tensor,
+        keys_and_values: (&Tensor, &Tensor),
+        scale: f32,
+        mask: &Mask,
+        sinks: Option<&Tensor>,
+    ) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
     /// `x` `[rows, inputs]` times the transpose of the matrix, `[rows, outputs]`; with `gated`, the activation of the
     /// first half of that times the second half.
-    fn linear(&self, x: &Tensor, matrix: &QuantizedTensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+    fn linear(&self, x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
-    /// As [`FusedKernels::linear`], with a matrix of plain numbers `[outputs, inputs]`, of 16 or 32 bits.
-    fn plain_linear(&self, x: &Tensor, rows: &Tensor, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
+    /// The same with the matrices of a stack `[count, outputs, inputs]` that `indices` choose: `x` `[…, 1, inputs]`
+    /// gives `[…, 1, outputs]`. Axes of `x` that are 1 are stretched to those of `indices`.
+    fn gathered_linear(
+        &self,
+        x: &Tensor,
+        stack: Rows<'_>,
+        indices: &Tensor,
+        gated: Option<GateActivation>,
+    ) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
@@ -91,9 +116,14 @@ pub trait FusedKernels {
     fn norm_linear(
         &self,
         row: ResidualInput<'_>,
-        matrix: &QuantizedTensor,
+        matrix: Rows<'_>,
         after: Epilogue<'_>,
     ) -> Result<Option<(Tensor, Tensor)>> {
+        Ok(None)
+    }
+
+    /// `x / sqrt(mean(x²) + eps)` over the last axis, times factors `[width]`, or `[heads, width]` of the last two axes.
+    fn rms_norm(&self, x: &Tensor, factors: Option<&Tensor>, eps: f32) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
@@ -109,16 +139,30 @@ pub trait FusedKernels {
     }
 
     /// Queries, keys and values `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`.
-    /// `factors` `[normed, width]`; `periods` `[rotated / 2]` and the first position `offset` `[1]` as 32 bit floats
-    /// and integers.
+    /// `factors` `[normed, width]`; `periods` `[rotated / 2]` as 32 bit floats; `positions` as 32 bit integers: the
+    /// first one `[1]`, or `[length]` of as many sequences, whose heads are `[length, heads, 1, width]`.
     fn heads(
         &self,
         shape: HeadShape,
         all: &Tensor,
         factors: Option<&Tensor>,
         periods: &Tensor,
-        offset: &Tensor,
+        positions: &Tensor,
     ) -> Result<Option<Split>> {
+        Ok(None)
+    }
+
+    /// Heads `[1, heads, length, width]`, or of several sequences `[sequences, heads, 1, width]`, with their first
+    /// `rotated` elements turned: neighbors against each other, or halves. `periods` and `positions` as for
+    /// [`FusedKernels::heads`].
+    fn rotate(
+        &self,
+        x: &Tensor,
+        rotated: i32,
+        neighbors: bool,
+        periods: &Tensor,
+        positions: &Tensor,
+    ) -> Result<Option<Tensor>> {
         Ok(None)
     }
 

@@ -201,7 +201,6 @@ impl LocalEngine for FakeEngine {
             revision: model.revision.unwrap_or_else(|| "fake".into()),
             family: "fake".into(),
             quantization: "none".into(),
-            dequantised: false,
             wrong_products: Vec::new(),
             parameters: 0,
             resident_bytes: 0,

@@ -167,8 +167,6 @@ pub struct ModelInfo {
     pub family: String,
     /// The quantization, such as `8 bit, groups of 64`, or `bfloat16`.
     pub quantization: String,
-    /// True if quantized weights were dequantized at load, because the device multiplies full-precision ones faster.
-    pub dequantised: bool,
     /// Kinds of quantized products that MLX computes wrongly on this device; their weights were dequantized.
     pub wrong_products: Vec<String>,
     /// The number of parameters.

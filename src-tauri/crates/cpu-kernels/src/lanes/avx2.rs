@@ -119,11 +119,6 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        Self(_mm256_max_ps(self.0, other.0))
-    }
-
-    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         let halves = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps(self.0, 1));
         let pairs = _mm_add_ps(halves, _mm_movehl_ps(halves, halves));
@@ -241,6 +236,17 @@ unsafe impl Lanes for Avx2 {
         let sum = two.mul_add(Self::load(with.add(8)), sum);
         let sum = three.mul_add(Self::load(with.add(16)), sum);
         four.mul_add(Self::load(with.add(24)), sum)
+    }
+
+    #[inline(always)]
+    unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block {
+        let by = Self::splat(by);
+        [
+            block[0].mul_add(by, sum[0]),
+            block[1].mul_add(by, sum[1]),
+            block[2].mul_add(by, sum[2]),
+            block[3].mul_add(by, sum[3]),
+        ]
     }
 
     #[inline(always)]

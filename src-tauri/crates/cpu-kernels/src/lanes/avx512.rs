@@ -128,11 +128,6 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        Self(_mm512_max_ps(self.0, other.0))
-    }
-
-    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         _mm512_reduce_add_ps(self.0)
     }
@@ -198,6 +193,12 @@ unsafe impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn dot([one, two]: Self::Block, with: *const f32, sum: Self) -> Self {
         two.mul_add(Self::load(with.add(16)), one.mul_add(Self::load(with), sum))
+    }
+
+    #[inline(always)]
+    unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block {
+        let by = Self::splat(by);
+        [block[0].mul_add(by, sum[0]), block[1].mul_add(by, sum[1])]
     }
 
     #[inline(always)]

@@ -67,8 +67,6 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn mul(self, other: Self) -> Self;
     /// `self · other + sum`.
     unsafe fn mul_add(self, other: Self, sum: Self) -> Self;
-    /// The greater of two.
-    unsafe fn max(self, other: Self) -> Self;
     /// The sum of all lanes.
     unsafe fn sum(self) -> f32;
     /// Numbers of IEEE's 16 bit type.
@@ -94,6 +92,8 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn scale(block: Self::Block, by: *const f32) -> Self::Block;
     /// `sum` and the products with 32 numbers from memory, lane by lane.
     unsafe fn dot(block: Self::Block, with: *const f32, sum: Self) -> Self;
+    /// `block · by + sum`.
+    unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block;
     /// `block · scale + bias` to memory.
     unsafe fn write(block: Self::Block, scale: f32, bias: f32, to: *mut f32);
 }

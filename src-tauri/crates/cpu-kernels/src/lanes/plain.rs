@@ -105,11 +105,6 @@ unsafe impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        self.with(other, f32::max)
-    }
-
-    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         self.0.iter().sum()
     }
@@ -178,6 +173,11 @@ unsafe impl Lanes for Plain {
             sum.0[place % COUNT] += number * *with.add(place);
         }
         sum
+    }
+
+    #[inline(always)]
+    unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block {
+        self::block(|place| block[place] * by + sum[place])
     }
 
     #[inline(always)]

@@ -27,10 +27,6 @@ unsafe impl Sync for Matrix {}
 impl Matrix {
     /// The matrix in these arrays, whose last two axes are rows and what they hold. Plain numbers are all in `weight`.
     pub fn new(format: Format, inputs: usize, weight: &View, scales: Option<&View>, biases: Option<&View>) -> Self {
-        let word = match format.coding {
-            crate::format::Coding::Plain(number) => number.bytes(),
-            _ => 4,
-        };
         let part = |view: Option<&View>, bytes: usize| {
             view.map_or((std::ptr::null(), 0), |view| {
                 (view.data::<u8>().cast_const(), view.last_stride(1) * bytes)
@@ -40,7 +36,7 @@ impl Matrix {
             format,
             inputs,
             outputs: weight.last(1),
-            weight: part(Some(weight), word),
+            weight: part(Some(weight), format.word_bytes()),
             scales: part(scales, format.scales.bytes()),
             biases: part(biases, format.scales.bytes()),
         }

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod activations;
-mod code;
+pub mod code;
 mod few;
 mod many;
 mod matrix;
@@ -44,68 +44,96 @@ struct Scratch {
     products: Vec<f32>,
 }
 
+/// Rows, and the matrix that they are multiplied with.
+pub struct Job<'a> {
+    /// The rows.
+    pub x: &'a Activations,
+    /// The matrix.
+    pub matrix: Matrix,
+}
+
 /// What is done with products `[rows, outputs]` of a part before they are written.
 pub trait Finish: Sync {
-    /// Groups of outputs that are computed together: `outputs` apart. Two for a gate and what it gates.
+    /// Groups of outputs that are computed together, as many outputs apart as a job has: two for a gate and what it
+    /// gates.
     const TOGETHER: usize;
 
-    /// Writes outputs `range` of `row` from their products, one slice for each of `TOGETHER`.
+    /// Writes outputs `range` of a row of a job from their products, one slice for each of `TOGETHER`.
     ///
     /// # Safety
     ///
     /// No other thread writes the same outputs, and the memory it writes to lives.
-    unsafe fn finish(&self, row: usize, range: Range<usize>, products: [&[f32]; 2]);
+    unsafe fn finish(&self, job: usize, row: usize, range: Range<usize>, products: [&[f32]; 2]);
 }
 
-/// Multiplies all rows with the first `outputs · TOGETHER` rows of the matrix.
+/// Multiplies the rows of every job with the first `outputs · TOGETHER` rows of its matrix.
 ///
 /// # Safety
 ///
-/// The memory of the matrix lives and holds what it says.
-pub unsafe fn multiply<F: Finish>(isa: Isa, x: &Activations, matrix: &Matrix, outputs: usize, finish: &F) {
-    let rows = x.rows();
-    let panels = x.are_many().then(|| x.panels(many::panel(isa)));
-    let (length, together) = (part_length(isa, x, matrix), F::TOGETHER);
-    let length = (length / together).max(1);
-    let parts = outputs.div_ceil(length);
+/// The memory of the matrices lives and holds what they say.
+pub unsafe fn multiply<F: Finish>(isa: Isa, jobs: &[Job<'_>], outputs: usize, finish: &F) {
+    let panels = |job: &Job<'_>| job.x.are_many().then(|| job.x.panels(many::panel(isa)));
+    let panels: Vec<Option<Vec<f32>>> = jobs.iter().map(panels).collect();
+    let lengths: Vec<usize> = jobs.iter().map(|job| (part_length(isa, job) / F::TOGETHER).max(1)).collect();
+    // The first part of each job.
+    let mut firsts = Vec::with_capacity(jobs.len());
+    let mut parts = 0;
+    for length in &lengths {
+        firsts.push(parts);
+        parts += outputs.div_ceil(*length);
+    }
     Pool::get().run(parts, &|part| {
-        let range = part * length..outputs.min((part + 1) * length);
-        SCRATCH.with_borrow_mut(|scratch| {
-            let count = range.len();
-            scratch.products.resize((together * rows * count).max(scratch.products.len()), 0.0);
-            for group in 0..together {
-                let shifted = range.start + group * outputs..range.end + group * outputs;
-                let to = scratch.products[group * rows * count..].as_mut_ptr();
-                // SAFETY: the range is within the matrix, and there is memory for so many products.
-                unsafe { products(isa, x, panels.as_deref(), matrix, shifted, to, &mut scratch.numbers) };
-            }
-            for row in 0..rows {
-                let of = |group: usize| {
-                    let first = (group % together * rows + row) * count;
-                    &scratch.products[first..first + count]
-                };
-                // SAFETY: parts share no outputs.
-                unsafe { finish.finish(row, range.clone(), [of(0), of(1)]) };
-            }
-        });
+        let index = firsts.partition_point(|first| *first <= part) - 1;
+        let (job, length) = (&jobs[index], lengths[index]);
+        let start = (part - firsts[index]) * length;
+        let range = start..outputs.min(start + length);
+        // SAFETY: parts share no outputs, and the range is within the matrix.
+        unsafe { multiply_part(isa, (index, job), panels[index].as_deref(), outputs, range, finish) };
+    });
+}
+
+unsafe fn multiply_part<F: Finish>(
+    isa: Isa,
+    (index, job): (usize, &Job<'_>),
+    panels: Option<&[f32]>,
+    outputs: usize,
+    range: Range<usize>,
+    finish: &F,
+) {
+    let (rows, count) = (job.x.rows(), range.len());
+    SCRATCH.with_borrow_mut(|Scratch { numbers, products: all }| {
+        all.resize((F::TOGETHER * rows * count).max(all.len()), 0.0);
+        for group in 0..F::TOGETHER {
+            let shifted = range.start + group * outputs..range.end + group * outputs;
+            let to = all[group * rows * count..].as_mut_ptr();
+            // SAFETY: the range is within the matrix, and there is memory for so many products.
+            unsafe { products(isa, job, panels, shifted, to, numbers) };
+        }
+        for row in 0..rows {
+            let of = |group: usize| {
+                let first = (group % F::TOGETHER * rows + row) * count;
+                &all[first..first + count]
+            };
+            // SAFETY: parts share no outputs.
+            unsafe { finish.finish(index, row, range.clone(), [of(0), of(1)]) };
+        }
     });
 }
 
 /// Outputs of a part.
-fn part_length(isa: Isa, x: &Activations, matrix: &Matrix) -> usize {
-    if x.are_many() {
+fn part_length(isa: Isa, job: &Job<'_>) -> usize {
+    if job.x.are_many() {
         let tile = many::tile(isa);
-        return (TILE / (4 * x.width()) / tile * tile).max(tile);
+        return (TILE / (4 * job.x.width()) / tile * tile).max(tile);
     }
-    (PART / matrix.row_bytes().max(1)).next_multiple_of(4).max(4)
+    (PART / job.matrix.row_bytes().max(1)).next_multiple_of(4).max(4)
 }
 
 /// Products of all rows with outputs `range`, `[rows, outputs]`.
 unsafe fn products(
     isa: Isa,
-    x: &Activations,
+    Job { x, matrix }: &Job<'_>,
     panels: Option<&[f32]>,
-    matrix: &Matrix,
     range: Range<usize>,
     to: *mut f32,
     numbers: &mut Vec<f32>,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::activations::Shared;
-use super::{multiply, Activations, Finish, Matrix};
+use super::{multiply, Activations, Finish, Job, Matrix};
 use crate::format::{Coding, Format, Number};
 use crate::isa::Isa;
 use crate::lanes::plain::{from_bf16, from_f16, from_float8};
@@ -148,7 +148,7 @@ struct Collected {
 impl Finish for Collected {
     const TOGETHER: usize = 1;
 
-    unsafe fn finish(&self, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
+    unsafe fn finish(&self, _job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
         for (output, product) in range.zip(products) {
             self.to.at(row * self.count + output).write(*product);
         }
@@ -164,7 +164,7 @@ fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Nois
         let mut found = vec![f32::NAN; rows * outputs];
         let collected = Collected { to: Shared(found.as_mut_ptr()), count: outputs };
         // SAFETY: the matrix is in memory that lives.
-        unsafe { multiply(isa, &activations, &stored.matrix(), outputs, &collected) };
+        unsafe { multiply(isa, &[Job { x: &activations, matrix: stored.matrix() }], outputs, &collected) };
         for row in 0..rows {
             for output in (0..outputs).step_by(1 + outputs / 64) {
                 let terms = (0..inputs).map(|input| f64::from(x[row * inputs + input]) * stored.number(output, input));
@@ -232,7 +232,7 @@ fn speed() {
                         let stored = &all[round % all.len()];
                         let start = std::time::Instant::now();
                         activations.set(&format, inputs, rows, |row, to| to.copy_from_slice(&x[row * inputs..][..inputs]));
-                        unsafe { multiply(isa, &activations, &stored.matrix(), outputs, &collected) };
+                        unsafe { multiply(isa, &[Job { x: &activations, matrix: stored.matrix() }], outputs, &collected) };
                         times.push(start.elapsed().as_secs_f64());
                     }
                     times.sort_by(f64::total_cmp);

@@ -1,14 +1,14 @@
 //! Tables of token vectors.
 
-use checkpoint::memory::MAX_DEQUANTIZED_EMBEDDING;
+use mlx::device::{device, Device};
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
-use mlx::Result;
+use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::layers::Linear;
-use crate::weights::{Matrix, Weights};
+use crate::weights::{dequantize_to_f32, Matrix, Weights};
 
 /// A table with one row per token.
 #[derive(Parameters)]
@@ -22,7 +22,7 @@ pub enum Embedding {
 impl Embedding {
     /// Loads `path.weight` `[tokens, width]`.
     pub fn load(weights: &mut Weights<'_>, path: &str, tokens: i32, width: i32) -> error::Result<Self> {
-        let embedding = match weights.take_matrix(path, tokens, width, MAX_DEQUANTIZED_EMBEDDING)? {
+        let embedding = match weights.take_matrix(path, tokens, width)? {
             Matrix::Plain(rows) => Self::Plain(rows),
             Matrix::Quantized(rows) => Self::Quantized(rows),
         };
@@ -33,8 +33,16 @@ impl Embedding {
     /// The rows of `ids` `[length]`, as `[length, width]`.
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         match self {
-            Self::Plain(rows) => rows.take(ids, 0),
-            Self::Quantized(rows) => rows.map(|part| part.take(ids, 0))?.dequantize(),
+            Self::Plain(rows) => computed(rows.take(ids, 0)?),
+            Self::Quantized(rows) => numbers(rows.map(|part| part.take(ids, 0))?),
+        }
+    }
+
+    /// All rows.
+    pub fn into_numbers(self) -> Result<Tensor> {
+        match self {
+            Self::Plain(rows) => computed(rows),
+            Self::Quantized(rows) => numbers(rows),
         }
     }
 
@@ -44,5 +52,21 @@ impl Embedding {
             Self::Plain(rows) => Ok(Linear::from_rows(rows)?),
             Self::Quantized(quantized) => Linear::from_quantized(quantized.clone(), weights),
         }
+    }
+}
+
+/// Rows in the type that the device computes in.
+fn computed(rows: Tensor) -> Result<Tensor> {
+    match device() {
+        Device::Cpu => rows.astype(Dtype::Float32),
+        Device::Metal | Device::Cuda => Ok(rows),
+    }
+}
+
+/// The same for quantized rows.
+fn numbers(rows: QuantizedTensor) -> Result<Tensor> {
+    match device() {
+        Device::Cpu => dequantize_to_f32(rows),
+        Device::Metal | Device::Cuda => rows.dequantize(),
     }
 }

@@ -1,15 +1,17 @@
 //! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones,
 //! and how much each counts, is the router's matter.
 
-use checkpoint::memory::{dequantises_experts, MAX_DEQUANTIZED_EXPERTS};
+use checkpoint::memory::dequantises_experts;
 use mlx::device::{device, on_cpu, Device};
-use mlx::ops::{concatenate, join};
+use mlx::fused::Rows;
+use mlx::ops::join;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::{eval, Tensor};
 use mlx::{Dtype, Result};
 
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::product::{Form, Product};
 use crate::layers::Activation;
 use crate::products::product_check::Layout;
@@ -42,7 +44,7 @@ struct SwitchLinear {
 const STACKS: Form = Form {
     layout: Layout::Experts,
     outputs: 1,
-    turn,
+    turn: |parts| join(parts.iter().copied(), 1)?.swapaxes(1, 2),
 };
 
 /// The places of the `k` greatest numbers of each row of `scores` `[length, count]`, in no order, `[length, k]`.
@@ -60,7 +62,7 @@ impl Experts {
         chosen: i32,
         activation: Activation,
     ) -> error::Result<Self> {
-        let matrices = weights.take_experts(path, shape, MAX_DEQUANTIZED_EXPERTS)?;
+        let matrices = weights.take_experts(path, shape)?;
         let gate_up_proj = SwitchLinear {
             product: Product::join(matrices.gate_up, STACKS)?.checked(STACKS, weights)?,
             bias: matrices.gate_up_bias,
@@ -102,17 +104,34 @@ impl Experts {
     }
 
     fn feed(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-        let both = self.gate_up_proj.forward(rows, indices, sorted)?;
-        let gated = self.activation.gated(&both)?;
+        let gated = match self.gate_up_proj.gated(rows, indices, &self.activation)? {
+            Some(gated) => gated,
+            None => self.activation.gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?,
+        };
         self.down_proj.forward(&gated, indices, sorted)
     }
 }
 
 impl SwitchLinear {
+    /// `activation(gate) · up` of the experts of `indices` in one operation, if a kernel does it.
+    fn gated(&self, rows: &Tensor, indices: &Tensor, activation: &Activation) -> Result<Option<Tensor>> {
+        match (self.product.rows(), activation.fusible(), &self.bias) {
+            (Some(stack), Some(activation), None) => kernels().gathered_linear(rows, stack, indices, Some(activation)),
+            _ => Ok(None),
+        }
+    }
+
     /// `rows` `[…, 1, inputs]` times the experts of `indices`.
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         let gathered = |stack: &Tensor| rows.gather_mm(stack, indices, sorted);
         let product = self.product.forward(&gathered, &|stack| {
+            if let Some(product) = kernels().gathered_linear(rows, stack, indices, None)? {
+                return Ok(product);
+            }
+            let stack = match stack {
+                Rows::Plain(stack) => return gathered(&stack.swapaxes(1, 2)?),
+                Rows::Quantized(stack) => stack,
+            };
             if !sorted || !dequantises(stack, rows) {
                 return rows.gather_qmm(stack, indices, sorted);
             }
@@ -136,23 +155,6 @@ fn dequantises(stack: &QuantizedTensor, rows: &Tensor) -> bool {
     device() == Device::Cuda
         && gathers
         && dequantises_experts(stack.scales.dim(0) as u64, stack.numbers() as u64, rows.dim(0) as u64)
-}
-
-/// Plain stacks joined and turned to `[experts, inputs, outputs]`.
-fn turn(parts: &[&Tensor]) -> Result<Tensor> {
-    if device() != Device::Cpu {
-        return join(parts.iter().copied(), 1)?.swapaxes(1, 2);
-    }
-    // As for plain projections, the CPU is faster on rows that lie in memory the way they are summed. Turning before
-    // joining makes one copy of all experts instead of two.
-    let turned = parts
-        .iter()
-        .map(|part| part.swapaxes(1, 2))
-        .collect::<Result<Vec<_>>>()?;
-    match &turned[..] {
-        [one] => one.contiguous(),
-        several => concatenate(&several.iter().collect::<Vec<_>>(), 2),
-    }
 }
 
 #[cfg(test)]

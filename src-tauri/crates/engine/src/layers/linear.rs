@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mlx::device::{device, Device};
+use mlx::fused::Rows;
 use mlx::ops::join;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
@@ -12,7 +12,7 @@ use mlx::Result;
 use crate::error;
 use crate::layers::product::{Form, Product};
 use crate::layers::{fast, Activation, Gelu, ResidualStream, RmsNorm};
-use crate::products::packed_product::packed_product;
+use crate::products::packed_product::product;
 use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
 
@@ -66,7 +66,7 @@ impl Projection {
     }
 
     fn matrix(&self, weights: &mut Weights<'_>, inputs: i32) -> error::Result<Matrix> {
-        let matrix = weights.take_matrix(&self.path, self.outputs, inputs, u64::MAX)?;
+        let matrix = weights.take_matrix(&self.path, self.outputs, inputs)?;
         let Some(order) = self.order() else { return Ok(matrix) };
         Ok(match matrix {
             Matrix::Plain(rows) => Matrix::Plain(rows.take(&order, 0)?),
@@ -96,18 +96,8 @@ impl Projection {
 const ROWS: Form = Form {
     layout: Layout::Rows,
     outputs: 0,
-    turn: |parts| turn(&join(parts.iter().copied(), 0)?),
+    turn: |parts| join(parts.iter().copied(), 0)?.swapaxes(0, 1),
 };
-
-/// Rows `[outputs, inputs]` turned to `[inputs, outputs]`.
-fn turn(rows: &Tensor) -> Result<Tensor> {
-    let turned = rows.swapaxes(0, 1)?;
-    // The CPU's matrix product is several times faster on rows that lie in memory the way they are summed.
-    match device() {
-        Device::Cpu => turned.contiguous(),
-        _ => Ok(turned),
-    }
-}
 
 impl Linear {
     /// Loads `path.weight` `[outputs, inputs]`, and `path.bias` `[outputs]` if there is one.
@@ -141,7 +131,7 @@ impl Linear {
     /// The projection that is a tied embedding read the other way round.
     pub fn from_rows(rows: &Tensor) -> Result<Self> {
         Ok(Self {
-            weight: Product::Plain(turn(rows)?),
+            weight: Product::plain(&[rows], ROWS)?,
             bias: None,
         })
     }
@@ -149,7 +139,7 @@ impl Linear {
     /// The projection by rows `[outputs, inputs]`, with a bias `[outputs]` if there is one.
     pub fn with_bias(rows: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         Ok(Self {
-            weight: Product::Plain(turn(rows)?),
+            weight: Product::plain(&[rows], ROWS)?,
             bias: bias.map(|bias| bias.reshape(&[1, bias.dim(0)])).transpose()?,
         })
     }
@@ -164,22 +154,6 @@ impl Linear {
         Ok(linear)
     }
 
-    /// The same projection with every output times its own factor, if the weights are plain numbers of 32 bits, so that
-    /// nothing is lost; otherwise `None`.
-    pub fn scaled(&self, factors: &[f32]) -> Result<Option<Self>> {
-        let Product::Plain(weight) = &self.weight else {
-            return Ok(None);
-        };
-        if weight.dtype() != mlx::Dtype::Float32 {
-            return Ok(None);
-        }
-        let factors = Tensor::from_f32(factors, &[1, factors.len() as i32]);
-        Ok(Some(Self {
-            weight: Product::Plain(weight.mul(&factors)?),
-            bias: self.bias.as_ref().map(|bias| bias.mul(&factors)).transpose()?,
-        }))
-    }
-
     /// `[length, inputs]` to `[length, outputs]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match (&self.weight, &self.bias) {
@@ -191,14 +165,14 @@ impl Linear {
 
     fn multiply(&self, x: &Tensor) -> Result<Tensor> {
         self.weight
-            .forward(&|weight| x.matmul(weight), &|rows| packed_product(x, rows))
+            .forward(&|weight| x.matmul(weight), &|rows| product(x, rows))
     }
 }
 
 impl Linear {
     /// The projection of the normed stream.
     pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        match fast::linear::forward_normed(self.quantized(), stream, norm)? {
+        match fast::linear::forward_normed(self.rows(), stream, norm)? {
             Some(read) => Ok(read),
             None => self.forward(&stream.normed(norm)?),
         }
@@ -211,7 +185,7 @@ impl Linear {
         norm: Option<&RmsNorm>,
         activation: &Activation,
     ) -> Result<Tensor> {
-        match fast::linear::gated_normed(self.quantized(), stream, norm, activation)? {
+        match fast::linear::gated_normed(self.rows(), stream, norm, activation)? {
             Some(read) => Ok(read),
             None => self.gated(&stream.normed(norm)?, activation),
         }
@@ -219,7 +193,7 @@ impl Linear {
 
     /// GELU of the stream's projection times `other` `[length, outputs]`.
     pub fn gelu_times(&self, stream: &mut ResidualStream<'_>, gelu: &Gelu, other: &Tensor) -> Result<Tensor> {
-        match fast::linear::gelu_times(self.quantized(), stream, other)? {
+        match fast::linear::gelu_times(self.rows(), stream, other)? {
             Some(read) => Ok(read),
             None => gelu.times(&self.forward(stream.sum()?)?, other),
         }
@@ -227,18 +201,15 @@ impl Linear {
 
     /// `activation(gate) · up` of an input, if this projection gives both side by side.
     pub fn gated(&self, x: &Tensor, activation: &Activation) -> Result<Tensor> {
-        match fast::linear::gated(self.quantized(), x, activation)? {
+        match fast::linear::gated(self.rows(), x, activation)? {
             Some(gated) => Ok(gated),
             None => activation.gated(&self.forward(x)?),
         }
     }
 
-    /// The matrix, if it is quantized and all there is to the projection.
-    fn quantized(&self) -> Option<&QuantizedTensor> {
-        match (&self.weight, &self.bias) {
-            (Product::Quantized(quantized), None) => Some(quantized),
-            _ => None,
-        }
+    /// The matrix, if it is as it is stored and all there is to the projection.
+    fn rows(&self) -> Option<Rows<'_>> {
+        self.weight.rows().filter(|_| self.bias.is_none())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Matrices in the form in which rows are multiplied with them.
 
-use mlx::ops::concatenate;
+use mlx::device::{device, Device};
+use mlx::fused::Rows;
+use mlx::ops::{concatenate, join};
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
@@ -15,6 +17,8 @@ use crate::weights::{join_quantized, Matrix, Storage, Weights};
 pub enum Product {
     /// Plain numbers, turned so that outputs are last.
     Plain(Tensor),
+    /// Plain numbers as they are stored, one row per output, on a CPU.
+    Stored(Tensor),
     /// Quantized rows, one per output.
     Quantized(QuantizedTensor),
     /// Projections of one input in different number formats, which cannot become one matrix.
@@ -36,7 +40,7 @@ impl Product {
     /// Joins matrices of one input along their outputs if their formats agree.
     pub fn join(matrices: Vec<Matrix>, form: Form) -> Result<Self> {
         match Storage::of(&matrices) {
-            Storage::Plain(parts) => return Ok(Self::Plain((form.turn)(&parts)?)),
+            Storage::Plain(parts) => return Self::plain(&parts, form),
             Storage::Quantized(parts) => return Ok(Self::Quantized(join_quantized(&parts, form.outputs)?)),
             Storage::Mixed => {}
         }
@@ -47,9 +51,9 @@ impl Product {
     /// The same matrices, as numbers if this device multiplies them wrongly as they are.
     pub fn checked(self, form: Form, weights: &mut Weights<'_>) -> error::Result<Self> {
         Ok(match self {
-            Self::Plain(numbers) => Self::Plain(numbers),
+            Self::Plain(_) | Self::Stored(_) => self,
             Self::Quantized(matrix) => match weights.replacement(&matrix, form.layout)? {
-                Some(numbers) => Self::Plain((form.turn)(&[&numbers])?),
+                Some(numbers) => Self::plain(&[&numbers], form)?,
                 None => Self::Quantized(matrix),
             },
             Self::Split(parts) => {
@@ -59,17 +63,36 @@ impl Product {
         })
     }
 
+    /// Plain numbers joined along their outputs.
+    pub fn plain(parts: &[&Tensor], form: Form) -> Result<Self> {
+        match device() {
+            // Kernels read rows that lie in one piece.
+            Device::Cpu => join(parts.iter().copied(), form.outputs)?.contiguous().map(Self::Stored),
+            Device::Metal | Device::Cuda => (form.turn)(parts).map(Self::Plain),
+        }
+    }
+
+    /// The matrix as it is stored, if it is.
+    pub fn rows(&self) -> Option<Rows<'_>> {
+        match self {
+            Self::Stored(numbers) => Some(Rows::Plain(numbers)),
+            Self::Quantized(matrix) => Some(Rows::Quantized(matrix)),
+            Self::Plain(_) | Self::Split(_) => None,
+        }
+    }
+
     /// The outputs of all parts side by side.
     pub fn forward(
         &self,
         plain: &dyn Fn(&Tensor) -> Result<Tensor>,
-        quantized: &dyn Fn(&QuantizedTensor) -> Result<Tensor>,
+        stored: &dyn Fn(Rows<'_>) -> Result<Tensor>,
     ) -> Result<Tensor> {
         match self {
             Self::Plain(numbers) => plain(numbers),
-            Self::Quantized(matrix) => quantized(matrix),
+            Self::Stored(numbers) => stored(Rows::Plain(numbers)),
+            Self::Quantized(matrix) => stored(Rows::Quantized(matrix)),
             Self::Split(parts) => {
-                let outputs = parts.iter().map(|part| part.forward(plain, quantized));
+                let outputs = parts.iter().map(|part| part.forward(plain, stored));
                 let outputs = outputs.collect::<Result<Vec<_>>>()?;
                 concatenate(&outputs.iter().collect::<Vec<_>>(), -1)
             }

@@ -1,36 +1,29 @@
 //! Root mean square norms.
 
 use checkpoint::config::decoder::NormConfig;
-use mlx::device::{device, Device};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
-use crate::layers::fast::rms_norm::FoldedNorm;
+use crate::kernels::kernels;
 use crate::weights::Weights;
 
 /// `x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[derive(Parameters)]
-pub enum RmsNorm {
-    /// MLX's own operation.
-    Plain {
-        /// Factors of the last axis.
-        weight: Option<Tensor>,
-        /// Factors of the last two axes, if heads differ; applied after the kernel.
-        heads: Option<Tensor>,
-        /// Added to the mean.
-        eps: f32,
-    },
-    /// The same for the CPU.
-    Folded(FoldedNorm),
+pub struct RmsNorm {
+    /// Factors `[width]` of the last axis, or `[heads, width]` of the last two if heads differ.
+    factors: Tensor,
+    /// Added to the mean.
+    #[parameters(skip)]
+    eps: f32,
 }
 
 impl RmsNorm {
     /// Loads `path.weight` `[width]`.
     pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> error::Result<Self> {
         let weight = weights.take(&format!("{path}.weight"), &[width])?;
-        let norm = Self::new(weight, eps)?;
+        let norm = Self::new(weight, eps);
         weights.materialize(norm.tensors())?;
         Ok(norm)
     }
@@ -48,62 +41,34 @@ impl RmsNorm {
             true => ones(width, dtype)?,
             false => norm_weight(weights, path, width, config)?,
         };
-        let norm = Self::new(factors, config.eps)?;
+        let norm = Self::new(factors, config.eps);
         weights.materialize(norm.tensors())?;
         Ok(norm)
     }
 
     /// A norm with these factors, `[width]` or `[heads, width]`.
-    pub fn new(weight: Tensor, eps: f32) -> Result<Self> {
-        if device() == Device::Cpu {
-            return FoldedNorm::new(&weight, eps).map(Self::Folded);
-        }
-        Ok(match weight.shape() {
-            [_] => Self::Plain {
-                weight: Some(weight),
-                heads: None,
-                eps,
-            },
-            _ => Self::Plain {
-                weight: None,
-                heads: Some(weight),
-                eps,
-            },
-        })
+    pub fn new(factors: Tensor, eps: f32) -> Self {
+        Self { factors, eps }
     }
 
-    /// Factors `[width]` and epsilon, if a kernel applies them.
+    /// Factors `[width]` and epsilon, if heads do not differ.
     pub fn weight(&self) -> Option<(&Tensor, f32)> {
-        match self {
-            Self::Plain {
-                weight,
-                heads: None,
-                eps,
-            } => Some((weight.as_ref()?, *eps)),
-            _ => None,
-        }
+        (self.factors.shape().len() == 1).then_some((&self.factors, self.eps))
     }
 
-    /// Factors `[heads, width]` and epsilon, if heads differ and a kernel norms them.
+    /// Factors `[heads, width]` and epsilon, if heads differ.
     pub fn head_weights(&self) -> Option<(&Tensor, f32)> {
-        match self {
-            Self::Plain {
-                weight: None,
-                heads,
-                eps,
-            } => Some((heads.as_ref()?, *eps)),
-            _ => None,
-        }
+        (self.factors.shape().len() == 2).then_some((&self.factors, self.eps))
     }
 
     /// Same shape as `x`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Plain { weight, heads, eps } => {
-                let normed = x.fast_rms_norm(weight.as_ref(), *eps)?;
-                heads.as_ref().map_or(Ok(normed.clone()), |heads| normed.mul(heads))
-            }
-            Self::Folded(folded) => folded.forward(x),
+        if let Some(normed) = kernels().rms_norm(x, Some(&self.factors), self.eps)? {
+            return Ok(normed);
+        }
+        match self.weight() {
+            Some((weight, eps)) => x.fast_rms_norm(Some(weight), eps),
+            None => x.fast_rms_norm(None, self.eps)?.mul(&self.factors),
         }
     }
 }

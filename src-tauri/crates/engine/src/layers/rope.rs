@@ -50,11 +50,6 @@ pub enum Rotation {
         /// The first position `[1]` for kernels of our own, if there are any.
         place: Option<Tensor>,
     },
-    /// The rotation of one position as one matrix `[width, width]`. The CPU has no kernel and would run two dozen
-    /// operations per layer instead.
-    Matrix(Tensor),
-    /// The same for several sequences, `[sequences, width, width]`.
-    Matrices(Tensor),
     /// The positions of several sequences, `[sequences]`.
     Positions(Tensor),
     /// Several sequences of which one has a base of its own.
@@ -119,9 +114,6 @@ impl Rope {
         if let [offset] = offsets {
             return self.at(*offset, 1);
         }
-        if let Some(folded) = self.folded_each(offsets) {
-            return folded;
-        }
         if offsets.iter().any(|offset| self.base(offset + 1).is_some()) {
             return Rotation::Each(offsets.iter().map(|offset| self.at(*offset, 1)).collect());
         }
@@ -132,9 +124,6 @@ impl Rope {
     /// The turning of `length` positions of one sequence from `offset` on.
     pub fn at(&self, offset: usize, length: usize) -> Rotation {
         let base = self.base(offset + length);
-        if let Some(folded) = self.folded(offset, length, base) {
-            return folded;
-        }
         Rotation::Kernel {
             offset: offset as i32,
             base: base.map(|base| base as f32),
@@ -239,18 +228,22 @@ impl Rope {
                 .map_or_else(|| Ok(x.clone()), |amplitude| x.mul(amplitude))
         };
         match rotation {
-            Rotation::Matrix(matrix) => x.matmul(matrix),
-            // One product per sequence, of the shape it has alone.
-            Rotation::Matrices(matrices) => {
-                let rows = x.reshape(&[x.dim(0), x.dim(1), x.dim(3)])?;
-                rows.matmul(matrices)?.reshape(x.shape())
-            }
-            Rotation::Kernel { offset, base, place: _ } => {
+            Rotation::Kernel { offset, base, place } => {
+                let x = amplified()?;
+                if let Some(rotated) = self.rotated(&x, *base, place.as_ref())? {
+                    return Ok(rotated);
+                }
                 let periods = if base.is_some() { None } else { Some(&self.periods) };
-                amplified()?.fast_rope(dims, traditional, *base, periods, *offset)
+                x.fast_rope(dims, traditional, *base, periods, *offset)
             }
             Rotation::Table { cos, sin } => self.turn(&amplified()?, cos, sin),
-            Rotation::Positions(positions) => amplified()?.fast_rope_each(dims, traditional, &self.periods, positions),
+            Rotation::Positions(positions) => {
+                let x = amplified()?;
+                match self.rotated(&x, None, Some(positions))? {
+                    Some(rotated) => Ok(rotated),
+                    None => x.fast_rope_each(dims, traditional, &self.periods, positions),
+                }
+            }
             Rotation::Each(rotations) => {
                 let turned = rotations
                     .iter()

@@ -77,7 +77,7 @@ impl LoadedModel {
             VisionTower::load(vision, model.hidden_size(), &mut weights)
         });
         let tower = tower.transpose()?;
-        let (dequantised, parameters) = (weights.dequantised(), weights.parameters());
+        let parameters = weights.parameters();
         let embedding = files.embedding().cloned();
         let head = embedding
             .map(|config| EmbeddingHead::load(config, dir, &mut weights))
@@ -117,7 +117,6 @@ impl LoadedModel {
             },
             family: config.model_type.clone(),
             quantization: config.quantization_label(),
-            dequantised,
             wrong_products,
             parameters,
             resident_bytes,

@@ -4,15 +4,27 @@ use std::cell::RefCell;
 
 use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
 use mlx::device::{device, Device};
+use mlx::fused::Rows;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::{async_eval, eval, Tensor};
 use mlx::Result;
 
 use crate::kernels::kernels;
 
-/// `x` `[rows, inputs]` times the rows of a quantized matrix `[outputs, inputs]`: `[rows, outputs]`.
+/// `x` `[rows, inputs]` times the rows of a matrix `[outputs, inputs]`: `[rows, outputs]`.
+pub fn product(x: &Tensor, rows: Rows<'_>) -> Result<Tensor> {
+    match rows {
+        Rows::Quantized(matrix) => packed_product(x, matrix),
+        Rows::Plain(matrix) => match kernels().linear(x, rows, None)? {
+            Some(product) => Ok(product),
+            None => x.matmul(&matrix.swapaxes(0, 1)?),
+        },
+    }
+}
+
+/// The same with a quantized matrix.
 pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
-    match kernels().linear(x, matrix, None)? {
+    match kernels().linear(x, Rows::Quantized(matrix), None)? {
         Some(product) => Ok(product),
         None if device() == Device::Cuda && dequantises_rows(x.dim(0) as u64) => dequantized_product(x, matrix),
         None => x.quantized_matmul(matrix, true),

@@ -51,22 +51,21 @@ impl Weights<'_> {
     }
 
     /// The experts below `path`, the name of a layer's feed-forward: stacked by MLX, one by one, or fused as
-    /// transformers (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them. On the CPU, stacks of up to
-    /// `limit` bytes are dequantized.
-    pub fn take_experts(&mut self, path: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
-        Self::complete(self.find_experts(path, shape, limit)?, path, shape)
+    /// transformers (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them.
+    pub fn take_experts(&mut self, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
+        Self::complete(self.find_experts(path, shape)?, path, shape)
     }
 
-    fn find_experts(&mut self, path: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
+    fn find_experts(&mut self, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
         let ExpertShape {
             experts, hidden, width, ..
         } = shape;
         for place in PREFIXES.map(|place| format!("{path}.{place}")) {
             if self.has(&format!("{place}.gate_up_proj")) {
-                return self.take_fused(&place, shape, limit);
+                return self.take_fused(&place, shape);
             }
             if self.has(&format!("{place}.gate_up_proj_blocks")) {
-                return self.take_blocks(&place, shape, limit);
+                return self.take_blocks(&place, shape);
             }
             for [gate, up, down] in NAMES.map(|names| names.map(|name| format!("{place}.{name}"))) {
                 if self.has(&format!("{gate}.weight")) {
@@ -74,10 +73,10 @@ impl Weights<'_> {
                         gate_up_bias: self.take_gate_up_bias(&gate, &up, shape)?,
                         down_bias: self.take_bias(&format!("{down}.bias"), &[experts, hidden])?,
                         gate_up: vec![
-                            self.take_stack(&gate, &[experts, width, hidden], limit)?,
-                            self.take_stack(&up, &[experts, width, hidden], limit)?,
+                            self.take_stack(&gate, &[experts, width, hidden])?,
+                            self.take_stack(&up, &[experts, width, hidden])?,
                         ],
-                        down: self.take_stack(&down, &[experts, hidden, width], limit)?,
+                        down: self.take_stack(&down, &[experts, hidden, width])?,
                     });
                 }
             }
@@ -86,11 +85,11 @@ impl Weights<'_> {
                     let [gate, up, down] = names;
                     return Ok(ExpertMatrices {
                         gate_up: vec![
-                            self.take_each(&place, gate, &[experts, width, hidden], limit)?,
-                            self.take_each(&place, up, &[experts, width, hidden], limit)?,
+                            self.take_each(&place, gate, &[experts, width, hidden])?,
+                            self.take_each(&place, up, &[experts, width, hidden])?,
                         ],
                         gate_up_bias: None,
-                        down: self.take_each(&place, down, &[experts, hidden, width], limit)?,
+                        down: self.take_each(&place, down, &[experts, hidden, width])?,
                         down_bias: None,
                     });
                 }
@@ -101,13 +100,13 @@ impl Weights<'_> {
     }
 
     /// Matrices `[count, rows, columns]` that may be quantized, as [`Weights::take_matrix`] takes one.
-    pub fn take_stack(&mut self, path: &str, shape: &[i32], limit: u64) -> Result<Matrix> {
+    pub fn take_stack(&mut self, path: &str, shape: &[i32]) -> Result<Matrix> {
         let parts = self.take_parts(path)?;
-        self.matrix(path, parts, shape, limit)
+        self.matrix(path, parts, shape)
     }
 
     /// Stacks `place.0.name`, `place.1.name` and so on.
-    fn take_each(&mut self, place: &str, name: &str, shape: &[i32], limit: u64) -> Result<Matrix> {
+    fn take_each(&mut self, place: &str, name: &str, shape: &[i32]) -> Result<Matrix> {
         let each = (0..shape[0])
             .map(|expert| self.take_parts(&format!("{place}.{expert}.{name}")))
             .collect::<Result<Vec<_>>>()?;
@@ -135,12 +134,12 @@ impl Weights<'_> {
             scales: alike(|parts| parts.scales.as_ref())?,
             biases: alike(|parts| parts.biases.as_ref())?,
         };
-        self.matrix(&path, parts, shape, limit)
+        self.matrix(&path, parts, shape)
     }
 
     /// Transformers' form: plain numbers, the rows of gate before those of up. Some files have the transposes
     /// (Qwen3-VL).
-    fn take_fused(&mut self, place: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
+    fn take_fused(&mut self, place: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
         let ExpertShape {
             experts, hidden, width, ..
         } = shape;
@@ -158,7 +157,7 @@ impl Weights<'_> {
                 scales: None,
                 biases: None,
             };
-            self.matrix(&path, parts, shape, limit)
+            self.matrix(&path, parts, shape)
         };
         Ok(ExpertMatrices {
             gate_up: vec![plain("gate_up_proj", &[experts, 2 * width, hidden])?],
@@ -169,7 +168,7 @@ impl Weights<'_> {
     }
 
     /// OpenAI's form: bytes of two 4 bit floats in blocks of 32 with a scale each, the rows of gate and up by turns.
-    fn take_blocks(&mut self, place: &str, shape: ExpertShape, limit: u64) -> Result<ExpertMatrices> {
+    fn take_blocks(&mut self, place: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
         let ExpertShape {
             experts, hidden, width, ..
         } = shape;
@@ -185,7 +184,7 @@ impl Weights<'_> {
                 scales: Some(in_order(self.take_raw(&format!("{path}_scales"))?)?),
                 biases: None,
             };
-            self.matrix(&path, parts, shape, limit)
+            self.matrix(&path, parts, shape)
         };
         let gate_up = matrix("gate_up_proj", &[experts, 2 * width, hidden], by_turns_to_halves)?;
         let down = matrix("down_proj", &[experts, hidden, width], Ok)?;
@@ -253,7 +252,7 @@ mod tests {
             .map(|(name, tensor)| (format!("mlp.{name}"), tensor))
             .collect();
         let mut weights = Weights::of(named, &mut progress);
-        let taken = weights.take_experts("mlp", SHAPE, u64::MAX).unwrap();
+        let taken = weights.take_experts("mlp", SHAPE).unwrap();
         let flat = |matrix: &Matrix| match matrix {
             Matrix::Plain(stack) => stack.clone(),
             Matrix::Quantized(quantized) => quantized.dequantize().unwrap(),
@@ -354,7 +353,7 @@ mod tests {
                 .into_iter()
                 .map(|(name, tensor)| (name.to_owned(), tensor))
                 .collect();
-            let taken = Weights::of(named, &mut progress).take_experts("mlp", SHAPE, u64::MAX);
+            let taken = Weights::of(named, &mut progress).take_experts("mlp", SHAPE);
             taken.err().unwrap().to_string()
         };
         assert!(fails(Vec::new()).contains("mlp.switch_mlp.gate_proj.weight"));

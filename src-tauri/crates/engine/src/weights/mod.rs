@@ -43,6 +43,16 @@ pub enum Matrix {
     Quantized(QuantizedTensor),
 }
 
+impl Matrix {
+    /// The numbers, of which quantized ones have become 32 bit floats, in the type that a CPU computes in.
+    pub fn into_f32(self) -> mlx::Result<Tensor> {
+        match self {
+            Self::Plain(numbers) => numbers.astype(Dtype::Float32),
+            Self::Quantized(quantized) => dequantize_to_f32(quantized),
+        }
+    }
+}
+
 /// How matrices of one input are stored, which says whether they can be joined.
 pub enum Storage<'a> {
     /// All as they are.
@@ -101,7 +111,6 @@ pub struct Weights<'a> {
     total: u64,
     taken: u64,
     resident: u64,
-    dequantised: bool,
     parameters: u64,
     progress: &'a mut LoadProgress<'a>,
 }
@@ -152,7 +161,6 @@ impl<'a> Weights<'a> {
             total: 0,
             taken: 0,
             resident: 0,
-            dequantised: false,
             parameters: 0,
             progress,
         }
@@ -230,11 +238,10 @@ impl<'a> Weights<'a> {
         to_compute_dtype(name, tensor)
     }
 
-    /// A matrix `[rows, columns]` that may be quantized. If the device multiplies plain numbers faster it comes
-    /// dequantized, unless that would take more than `limit` bytes.
-    pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32, limit: u64) -> Result<Matrix> {
+    /// A matrix `[rows, columns]` as it is stored, quantized or not.
+    pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32) -> Result<Matrix> {
         let parts = self.take_parts(path)?;
-        self.matrix(path, parts, &[rows, columns], limit)
+        self.matrix(path, parts, &[rows, columns])
     }
 
     /// The tensors of one matrix as the file has them.
@@ -251,9 +258,8 @@ impl<'a> Weights<'a> {
         })
     }
 
-    /// Checks parts against `shape`, rows and columns last, and dequantizes them if the device prefers that, up to
-    /// `limit` bytes.
-    fn matrix(&mut self, path: &str, parts: StoredMatrix, shape: &[i32], limit: u64) -> Result<Matrix> {
+    /// Checks parts against `shape`, rows and columns last.
+    fn matrix(&mut self, path: &str, parts: StoredMatrix, shape: &[i32]) -> Result<Matrix> {
         let name = format!("{path}.weight");
         let (rows, columns) = shape.split_at(shape.len() - 1);
         let size = shape.iter().map(|length| *length as u64).product::<u64>();
@@ -267,7 +273,7 @@ impl<'a> Weights<'a> {
                 return Err(wrong_shape(&name, &parts.weight, format!("{shape:?}")));
             }
             self.parameters += size;
-            return Ok(Matrix::Plain(to_compute_dtype(&name, parts.weight)?));
+            return float(&name, parts.weight).map(Matrix::Plain);
         };
         let wrong = || wrong_shape(&name, &weight, format!("a quantised {shape:?}"));
         let format = infer_format(&weight, &scales, columns[0]).ok_or_else(wrong)?;
@@ -284,17 +290,12 @@ impl<'a> Weights<'a> {
             ));
         }
         self.parameters += size;
-        let quantized = QuantizedTensor {
+        Ok(Matrix::Quantized(QuantizedTensor {
             weight,
             scales,
             biases,
             format,
-        };
-        if device() != Device::Cpu || size * 4 > limit {
-            return Ok(Matrix::Quantized(quantized));
-        }
-        self.dequantised = true;
-        Ok(Matrix::Plain(dequantize_to_f32(quantized)?))
+        }))
     }
 
     /// Computes the results of the tensors taken since the last call, so that their source can be freed, and reports.
@@ -314,11 +315,6 @@ impl<'a> Weights<'a> {
             (self.progress)(LoadStep::Kernels)?;
         }
         product_check::replacement(matrix, layout)
-    }
-
-    /// True if any quantized matrix was dequantized.
-    pub fn dequantised(&self) -> bool {
-        self.dequantised
     }
 
     /// How many parameters were taken.
@@ -392,7 +388,7 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Quanti
 
 /// The numbers of a quantized matrix as 32 bit floats. Scales and biases are converted first: the product is then
 /// exact, which rounding it to the scales' 16 bits would undo.
-fn dequantize_to_f32(quantized: QuantizedTensor) -> mlx::Result<Tensor> {
+pub fn dequantize_to_f32(quantized: QuantizedTensor) -> mlx::Result<Tensor> {
     let QuantizedTensor {
         weight,
         scales,
@@ -415,19 +411,25 @@ fn dequantize_to_f32(quantized: QuantizedTensor) -> mlx::Result<Tensor> {
     .astype(Dtype::Float32)
 }
 
+/// The tensor, if it holds floats.
+fn float(name: &str, tensor: Tensor) -> Result<Tensor> {
+    match tensor.dtype().is_float() {
+        true => Ok(tensor),
+        false => Err(Error::Unsupported(format!(
+            "numbers of type {:?} in `{name}`",
+            tensor.dtype()
+        ))),
+    }
+}
+
 /// The type the device computes in: the checkpoint's own on a GPU, 32 bit floats on the CPU, where 16 bit ones are
 /// slow.
 fn to_compute_dtype(name: &str, tensor: Tensor) -> Result<Tensor> {
-    if !tensor.dtype().is_float() {
-        return Err(Error::Unsupported(format!(
-            "numbers of type {:?} in `{name}`",
-            tensor.dtype()
-        )));
+    let tensor = float(name, tensor)?;
+    match device() {
+        Device::Cpu => Ok(tensor.astype(Dtype::Float32)?),
+        Device::Metal | Device::Cuda => Ok(tensor),
     }
-    if device() == Device::Cpu && tensor.dtype().is_float() {
-        return Ok(tensor.astype(Dtype::Float32)?);
-    }
-    Ok(tensor)
 }
 
 fn wrong_shape(name: &str, tensor: &Tensor, expected: String) -> Error {

@@ -134,7 +134,6 @@ mod tests {
             revision: "88e950b".into(),
             family: "llama".into(),
             quantization: "8 bit".into(),
-            dequantised: false,
             wrong_products: Vec::new(),
             parameters: 134_515_008,
             resident_bytes: 142,

@@ -37,33 +37,15 @@ pub fn attend(
     mask: &Mask,
     sinks: Option<&Tensor>,
 ) -> Result<Option<Tensor>> {
-    let length = queries.dim(2);
-    if length == 1 && scale == 1.0 && sinks.is_none() && device() == Device::Cpu {
-        return attend_grouped(queries, keys, values).map(Some);
-    }
-    if length == 1 && sinks.is_none() && matches!(mask, Mask::None) {
-        if let Some(attended) = kernels().attend(queries, keys, values, scale)? {
-            return Ok(Some(attended));
-        }
+    if let Some(attended) = kernels().attend(queries, (keys, values), scale, mask, sinks)? {
+        return Ok(Some(attended));
     }
     match mask {
-        Mask::Array(seen) if composes(length as usize, keys.dim(2) as usize) => {
+        Mask::Array(seen) if composes(queries.dim(2) as usize, keys.dim(2) as usize) => {
             merge_heads(&attend_composed(queries, (keys, values), scale, seen, sinks)?).map(Some)
         }
         _ => Ok(None),
     }
-}
-
-/// One query for each head, unscaled: queries that share a key head become the rows of one product.
-fn attend_grouped(queries: &Tensor, keys: &Tensor, values: &Tensor) -> Result<Tensor> {
-    let (heads, width, key_heads) = (queries.dim(1), queries.dim(3), keys.dim(1));
-    let grouped = if key_heads == heads {
-        queries.clone()
-    } else {
-        queries.reshape(&[1, key_heads, heads / key_heads, width])?
-    };
-    let shares = grouped.matmul(&keys.swapaxes(2, 3)?)?.softmax(-1, true)?;
-    shares.matmul(values)?.reshape(&[1, heads * values.dim(3)])
 }
 
 /// Queries `[1, heads, length, width]` against keys and values `[1, key heads, positions, width]` of which they see

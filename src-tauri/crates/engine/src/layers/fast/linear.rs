@@ -1,16 +1,15 @@
 //! Projections together with what comes before and after them, in one launch.
 
-use mlx::fused::{Epilogue, GateActivation};
-use mlx::quantized::QuantizedTensor;
+use mlx::fused::{Epilogue, GateActivation, Rows};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::kernels::kernels;
 use crate::layers::{Activation, ResidualStream, RmsNorm};
 
-/// The projection of the normed stream by a quantized matrix without a bias, if there is one.
+/// The projection of the normed stream by a matrix as it is stored, without a bias, if there is one.
 pub fn forward_normed(
-    matrix: Option<&QuantizedTensor>,
+    matrix: Option<Rows<'_>>,
     stream: &mut ResidualStream<'_>,
     norm: Option<&RmsNorm>,
 ) -> Result<Option<Tensor>> {
@@ -19,7 +18,7 @@ pub fn forward_normed(
 
 /// `activation(gate) · up` of that.
 pub fn gated_normed(
-    matrix: Option<&QuantizedTensor>,
+    matrix: Option<Rows<'_>>,
     stream: &mut ResidualStream<'_>,
     norm: Option<&RmsNorm>,
     activation: &Activation,
@@ -32,7 +31,7 @@ pub fn gated_normed(
 
 /// GELU of the stream's projection times `other`.
 pub fn gelu_times(
-    matrix: Option<&QuantizedTensor>,
+    matrix: Option<Rows<'_>>,
     stream: &mut ResidualStream<'_>,
     other: &Tensor,
 ) -> Result<Option<Tensor>> {
@@ -40,7 +39,7 @@ pub fn gelu_times(
 }
 
 /// `activation(gate) · up` of an input.
-pub fn gated(matrix: Option<&QuantizedTensor>, x: &Tensor, activation: &Activation) -> Result<Option<Tensor>> {
+pub fn gated(matrix: Option<Rows<'_>>, x: &Tensor, activation: &Activation) -> Result<Option<Tensor>> {
     match (matrix, activation.fusible()) {
         (Some(matrix), Some(activation)) => kernels().linear(x, matrix, Some(activation)),
         _ => Ok(None),
@@ -48,7 +47,7 @@ pub fn gated(matrix: Option<&QuantizedTensor>, x: &Tensor, activation: &Activati
 }
 
 fn norm_linear(
-    matrix: Option<&QuantizedTensor>,
+    matrix: Option<Rows<'_>>,
     stream: &mut ResidualStream<'_>,
     norm: Option<&RmsNorm>,
     after: Epilogue<'_>,

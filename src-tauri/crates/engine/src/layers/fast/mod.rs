@@ -1,13 +1,11 @@
 //! Faster ways of the layers, each beside the plain one that it stands for: one launch instead of several where a
-//! kernel fuses them, and fewer operations on a CPU. A way that does not fit returns `None`, and the layer computes
-//! plainly; norms choose theirs at load.
+//! kernel fuses them. A way that does not fit returns `None`, and the layer computes plainly.
 
 pub mod activation;
 pub mod attention;
 pub mod heads;
 pub mod linear;
 pub mod residual;
-pub mod rms_norm;
 mod rope;
 #[cfg(test)]
 mod tests;

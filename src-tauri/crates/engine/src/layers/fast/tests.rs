@@ -7,8 +7,7 @@ use mlx::tensor::Tensor;
 use mlx::Dtype;
 
 use crate::cache::KvView;
-use crate::layers::fast::rms_norm::FoldedNorm;
-use crate::layers::{scaled_dot_product_attention, Rope, Rotation};
+use crate::layers::{scaled_dot_product_attention, RmsNorm, Rope};
 use crate::products::product_check::{activations, relative};
 
 fn numbers(shape: &[i32]) -> Tensor {
@@ -22,19 +21,19 @@ fn is_close(fast: &Tensor, plain: &Tensor, of: &str) {
 }
 
 #[test]
-fn a_folded_norm_is_the_norm() {
+fn norms_are_those_of_mlx() {
     connect().unwrap();
-    let weight = numbers(&[64]);
-    let folded = FoldedNorm::new(&weight, 1e-5).unwrap();
-    for rows in [1, 7] {
-        let x = numbers(&[rows, 64]);
-        let plain = x.fast_rms_norm(Some(&weight), 1e-5).unwrap();
-        is_close(&folded.forward(&x).unwrap(), &plain, &format!("{rows} rows"));
+    let heads = numbers(&[3, 64]);
+    for (shape, factors) in [(&[1, 64][..], numbers(&[64])), (&[7, 64], numbers(&[64])), (&[5, 3, 64], heads)] {
+        let x = numbers(shape);
+        let plain = x.fast_rms_norm(None, 1e-5).unwrap().mul(&factors).unwrap();
+        let norm = RmsNorm::new(factors, 1e-5);
+        is_close(&norm.forward(&x).unwrap(), &plain, &format!("{shape:?}"));
     }
 }
 
 #[test]
-fn a_product_with_a_rotation_turns_as_the_kernel_does() {
+fn heads_turn_as_those_of_mlx() {
     connect().unwrap();
     for (dims, traditional) in [(32, false), (32, true), (16, false)] {
         let config = RopeConfig {
@@ -51,20 +50,49 @@ fn a_product_with_a_rotation_turns_as_the_kernel_does() {
         let rope = Rope::new(&config, 32, Dtype::Float32).unwrap();
         for offset in [0, 3, 999] {
             let of = format!("{dims} numbers at {offset}");
-            let x = numbers(&[1, 4, 1, 32]);
-            let folded = rope.at(offset, 1);
-            assert!(matches!(folded, Rotation::Matrix(_)), "{of}");
-            let kernel = Rotation::Kernel {
-                offset: offset as i32,
-                base: None,
-                place: None,
+            let plain = |x: &Tensor| {
+                let periods = Some(&rope.periods);
+                x.fast_rope(dims as i32, traditional, None, periods, offset as i32).unwrap()
             };
-            let plain = rope.forward(&x, &kernel).unwrap();
-            is_close(&rope.forward(&x, &folded).unwrap(), &plain, &of);
+            let x = numbers(&[1, 4, 5, 32]);
+            is_close(&rope.forward(&x, &rope.at(offset, 5)).unwrap(), &plain(&x), &of);
             let several = numbers(&[2, 4, 1, 32]);
-            let each = rope.forward(&several, &rope.at_each(&[offset, offset])).unwrap();
-            let alone = rope.forward(&several.slice(0, 1, 2).unwrap(), &kernel).unwrap();
+            let each = rope.forward(&several, &rope.at_each(&[7, offset])).unwrap();
+            let alone = plain(&several.slice(0, 1, 2).unwrap());
             is_close(&each.slice(0, 1, 2).unwrap(), &alone, &of);
+        }
+    }
+}
+
+#[test]
+fn attention_is_that_of_mlx() {
+    connect().unwrap();
+    let (keys, values) = (numbers(&[1, 2, 300, 32]), numbers(&[1, 2, 300, 64]));
+    // Parts of longer buffers, as caches hand them out.
+    let view = |positions: i32| KvView::Plain {
+        keys: keys.slice(2, 0, positions).unwrap(),
+        values: values.slice(2, 0, positions).unwrap(),
+    };
+    let sinks = numbers(&[6]);
+    for positions in [1, 5, 64, 65, 300] {
+        for length in [1, 2, 5].into_iter().filter(|length| *length <= positions) {
+            let seen: Vec<bool> = (0..length * positions).map(|place| place % 3 > 0 || place % positions == 0).collect();
+            let array = Mask::Array(Tensor::from_bool(&seen, &[length, positions]));
+            for (mask, sinks) in [(Mask::None, None), (Mask::Causal, None), (array, None), (Mask::Causal, Some(&sinks))] {
+                let queries = numbers(&[1, 6, length, 32]);
+                let view = view(positions);
+                let KvView::Plain { keys, values } = &view else {
+                    unreachable!()
+                };
+                let plain = queries.fast_attention(keys, values, 0.3, &mask, sinks).unwrap();
+                let plain = plain
+                    .transpose(&[0, 2, 1, 3])
+                    .unwrap()
+                    .reshape(&[length, 6 * 64])
+                    .unwrap();
+                let found = scaled_dot_product_attention(&queries, &view, 0.3, &mask, sinks).unwrap();
+                is_close(&found, &plain, &format!("{length} queries of {positions}"));
+            }
         }
     }
 }
@@ -73,24 +101,18 @@ fn a_product_with_a_rotation_turns_as_the_kernel_does() {
 fn attention_by_products_is_attention() {
     connect().unwrap();
     let (keys, values) = (numbers(&[1, 2, 40, 32]), numbers(&[1, 2, 40, 16]));
-    let view = KvView::Plain {
-        keys: keys.clone(),
-        values: values.clone(),
-    };
-    let compare = |length: i32, scale: f32, mask: &Mask| {
-        let queries = numbers(&[1, 6, length, 32]);
-        let plain = queries.fast_attention(&keys, &values, scale, mask, None).unwrap();
-        let plain = plain
-            .transpose(&[0, 2, 1, 3])
-            .unwrap()
-            .reshape(&[length, 6 * 16])
-            .unwrap();
-        let fast = scaled_dot_product_attention(&queries, &view, scale, mask, None).unwrap();
-        is_close(&fast, &plain, &format!("{length} queries"));
-    };
-    compare(1, 1.0, &Mask::None);
-    // More queries are composed on a GPU, under a mask that not all of them share.
+    // Queries that do not share a mask are composed on a GPU.
     pretend_gpu();
     let seen: Vec<bool> = (0..5 * 40).map(|place| place % 40 <= 35 + place / 40).collect();
-    compare(5, 0.25, &Mask::Array(Tensor::from_bool(&seen, &[5, 40])));
+    let mask = Mask::Array(Tensor::from_bool(&seen, &[5, 40]));
+    let queries = numbers(&[1, 6, 5, 32]);
+    let plain = queries.fast_attention(&keys, &values, 0.25, &mask, None).unwrap();
+    let plain = plain
+        .transpose(&[0, 2, 1, 3])
+        .unwrap()
+        .reshape(&[5, 6 * 16])
+        .unwrap();
+    let view = KvView::Plain { keys, values };
+    let found = scaled_dot_product_attention(&queries, &view, 0.25, &mask, None).unwrap();
+    is_close(&found, &plain, "5 queries");
 }

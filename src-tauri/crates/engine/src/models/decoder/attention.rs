@@ -25,8 +25,7 @@ pub struct Attention {
     window: Option<u32>,
     mask: usize,
     rope: Option<usize>,
-    /// The part of the scores' factor that is left after loading: on the CPU it is multiplied into the weights that
-    /// make the queries.
+    /// The factor of the scores.
     scale: f32,
     /// True if the output of each head goes through a gate.
     output_gate: bool,
@@ -57,23 +56,8 @@ impl Attention {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
         let hidden = loading.config.hidden_size as i32;
         let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
-        let folded = device() == Device::Cpu;
-        let norms = head_norms(config, path, if folded { scale } else { 1.0 }, loading)?;
+        let norms = head_norms(config, path, loading)?;
         let qkv_proj = qkv_proj(config, path, loading)?;
-        let (qkv_proj, scale) = match (&norms, folded) {
-            (HeadNorms::None, true) => {
-                let queries = (heads * width) as usize;
-                let before = if config.output_gate { queries } else { 0 };
-                let mut factors = vec![1.0; before + queries + (2 * key_heads * width) as usize];
-                factors[before..before + queries].fill(scale);
-                match qkv_proj.scaled(&factors)? {
-                    Some(scaled) => (scaled, 1.0),
-                    None => (qkv_proj, scale),
-                }
-            }
-            (_, true) => (qkv_proj, 1.0),
-            (_, false) => (qkv_proj, scale),
-        };
         let loaded = norms.tensors().into_iter().chain(qkv_proj.tensors());
         loading.weights.materialize(loaded)?;
         if config.o_bias {
@@ -205,7 +189,7 @@ impl Attention {
         };
         let Some(rope) = self.rope else { return Ok(None) };
         // Rows that the gate's part was cut from are not contiguous.
-        if step.sequences > 1 || self.output_gate && all.dim(0) > 1 {
+        if self.output_gate && all.dim(0) > 1 && device() != Device::Cpu {
             return Ok(None);
         }
         let heads = Heads {
@@ -247,40 +231,32 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
-/// The norms, those of queries times `factor`.
 fn head_norms(
     config: &AttentionConfig,
     path: &str,
-    factor: f32,
     loading: &mut LoadContext<'_, '_>,
 ) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
-    let mut take = |name: &str, width: i32, factor: f32| {
-        let factors = match norm.bare {
-            true => ones(width, loading.dtype)?,
-            false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm)?,
-        };
-        Ok::<_, error::Error>(match factor {
-            1.0 => factors,
-            factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?)?,
-        })
+    let mut take = |name: &str, width: i32| match norm.bare {
+        true => Ok(ones(width, loading.dtype)?),
+        false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
     Ok(match config.qk_norm {
         QkNorm::None => HeadNorms::None,
         QkNorm::PerHead => {
-            let queries = take("q_norm", width, factor)?.reshape(&[1, width])?;
-            let keys = take("k_norm", width, 1.0)?.reshape(&[1, width])?;
+            let queries = take("q_norm", width)?.reshape(&[1, width])?;
+            let keys = take("k_norm", width)?.reshape(&[1, width])?;
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
-            HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)?)
+            HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps))
         }
         QkNorm::PerHeadTurned => HeadNorms::Turned([
-            RmsNorm::new(take("q_norm", width, factor)?, norm.eps)?,
-            RmsNorm::new(take("k_norm", width, 1.0)?, norm.eps)?,
+            RmsNorm::new(take("q_norm", width)?, norm.eps),
+            RmsNorm::new(take("k_norm", width)?, norm.eps),
         ]),
         QkNorm::Whole => HeadNorms::Whole([
-            RmsNorm::new(take("q_norm", heads * width, factor)?, norm.eps)?,
-            RmsNorm::new(take("k_norm", key_heads * width, 1.0)?, norm.eps)?,
+            RmsNorm::new(take("q_norm", heads * width)?, norm.eps),
+            RmsNorm::new(take("k_norm", key_heads * width)?, norm.eps),
         ]),
     })
 }

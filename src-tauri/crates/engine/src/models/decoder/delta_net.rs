@@ -71,14 +71,14 @@ impl DeltaNet {
             value_width,
             in_proj,
             conv1d,
-            unit_norm: RmsNorm::new(Tensor::from_f32(&unit, &[key_width]), UNIT_EPS / key_width as f32)?,
+            unit_norm: RmsNorm::new(Tensor::from_f32(&unit, &[key_width]), UNIT_EPS / key_width as f32),
             dt_bias: Tensor::from_f32(&dt_bias, &[value_heads]),
             minus_speeds: Tensor::from_f32(&minus_speeds, &[value_heads]),
             zero: Tensor::scalar(0.0, Dtype::Float32)?,
             rule: DeltaRule::new(),
             // Queries ought to be shorter by the root of the width. The norm undoes that up to what it adds to the
             // mean.
-            norm: RmsNorm::new(norm, loading.config.norm.eps * key_width as f32)?,
+            norm: RmsNorm::new(norm, loading.config.norm.eps * key_width as f32),
             out_proj: Linear::load(weights, &format!("{path}.out_proj"), value_heads * value_width, hidden)?,
         };
         weights.materialize(net.tensors())?;

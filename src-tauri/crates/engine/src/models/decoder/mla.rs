@@ -2,6 +2,7 @@
 //! short vector that keys and values of all heads are made from, and the rotary part of the key, which all heads share.
 
 use checkpoint::config::mla::MlaConfig;
+use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
@@ -183,6 +184,15 @@ fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
     }
 }
 
+/// The matrix in the form in which the device multiplies the rows of each head: on a CPU as numbers, in both directions
+/// of which there are no kernels.
+fn computed(matrix: Matrix) -> error::Result<Matrix> {
+    match device() {
+        Device::Cpu => Ok(Matrix::Plain(matrix.into_f32()?)),
+        Device::Metal | Device::Cuda => Ok(matrix),
+    }
+}
+
 impl HeadProjection {
     /// The matrices of keys and of values.
     fn load(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<(Self, Self)> {
@@ -200,14 +210,14 @@ impl HeadProjection {
                     Matrix::Quantized(quantized) => Self::QuantizedByHead(quantized.map(|rows| part(rows, from, to))?),
                 })
             };
-            let matrix = weights.take_matrix(&joined, heads * own, rank, u64::MAX)?;
+            let matrix = computed(weights.take_matrix(&joined, heads * own, rank)?)?;
             (parts(0, nope, &matrix)?, parts(nope, own, &matrix)?)
         } else {
-            let keys = match weights.take_stack(&format!("{path}.embed_q"), &[heads, rank, nope], u64::MAX)? {
+            let keys = match computed(weights.take_stack(&format!("{path}.embed_q"), &[heads, rank, nope])?)? {
                 Matrix::Plain(rows) => Self::Plain(rows.swapaxes(1, 2)?.contiguous()?),
                 Matrix::Quantized(quantized) => Self::QuantizedByRank(quantized),
             };
-            let values = match weights.take_stack(&format!("{path}.unembed_out"), &[heads, value, rank], u64::MAX)? {
+            let values = match computed(weights.take_stack(&format!("{path}.unembed_out"), &[heads, value, rank])?)? {
                 Matrix::Plain(rows) => Self::Plain(rows),
                 Matrix::Quantized(quantized) => Self::QuantizedByHead(quantized),
             };

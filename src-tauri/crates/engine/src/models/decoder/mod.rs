@@ -118,7 +118,7 @@ impl Decoder {
                 | decoder::Mixer::Mla(_)
                 | decoder::Mixer::CrossAttention(_) => None,
             }),
-            norm: RmsNorm::new(norm, config.norm.eps)?,
+            norm: RmsNorm::new(norm, config.norm.eps),
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
             softcap: scalar(config.logits_softcap)?,
         };

@@ -258,7 +258,7 @@ impl AltUp {
         let factors = loading.path("altup.router_norm.weight");
         let factors = loading.weights.take(&factors, &[hidden])?;
         let factors = factors.mul(&Tensor::scalar(1.0 / hidden as f32, factors.dtype())?)?;
-        let norm = RmsNorm::new(factors, loading.config.rms_norm_eps)?;
+        let norm = RmsNorm::new(factors, loading.config.rms_norm_eps);
         loading.weights.materialize(norm.tensors())?;
         Ok(Self {
             norm,

@@ -100,9 +100,9 @@ impl Attention {
             .collect::<Result<_>>()?;
         let factors = concatenate(&rows.iter().collect::<Vec<_>>(), 0)?;
         let norms = if own && values_are_keys {
-            HeadNorms::ValuesAreKeys(RmsNorm::new(ones, config.rms_norm_eps)?, factors)
+            HeadNorms::ValuesAreKeys(RmsNorm::new(ones, config.rms_norm_eps), factors)
         } else {
-            HeadNorms::Together(RmsNorm::new(factors, config.rms_norm_eps)?)
+            HeadNorms::Together(RmsNorm::new(factors, config.rms_norm_eps))
         };
         weights.materialize(norms.tensors())?;
         Ok(Self {
@@ -126,7 +126,7 @@ impl Attention {
         let (step, own) = (pass.step, !pass.caches.is_empty());
         let (heads, turned) = (self.heads, self.heads + if own { self.key_heads } else { 0 });
         let all = self.qkv_proj.forward_normed(stream, Some(norm))?;
-        if let (HeadNorms::Together(norm), 1) = (&self.norms, step.sequences) {
+        if let HeadNorms::Together(norm) = &self.norms {
             let shape = Heads {
                 queries: heads,
                 keys: turned - heads,

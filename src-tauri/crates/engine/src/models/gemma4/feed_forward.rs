@@ -129,7 +129,7 @@ impl Router {
         let root = Tensor::scalar((hidden as f32).powf(-0.5), scale.dtype())?;
         let router = Self {
             chosen: of.top_k_experts as i32,
-            norm: RmsNorm::new(scale.mul(&root)?, loading.config.rms_norm_eps)?,
+            norm: RmsNorm::new(scale.mul(&root)?, loading.config.rms_norm_eps),
             proj: loading.linear("router.proj", hidden, experts)?,
             per_expert_scale: loading.weights.take(&per_expert_scale, &[experts])?,
         };

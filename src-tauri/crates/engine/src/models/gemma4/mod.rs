@@ -100,7 +100,7 @@ impl Gemma4 {
                 .map(|width| PerLayerInputs::load(config, width, dtype, weights))
                 .transpose()?,
             layers: Layers::load(config, &gelu, weights)?,
-            norm: RmsNorm::new(final_norm, config.rms_norm_eps)?,
+            norm: RmsNorm::new(final_norm, config.rms_norm_eps),
             lm_head,
             // Rounded to the model's type, as the training code and mlx-lm have it.
             embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,

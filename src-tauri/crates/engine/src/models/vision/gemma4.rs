@@ -72,7 +72,7 @@ impl Gemma4Tower {
                 .collect::<error::Result<_>>()?,
             pool_factor: Tensor::scalar((hidden as f32).sqrt() / patches, Dtype::Float32)?,
             standard,
-            pre_projection_norm: RmsNorm::new(ones(hidden, dtype)?, config.eps)?,
+            pre_projection_norm: RmsNorm::new(ones(hidden, dtype)?, config.eps),
             embedding_projection: Linear::load(weights, PROJECTION, hidden, text_width as i32)?,
             two: Tensor::scalar(2.0, Dtype::Float32)?,
             half: Tensor::scalar(0.5, Dtype::Float32)?,
@@ -163,7 +163,7 @@ fn load_block(
             norms: HeadNorms::All([
                 norm("self_attn.q_norm", head_dim)?,
                 norm("self_attn.k_norm", head_dim)?,
-                RmsNorm::new(ones(head_dim, dtype)?, config.eps)?,
+                RmsNorm::new(ones(head_dim, dtype)?, config.eps),
             ]),
             output,
         },

@@ -82,7 +82,7 @@ impl MobileNet {
         );
         let norm = |name: &str, factor: f32, weights: &mut Weights<'_>| {
             let weight = weights.take(&format!("{EMBEDDER}.{name}.weight"), &[hidden])?;
-            let norm = RmsNorm::new(weight.mul(&Tensor::scalar(factor, weight.dtype())?)?, config.eps)?;
+            let norm = RmsNorm::new(weight.mul(&Tensor::scalar(factor, weight.dtype())?)?, config.eps);
             weights.materialize(norm.tensors())?;
             Ok::<_, Error>(norm)
         };
@@ -90,7 +90,7 @@ impl MobileNet {
         let hard_norm = norm("hard_embedding_norm", 1.0, weights)?;
         let outputs = outputs as i32;
         let projection = Linear::load(weights, &format!("{EMBEDDER}.embedding_projection"), hidden, outputs)?;
-        let output_norm = RmsNorm::new(ones(outputs, dtype)?, config.eps)?;
+        let output_norm = RmsNorm::new(ones(outputs, dtype)?, config.eps);
         let closing = |mark: u32, weights: &mut Weights<'_>| {
             let marks = Embedding::load(weights, &format!("{EMBEDDER}.embedding"), config.marks as i32, hidden)?;
             let mark = marks.forward(&Tensor::from_i32(&[mark as i32], &[1]))?;

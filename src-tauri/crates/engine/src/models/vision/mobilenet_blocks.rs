@@ -70,7 +70,7 @@ impl LoadContext<'_, '_> {
 
     pub(super) fn norm(&mut self, path: &str) -> error::Result<RmsNorm> {
         let weight = self.weights.take_any(&format!("{path}.weight"))?.reshape(&[-1])?;
-        let norm = RmsNorm::new(weight, EPS)?;
+        let norm = RmsNorm::new(weight, EPS);
         self.weights.materialize(norm.tensors())?;
         Ok(norm)
     }

@@ -135,7 +135,7 @@ impl Projector {
                 let factors = weights.take(&format!("{PATH}.mm_soft_emb_norm.weight"), &[hidden])?;
                 let factors = factors.add(&Tensor::scalar(1.0, factors.dtype())?)?;
                 let projection = weights.take(&format!("{PATH}.mm_input_projection_weight"), &[hidden, outputs])?;
-                let norm = RmsNorm::new(factors, config.shape.eps)?;
+                let norm = RmsNorm::new(factors, config.shape.eps);
                 weights.materialize(norm.tensors().into_iter().chain([&projection]))?;
                 Ok(Self::Pooled { norm, projection })
             }

@@ -211,10 +211,7 @@ pub fn load_table_after(
     weights: &mut Weights<'_>,
 ) -> error::Result<Tensor> {
     let side = side as i32;
-    let rows = match Embedding::load(weights, path, before + side * side, width)? {
-        Embedding::Plain(rows) => rows,
-        Embedding::Quantized(rows) => rows.dequantize()?,
-    };
+    let rows = Embedding::load(weights, path, before + side * side, width)?.into_numbers()?;
     let table = rows
         .slice(0, before, before + side * side)?
         .reshape(&[side, side, width])?;
