@@ -20,12 +20,14 @@ fn arrows_between_rooms_point_one_way() {
         ("constraint", &["protocol"]),
         ("mlx", &["mlx-derive"]),
         ("mlx-derive", &[]),
+        ("cpu-kernels", &["mlx"]),
         ("mlx-kernels", &["mlx"]),
         (
             "engine",
             &[
                 "checkpoint",
                 "constraint",
+                "cpu-kernels",
                 "media",
                 "mlx",
                 "mlx-kernels",
@@ -163,6 +165,7 @@ fn one_file_of_the_window_knows_tauri() {
 #[test]
 fn unsafe_code_lives_where_mlx_and_macos_are_called() {
     let may = [
+        "src-tauri/crates/cpu-kernels/",
         "src-tauri/crates/image-io/",
         "src-tauri/crates/mlx/",
         "src-tauri/crates/mlx-kernels/",
@@ -234,11 +237,19 @@ fn the_installed_programs_have_no_benches() {
 #[test]
 fn the_fast_tests_share_what_is_built_for_all() {
     let all = features(&[]);
-    let twice: Vec<String> = features(&["engine", "mlx", "mlx-kernels", "cli", "ponder-app", "bench"])
-        .iter()
-        .filter(|(package, chosen)| !chosen.is_subset(&all[*package]))
-        .map(|(package, chosen)| format!("{package}: {chosen:?} here, {:?} there", all[package]))
-        .collect();
+    let twice: Vec<String> = features(&[
+        "engine",
+        "mlx",
+        "mlx-kernels",
+        "cpu-kernels",
+        "cli",
+        "ponder-app",
+        "bench",
+    ])
+    .iter()
+    .filter(|(package, chosen)| !chosen.is_subset(&all[*package]))
+    .map(|(package, chosen)| format!("{package}: {chosen:?} here, {:?} there", all[package]))
+    .collect();
     assert!(
         twice.is_empty(),
         "the crate one-build is to give these their features:\n{}",

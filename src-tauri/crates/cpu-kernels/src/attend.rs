@@ -62,7 +62,13 @@ pub fn attend(
     arrays.extend(seen);
     arrays.extend(sinks);
     let causal = matches!(mask, Mask::Causal);
-    let kernel = Attend { number, scale, causal, masked: seen.is_some(), sinks: sinks.is_some() };
+    let kernel = Attend {
+        number,
+        scale,
+        causal,
+        masked: seen.is_some(),
+        sinks: sinks.is_some(),
+    };
     describe_one(kernel, &arrays, &[length, heads * value_width]).map(Some)
 }
 

@@ -91,7 +91,11 @@ impl Format {
 
     /// That of a matrix of plain numbers.
     pub fn plain(dtype: Dtype) -> Option<Self> {
-        Some(Self { coding: Coding::Plain(Number::of(dtype)?), group: 0, scales: Number::F32 })
+        Some(Self {
+            coding: Coding::Plain(Number::of(dtype)?),
+            group: 0,
+            scales: Number::F32,
+        })
     }
 
     /// Bytes of an element of the array of numbers.
@@ -129,7 +133,11 @@ impl<'a> Stored<'a> {
         match rows {
             Rows::Plain(rows) => {
                 let format = Format::plain(rows.dtype())?;
-                Some(Self { format, inputs: *rows.shape().last()? as usize, arrays: vec![rows] })
+                Some(Self {
+                    format,
+                    inputs: *rows.shape().last()? as usize,
+                    arrays: vec![rows],
+                })
             }
             Rows::Quantized(matrix) => {
                 let format = Format::of(matrix)?;

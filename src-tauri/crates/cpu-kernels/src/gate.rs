@@ -29,7 +29,15 @@ pub fn gate(activation: GateActivation, gate: &Tensor, up: Option<&Tensor>) -> R
     }
     let mut arrays = vec![gate];
     arrays.extend(up);
-    describe_one(Gate { activation, apart: up.is_some() }, &arrays, &shape).map(Some)
+    describe_one(
+        Gate {
+            activation,
+            apart: up.is_some(),
+        },
+        &arrays,
+        &shape,
+    )
+    .map(Some)
 }
 
 struct Gate {

@@ -9,8 +9,8 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::format::{Format, Stored};
-use crate::isa::Isa;
 use crate::gate::gated;
+use crate::isa::Isa;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
 use crate::product::activations::Shared;
 use crate::product::{multiply, Activations, Finish, Job, Matrix};
@@ -43,7 +43,12 @@ pub fn gathered_linear(
     arrays.extend(&stored.arrays);
     let mut shape = chosen.to_vec();
     shape.extend([1, if gated.is_some() { outputs / 2 } else { outputs }]);
-    let kernel = Gathered { format: stored.format, arrays: arrays.len(), inputs: stored.inputs, gated };
+    let kernel = Gathered {
+        format: stored.format,
+        arrays: arrays.len(),
+        inputs: stored.inputs,
+        gated,
+    };
     describe_one(kernel, &arrays, &shape).map(Some)
 }
 
@@ -66,7 +71,10 @@ impl Pairs {
     fn new(chosen: &[usize]) -> Self {
         let mut order: Vec<usize> = (0..chosen.len()).collect();
         order.sort_by_key(|pair| chosen[*pair]);
-        let mut pairs = Self { matrices: Vec::new(), of: Vec::new() };
+        let mut pairs = Self {
+            matrices: Vec::new(),
+            of: Vec::new(),
+        };
         for pair in order {
             if pairs.matrices.last() != Some(&chosen[pair]) {
                 pairs.matrices.push(chosen[pair]);
@@ -95,7 +103,11 @@ unsafe impl Kernel for Gathered {
             .map(|pair| (unsafe { places.index(pair) } as usize).min(count - 1))
             .collect();
         let pairs = Pairs::new(&chosen);
-        let to = Output { to: Shared(output.data::<f32>()), count: output.last(0), pairs: &pairs.of };
+        let to = Output {
+            to: Shared(output.data::<f32>()),
+            count: output.last(0),
+            pairs: &pairs.of,
+        };
         ROWS.with_borrow_mut(|all| {
             all.resize_with(pairs.of.len().max(all.len()), Activations::default);
             for (rows, pairs) in all.iter_mut().zip(&pairs.of) {
@@ -110,7 +122,10 @@ unsafe impl Kernel for Gathered {
                     let weight = weight.part(*index, self.format.word_bytes());
                     let of_groups = |array: &View| array.part(*index, self.format.scales.bytes());
                     let [scales, biases] = [inputs.get(3).map(of_groups), inputs.get(4).map(of_groups)];
-                    Job { x, matrix: Matrix::new(self.format, self.inputs, &weight, scales.as_ref(), biases.as_ref()) }
+                    Job {
+                        x,
+                        matrix: Matrix::new(self.format, self.inputs, &weight, scales.as_ref(), biases.as_ref()),
+                    }
                 })
                 .collect();
             // SAFETY: the arrays live and have the shapes that were looked at when the operation was described.
@@ -153,7 +168,10 @@ impl Places<'_> {
     }
 
     unsafe fn read(&self, pair: usize, to: &mut [f32]) {
-        let (start, stride) = (self.x.data::<f32>().add(self.offset(pair, self.x)), self.x.last_stride(0));
+        let (start, stride) = (
+            self.x.data::<f32>().add(self.offset(pair, self.x)),
+            self.x.last_stride(0),
+        );
         for (place, number) in to.iter_mut().enumerate() {
             *number = *start.add(place * stride);
         }

@@ -68,7 +68,9 @@ unsafe impl Kernel for Heads {
         let (all, length, width) = (&inputs[0], inputs[0].last(1), shape.width as usize);
         let mut periods = vec![0.0; shape.rotated as usize / 2];
         inputs[1].read(0, &mut periods);
-        let factors = inputs.get(3).map(|factors| Factors::new(factors, shape.normed as usize, width));
+        let factors = inputs
+            .get(3)
+            .map(|factors| Factors::new(factors, shape.normed as usize, width));
         let (heads, key_heads) = (shape.heads as usize, shape.key_heads as usize);
         let outputs: Vec<Shared<f32>> = outputs.iter().map(|output| Shared(output.data())).collect();
         let position = |row: usize| match self.of_each {
@@ -83,14 +85,24 @@ unsafe impl Kernel for Heads {
                     head if head < heads + key_heads => (1, head - heads, key_heads),
                     head => (2, head - heads - key_heads, key_heads),
                 };
-                let place = if self.of_each { row * count + index } else { index * length + row };
+                let place = if self.of_each {
+                    row * count + index
+                } else {
+                    index * length + row
+                };
                 let to = std::slice::from_raw_parts_mut(outputs[part].at(place * width), width);
-                let start = all.data::<f32>().add(row * all.last_stride(1) + head * width * all.last_stride(0));
+                let start = all
+                    .data::<f32>()
+                    .add(row * all.last_stride(1) + head * width * all.last_stride(0));
                 for (place, number) in to.iter_mut().enumerate() {
                     *number = *start.add(place * all.last_stride(0));
                 }
                 if head < shape.normed as usize {
-                    norm(to, factors.as_ref().map(|factors| factors.row(head)), f32::from_bits(shape.eps));
+                    norm(
+                        to,
+                        factors.as_ref().map(|factors| factors.row(head)),
+                        f32::from_bits(shape.eps),
+                    );
                 }
                 if part < 2 {
                     turn(&mut to[..shape.rotated as usize], &turns, shape.traditional);
@@ -119,7 +131,10 @@ pub fn rotate(
     if !fits || !is_f32(&[x, periods]) || positions.dtype() != Dtype::Int32 {
         return Ok(None);
     }
-    let kernel = Rotate { rotated: rotated as usize, neighbors: neighbors != 0 };
+    let kernel = Rotate {
+        rotated: rotated as usize,
+        neighbors: neighbors != 0,
+    };
     describe_one(kernel, &[x, periods, positions], x.shape()).map(Some)
 }
 
@@ -161,7 +176,10 @@ unsafe impl Kernel for Rotate {
 
 /// The sines and cosines of a position.
 fn turns(periods: &[f32], position: i32) -> Vec<(f32, f32)> {
-    periods.iter().map(|period| (position as f32 / period).sin_cos()).collect()
+    periods
+        .iter()
+        .map(|period| (position as f32 / period).sin_cos())
+        .collect()
 }
 
 /// Turns pairs by their sines and cosines: neighbors, or halves.

@@ -13,9 +13,6 @@ pub enum Isa {
     /// AVX-512 with BW, DQ and VL.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// NEON.
-    #[cfg(target_arch = "aarch64")]
-    Neon,
 }
 
 impl Isa {
@@ -34,23 +31,20 @@ impl Isa {
     pub fn available() -> Vec<Self> {
         #[cfg(target_arch = "x86_64")]
         {
-            let avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c");
+            let avx2 =
+                is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
             let avx512 = avx2
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
             let all = [(Isa::Plain, true), (Isa::Avx2, avx2), (Isa::Avx512, avx512)];
-            all.into_iter().filter(|(_, there)| *there).map(|(isa, _)| isa).collect()
+            all.into_iter()
+                .filter(|(_, there)| *there)
+                .map(|(isa, _)| isa)
+                .collect()
         }
-        #[cfg(target_arch = "aarch64")]
-        {
-            // Every such processor has it.
-            vec![Isa::Plain, Isa::Neon]
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        #[cfg(not(target_arch = "x86_64"))]
         {
             vec![Isa::Plain]
         }
@@ -64,8 +58,6 @@ impl Isa {
             Isa::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => "avx512",
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => "neon",
         }
     }
 }
@@ -81,8 +73,6 @@ macro_rules! for_isa {
             Isa::Avx2 => $function::<lanes::Avx2>($($argument),*),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => $function::<lanes::Avx512>($($argument),*),
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => $function::<lanes::Neon>($($argument),*),
         }
     }};
 }

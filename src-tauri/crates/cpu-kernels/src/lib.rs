@@ -5,14 +5,14 @@
 #![cfg(target_os = "linux")]
 
 mod attend;
+mod format;
 mod fused;
 mod gate;
 mod gathered;
 mod heads;
 mod isa;
-mod linear;
-mod format;
 mod lanes;
+mod linear;
 mod math;
 mod norm;
 mod pool;

@@ -36,17 +36,18 @@ pub fn linear(x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Re
     let outputs = if gated.is_some() { outputs / 2 } else { outputs };
     let mut arrays = vec![x];
     arrays.extend(&stored.arrays);
-    let kernel = Linear { format: stored.format, arrays: arrays.len(), inputs: stored.inputs, gated };
+    let kernel = Linear {
+        format: stored.format,
+        arrays: arrays.len(),
+        inputs: stored.inputs,
+        gated,
+    };
     describe_one(kernel, &arrays, &[rows, outputs]).map(Some)
 }
 
 /// The normed rows times the transpose of the matrix, `[rows, outputs]`, and the rows before their norm. `None` if there
 /// is no kernel for it.
-pub fn norm_linear(
-    row: ResidualInput<'_>,
-    matrix: Rows<'_>,
-    after: Epilogue<'_>,
-) -> Result<Option<(Tensor, Tensor)>> {
+pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>) -> Result<Option<(Tensor, Tensor)>> {
     let (Some((sum, mut arrays)), Some(stored)) = (Sum::new(row), Stored::of(matrix)) else {
         return Ok(None);
     };
@@ -70,7 +71,13 @@ pub fn norm_linear(
     }
     let own = arrays.len();
     arrays.extend(&stored.arrays);
-    let kernel = NormLinear { sum, own, arrays: arrays.len(), format: stored.format, after };
+    let kernel = NormLinear {
+        sum,
+        own,
+        arrays: arrays.len(),
+        format: stored.format,
+        after,
+    };
     let shape = [row.h.dim(0), outputs];
     let mut both = describe(kernel, &arrays, &[&shape, row.h.shape()])?;
     let sum = both.pop();
@@ -110,7 +117,13 @@ unsafe impl Kernel for NormLinear {
         ROWS.with_borrow_mut(|rows| {
             rows.set(&self.format, width, length, |row, normed| {
                 // SAFETY: each row is written by one thread.
-                unsafe { read.row(row, std::slice::from_raw_parts_mut(sum.at(row * width), width), Some(normed)) };
+                unsafe {
+                    read.row(
+                        row,
+                        std::slice::from_raw_parts_mut(sum.at(row * width), width),
+                        Some(normed),
+                    )
+                };
             });
             let (jobs, isa) = ([Job { x: rows, matrix }], Isa::chosen());
             // SAFETY: the arrays live and have the shapes that were looked at when the operation was described.
@@ -120,7 +133,17 @@ unsafe impl Kernel for NormLinear {
                     After::Gated(activation) => multiply(isa, &jobs, count, &Gated { to, count, activation }),
                     After::Times(activation) => {
                         let other = &own[self.own - 1];
-                        multiply(isa, &jobs, count, &Times { to, count, activation, other });
+                        multiply(
+                            isa,
+                            &jobs,
+                            count,
+                            &Times {
+                                to,
+                                count,
+                                activation,
+                                other,
+                            },
+                        );
                     }
                 }
             }
@@ -140,7 +163,10 @@ impl Finish for Times<'_> {
     const TOGETHER: usize = 1;
 
     unsafe fn finish(&self, _job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
-        let (start, stride) = (self.other.data::<f32>().add(row * self.other.last_stride(1)), self.other.last_stride(0));
+        let (start, stride) = (
+            self.other.data::<f32>().add(row * self.other.last_stride(1)),
+            self.other.last_stride(0),
+        );
         let others: Vec<f32> = range.clone().map(|output| *start.add(output * stride)).collect();
         let to = std::slice::from_raw_parts_mut(self.to.at(row * self.count + range.start), range.len());
         gated(self.activation, products, &others, to);
@@ -166,7 +192,9 @@ unsafe impl Kernel for Linear {
         let count = output.last(0);
         let to = Shared(output.data::<f32>());
         ROWS.with_borrow_mut(|rows| {
-            rows.set(&self.format, self.inputs, x.last(1), |row, to| unsafe { x.read(row, to) });
+            rows.set(&self.format, self.inputs, x.last(1), |row, to| unsafe {
+                x.read(row, to)
+            });
             // SAFETY: the arrays live and have the shapes that were looked at when the operation was described.
             unsafe {
                 let jobs = [Job { x: rows, matrix }];

@@ -25,8 +25,15 @@ pub fn rms_norm(x: &Tensor, factors: Option<&Tensor>, eps: f32) -> Result<Option
     if !fits || !is_f32(&[x]) || x.size() == 0 || x.shape().len() > 4 {
         return Ok(None);
     }
-    let heads = factors.filter(|factors| factors.shape().len() == 2).map_or(1, |factors| factors.dim(0));
-    let kernel = Norm { eps, width: width as usize, heads: heads as usize, factored: factors.is_some() };
+    let heads = factors
+        .filter(|factors| factors.shape().len() == 2)
+        .map_or(1, |factors| factors.dim(0));
+    let kernel = Norm {
+        eps,
+        width: width as usize,
+        heads: heads as usize,
+        factored: factors.is_some(),
+    };
     let mut arrays = vec![x];
     arrays.extend(factors);
     describe_one(kernel, &arrays, x.shape()).map(Some)
@@ -88,7 +95,9 @@ pub fn for_rows(rows: usize, width: usize, row: &(dyn Fn(usize) + Sync)) {
         false => {
             // A part is some rows, so that parts are worth their taking.
             let some = (MANY / 4 / width.max(1)).max(1);
-            Pool::get().run(rows.div_ceil(some), &|part| (part * some..rows.min((part + 1) * some)).for_each(row));
+            Pool::get().run(rows.div_ceil(some), &|part| {
+                (part * some..rows.min((part + 1) * some)).for_each(row)
+            });
         }
     }
 }
@@ -106,7 +115,10 @@ pub fn norm(numbers: &mut [f32], factors: Option<&[f32]>, eps: f32) {
     let mean = (sums.iter().sum::<f32>() + rest) / numbers.len() as f32;
     let scale = (mean + eps).sqrt().recip();
     match factors {
-        Some(factors) => numbers.iter_mut().zip(factors).for_each(|(number, factor)| *number *= scale * factor),
+        Some(factors) => numbers
+            .iter_mut()
+            .zip(factors)
+            .for_each(|(number, factor)| *number *= scale * factor),
         None => numbers.iter_mut().for_each(|number| *number *= scale),
     }
 }
@@ -138,13 +150,22 @@ pub struct Sum {
 impl Sum {
     /// The sum of these, and the arrays it reads; `None` if there is no kernel for it.
     pub fn new(row: ResidualInput<'_>) -> Option<(Self, Vec<&Tensor>)> {
-        let ResidualInput { h, x, inner, factor, outer } = row;
+        let ResidualInput {
+            h,
+            x,
+            inner,
+            factor,
+            outer,
+        } = row;
         let &[_, width] = h.shape() else { return None };
         let mut arrays = vec![h, x];
         arrays.extend(inner.map(|norm| norm.0));
         arrays.extend(factor);
         arrays.extend(outer.map(|norm| norm.0));
-        let norms = [inner, outer].into_iter().flatten().all(|norm| norm.0.shape() == [width]);
+        let norms = [inner, outer]
+            .into_iter()
+            .flatten()
+            .all(|norm| norm.0.shape() == [width]);
         let fits = x.shape() == h.shape() && factor.is_none_or(|factor| factor.size() == 1) && h.size() > 0;
         let sum = Self {
             width: width as usize,
@@ -167,10 +188,22 @@ impl Sum {
     /// The arrays live and are those of [`Sum::new`].
     pub unsafe fn read<'a>(&'a self, inputs: &'a [View]) -> SumRows<'a> {
         let mut rest = inputs[2..].iter();
-        let inner = self.inner.and_then(|eps| Some((Factors::new(rest.next()?, 1, self.width), eps)));
-        let factor = self.factor.then(|| rest.next().map_or(1.0, |factor| *factor.data::<f32>()));
-        let outer = self.outer.and_then(|eps| Some((Factors::new(rest.next()?, 1, self.width), eps)));
-        SumRows { h: &inputs[0], x: &inputs[1], inner, factor: factor.unwrap_or(1.0), outer }
+        let inner = self
+            .inner
+            .and_then(|eps| Some((Factors::new(rest.next()?, 1, self.width), eps)));
+        let factor = self
+            .factor
+            .then(|| rest.next().map_or(1.0, |factor| *factor.data::<f32>()));
+        let outer = self
+            .outer
+            .and_then(|eps| Some((Factors::new(rest.next()?, 1, self.width), eps)));
+        SumRows {
+            h: &inputs[0],
+            x: &inputs[1],
+            inner,
+            factor: factor.unwrap_or(1.0),
+            outer,
+        }
     }
 }
 
@@ -227,7 +260,8 @@ unsafe impl Kernel for Added {
 
     unsafe fn compute(&self, inputs: &[View], outputs: &[View]) {
         let (rows, width) = (self.0.read(inputs), self.0.width);
-        let [sum, normed] = [Some(&outputs[0]), outputs.get(1)].map(|output| output.map(|output| Shared(output.data())));
+        let [sum, normed] =
+            [Some(&outputs[0]), outputs.get(1)].map(|output| output.map(|output| Shared(output.data())));
         for_rows(inputs[0].last(1), width, &|row| {
             let at = |to: &Shared<f32>| std::slice::from_raw_parts_mut(to.at(row * width), width);
             if let Some(sum) = &sum {

@@ -74,7 +74,11 @@ impl Pool {
             named.spawn(move || shared.serve()).is_ok()
         });
         let threads = started.count() + 1;
-        Self { shared, threads, caller: Mutex::new(()) }
+        Self {
+            shared,
+            threads,
+            caller: Mutex::new(()),
+        }
     }
 
     /// How many threads there are.
@@ -142,7 +146,9 @@ impl Shared {
         let mut last = 0;
         loop {
             let state = self.next_job(last);
-            let entered = self.state.compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed);
+            let entered = self
+                .state
+                .compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed);
             if entered.is_err() {
                 // Another thread entered, or the job was closed.
                 continue;
@@ -183,7 +189,9 @@ impl Shared {
 /// The physical cores that this process may use: a second thread on a core shares its arithmetic units and only waits.
 /// Limits of the system (affinity, control groups) count. `PONDER_THREADS` sets another number.
 fn cores() -> usize {
-    let wanted = std::env::var("PONDER_THREADS").ok().and_then(|wanted| wanted.parse().ok());
+    let wanted = std::env::var("PONDER_THREADS")
+        .ok()
+        .and_then(|wanted| wanted.parse().ok());
     let allowed = thread::available_parallelism().map_or(1, usize::from);
     let physical = sysinfo::System::physical_core_count().map_or(allowed, |physical| physical.min(allowed));
     wanted.unwrap_or(physical).clamp(1, 256)
@@ -204,7 +212,10 @@ mod tests {
                 pool.run(parts, &|part| {
                     done[part].fetch_add(1, Ordering::Relaxed);
                 });
-                assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{threads} threads, round {round}");
+                assert!(
+                    done.iter().all(|count| count.load(Ordering::Relaxed) == 1),
+                    "{threads} threads, round {round}"
+                );
             }
         }
     }

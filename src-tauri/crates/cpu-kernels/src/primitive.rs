@@ -69,10 +69,16 @@ impl View {
 
     /// One entry of the first axis, of elements of so many bytes.
     pub fn part(&self, index: usize, bytes: usize) -> Self {
-        let mut part = Self { axes: self.axes - 1, ..*self };
+        let mut part = Self {
+            axes: self.axes - 1,
+            ..*self
+        };
         part.shape.copy_within(1.., 0);
         part.strides.copy_within(1.., 0);
-        part.data = self.data::<u8>().wrapping_add(index * self.strides[0] as usize * bytes).cast();
+        part.data = self
+            .data::<u8>()
+            .wrapping_add(index * self.strides[0] as usize * bytes)
+            .cast();
         part
     }
 
@@ -131,7 +137,10 @@ pub fn describe<K: Kernel>(kernel: K, inputs: &[&Tensor], shapes: &[&[i32]]) -> 
     let axes: Vec<i32> = shapes.iter().map(|shape| shape.len() as i32).collect();
     let lengths = shapes.concat();
     let handles: Vec<mlx_array> = inputs.iter().map(|input| input.raw()).collect();
-    let described = Box::into_raw(Box::new(Described { kernel, outputs: shapes.len() }));
+    let described = Box::into_raw(Box::new(Described {
+        kernel,
+        outputs: shapes.len(),
+    }));
     Tensor::make_several(shapes.len(), |list| {
         // SAFETY: the handles are borrowed from living tensors, the slices live during the call, the box is given away,
         // and `compute` and `drop` are called with it alone.

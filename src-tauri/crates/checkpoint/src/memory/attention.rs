@@ -150,15 +150,8 @@ impl MixerCost for AttentionCost {
 }
 
 impl Prefill<'_> {
-    /// Rotary positions. The CPU has no kernel: four halves, which become two, and the two joined.
+    /// Rotary positions.
     pub(crate) fn turn(&mut self, numbers: u64) {
-        if self.workload.backend == Backend::Cpu {
-            for _ in 0..4 {
-                self.make(numbers.div_ceil(2));
-            }
-            // The table of angles, and views of the halves.
-            self.in_place(10);
-        }
         self.make(numbers);
     }
 
@@ -206,12 +199,12 @@ impl Prefill<'_> {
         self.make(outputs);
     }
 
-    /// True if MLX has a kernel for many queries that writes no scores to memory, by `scaled_dot_product_attention.cpp`
-    /// of the backend and measurements on an H200.
+    /// True if there is a kernel for many queries that writes no scores to memory: MLX's, by
+    /// `scaled_dot_product_attention.cpp` of the backend and measurements on an H200; our own on a CPU.
     fn fused(&self, shape: &ScoreShape) -> bool {
         let (width, value_width) = (shape.width, shape.value_width);
         match self.workload.backend {
-            Backend::Cpu => false,
+            Backend::Cpu => width.is_multiple_of(32) && value_width.is_multiple_of(32),
             // Widths that kernels were compiled for.
             Backend::Metal => width == value_width && matches!(width, 64 | 80 | 128),
             // cuDNN's, which takes no sinks together with a mask.

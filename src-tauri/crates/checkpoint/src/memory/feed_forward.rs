@@ -72,7 +72,7 @@ impl DenseCost {
 
 impl FeedForwardCost for ExpertsCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
-        let stack = || Part::stack(self.count * self.width, hidden);
+        let stack = || Part::matrix(self.count * self.width, hidden);
         vec![Part::plain(self.count, hidden), stack(), stack(), stack()]
     }
 

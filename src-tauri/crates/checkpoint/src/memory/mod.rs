@@ -26,7 +26,6 @@ pub(crate) use feed_forward::{ActivationCost, DenseCost, ExpertsCost};
 pub(crate) use layer::{FeedForwardCost, LayerCost, MixerCost};
 pub(crate) use model::{LayerInputs, ModelCost};
 pub(crate) use part::Part;
-pub use part::{MAX_DEQUANTIZED_EMBEDDING, MAX_DEQUANTIZED_EXPERTS};
 pub(crate) use prefill::Prefill;
 pub use prefill::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
 pub(crate) use storage::{Packing, Storage};

@@ -2,29 +2,21 @@
 
 use super::Storage;
 
-/// The largest quantized embedding that is widened to 32 bit floats for the CPU, in bytes afterwards: of a
-/// per-layer table every step reads one row of a quarter million, so widening it would gain nothing for many gigabytes.
-pub const MAX_DEQUANTIZED_EMBEDDING: u64 = 2 << 30;
-
-/// The largest quantized stack of experts that is widened there, in bytes afterwards: a token uses a few experts,
-/// and all of them widened would not fit where the quantized ones do.
-pub const MAX_DEQUANTIZED_EXPERTS: u64 = 128 << 20;
-
 /// A matrix, or several that are loaded and joined at once.
 pub(crate) struct Part {
     pub(super) numbers: u64,
-    /// The most bytes to which it is widened on a CPU.
-    pub(super) limit: u64,
     /// True if it stays 16 bits wide when others are quantized.
     plain: bool,
+    /// True if each head multiplies with its own rows, which a CPU does with 32 bit floats.
+    by_head: bool,
 }
 
 impl Part {
     pub(crate) fn matrix(rows: u64, columns: u64) -> Self {
         Self {
             numbers: rows * columns,
-            limit: u64::MAX,
             plain: false,
+            by_head: false,
         }
     }
 
@@ -36,26 +28,11 @@ impl Part {
         }
     }
 
-    /// The matrices of all experts.
-    pub(crate) fn stack(rows: u64, columns: u64) -> Self {
+    /// A matrix of which each head has its own rows.
+    pub(crate) fn by_head(rows: u64, columns: u64) -> Self {
         Self {
-            limit: MAX_DEQUANTIZED_EXPERTS,
+            by_head: true,
             ..Self::matrix(rows, columns)
-        }
-    }
-
-    pub(super) fn table(rows: u64, columns: u64) -> Self {
-        Self {
-            limit: MAX_DEQUANTIZED_EMBEDDING,
-            ..Self::matrix(rows, columns)
-        }
-    }
-
-    /// Bytes on a CPU.
-    pub(super) fn widened(&self, storage: &Storage) -> u64 {
-        match storage.packing {
-            Some(packing) if self.numbers * 4 > self.limit && !self.plain => packing.bytes(self.numbers),
-            _ => self.numbers * 4,
         }
     }
 
@@ -64,6 +41,14 @@ impl Part {
         match storage.packing {
             Some(packing) if !self.plain => packing.bytes(self.numbers),
             _ => self.numbers * storage.element,
+        }
+    }
+
+    /// Bytes beyond those on a CPU.
+    pub(super) fn widened(&self, storage: &Storage) -> u64 {
+        match self.by_head {
+            true => (self.numbers * 4).saturating_sub(self.stored(storage)),
+            false => 0,
         }
     }
 }

@@ -192,14 +192,8 @@ impl<'a> Prefill<'a> {
     /// A norm of `numbers` for every token. Kernels of our own fuse those of the stream with the sum before them.
     pub(crate) fn norm(&mut self, numbers: u64, of_stream: bool) {
         match self.workload.backend {
-            Backend::Cpu => {
-                self.make(numbers);
-                self.in_place(3);
-                self.make(numbers);
-                self.in_place(1);
-            }
             Backend::Cuda if of_stream => self.take(self.rows * numbers * self.element, 0),
-            Backend::Cuda | Backend::Metal => self.make(numbers),
+            Backend::Cuda | Backend::Cpu | Backend::Metal => self.make(numbers),
         }
     }
 
@@ -207,8 +201,8 @@ impl<'a> Prefill<'a> {
     pub(super) fn add(&mut self, normed: bool) {
         let hidden = self.hidden;
         match self.workload.backend {
-            Backend::Cuda => self.make(hidden),
-            Backend::Cpu | Backend::Metal => {
+            Backend::Cuda | Backend::Cpu => self.make(hidden),
+            Backend::Metal => {
                 if normed {
                     self.norm(hidden, false);
                 }

@@ -61,7 +61,8 @@ impl VisionCost {
 
     /// Bytes of the weights in memory. Conversions leave vision encoders in 16 bits.
     pub(crate) fn weights(&self, backend: Backend) -> u64 {
-        self.parameters() * element(backend)
+        let layers = self.parameters() - self.others;
+        layers * 2 + self.others * element(backend)
     }
 
     /// The most bytes that encoding an image in normal detail takes.

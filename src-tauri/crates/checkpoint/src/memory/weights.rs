@@ -1,4 +1,4 @@
-//! The weights of a model: their number, and their bytes when quantized ones are widened to 32 bit floats.
+//! The weights of a model: their number, and the bytes of those that are widened to 32 bit floats.
 
 use super::{Backend, LayerCost, ModelCost, Part};
 
@@ -8,18 +8,9 @@ impl ModelCost {
         self.all().iter().map(|part| part.numbers).sum()
     }
 
-    /// Bytes of the weights on a CPU.
+    /// Bytes of the weights on a CPU beyond those that are stored.
     pub(crate) fn widened_weights(&self) -> u64 {
-        let storage = &self.storage;
-        let parts: u64 = self.all().iter().map(|part| part.widened(storage)).sum();
-        let table = Part::table(self.vocabulary, self.hidden);
-        // A tied embedding that is widened is there once more, transposed for the product.
-        let is_widened = storage.packing.is_none() || table.numbers * 4 <= table.limit;
-        let transposed = match self.tied && !self.headless && is_widened {
-            true => table.numbers * 4,
-            false => 0,
-        };
-        parts + transposed
+        self.all().iter().map(|part| part.widened(&self.storage)).sum()
     }
 
     /// The most that loading needs for a moment besides what is resident at the end: the parts of what is joined, next
@@ -35,13 +26,13 @@ impl ModelCost {
     }
 
     fn all(&self) -> Vec<Part> {
-        let mut parts = vec![Part::table(self.vocabulary, self.hidden)];
+        let mut parts = vec![Part::matrix(self.vocabulary, self.hidden)];
         if !self.tied {
             parts.push(Part::matrix(self.vocabulary, self.hidden));
         }
         if let Some(inputs) = self.inputs {
             let all = inputs.width * self.layers.len() as u64;
-            parts.extend([Part::table(inputs.tokens, all), Part::matrix(all, self.hidden)]);
+            parts.extend([Part::matrix(inputs.tokens, all), Part::matrix(all, self.hidden)]);
         }
         // The projections from the first stream to the others, and back.
         parts.extend((1..self.streams).flat_map(|_| [(); 2].map(|()| Part::matrix(self.hidden, self.hidden))));

@@ -5,7 +5,7 @@ use protocol::KvBits;
 /// The device that a model runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// The CPU: in 32 bit floats, quantized weights widened at load if they are not too large for that.
+    /// The CPU: 32 bit floats, weights as they are stored.
     Cpu,
     /// Apple's GPUs: in the weights' own type.
     Metal,

@@ -10,7 +10,7 @@ impl ModelConfig {
     pub fn estimate_memory(&self, stored: u64, workload: &Workload) -> MemoryEstimate {
         let model = self.cost();
         let weights = match workload.backend {
-            Backend::Cpu => model.widened_weights(),
+            Backend::Cpu => stored.saturating_add(model.widened_weights()),
             Backend::Metal | Backend::Cuda => stored,
         };
         let vision = self.vision_cost();

@@ -112,7 +112,11 @@ struct Attending<'a, C, const R: usize> {
 
 impl<'a, C, const R: usize> Attending<'a, C, R> {
     fn new(part: &'a Part<'a>, sums: &'a mut Sums) -> Self {
-        Self { part, sums, code: std::marker::PhantomData }
+        Self {
+            part,
+            sums,
+            code: std::marker::PhantomData,
+        }
     }
 }
 
@@ -130,7 +134,11 @@ impl<L: Lanes, C: Code, const R: usize> Compiled<L> for Attending<'_, C, R> {
         }
         // Positions before a query's own that all see.
         let before = part.keys.last(1) - length;
-        let last = if part.causal { before + (part.rows.end - 1) / part.group + 1 } else { usize::MAX };
+        let last = if part.causal {
+            before + (part.rows.end - 1) / part.group + 1
+        } else {
+            usize::MAX
+        };
         let bytes = C::BYTES / BLOCK;
         let at = |view: &View, position: usize| {
             let start = part.head * view.last_stride(2) + position * view.last_stride(1);

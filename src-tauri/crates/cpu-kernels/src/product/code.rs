@@ -148,7 +148,15 @@ pub struct Widened<'a> {
 impl<L: Lanes> Compiled<L> for Widened<'_> {
     #[inline(always)]
     unsafe fn run(self) {
-        let Self { matrix, first, count, scales, biases, biased, factor } = self;
+        let Self {
+            matrix,
+            first,
+            count,
+            scales,
+            biases,
+            biased,
+            factor,
+        } = self;
         let (number, groups) = (matrix.format.scales, matrix.groups());
         // Of a whole matrix all are neighbors, and there are too few of a row for a register.
         let (rows, length) = match matrix.has_adjoining_scales() {
@@ -156,9 +164,21 @@ impl<L: Lanes> Compiled<L> for Widened<'_> {
             false => (count, groups),
         };
         for row in 0..rows {
-            widen::<L>(number, matrix.scales(first + row), length, 1.0, scales.add(row * groups));
+            widen::<L>(
+                number,
+                matrix.scales(first + row),
+                length,
+                1.0,
+                scales.add(row * groups),
+            );
             if biased {
-                widen::<L>(number, matrix.biases(first + row), length, factor, biases.add(row * groups));
+                widen::<L>(
+                    number,
+                    matrix.biases(first + row),
+                    length,
+                    factor,
+                    biases.add(row * groups),
+                );
             }
         }
     }

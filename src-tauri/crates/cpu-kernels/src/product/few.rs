@@ -38,9 +38,24 @@ unsafe fn few_of<L: Lanes, C: Code>(
     let (scales, biases) = (scratch.as_mut_ptr(), scratch.as_mut_ptr().add(size));
     if C::SCALED {
         let (first, count) = (range.start, range.len());
-        L::call(Widened { matrix, first, count, scales, biases, biased: C::BIASED, factor: (L::COUNT as f32).recip() });
+        L::call(Widened {
+            matrix,
+            first,
+            count,
+            scales,
+            biases,
+            biased: C::BIASED,
+            factor: (L::COUNT as f32).recip(),
+        });
     }
-    let task = Task { x, matrix, range, to, scales, biases };
+    let task = Task {
+        x,
+        matrix,
+        range,
+        to,
+        scales,
+        biases,
+    };
     // More registers hold more products.
     match x.together() {
         8 if L::COUNT >= 16 => L::call(Products::<C, 1, 8, 8>(task, 0, PhantomData)),
@@ -75,7 +90,18 @@ struct Products<'a, C, const R: usize, const M: usize, const T: usize>(Task<'a>,
 impl<L: Lanes, C: Code, const R: usize, const M: usize, const T: usize> Compiled<L> for Products<'_, C, R, M, T> {
     #[inline(always)]
     unsafe fn run(self) {
-        let Self(Task { x, matrix, range, to, scales, biases }, first, _) = self;
+        let Self(
+            Task {
+                x,
+                matrix,
+                range,
+                to,
+                scales,
+                biases,
+            },
+            first,
+            _,
+        ) = self;
         let (groups, of_group) = (matrix.groups(), matrix.format.group / BLOCK);
         let (whole, blocks) = (matrix.inputs / BLOCK, x.blocks().add(first * BLOCK));
         let group_sums: [*const f32; M] = std::array::from_fn(|row| x.sums(first + row).as_ptr());
@@ -138,7 +164,8 @@ impl<L: Lanes, C: Code, const R: usize, const M: usize, const T: usize> Compiled
             }
             for index in 0..R {
                 for row in 0..M.min(x.rows() - first) {
-                    to.add((first + row) * range.len() + outputs[index]).write(sums[index][row].sum());
+                    to.add((first + row) * range.len() + outputs[index])
+                        .write(sums[index][row].sum());
                 }
             }
         }

@@ -30,8 +30,6 @@ fn of_lanes(isa: Isa) -> (usize, usize) {
         Isa::Avx2 => of::<crate::lanes::Avx2>(),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => of::<crate::lanes::Avx512>(),
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon => of::<crate::lanes::Neon>(),
     }
 }
 
@@ -52,14 +50,24 @@ pub unsafe fn many<L: Lanes>(
     let (width, count) = (x.width(), range.len());
     scratch.resize((count * (width + 2 * matrix.groups())).max(scratch.len()), 0.0);
     let (outputs, scales) = scratch.split_at_mut(count * width);
-    for_code!(matrix.format.coding, unpack::<L>(matrix, range.clone(), width, outputs, scales));
+    for_code!(
+        matrix.format.coding,
+        unpack::<L>(matrix, range.clone(), width, outputs, scales)
+    );
     let lanes = L::TILE.0 * L::COUNT;
     for (panel, numbers) in panels.chunks_exact(lanes * width).enumerate() {
         let rows = (x.rows() - panel * lanes).min(lanes);
         let to = to.add(panel * lanes * count);
         for first in (0..count).step_by(L::TILE.1) {
             let outputs = outputs.as_ptr().add(first * width);
-            let tile = Tile { width, panel: numbers.as_ptr(), outputs, rows, to: to.add(first), stride: count };
+            let tile = Tile {
+                width,
+                panel: numbers.as_ptr(),
+                outputs,
+                rows,
+                to: to.add(first),
+                stride: count,
+            };
             tile.multiply::<L>((count - first).min(L::TILE.1));
         }
     }
@@ -72,7 +80,14 @@ unsafe fn unpack<L: Lanes, C: Code>(
     to: &mut [f32],
     scratch: &mut [f32],
 ) {
-    L::call(Unpacked::<C> { matrix, range, width, to, scratch, code: PhantomData });
+    L::call(Unpacked::<C> {
+        matrix,
+        range,
+        width,
+        to,
+        scratch,
+        code: PhantomData,
+    });
 }
 
 /// Outputs that become floats `[outputs, width]`.
@@ -88,12 +103,27 @@ struct Unpacked<'a, C> {
 impl<L: Lanes, C: Code> Compiled<L> for Unpacked<'_, C> {
     #[inline(always)]
     unsafe fn run(self) {
-        let Self { matrix, range, width, to, scratch, .. } = self;
+        let Self {
+            matrix,
+            range,
+            width,
+            to,
+            scratch,
+            ..
+        } = self;
         let (groups, group, count) = (matrix.groups(), matrix.format.group, range.len());
         let (scales, biases) = (scratch.as_mut_ptr(), scratch.as_mut_ptr().add(count * groups));
         if C::SCALED {
             let (first, biased) = (range.start, C::BIASED);
-            Compiled::<L>::run(Widened { matrix, first, count, scales, biases, biased, factor: 1.0 });
+            Compiled::<L>::run(Widened {
+                matrix,
+                first,
+                count,
+                scales,
+                biases,
+                biased,
+                factor: 1.0,
+            });
         }
         for (index, to) in to.chunks_exact_mut(width).enumerate() {
             let (row, to) = (matrix.row(range.start + index), to.as_mut_ptr());
@@ -112,7 +142,12 @@ impl<L: Lanes, C: Code> Compiled<L> for Unpacked<'_, C> {
             }
             if matrix.inputs % BLOCK > 0 {
                 let last = last_block::<C>(matrix.inputs, row);
-                L::write(C::block::<L>(last.as_ptr()), 1.0, 0.0, to.add(matrix.inputs / BLOCK * BLOCK));
+                L::write(
+                    C::block::<L>(last.as_ptr()),
+                    1.0,
+                    0.0,
+                    to.add(matrix.inputs / BLOCK * BLOCK),
+                );
             }
         }
     }
@@ -156,7 +191,14 @@ struct Products<const P: usize, const R: usize>(Tile);
 impl<L: Lanes, const P: usize, const R: usize> Compiled<L> for Products<P, R> {
     #[inline(always)]
     unsafe fn run(self) {
-        let Tile { width, panel, outputs, rows, to, stride } = self.0;
+        let Tile {
+            width,
+            panel,
+            outputs,
+            rows,
+            to,
+            stride,
+        } = self.0;
         let mut sums = [[L::zero(); P]; R];
         for place in 0..width {
             let from = panel.add(place * P * L::COUNT);

@@ -11,8 +11,6 @@ pub struct Matrix {
     pub format: Format,
     /// Numbers of a row.
     pub inputs: usize,
-    /// How many rows there are.
-    pub outputs: usize,
     /// The first row, and the bytes from row to row.
     weight: (*const u8, usize),
     scales: (*const u8, usize),
@@ -35,23 +33,28 @@ impl Matrix {
         Self {
             format,
             inputs,
-            outputs: weight.last(1),
             weight: part(Some(weight), format.word_bytes()),
             scales: part(scales, format.scales.bytes()),
             biases: part(biases, format.scales.bytes()),
         }
     }
 
-    /// The matrix with these numbers of inputs and outputs, and the first row of each part with the bytes from row to row.
+    /// The matrix with so many inputs, and the first row of each part with the bytes from row to row.
     #[cfg(test)]
     pub fn of_parts(
         format: Format,
-        [inputs, outputs]: [usize; 2],
+        inputs: usize,
         weight: (*const u8, usize),
         scales: (*const u8, usize),
         biases: (*const u8, usize),
     ) -> Self {
-        Self { format, inputs, outputs, weight, scales, biases }
+        Self {
+            format,
+            inputs,
+            weight,
+            scales,
+            biases,
+        }
     }
 
     /// Bytes from row to row.

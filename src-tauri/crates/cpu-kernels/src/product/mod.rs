@@ -24,7 +24,6 @@ use crate::pool::Pool;
 use few::few;
 use many::many;
 
-
 /// Bytes of a matrix that a thread works at before it looks for the next part: some ten microseconds.
 const PART: usize = 48 << 10;
 
@@ -74,7 +73,10 @@ pub trait Finish: Sync {
 pub unsafe fn multiply<F: Finish>(isa: Isa, jobs: &[Job<'_>], outputs: usize, finish: &F) {
     let panels = |job: &Job<'_>| job.x.are_many().then(|| job.x.panels(many::panel(isa)));
     let panels: Vec<Option<Vec<f32>>> = jobs.iter().map(panels).collect();
-    let lengths: Vec<usize> = jobs.iter().map(|job| (part_length(isa, job) / F::TOGETHER).max(1)).collect();
+    let lengths: Vec<usize> = jobs
+        .iter()
+        .map(|job| (part_length(isa, job) / F::TOGETHER).max(1))
+        .collect();
     // The first part of each job.
     let mut firsts = Vec::with_capacity(jobs.len());
     let mut parts = 0;

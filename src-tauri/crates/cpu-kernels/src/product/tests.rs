@@ -14,7 +14,10 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as u32
     }
 
@@ -30,10 +33,18 @@ impl Noise {
 
 const FORMATS: [Format; 21] = {
     const fn affine(bits: u8, group: usize, scales: Number) -> Format {
-        Format { coding: Coding::Affine(bits), group, scales }
+        Format {
+            coding: Coding::Affine(bits),
+            group,
+            scales,
+        }
     }
     const fn plain(number: Number) -> Format {
-        Format { coding: Coding::Plain(number), group: 0, scales: Number::F32 }
+        Format {
+            coding: Coding::Plain(number),
+            group: 0,
+            scales: Number::F32,
+        }
     }
     [
         affine(2, 32, Number::F16),
@@ -51,9 +62,21 @@ const FORMATS: [Format; 21] = {
         affine(6, 128, Number::F16),
         affine(8, 32, Number::F16),
         affine(8, 64, Number::Bf16),
-        Format { coding: Coding::Float4, group: 32, scales: Number::E8m0 },
-        Format { coding: Coding::Float4, group: 16, scales: Number::E4m3 },
-        Format { coding: Coding::Float8, group: 32, scales: Number::E8m0 },
+        Format {
+            coding: Coding::Float4,
+            group: 32,
+            scales: Number::E8m0,
+        },
+        Format {
+            coding: Coding::Float4,
+            group: 16,
+            scales: Number::E4m3,
+        },
+        Format {
+            coding: Coding::Float8,
+            group: 32,
+            scales: Number::E8m0,
+        },
         plain(Number::F32),
         plain(Number::F16),
         plain(Number::Bf16),
@@ -88,13 +111,20 @@ impl Stored {
             Coding::Plain(of) => (0..inputs * outputs).flat_map(|_| number(of, noise)).collect(),
             Coding::Float8 => (0..inputs * outputs).map(|_| (noise.next() & 0xBF) as u8).collect(),
             Coding::Float4 => (0..inputs * outputs / 2).map(|_| noise.next() as u8).collect(),
-            Coding::Affine(bits) => {
-                (0..inputs * outputs * usize::from(bits) / 8).map(|_| noise.next() as u8).collect::<Vec<u8>>()
-            }
+            Coding::Affine(bits) => (0..inputs * outputs * usize::from(bits) / 8)
+                .map(|_| noise.next() as u8)
+                .collect::<Vec<u8>>(),
         };
         weight.insert(0, 0);
         let scales = |noise: &mut Noise| (0..groups).flat_map(|_| number(format.scales, noise)).collect();
-        Self { format, inputs, outputs, scales: scales(noise), biases: scales(noise), weight }
+        Self {
+            format,
+            inputs,
+            outputs,
+            scales: scales(noise),
+            biases: scales(noise),
+            weight,
+        }
     }
 
     fn matrix(&self) -> Matrix {
@@ -102,7 +132,7 @@ impl Stored {
         let group = self.scales.len() / self.outputs;
         Matrix::of_parts(
             self.format,
-            [self.inputs, self.outputs],
+            self.inputs,
             (self.weight[1..].as_ptr(), row),
             (self.scales.as_ptr(), group),
             (self.biases.as_ptr(), group),
@@ -160,18 +190,36 @@ fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Nois
     let x: Vec<f32> = (0..rows * inputs).map(|_| noise.float()).collect();
     for isa in Isa::available() {
         let mut activations = Activations::default();
-        activations.set(&format, inputs, rows, |row, to| to.copy_from_slice(&x[row * inputs..][..inputs]));
+        activations.set(&format, inputs, rows, |row, to| {
+            to.copy_from_slice(&x[row * inputs..][..inputs])
+        });
         let mut found = vec![f32::NAN; rows * outputs];
-        let collected = Collected { to: Shared(found.as_mut_ptr()), count: outputs };
+        let collected = Collected {
+            to: Shared(found.as_mut_ptr()),
+            count: outputs,
+        };
         // SAFETY: the matrix is in memory that lives.
-        unsafe { multiply(isa, &[Job { x: &activations, matrix: stored.matrix() }], outputs, &collected) };
+        unsafe {
+            multiply(
+                isa,
+                &[Job {
+                    x: &activations,
+                    matrix: stored.matrix(),
+                }],
+                outputs,
+                &collected,
+            )
+        };
         for row in 0..rows {
             for output in (0..outputs).step_by(1 + outputs / 64) {
                 let terms = (0..inputs).map(|input| f64::from(x[row * inputs + input]) * stored.number(output, input));
                 let (right, size) = terms.fold((0.0, 1e-3), |(sum, size), term| (sum + term, size + term.abs()));
                 let off = (f64::from(found[row * outputs + output]) - right).abs() / size;
                 // Affine groups are sums of codes and of biases, each larger than what is left of both.
-                assert!(off < 2e-6, "{format:?}, {isa:?}, {rows} rows, {inputs} to {outputs}, at {row} {output}: {off}");
+                assert!(
+                    off < 2e-6,
+                    "{format:?}, {isa:?}, {rows} rows, {inputs} to {outputs}, at {row} {output}: {off}"
+                );
             }
         }
     }
@@ -181,9 +229,16 @@ fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Nois
 fn every_format_is_multiplied_as_its_numbers() {
     let mut noise = Noise(1);
     for format in FORMATS {
-        for (rows, inputs, outputs) in
-            [(1, 128, 1), (1, 384, 37), (2, 256, 9), (3, 128, 50), (5, 640, 7), (8, 128, 30), (9, 256, 13), (70, 128, 61)]
-        {
+        for (rows, inputs, outputs) in [
+            (1, 128, 1),
+            (1, 384, 37),
+            (2, 256, 9),
+            (3, 128, 50),
+            (5, 640, 7),
+            (8, 128, 30),
+            (9, 256, 13),
+            (70, 128, 61),
+        ] {
             compare(format, [rows, inputs, outputs], &mut noise);
         }
     }
@@ -200,47 +255,5 @@ fn a_thousand_shapes_of_every_kind_are_right() {
             group => group.max(32) * (1 + noise.below(6)),
         };
         compare(format, [rows, inputs, 1 + noise.below(70)], &mut noise);
-    }
-}
-
-#[test]
-#[ignore]
-fn speed() {
-    let mut noise = Noise(3);
-    let gemm = std::env::var("GEMM").is_ok();
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for (inputs, outputs) in [(576, 1536), (1536, 576), (576, 49152), (2048, 16384), (4096, 4096)] {
-        for bits in [4u8, 8, 6, 16, 32] {
-            if !format!("{inputs}x{outputs}/{bits}/").contains(&only) { continue; }
-            let format = match bits {
-                16 => Format { coding: Coding::Plain(Number::Bf16), group: 0, scales: Number::F32 },
-                32 => Format { coding: Coding::Float4, group: 32, scales: Number::E8m0 },
-                _ => Format { coding: Coding::Affine(bits), group: 64, scales: Number::F16 },
-            };
-            let copies = if gemm { 1 } else { 1 + (128 << 20) / (inputs * outputs * 5 / 8) };
-            let all: Vec<Stored> = (0..copies.min(8)).map(|_| Stored::new(format, inputs, outputs, &mut noise)).collect();
-            let all_rows = std::env::var("ROWS").map_or(if gemm { vec![32, 512] } else { vec![1, 2, 4, 8] }, |r| vec![r.parse().unwrap()]);
-            for rows in all_rows {
-                let x: Vec<f32> = (0..rows * inputs).map(|_| noise.float()).collect();
-                for isa in Isa::available() {
-                    if isa == Isa::Plain { continue; }
-                    let mut found = vec![0.0; rows * outputs];
-                    let collected = Collected { to: Shared(found.as_mut_ptr()), count: outputs };
-                    let mut activations = Activations::default();
-                    let mut times = vec![];
-                    for round in 0..std::env::var("ROUNDS").map_or(if gemm { 5 } else { 25 }, |r| r.parse().unwrap()) {
-                        let stored = &all[round % all.len()];
-                        let start = std::time::Instant::now();
-                        activations.set(&format, inputs, rows, |row, to| to.copy_from_slice(&x[row * inputs..][..inputs]));
-                        unsafe { multiply(isa, &[Job { x: &activations, matrix: stored.matrix() }], outputs, &collected) };
-                        times.push(start.elapsed().as_secs_f64());
-                    }
-                    times.sort_by(f64::total_cmp);
-                    let median = times[times.len() / 2];
-                    let bytes = (all[0].weight.len() + all[0].scales.len() + all[0].biases.len()) as f64;
-                    println!("{inputs}x{outputs} {bits} bits {isa:?} {rows} rows: {:.1} us, {:.1} GB/s, {:.1} Gflop/s", median * 1e6, bytes / median / 1e9, 2.0 * (rows * inputs * outputs) as f64 / median / 1e9);
-                }
-            }
-        }
     }
 }

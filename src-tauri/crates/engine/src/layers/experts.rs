@@ -106,7 +106,9 @@ impl Experts {
     fn feed(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         let gated = match self.gate_up_proj.gated(rows, indices, &self.activation)? {
             Some(gated) => gated,
-            None => self.activation.gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?,
+            None => self
+                .activation
+                .gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?,
         };
         self.down_proj.forward(&gated, indices, sorted)
     }

@@ -67,7 +67,9 @@ impl Product {
     pub fn plain(parts: &[&Tensor], form: Form) -> Result<Self> {
         match device() {
             // Kernels read rows that lie in one piece.
-            Device::Cpu => join(parts.iter().copied(), form.outputs)?.contiguous().map(Self::Stored),
+            Device::Cpu => join(parts.iter().copied(), form.outputs)?
+                .contiguous()
+                .map(Self::Stored),
             Device::Metal | Device::Cuda => (form.turn)(parts).map(Self::Plain),
         }
     }

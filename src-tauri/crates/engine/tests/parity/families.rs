@@ -146,8 +146,8 @@ fn wide(
 ) -> protocol::Result<Option<PathBuf>> {
     let folder = written.model(&variant.name);
     engine.logits(source(&folder), vec![0], false, None)?;
-    let widened = engine.loaded().iter().any(|info| info.device == "cpu");
-    Ok(match (widened || figures.native.is_none(), variant.quantized) {
+    let exact = engine.loaded().iter().any(|info| info.device == "cpu");
+    Ok(match (exact || figures.native.is_none(), variant.quantized) {
         (true, _) => Some(folder),
         (false, true) => Some(written.packed_in_f32(variant)),
         (false, false) => None,

@@ -40,6 +40,5 @@ async fn a_wrong_product_costs_speed_and_never_an_answer() {
         "{:?}",
         info.wrong_products
     );
-    assert!(!info.dequantised, "only what is wrong is widened");
     assert_eq!(planted.inspect().unwrap().unevaluated, 0);
 }

@@ -82,7 +82,7 @@ impl MixerCost for MlaConfig {
         let first = self.q_lora_rank.map_or(queries, u64::from);
         let mut parts = vec![
             Part::matrix(first + rank + turning, hidden),
-            Part::matrix(heads * (still + value), rank),
+            Part::by_head(heads * (still + value), rank),
             Part::matrix(hidden, heads * value),
         ];
         parts.extend(self.q_lora_rank.map(|rank| Part::matrix(queries, rank.into())));

@@ -30,11 +30,7 @@ pub fn gated_normed(
 }
 
 /// GELU of the stream's projection times `other`.
-pub fn gelu_times(
-    matrix: Option<Rows<'_>>,
-    stream: &mut ResidualStream<'_>,
-    other: &Tensor,
-) -> Result<Option<Tensor>> {
+pub fn gelu_times(matrix: Option<Rows<'_>>, stream: &mut ResidualStream<'_>, other: &Tensor) -> Result<Option<Tensor>> {
     norm_linear(matrix, stream, None, Epilogue::Times(GateActivation::Gelu, other))
 }
 

@@ -50,6 +50,12 @@ impl Rope {
             Tensor::from_f32(&periods, &[periods.len() as i32])
         };
         let own = base.map(period);
-        kernels().rotate(x, dims as i32, traditional, own.as_ref().unwrap_or(&self.periods), positions)
+        kernels().rotate(
+            x,
+            dims as i32,
+            traditional,
+            own.as_ref().unwrap_or(&self.periods),
+            positions,
+        )
     }
 }

@@ -24,7 +24,11 @@ fn is_close(fast: &Tensor, plain: &Tensor, of: &str) {
 fn norms_are_those_of_mlx() {
     connect().unwrap();
     let heads = numbers(&[3, 64]);
-    for (shape, factors) in [(&[1, 64][..], numbers(&[64])), (&[7, 64], numbers(&[64])), (&[5, 3, 64], heads)] {
+    for (shape, factors) in [
+        (&[1, 64][..], numbers(&[64])),
+        (&[7, 64], numbers(&[64])),
+        (&[5, 3, 64], heads),
+    ] {
         let x = numbers(shape);
         let plain = x.fast_rms_norm(None, 1e-5).unwrap().mul(&factors).unwrap();
         let norm = RmsNorm::new(factors, 1e-5);
@@ -52,7 +56,8 @@ fn heads_turn_as_those_of_mlx() {
             let of = format!("{dims} numbers at {offset}");
             let plain = |x: &Tensor| {
                 let periods = Some(&rope.periods);
-                x.fast_rope(dims as i32, traditional, None, periods, offset as i32).unwrap()
+                x.fast_rope(dims as i32, traditional, None, periods, offset as i32)
+                    .unwrap()
             };
             let x = numbers(&[1, 4, 5, 32]);
             is_close(&rope.forward(&x, &rope.at(offset, 5)).unwrap(), &plain(&x), &of);
@@ -76,9 +81,16 @@ fn attention_is_that_of_mlx() {
     let sinks = numbers(&[6]);
     for positions in [1, 5, 64, 65, 300] {
         for length in [1, 2, 5].into_iter().filter(|length| *length <= positions) {
-            let seen: Vec<bool> = (0..length * positions).map(|place| place % 3 > 0 || place % positions == 0).collect();
+            let seen: Vec<bool> = (0..length * positions)
+                .map(|place| place % 3 > 0 || place % positions == 0)
+                .collect();
             let array = Mask::Array(Tensor::from_bool(&seen, &[length, positions]));
-            for (mask, sinks) in [(Mask::None, None), (Mask::Causal, None), (array, None), (Mask::Causal, Some(&sinks))] {
+            for (mask, sinks) in [
+                (Mask::None, None),
+                (Mask::Causal, None),
+                (array, None),
+                (Mask::Causal, Some(&sinks)),
+            ] {
                 let queries = numbers(&[1, 6, length, 32]);
                 let view = view(positions);
                 let KvView::Plain { keys, values } = &view else {
@@ -107,11 +119,7 @@ fn attention_by_products_is_attention() {
     let mask = Mask::Array(Tensor::from_bool(&seen, &[5, 40]));
     let queries = numbers(&[1, 6, 5, 32]);
     let plain = queries.fast_attention(&keys, &values, 0.25, &mask, None).unwrap();
-    let plain = plain
-        .transpose(&[0, 2, 1, 3])
-        .unwrap()
-        .reshape(&[5, 6 * 16])
-        .unwrap();
+    let plain = plain.transpose(&[0, 2, 1, 3]).unwrap().reshape(&[5, 6 * 16]).unwrap();
     let view = KvView::Plain { keys, values };
     let found = scaled_dot_product_attention(&queries, &view, 0.25, &mask, None).unwrap();
     is_close(&found, &plain, "5 queries");

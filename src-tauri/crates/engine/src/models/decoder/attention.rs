@@ -231,11 +231,7 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
-fn head_norms(
-    config: &AttentionConfig,
-    path: &str,
-    loading: &mut LoadContext<'_, '_>,
-) -> error::Result<HeadNorms> {
+fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
     let mut take = |name: &str, width: i32| match norm.bare {
