@@ -18,6 +18,17 @@ const WORKING: u64 = JOB - 1;
 /// How often a thread looks for work before it sleeps: some tens of microseconds.
 const LOOKS: u32 = 2000;
 
+/// Looks between which the core is offered to other threads: MLX describes the next operations meanwhile.
+const PATIENCE: u32 = 16;
+
+/// A moment between two looks.
+fn pause(look: u32) {
+    match look % PATIENCE == PATIENCE - 1 {
+        true => thread::yield_now(),
+        false => spin_loop(),
+    }
+}
+
 type Part<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// A job: what is called, and with how many numbers.
@@ -120,11 +131,8 @@ impl Drop for Closing<'_> {
         let mut looks = 0;
         self.0.state.fetch_and(!OPEN, Ordering::SeqCst);
         while self.0.state.load(Ordering::Acquire) & WORKING > 0 {
+            pause(looks);
             looks += 1;
-            match looks < LOOKS {
-                true => spin_loop(),
-                false => thread::yield_now(),
-            }
         }
     }
 }
@@ -165,12 +173,12 @@ impl Shared {
     /// The state once a job is open that is not number `last`.
     fn next_job(&self, last: u64) -> u64 {
         let new = |state: u64| state & OPEN > 0 && state & !OPEN & !WORKING != last;
-        for _ in 0..LOOKS {
+        for look in 0..LOOKS {
             let state = self.state.load(Ordering::Acquire);
             if new(state) {
                 return state;
             }
-            spin_loop();
+            pause(look);
         }
         let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
         self.asleep.fetch_add(1, Ordering::SeqCst);

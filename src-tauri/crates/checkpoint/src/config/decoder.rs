@@ -218,7 +218,6 @@ impl DecoderConfig {
             hidden: self.hidden_size.into(),
             vocabulary: self.vocab_size.into(),
             tied: self.lm_head != LmHead::Untied,
-            headless: self.lm_head == LmHead::Absent,
             cached: !self.bidirectional,
             layers: self.layers.iter().map(LayerConfig::cost).collect(),
             inputs: None,

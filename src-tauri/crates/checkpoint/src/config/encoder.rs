@@ -108,7 +108,6 @@ impl EncoderConfig {
             hidden: self.hidden_size.into(),
             vocabulary: self.vocab_size.into(),
             tied: true,
-            headless: true,
             cached: false,
             layers: (0..self.layers).map(|_| self.layer_cost()).collect(),
             inputs: None,

@@ -10,8 +10,6 @@ pub(crate) struct ModelCost {
     pub vocabulary: u64,
     /// True if the output layer is the embedding.
     pub tied: bool,
-    /// True if there is no output layer.
-    pub headless: bool,
     /// True if keys and values are cached; otherwise a text is read at once.
     pub cached: bool,
     pub layers: Vec<LayerCost>,

@@ -289,7 +289,6 @@ impl Gemma4Config {
             hidden: self.hidden_size.into(),
             vocabulary: self.vocab_size.into(),
             tied: self.tie_word_embeddings,
-            headless: false,
             cached: true,
             layers: (0..self.layers.len()).map(|layer| self.layer_cost(layer)).collect(),
             inputs: self.hidden_size_per_layer_input.map(|width| LayerInputs {
