@@ -22,10 +22,6 @@ family: string,
  */
 quantization: string, 
 /**
- * True if quantized weights were dequantized at load, because the device multiplies full-precision ones faster.
- */
-dequantised: boolean, 
-/**
  * Kinds of quantized products that MLX computes wrongly on this device; their weights were dequantized.
  */
 wrong_products: Array<string>, 

@@ -174,11 +174,11 @@ unsafe impl Kernel for Rotate {
     }
 }
 
-/// The sines and cosines of a position.
+/// The sines and cosines of a position. As MLX does, it is multiplied with one over the period.
 fn turns(periods: &[f32], position: i32) -> Vec<(f32, f32)> {
     periods
         .iter()
-        .map(|period| (position as f32 / period).sin_cos())
+        .map(|period| (position as f32 * period.recip()).sin_cos())
         .collect()
 }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// An instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// What every processor has.
+    /// Code for every processor.
     Plain,
     /// AVX2 with FMA and F16C.
     #[cfg(target_arch = "x86_64")]

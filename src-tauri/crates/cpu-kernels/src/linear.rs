@@ -84,7 +84,7 @@ pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>
     Ok(both.pop().zip(sum))
 }
 
-/// What is done with products; what they are multiplied with is the last array before the matrix.
+/// The treatment of products; their factors, if there are any, are the last array before the matrix.
 #[derive(Clone, Copy)]
 enum After {
     Plain,

@@ -102,6 +102,16 @@ impl QuantizedTensor {
         }
     }
 
+    /// The numbers it stands for as 32 bit floats. Scales and biases are converted first: the product is then exact,
+    /// which rounding it to the scales' 16 bits would undo.
+    pub fn dequantize_to_f32(&self) -> Result<Tensor> {
+        let wide = |part: &Tensor| match part.dtype() {
+            dtype if dtype.is_float() => part.astype(Dtype::Float32),
+            _ => Ok(part.clone()),
+        };
+        self.map(wide)?.dequantize()?.astype(Dtype::Float32)
+    }
+
     /// The numbers it stands for, in the type of its scales (16 bit for formats without such).
     pub fn dequantize(&self) -> Result<Tensor> {
         let (weight, scales, format) = (&self.weight, &self.scales, &self.format);

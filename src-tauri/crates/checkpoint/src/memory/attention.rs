@@ -22,10 +22,12 @@ pub(crate) struct AttentionCost {
     pub window: Option<u64>,
     pub keys: Keys,
     pub norms: HeadNorms,
-    /// True if CUDA's kernel that splits, norms and rotates the projections has norms of this kind.
+    /// True if the kernel of our own that splits, norms and rotates the projections has norms of this kind.
     pub one_kernel: bool,
     pub output_gate: bool,
     pub sinks: bool,
+    /// True if its projections have biases.
+    pub bias: bool,
 }
 
 /// The source of keys and values.
@@ -73,8 +75,17 @@ impl AttentionCost {
             Keys::Shared => queries,
             Keys::Own | Keys::AreValues => queries + keys,
         };
+        if pass.workload.backend == Backend::Cpu && self.bias {
+            // The norm is no part of a product with a bias, which is added in place.
+            pass.make(pass.hidden);
+            pass.in_place(1);
+        }
         pass.product(pass.hidden, self.projected() * self.width);
-        let kernel = pass.workload.backend == Backend::Cuda && !self.output_gate && self.one_kernel;
+        let kernel = match pass.workload.backend {
+            Backend::Cpu => self.one_kernel,
+            Backend::Metal => false,
+            Backend::Cuda => self.one_kernel && !self.output_gate,
+        };
         if kernel && self.keys != Keys::AreValues {
             // One kernel writes queries, keys and values.
             return pass.make(self.projected() * self.width);
@@ -102,6 +113,9 @@ impl AttentionCost {
             pass.in_place(1);
         }
         pass.product(outputs, pass.hidden);
+        if self.bias {
+            pass.in_place(1);
+        }
     }
 }
 
@@ -192,6 +206,10 @@ impl Prefill<'_> {
             }
         }
         if self.workload.backend == Backend::Cpu {
+            if self.fused(shape) {
+                // In the order of the tokens at once.
+                return self.make(outputs);
+            }
             // Views of heads that share keys, and of the mask.
             self.in_place(8);
         }

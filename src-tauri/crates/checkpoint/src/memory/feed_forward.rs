@@ -23,7 +23,7 @@ pub(crate) struct ActivationCost {
     pub results: u64,
     /// Operations that write over their operands.
     pub in_place: u64,
-    /// True if a kernel of our own does it all on CUDA.
+    /// True if a kernel of our own does it all on CUDA, and on a CPU as a part of the product before it.
     pub kernel: bool,
 }
 
@@ -53,8 +53,12 @@ impl FeedForwardCost for DenseCost {
     }
 
     fn prefill(&self, pass: &mut Prefill<'_>, _normed_after: bool) {
-        pass.product(pass.hidden, self.inner());
-        pass.gated(self.width, self.activation, pass.rows);
+        if pass.fuses_gate(self.gated, self.activation) {
+            pass.product(pass.hidden, self.width);
+        } else {
+            pass.product(pass.hidden, self.inner());
+            pass.gated(self.width, self.activation, pass.rows);
+        }
         pass.product(self.width, pass.hidden);
     }
 }
@@ -115,11 +119,15 @@ impl ExpertsCost {
             }
         };
         of_rows(pass, hidden, 0);
-        product(pass, hidden, 2 * width);
-        if self.bias {
-            of_rows(pass, 2 * width, 0);
+        if !self.bias && pass.fuses_gate(true, self.activation) {
+            product(pass, hidden, width);
+        } else {
+            product(pass, hidden, 2 * width);
+            if self.bias {
+                of_rows(pass, 2 * width, 0);
+            }
+            pass.gated(width, self.activation, rows);
         }
-        pass.gated(width, self.activation, rows);
         product(pass, width, hidden);
         if self.bias {
             of_rows(pass, hidden, 0);
@@ -130,6 +138,11 @@ impl ExpertsCost {
 }
 
 impl Prefill<'_> {
+    /// True if the product with gate and up writes `activation(gate) · up` alone.
+    fn fuses_gate(&self, gated: bool, activation: ActivationCost) -> bool {
+        self.workload.backend == Backend::Cpu && gated && activation.kernel
+    }
+
     /// `activation(gate) · up`, with gate and up next to each other.
     fn gated(&mut self, width: u64, activation: ActivationCost, rows: u64) {
         for _ in 0..activation.results {

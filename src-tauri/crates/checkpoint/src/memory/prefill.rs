@@ -192,6 +192,8 @@ impl<'a> Prefill<'a> {
     /// A norm of `numbers` for every token. Kernels of our own fuse those of the stream with the sum before them.
     pub(crate) fn norm(&mut self, numbers: u64, of_stream: bool) {
         match self.workload.backend {
+            // A part of the product after it.
+            Backend::Cpu if of_stream => {}
             Backend::Cuda if of_stream => self.take(self.rows * numbers * self.element, 0),
             Backend::Cuda | Backend::Cpu | Backend::Metal => self.make(numbers),
         }

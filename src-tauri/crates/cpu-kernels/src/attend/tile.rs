@@ -222,7 +222,7 @@ fn soften(scores: &mut [f32; TILE], greatest: &mut f32, total: &mut f32) -> f32 
     let mut sums = [0.0; 16];
     for some in scores.chunks_exact_mut(16) {
         for (sum, score) in sums.iter_mut().zip(some) {
-            // What is hidden counts nothing.
+            // Hidden positions count nothing.
             *score = if *score > -1e30 { exp(*score - highest) } else { 0.0 };
             *sum += *score;
         }

@@ -184,7 +184,7 @@ impl<L: Lanes> Compiled<L> for Widened<'_> {
     }
 }
 
-/// So many scales or biases as floats, times a factor.
+/// Scales or biases as floats, times a factor.
 #[inline(always)]
 unsafe fn widen<L: Lanes>(number: Number, from: *const u8, count: usize, factor: f32, to: *mut f32) {
     let whole = match number {

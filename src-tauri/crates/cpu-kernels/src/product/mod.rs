@@ -51,7 +51,7 @@ pub struct Job<'a> {
     pub matrix: Matrix,
 }
 
-/// What is done with products `[rows, outputs]` of a part before they are written.
+/// The treatment of the products `[rows, outputs]` of a part before they are written.
 pub trait Finish: Sync {
     /// Groups of outputs that are computed together, as many outputs apart as a job has: two for a gate and what it
     /// gates.

@@ -8,7 +8,7 @@ use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::layers::Linear;
-use crate::weights::{dequantize_to_f32, Matrix, Weights};
+use crate::weights::{Matrix, Weights};
 
 /// A table with one row per token.
 #[derive(Parameters)]
@@ -66,7 +66,7 @@ fn computed(rows: Tensor) -> Result<Tensor> {
 /// The same for quantized rows.
 fn numbers(rows: QuantizedTensor) -> Result<Tensor> {
     match device() {
-        Device::Cpu => dequantize_to_f32(rows),
+        Device::Cpu => rows.dequantize_to_f32(),
         Device::Metal | Device::Cuda => rows.dequantize(),
     }
 }

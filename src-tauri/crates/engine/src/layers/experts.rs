@@ -14,6 +14,7 @@ use crate::error;
 use crate::kernels::kernels;
 use crate::layers::product::{Form, Product};
 use crate::layers::Activation;
+use crate::products::packed_product::gathered_product;
 use crate::products::product_check::Layout;
 use crate::weights::{ExpertShape, Weights};
 
@@ -127,16 +128,10 @@ impl SwitchLinear {
     fn forward(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
         let gathered = |stack: &Tensor| rows.gather_mm(stack, indices, sorted);
         let product = self.product.forward(&gathered, &|stack| {
-            if let Some(product) = kernels().gathered_linear(rows, stack, indices, None)? {
-                return Ok(product);
-            }
             let stack = match stack {
-                Rows::Plain(stack) => return gathered(&stack.swapaxes(1, 2)?),
-                Rows::Quantized(stack) => stack,
+                Rows::Quantized(packed) if sorted && dequantises(packed, rows) => packed,
+                stack => return gathered_product(rows, stack, indices, sorted),
             };
-            if !sorted || !dequantises(stack, rows) {
-                return rows.gather_qmm(stack, indices, sorted);
-            }
             let product = gathered(&stack.dequantize()?.swapaxes(1, 2)?)?;
             // One stack of numbers lives at a time.
             eval([&product])?;

@@ -48,7 +48,7 @@ impl Matrix {
     pub fn into_f32(self) -> mlx::Result<Tensor> {
         match self {
             Self::Plain(numbers) => numbers.astype(Dtype::Float32),
-            Self::Quantized(quantized) => dequantize_to_f32(quantized),
+            Self::Quantized(quantized) => quantized.dequantize_to_f32(),
         }
     }
 }
@@ -384,31 +384,6 @@ fn infer_format(weight: &Tensor, scales: &Tensor, columns: i32) -> Option<Quanti
         _ => return None,
     };
     Some(QuantizationFormat { group_size, bits, mode })
-}
-
-/// The numbers of a quantized matrix as 32 bit floats. Scales and biases are converted first: the product is then
-/// exact, which rounding it to the scales' 16 bits would undo.
-pub fn dequantize_to_f32(quantized: QuantizedTensor) -> mlx::Result<Tensor> {
-    let QuantizedTensor {
-        weight,
-        scales,
-        biases,
-        format,
-    } = quantized;
-    let scales = if scales.dtype() == Dtype::Uint8 {
-        scales
-    } else {
-        scales.astype(Dtype::Float32)?
-    };
-    let biases = biases.map(|biases| biases.astype(Dtype::Float32)).transpose()?;
-    QuantizedTensor {
-        weight,
-        scales,
-        biases,
-        format,
-    }
-    .dequantize()?
-    .astype(Dtype::Float32)
 }
 
 /// The tensor, if it holds floats.

@@ -44,7 +44,7 @@ impl MemoryGuard for Room {
 }
 
 /// About what Pebble takes on a CPU.
-const PEBBLE: u64 = 60_000_000;
+const PEBBLE: u64 = 23_000_000;
 
 /// An engine that has room for `models` models, and copies of Pebble in folders of their own.
 struct Setting {

@@ -131,6 +131,7 @@ impl AttentionConfig {
             one_kernel,
             output_gate: self.output_gate,
             sinks: self.sinks,
+            bias: self.qkv_bias,
         }
     }
 }
