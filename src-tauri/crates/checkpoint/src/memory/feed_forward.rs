@@ -93,14 +93,15 @@ impl FeedForwardCost for ExpertsCost {
 }
 
 impl ExpertsCost {
-    /// The rows of every token are brought into the order of its experts, and back.
+    /// The rows of every token are brought into the order of its experts, and back, but on a CPU.
     fn experts(&self, pass: &mut Prefill<'_>) {
         let (hidden, width) = (pass.hidden, self.width);
+        let sorts = pass.workload.backend != Backend::Cpu;
         // The router: its scores, their order, the shares.
         for _ in 0..3 {
             pass.make(self.count);
         }
-        pass.in_place(8);
+        pass.in_place(if sorts { 8 } else { 2 });
         let rows = pass.rows * self.top_k;
         let of_rows = |pass: &mut Prefill<'_>, numbers: u64, weights: u64| {
             pass.take(rows * numbers * pass.element, rows * numbers + weights);
@@ -118,7 +119,9 @@ impl ExpertsCost {
                 pass.wait();
             }
         };
-        of_rows(pass, hidden, 0);
+        if sorts {
+            of_rows(pass, hidden, 0);
+        }
         if !self.bias && pass.fuses_gate(true, self.activation) {
             product(pass, hidden, width);
         } else {
@@ -132,7 +135,9 @@ impl ExpertsCost {
         if self.bias {
             of_rows(pass, hidden, 0);
         }
-        of_rows(pass, hidden, 0);
+        if sorts {
+            of_rows(pass, hidden, 0);
+        }
         pass.make(hidden);
     }
 }

@@ -89,7 +89,8 @@ impl Experts {
             unreachable!("activations have two axes")
         };
         let chosen = indices.dim(1);
-        let fed = if length * chosen < MIN_SORTED_PAIRS {
+        // Kernels for the processor sort by themselves.
+        let fed = if length * chosen < MIN_SORTED_PAIRS || device() == Device::Cpu {
             self.feed(&x.reshape(&[length, 1, 1, hidden])?, indices, false)?
         } else {
             let indices = indices.reshape(&[length * chosen])?;

@@ -15,7 +15,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 const TOLERANCE: f64 = 0.15;
 
 fn shapes() -> [(&'static str, Value); 6] {
-    let common = json!({"hidden_size": 128, "num_hidden_layers": 6, "intermediate_size": 384, "num_attention_heads": 4,
+    let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
         "eos_token_id": 1});
@@ -58,14 +58,14 @@ fn shapes() -> [(&'static str, Value); 6] {
         (
             "qwen3_moe",
             with(
-                json!({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128,
+                json!({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 384,
                 "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": []}),
             ),
         ),
         (
             "gpt_oss",
             with(
-                json!({"model_type": "gpt_oss", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128,
+                json!({"model_type": "gpt_oss", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 384,
                 "sliding_window": 128, "swiglu_limit": 7.0, "attention_bias": true, "tie_word_embeddings": false,
                 "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
                 "original_max_position_embeddings": 4096}}),
