@@ -94,13 +94,17 @@ impl Sums {
 ///
 /// The arrays live, have these rows and positions, and the processor has the instruction set.
 pub unsafe fn attend_part<L: Lanes>(part: &Part<'_>, sums: &mut Sums) {
-    match (part.number, L::COUNT >= 16) {
-        (Number::F16, true) => L::call(Attending::<F16, 8>::new(part, sums)),
-        (Number::Bf16, true) => L::call(Attending::<Bf16, 8>::new(part, sums)),
-        (_, true) => L::call(Attending::<F32, 8>::new(part, sums)),
-        (Number::F16, false) => L::call(Attending::<F16, 2>::new(part, sums)),
-        (Number::Bf16, false) => L::call(Attending::<Bf16, 2>::new(part, sums)),
-        (_, false) => L::call(Attending::<F32, 2>::new(part, sums)),
+    let (wide, few) = (L::COUNT >= 16, part.rows.len() <= 4);
+    match (part.number, wide, few) {
+        (Number::F16, true, false) => L::call(Attending::<F16, 8>::new(part, sums)),
+        (Number::Bf16, true, false) => L::call(Attending::<Bf16, 8>::new(part, sums)),
+        (_, true, false) => L::call(Attending::<F32, 8>::new(part, sums)),
+        (Number::F16, true, true) => L::call(Attending::<F16, 4>::new(part, sums)),
+        (Number::Bf16, true, true) => L::call(Attending::<Bf16, 4>::new(part, sums)),
+        (_, true, true) => L::call(Attending::<F32, 4>::new(part, sums)),
+        (Number::F16, false, _) => L::call(Attending::<F16, 2>::new(part, sums)),
+        (Number::Bf16, false, _) => L::call(Attending::<Bf16, 2>::new(part, sums)),
+        (_, false, _) => L::call(Attending::<F32, 2>::new(part, sums)),
     }
 }
 
