@@ -47,7 +47,7 @@ struct Gate {
 
 // SAFETY: it writes the rows of its output and reads its inputs.
 unsafe impl Kernel for Gate {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         1 + usize::from(self.apart)
     }
 

@@ -90,7 +90,7 @@ impl Pairs {
 
 // SAFETY: it writes the rows of its output and reads its inputs; indices beyond the stack are those of its last matrix.
 unsafe impl Kernel for Gathered {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         self.arrays
     }
 
@@ -186,9 +186,9 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    unsafe fn row(&self, job: usize, row: usize, range: Range<usize>) -> &mut [f32] {
-        let place = self.pairs[job][row] * self.count + range.start;
-        std::slice::from_raw_parts_mut(self.to.at(place), range.len())
+    /// The place of the outputs of a row of a job.
+    fn place(&self, job: usize, row: usize, range: &Range<usize>) -> usize {
+        self.pairs[job][row] * self.count + range.start
     }
 }
 
@@ -196,7 +196,9 @@ impl Finish for Output<'_> {
     const TOGETHER: usize = 1;
 
     unsafe fn finish(&self, job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
-        self.row(job, row, range).copy_from_slice(products);
+        self.to
+            .slice(self.place(job, row, &range), range.len())
+            .copy_from_slice(products);
     }
 }
 
@@ -210,6 +212,7 @@ impl Finish for Gate<'_> {
     const TOGETHER: usize = 2;
 
     unsafe fn finish(&self, job: usize, row: usize, range: Range<usize>, [gates, ups]: [&[f32]; 2]) {
-        gated(self.activation, gates, ups, self.to.row(job, row, range));
+        let to = self.to.to.slice(self.to.place(job, row, &range), range.len());
+        gated(self.activation, gates, ups, to);
     }
 }

@@ -59,7 +59,7 @@ struct Heads {
 
 // SAFETY: it writes the heads of its outputs and reads its inputs.
 unsafe impl Kernel for Heads {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         3 + usize::from(self.shape.normed > 0)
     }
 
@@ -145,7 +145,7 @@ struct Rotate {
 
 // SAFETY: it writes the heads of its output and reads its inputs.
 unsafe impl Kernel for Rotate {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         3
     }
 

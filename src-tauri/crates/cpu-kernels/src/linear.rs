@@ -103,7 +103,7 @@ struct NormLinear {
 
 // SAFETY: it writes the rows of its outputs and reads its inputs.
 unsafe impl Kernel for NormLinear {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         self.arrays
     }
 
@@ -182,7 +182,7 @@ struct Linear {
 
 // SAFETY: it writes the rows of its output and reads its inputs.
 unsafe impl Kernel for Linear {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         self.arrays
     }
 

@@ -48,7 +48,7 @@ struct Norm {
 
 // SAFETY: it writes the rows of its output and reads its inputs.
 unsafe impl Kernel for Norm {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         1 + usize::from(self.factored)
     }
 
@@ -254,7 +254,7 @@ struct Added(Sum);
 
 // SAFETY: it writes the rows of its outputs and reads its inputs.
 unsafe impl Kernel for Added {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         self.0.arrays()
     }
 

@@ -100,7 +100,7 @@ impl View {
 /// `compute` writes every output and reads and writes nothing else but its inputs.
 pub unsafe trait Kernel: Send + Sync + 'static {
     /// How many inputs it takes.
-    fn inputs(&self) -> usize;
+    fn arrays(&self) -> usize;
 
     /// Computes. Outputs are contiguous 32 bit floats; inputs may be parts of other arrays.
     ///
@@ -133,7 +133,7 @@ struct Described<K> {
 
 /// Describes the operation; outputs of these shapes.
 pub fn describe<K: Kernel>(kernel: K, inputs: &[&Tensor], shapes: &[&[i32]]) -> Result<Vec<Tensor>> {
-    assert_eq!(inputs.len(), kernel.inputs(), "as many arrays as the kernel reads");
+    assert_eq!(inputs.len(), kernel.arrays(), "as many arrays as the kernel reads");
     let axes: Vec<i32> = shapes.iter().map(|shape| shape.len() as i32).collect();
     let lengths = shapes.concat();
     let handles: Vec<mlx_array> = inputs.iter().map(|input| input.raw()).collect();
@@ -178,7 +178,7 @@ unsafe extern "C" fn compute<K: Kernel>(described: *const c_void, inputs: *const
         let described = &*described.cast::<Described<K>>();
         (
             described,
-            std::slice::from_raw_parts(inputs, described.kernel.inputs()),
+            std::slice::from_raw_parts(inputs, described.kernel.arrays()),
             std::slice::from_raw_parts(outputs, described.outputs),
         )
     };

@@ -82,7 +82,7 @@ struct Attend {
 
 // SAFETY: it writes the rows of its output and reads its inputs.
 unsafe impl Kernel for Attend {
-    fn inputs(&self) -> usize {
+    fn arrays(&self) -> usize {
         3 + usize::from(self.masked) + usize::from(self.sinks)
     }
 

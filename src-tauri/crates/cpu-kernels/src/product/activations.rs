@@ -144,6 +144,15 @@ impl<T> Shared<T> {
     pub unsafe fn at(&self, place: usize) -> *mut T {
         self.0.add(place)
     }
+
+    /// The elements from a place on.
+    ///
+    /// # Safety
+    ///
+    /// There are so many, they live as long as the slice, and nobody else reads or writes them.
+    pub unsafe fn slice<'a>(self, place: usize, length: usize) -> &'a mut [T] {
+        std::slice::from_raw_parts_mut(self.0.add(place), length)
+    }
 }
 
 /// The sum of numbers, in eight sums side by side.
