@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{json, Value};
 
-use crate::support::driver::Window;
+use crate::support::driver::{Window, SLOW};
 
 /// Opens the app on the server's page of Settings.
 fn open_server(home: &Path, environment: &[(&str, &str)]) -> Window {
@@ -97,7 +97,7 @@ fn models(port: u16) -> usize {
 fn it_is_switched_on_asked_and_switched_off() {
     let home = tempfile::tempdir().expect("a folder");
     let port = free_port();
-    let window = open_server(home.path(), &[]);
+    let window = open_server(home.path(), &SLOW);
     assert_eq!(window.attribute("server-switch", "aria-checked"), "false");
     window.image("server-off");
     assert!(!answers(port), "nobody listens before it is switched on");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{json, Value};
 
-use crate::support::driver::Window;
+use crate::support::driver::{Window, SLOW};
 use crate::support::ponder_json;
 use crate::window::{set_thinking, stored, text_of};
 
@@ -180,7 +180,7 @@ fn press_answer_now(window: &Window) -> String {
 fn answer_now_ends_the_thought_and_an_answer_follows() {
     let home = tempfile::tempdir().expect("a folder");
     let unbroken = Unbroken::run(home.path(), LONG_THOUGHT);
-    let window = Window::open(home.path());
+    let window = Window::open_with(home.path(), &SLOW);
     let mut late = Vec::new();
     for attempt in 1..=4 {
         // Each in a chat of its own, so that the conversation equals the undisturbed one.
@@ -248,7 +248,7 @@ fn last_answer_of_newest_chat(home: &Path) -> Value {
 #[test]
 fn the_key_ends_the_thought_too() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open_with(home.path(), &[("GTK_THEME", "Adwaita:dark")]);
+    let window = Window::open_with(home.path(), &[&SLOW[..], &[("GTK_THEME", "Adwaita:dark")]].concat());
     set_thinking(&window, true);
     window.ask(LONG_THOUGHT);
     wait_for_some_thought(&window, 60);
@@ -372,7 +372,7 @@ fn a_thought_that_was_stopped_goes_on_to_the_same_end() {
 /// Kills the app once this many characters of its thought are on disk. Returns false if a busy machine was too late and
 /// the answer was over.
 fn kill_in_thought(home: &Path, unbroken: &Unbroken, characters: usize) -> bool {
-    let window = Window::open(home);
+    let window = Window::open_with(home, &SLOW);
     set_thinking(&window, true);
     window.ask(LONG_THOUGHT);
     wait_for_some_thought(&window, 20);

@@ -49,6 +49,9 @@ pub struct Window {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// A computer on which a person is quicker than a response: one thread, and no instruction set but the plain one.
+pub const SLOW: [(&str, &str); 2] = [("PONDER_CPU", "plain"), ("PONDER_THREADS", "1")];
+
 impl Window {
     /// Starts the app with its data in `home` and waits for its first page.
     pub fn open(home: &Path) -> Self {
