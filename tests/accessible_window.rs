@@ -183,7 +183,7 @@ fn write(window: &Window, text: &str) {
 #[test]
 fn a_days_work_is_done_by_keys_alone() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     window.wait_until("the composer has the focus", || focused(&window) == "composer");
 
     // Ask, stop, ask again.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::driver::Window;
+use crate::support::driver::{Window, SLOW};
 use crate::support::{ponder, ponder_json, ponder_program};
 use crate::window::{set_thinking, stored, text_of};
 
@@ -28,7 +28,7 @@ fn wait_for_some_answer(window: &Window, characters: usize) -> String {
 #[test]
 fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.ask(LONG);
     let mut seen = vec![wait_for_some_answer(&window, 3)];
@@ -68,7 +68,7 @@ fn tokens_arrive_one_after_another_and_stop_keeps_what_came() {
 #[test]
 fn a_reload_in_the_middle_loses_and_repeats_nothing() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.ask(LONG);
     let before = wait_for_some_answer(&window, 60);
@@ -90,7 +90,7 @@ fn a_reload_in_the_middle_loses_and_repeats_nothing() {
 #[test]
 fn a_killed_app_finds_its_answer_again() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.ask(LONG);
     wait_for_some_answer(&window, 60);
@@ -98,7 +98,7 @@ fn a_killed_app_finds_its_answer_again() {
     std::thread::sleep(Duration::from_millis(250));
     window.kill();
 
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     window.click("chat-item");
     window.wait_until_answer_is("interrupted");
     let kept = window.answer();
@@ -114,7 +114,7 @@ fn a_killed_app_finds_its_answer_again() {
 #[test]
 fn the_command_line_runs_beside_a_busy_window() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.ask(LONG);
     wait_for_some_answer(&window, 20);
@@ -131,7 +131,7 @@ fn the_command_line_runs_beside_a_busy_window() {
 #[test]
 fn the_open_chat_shows_live_what_another_process_writes_into_it() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.ask("Hello");
     window.wait_until_answer_is("complete");
@@ -142,6 +142,7 @@ fn the_open_chat_shows_live_what_another_process_writes_into_it() {
         .args(["chat", "--chat", id])
         .env("PONDER_HOME", home.path())
         .env("HF_HOME", home.path().join("hub"))
+        .envs(SLOW)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
@@ -194,7 +195,7 @@ fn last_answers(home: &Path) -> Vec<Value> {
 #[test]
 fn two_chats_answer_at_the_same_time() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.ask(LONG);
     wait_for_some_answer(&window, 3);

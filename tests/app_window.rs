@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::settings_window::choose_in;
 use crate::support::desktop::Desktop;
-use crate::support::driver::Window;
+use crate::support::driver::{Window, SLOW};
 use crate::support::{log, ponder, ponder_json};
 use crate::window::{set_thinking, stored, text_of};
 
@@ -129,7 +129,7 @@ fn what_the_desktop_shows_of_the_app_speaks_the_language_that_is_set() {
 #[test]
 fn the_end_is_asked_about_only_while_an_answer_is_written() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     begin_long_answer(&window);
     window.press_with_control("q");
     window.wait_for("quit");
@@ -156,7 +156,7 @@ fn the_end_is_asked_about_only_while_an_answer_is_written() {
 #[test]
 fn what_was_written_is_kept_by_an_end_in_the_middle() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open_with(home.path(), &[("GTK_THEME", "Adwaita:dark")]);
+    let window = Window::open_with(home.path(), &[&SLOW[..], &[("GTK_THEME", "Adwaita:dark")]].concat());
     begin_long_answer(&window);
     let seen = window.answer();
     window.press_with_control("q");
@@ -286,7 +286,7 @@ fn exported_chat(home: &Path) -> Vec<u8> {
 #[test]
 fn a_long_answer_is_told_of_and_a_click_leads_to_it() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     let desktop = Desktop::of(&window);
     switch(&window, "tray-switch", "Ponder");
     window.wait_until("there is an icon", || desktop.has_icon());

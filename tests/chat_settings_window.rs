@@ -247,7 +247,7 @@ fn theme_text_and_zoom_apply_everywhere_at_once_and_stay() {
 #[test]
 fn two_answers_are_written_at_once_and_become_branches() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
     window.click("composer-add");
     window.click("two-answers");

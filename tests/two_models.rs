@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{json, Value};
 
 use crate::server_window::copy_pebble;
-use crate::support::driver::Window;
+use crate::support::driver::{Window, SLOW};
 
 /// Memory for one Pebble with its whole context, and not for two, in bytes.
 const ROOM_FOR_ONE: &str = "200000000";
@@ -58,7 +58,11 @@ fn an_answer_that_waits_for_another_model_says_so() {
         copy_pebble(&own.join("twin"));
         let window = Window::open_with(
             home.path(),
-            &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)],
+            &[
+                &SLOW[..],
+                &[("PONDER_MEMORY_LIMIT", ROOM_FOR_ONE), ("GTK_THEME", theme)],
+            ]
+            .concat(),
         );
         ask_two_models(&window, &own);
         let said = "Waiting for Pebble. Both models don’t fit in memory at once.";
@@ -75,7 +79,7 @@ fn two_models_that_fit_answer_at_the_same_time() {
     let home = tempfile::tempdir().expect("a folder");
     let own = home.path().join("my-models");
     copy_pebble(&own.join("twin"));
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     ask_two_models(&window, &own);
     window.wait_until_answer_is("complete");
     assert!(window.answer().contains('5'));

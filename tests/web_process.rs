@@ -84,7 +84,7 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     // Long enough to scroll.
     let long = "A line of an answer.\n\n".repeat(60);
     put_chat(home.path(), "Long", &[["Say much", "", &long]]);
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     window.click("chat-item");
     set_thinking(&window, false);
     window.ask("Count from 1 to 120");
@@ -109,7 +109,7 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     window.kill();
 
     // Once more without an answer, at a scroll position.
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     window.wait_until("the chat is there", || window.answer() == counting);
     assert_eq!(draft(&window), "a draft that nobody sent");
     let place = "return document.querySelector('[data-testid=messages]').scrollTop";
@@ -122,7 +122,7 @@ fn a_page_whose_process_is_killed_comes_back_with_all_it_showed() {
     lose_the_page(&window, home.path());
     sleep(Duration::from_secs(2));
     window.kill();
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     window.wait_until("the chat is there", || window.answer() == counting);
     assert_eq!(draft(&window), "a draft that nobody sent");
     window.wait_until("it stands where it stood", || {

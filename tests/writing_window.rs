@@ -141,7 +141,7 @@ fn documents_are_told_of_read_sent_and_kept() {
 #[test]
 fn questions_wait_come_back_and_use_snippets() {
     let home = tempfile::tempdir().expect("a folder");
-    let window = Window::open(home.path());
+    let window = Window::open_slow(home.path());
     set_thinking(&window, false);
 
     // While an answer is running the next question waits in the queue; it can be taken back.

@@ -58,6 +58,11 @@ impl Window {
         Self::open_with(home, &[])
     }
 
+    /// [`Window::open`] on a slow computer, for stories that do something while a response runs.
+    pub fn open_slow(home: &Path) -> Self {
+        Self::open_with(home, &SLOW)
+    }
+
     /// [`Window::open`] with additional environment variables.
     pub fn open_with(home: &Path, environment: &[(&str, &str)]) -> Self {
         let window = Self::start(home, environment);
