@@ -13,7 +13,7 @@ use crate::gate::gated;
 use crate::isa::Isa;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
 use crate::product::activations::Shared;
-use crate::product::{multiply, Activations, Finish, Job, Matrix};
+use crate::product::{multiply, Activations, Finish, Job, Matrix, Precision};
 
 thread_local! {
     static ROWS: RefCell<Vec<Activations>> = RefCell::default();
@@ -113,7 +113,13 @@ unsafe impl Kernel for Gathered {
             for (rows, pairs) in all.iter_mut().zip(&pairs.of) {
                 // SAFETY: the row of the pair is in the array.
                 let read = |row: usize, to: &mut [f32]| unsafe { places.read(pairs[row], to) };
-                rows.set(&self.format, self.inputs, pairs.len(), read);
+                rows.set(
+                    (Isa::chosen(), Precision::chosen()),
+                    &self.format,
+                    self.inputs,
+                    pairs.len(),
+                    read,
+                );
             }
             let jobs: Vec<Job<'_>> = all
                 .iter()

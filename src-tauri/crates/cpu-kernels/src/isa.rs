@@ -10,7 +10,7 @@ pub enum Isa {
     /// AVX2 with FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-512 with BW, DQ and VL.
+    /// AVX-512 with BW, DQ, VL and VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -37,7 +37,8 @@ impl Isa {
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl");
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vnni");
             let all = [(Isa::Plain, true), (Isa::Avx2, avx2), (Isa::Avx512, avx512)];
             all.into_iter()
                 .filter(|(_, there)| *there)

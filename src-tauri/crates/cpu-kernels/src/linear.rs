@@ -14,7 +14,7 @@ use crate::isa::Isa;
 use crate::norm::Sum;
 use crate::primitive::{describe, describe_one, is_f32, Kernel, View};
 use crate::product::activations::Shared;
-use crate::product::{multiply, Activations, Finish, Job, Matrix};
+use crate::product::{multiply, Activations, Finish, Job, Matrix, Precision};
 
 thread_local! {
     static ROWS: RefCell<Activations> = RefCell::default();
@@ -115,16 +115,22 @@ unsafe impl Kernel for NormLinear {
         let (to, sum) = (Shared(outputs[0].data::<f32>()), Shared(outputs[1].data::<f32>()));
         let read = self.sum.read(own);
         ROWS.with_borrow_mut(|rows| {
-            rows.set(&self.format, width, length, |row, normed| {
-                // SAFETY: each row is written by one thread.
-                unsafe {
-                    read.row(
-                        row,
-                        std::slice::from_raw_parts_mut(sum.at(row * width), width),
-                        Some(normed),
-                    )
-                };
-            });
+            rows.set(
+                (Isa::chosen(), Precision::chosen()),
+                &self.format,
+                width,
+                length,
+                |row, normed| {
+                    // SAFETY: each row is written by one thread.
+                    unsafe {
+                        read.row(
+                            row,
+                            std::slice::from_raw_parts_mut(sum.at(row * width), width),
+                            Some(normed),
+                        )
+                    };
+                },
+            );
             let (jobs, isa) = ([Job { x: rows, matrix }], Isa::chosen());
             // SAFETY: the arrays live and have the shapes that were looked at when the operation was described.
             unsafe {
@@ -192,9 +198,13 @@ unsafe impl Kernel for Linear {
         let count = output.last(0);
         let to = Shared(output.data::<f32>());
         ROWS.with_borrow_mut(|rows| {
-            rows.set(&self.format, self.inputs, x.last(1), |row, to| unsafe {
-                x.read(row, to)
-            });
+            rows.set(
+                (Isa::chosen(), Precision::chosen()),
+                &self.format,
+                self.inputs,
+                x.last(1),
+                |row, to| unsafe { x.read(row, to) },
+            );
             // SAFETY: the arrays live and have the shapes that were looked at when the operation was described.
             unsafe {
                 let jobs = [Job { x: rows, matrix }];

@@ -68,6 +68,7 @@ unsafe impl Lanes for Avx2 {
     const COUNT: usize = 8;
     const TILE: (usize, usize) = (2, 6);
     type Block = [Self; 4];
+    type Bytes = __m256i;
 
     #[inline(always)]
     unsafe fn call<K: Compiled<Self>>(kernel: K) {
@@ -236,6 +237,38 @@ unsafe impl Lanes for Avx2 {
         let sum = two.mul_add(Self::load(with.add(8)), sum);
         let sum = three.mul_add(Self::load(with.add(16)), sum);
         four.mul_add(Self::load(with.add(24)), sum)
+    }
+
+    #[inline(always)]
+    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
+        let places = _mm256_loadu_si256(places.cast());
+        Self(_mm256_permutevar8x32_ps(_mm256_loadu_ps(from), places))
+    }
+
+    #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self::Bytes {
+        _mm256_loadu_si256(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes {
+        let mut bytes = [0u8; 32];
+        std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
+        Self::bytes(bytes.as_ptr())
+    }
+
+    #[inline(always)]
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
+        let mask = _mm256_set1_epi8(15);
+        let even = _mm256_and_si256(numbers, mask);
+        let odd = _mm256_and_si256(_mm256_srli_epi16(numbers, 4), mask);
+        let half = |index: usize| _mm256_loadu_si256(halves.add(32 * index).cast());
+        // Four products of 15 · 128 fit into 16 bits.
+        let ones = _mm256_set1_epi16(1);
+        let high = _mm256_add_epi16(_mm256_maddubs_epi16(even, half(0)), _mm256_maddubs_epi16(odd, half(1)));
+        let low = _mm256_add_epi16(_mm256_maddubs_epi16(even, half(2)), _mm256_maddubs_epi16(odd, half(3)));
+        let (high, low) = (_mm256_madd_epi16(high, ones), _mm256_madd_epi16(low, ones));
+        floats(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low))
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! AVX-512 with its parts F, BW, DQ and VL, which every processor with it has but the first (Skylake-X, Zen 4 and later).
+//! AVX-512 with its parts BW, DQ, VL and VNNI: Intel's servers since 2019, Ice Lake and later, and AMD since Zen 4.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -77,10 +77,11 @@ unsafe impl Lanes for Avx512 {
     const COUNT: usize = 16;
     const TILE: (usize, usize) = (2, 10);
     type Block = [Self; 2];
+    type Bytes = __m512i;
 
     #[inline(always)]
     unsafe fn call<K: Compiled<Self>>(kernel: K) {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
         unsafe fn compiled<L, K: Compiled<L>>(kernel: K) {
             kernel.run();
         }
@@ -193,6 +194,33 @@ unsafe impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn dot([one, two]: Self::Block, with: *const f32, sum: Self) -> Self {
         two.mul_add(Self::load(with.add(16)), one.mul_add(Self::load(with), sum))
+    }
+
+    #[inline(always)]
+    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
+        let places = _mm512_loadu_si512(places.cast());
+        Self(_mm512_permutexvar_ps(places, _mm512_loadu_ps(from)))
+    }
+
+    #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self::Bytes {
+        _mm512_loadu_si512(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes {
+        _mm512_maskz_loadu_epi8(u64::MAX >> (64 - count), from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
+        let (mask, zero) = (_mm512_set1_epi8(15), _mm512_setzero_si512());
+        let even = _mm512_and_si512(numbers, mask);
+        let odd = _mm512_and_si512(_mm512_srli_epi16(numbers, 4), mask);
+        let half = |index: usize| _mm512_loadu_si512(halves.add(64 * index).cast());
+        let high = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, even, half(0)), odd, half(1));
+        let low = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, even, half(2)), odd, half(3));
+        floats(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low))
     }
 
     #[inline(always)]

@@ -43,6 +43,8 @@ pub unsafe trait Lanes: Copy + 'static {
     const TILE: (usize, usize);
     /// 32 numbers.
     type Block: Copy;
+    /// Four bytes for each lane.
+    type Bytes: Copy;
 
     /// Runs a kernel as compiled for the instruction set.
     unsafe fn call<K: Compiled<Self>>(kernel: K);
@@ -88,6 +90,15 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn scale(block: Self::Block, by: *const f32) -> Self::Block;
     /// `sum` and the products with 32 numbers from memory, lane by lane.
     unsafe fn dot(block: Self::Block, with: *const f32, sum: Self) -> Self;
+    /// Numbers of a register from memory, chosen by their places, one for each lane.
+    unsafe fn choose(from: *const f32, places: *const i32) -> Self;
+    /// Bytes from memory.
+    unsafe fn bytes(from: *const u8) -> Self::Bytes;
+    /// So many bytes from memory, and zeros.
+    unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes;
+    /// The sums of each lane's products of numbers of four bits with numbers of 16 bits, of which there are the higher
+    /// halves for even places, those for odd places, and then the lower halves.
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self;
     /// `block · by + sum`.
     unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block;
     /// `block · scale + bias` to memory.

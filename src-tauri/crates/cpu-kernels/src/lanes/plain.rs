@@ -5,6 +5,8 @@ use super::{Compiled, Lanes, BLOCK, FLOAT4, FLOAT8_FACTOR};
 
 const COUNT: usize = 8;
 
+const BYTES: usize = 4 * COUNT;
+
 /// Eight floats.
 #[derive(Clone, Copy)]
 pub struct Plain([f32; COUNT]);
@@ -27,6 +29,14 @@ fn block(number: impl Fn(usize) -> f32) -> [f32; BLOCK] {
 unsafe fn nibble(from: *const u8, place: usize) -> usize {
     let (byte, high) = (place % 16, place / 16);
     usize::from(*from.add(byte) >> (4 * high) & 15)
+}
+
+/// The sums of what each lane's four bytes give.
+#[inline(always)]
+fn products(of: impl Fn(usize) -> i32) -> Plain {
+    Plain(std::array::from_fn(|lane| {
+        (4 * lane..4 * lane + 4).map(&of).sum::<i32>() as f32
+    }))
 }
 
 /// A number of IEEE's 16 bit type.
@@ -59,6 +69,7 @@ unsafe impl Lanes for Plain {
     const COUNT: usize = COUNT;
     const TILE: (usize, usize) = (1, 4);
     type Block = [f32; BLOCK];
+    type Bytes = [u8; BYTES];
 
     #[inline(always)]
     unsafe fn call<K: Compiled<Self>>(kernel: K) {
@@ -173,6 +184,30 @@ unsafe impl Lanes for Plain {
             sum.0[place % COUNT] += number * *with.add(place);
         }
         sum
+    }
+
+    #[inline(always)]
+    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
+        Self(std::array::from_fn(|lane| *from.add(*places.add(lane) as usize)))
+    }
+
+    #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self::Bytes {
+        std::array::from_fn(|byte| *from.add(byte))
+    }
+
+    #[inline(always)]
+    unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes {
+        std::array::from_fn(|byte| if byte < count { *from.add(byte) } else { 0 })
+    }
+
+    #[inline(always)]
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
+        products(|byte| {
+            let half = |index: usize| i32::from(*halves.add(index * BYTES + byte));
+            let code = i32::from(numbers[byte]);
+            (code & 15) * (256 * half(0) + half(2)) + (code >> 4) * (256 * half(1) + half(3))
+        })
     }
 
     #[inline(always)]

@@ -4,8 +4,10 @@
 use std::cell::RefCell;
 
 use crate::format::Format;
+use crate::isa::Isa;
 use crate::lanes::BLOCK;
 use crate::pool::Pool;
+use crate::product::rounded::{Precision, Rounded};
 
 /// Up to so many rows a matrix is turned into floats in registers.
 const FEW: usize = 8;
@@ -22,15 +24,30 @@ pub struct Activations {
     together: usize,
     width: usize,
     groups: usize,
+    rounded: Rounded,
+    are_rounded: bool,
 }
 
 impl Activations {
-    /// Takes rows for matrices of this format. `row` writes one into the slice that it is given.
-    pub fn set(&mut self, format: &Format, inputs: usize, rows: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
+    /// Takes rows for matrices of this format and kernels of this instruction set. `row` writes one into the slice that it
+    /// is given.
+    pub fn set(
+        &mut self,
+        (isa, precision): (Isa, Precision),
+        format: &Format,
+        inputs: usize,
+        rows: usize,
+        row: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
         self.width = inputs.next_multiple_of(BLOCK);
         self.rows = rows;
         self.together = if rows > FEW { 1 } else { rows.next_power_of_two() };
         self.groups = if format.has_biases() { inputs / format.group } else { 0 };
+        self.are_rounded = rows <= FEW && precision.rounds(isa, format, inputs);
+        if self.are_rounded {
+            self.set_rounded(isa, format, inputs, rows, row);
+            return;
+        }
         let (width, groups, together) = (self.width, self.groups, self.together);
         let all = rows.next_multiple_of(together);
         self.values.resize((all * width).max(self.values.len()), 0.0);
@@ -61,6 +78,35 @@ impl Activations {
             0..=4 => (0..all).for_each(one),
             _ => Pool::get().run(all, &one),
         }
+    }
+
+    fn set_rounded(
+        &mut self,
+        isa: Isa,
+        format: &Format,
+        inputs: usize,
+        rows: usize,
+        row: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        self.rounded.clear(isa, format, inputs, rows);
+        let places = self.rounded.places();
+        let one = |index: usize| {
+            ROW.with_borrow_mut(|numbers| {
+                numbers.resize(inputs, 0.0);
+                row(index, numbers);
+                // SAFETY: each row is written by one thread, and there is room for all.
+                unsafe { places.round(isa, index, numbers) };
+            });
+        };
+        match rows {
+            0..=4 => (0..rows).for_each(one),
+            _ => Pool::get().run(rows, &one),
+        }
+    }
+
+    /// The rows in 16 bits, if they are multiplied so.
+    pub fn rounded(&self) -> Option<&Rounded> {
+        self.are_rounded.then_some(&self.rounded)
     }
 
     /// How many rows there are.

@@ -1,15 +1,17 @@
 //! Products of rows with matrices as they are stored.
 //!
-//! A matrix is read once for a [few] rows, each block of 32 numbers being turned into floats in registers. For [many]
-//! rows, some outputs at a time become floats in the cache and are multiplied as those. Activations are 32 bit floats,
-//! so that nothing is lost but the order of additions.
+//! A matrix is read once for a [few] rows, each block of 32 numbers being turned into floats in registers, or multiplied by
+//! instructions for [integers](integer) with rows of 16 bits. For [many] rows, some outputs at a time become floats in the
+//! cache and are multiplied as those.
 #![allow(unsafe_code)]
 
 pub mod activations;
 pub mod code;
 mod few;
+mod integer;
 mod many;
 mod matrix;
+mod rounded;
 #[cfg(test)]
 mod tests;
 
@@ -18,10 +20,12 @@ use std::ops::Range;
 
 pub use activations::Activations;
 pub use matrix::Matrix;
+pub use rounded::Precision;
 
 use crate::isa::{for_isa, Isa};
 use crate::pool::Pool;
 use few::few;
+use integer::integer;
 use many::many;
 
 /// Bytes of a matrix that a thread works at before it looks for the next part: some ten microseconds.
@@ -140,8 +144,9 @@ unsafe fn products(
     to: *mut f32,
     numbers: &mut Vec<f32>,
 ) {
-    match panels {
-        None => for_isa!(isa, few(x, matrix, range, to, numbers)),
-        Some(panels) => for_isa!(isa, many(x, panels, matrix, range, to, numbers)),
+    match (x.rounded(), panels) {
+        (Some(rounded), _) => for_isa!(isa, integer(rounded, matrix, range, to, numbers)),
+        (None, None) => for_isa!(isa, few(x, matrix, range, to, numbers)),
+        (None, Some(panels)) => for_isa!(isa, many(x, panels, matrix, range, to, numbers)),
     }
 }
