@@ -188,9 +188,12 @@ impl<L: Lanes, C: Code, const R: usize> Compiled<L> for Attending<'_, C, R> {
             for block in 0..value_width / BLOCK {
                 let zeros = [0.0; BLOCK];
                 let mut all = [L::block(zeros.as_ptr()); R];
-                for row in 0..count {
-                    let so_far = L::block(sums.values.as_ptr().add(row * value_width + block * BLOCK));
-                    all[row] = L::add_scaled(so_far, factors[row], L::block(zeros.as_ptr()));
+                // Loops whose length is not known would keep the sums in memory.
+                for row in 0..R {
+                    if row < count {
+                        let so_far = L::block(sums.values.as_ptr().add(row * value_width + block * BLOCK));
+                        all[row] = L::add_scaled(so_far, factors[row], L::block(zeros.as_ptr()));
+                    }
                 }
                 for (place, position) in positions.clone().enumerate() {
                     let value = C::block::<L>(at(part.values, position).add(block * C::BYTES));
@@ -198,9 +201,11 @@ impl<L: Lanes, C: Code, const R: usize> Compiled<L> for Attending<'_, C, R> {
                         all[row] = L::add_scaled(value, scores[row][place], all[row]);
                     }
                 }
-                for row in 0..count {
-                    let to = sums.values.as_mut_ptr().add(row * value_width + block * BLOCK);
-                    L::write(all[row], 1.0, 0.0, to);
+                for row in 0..R {
+                    if row < count {
+                        let to = sums.values.as_mut_ptr().add(row * value_width + block * BLOCK);
+                        L::write(all[row], 1.0, 0.0, to);
+                    }
                 }
             }
         }

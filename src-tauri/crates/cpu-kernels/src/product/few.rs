@@ -163,9 +163,12 @@ impl<L: Lanes, C: Code, const R: usize, const M: usize, const T: usize> Compiled
                 }
             }
             for index in 0..R {
-                for row in 0..M.min(x.rows() - first) {
-                    to.add((first + row) * range.len() + outputs[index])
-                        .write(sums[index][row].sum());
+                for row in 0..M {
+                    // Loops whose length is not known would keep the sums in memory.
+                    if first + row < x.rows() {
+                        to.add((first + row) * range.len() + outputs[index])
+                            .write(sums[index][row].sum());
+                    }
                 }
             }
         }

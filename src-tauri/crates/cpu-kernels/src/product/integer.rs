@@ -128,8 +128,11 @@ impl<L: Lanes, const R: usize, const M: usize> Compiled<L> for Products<'_, R, M
                 }
             }
             for index in 0..R {
-                for row in 0..M.min(x.rows()) {
-                    to.add(row * range.len() + outputs[index]).write(sums[index][row].sum());
+                for row in 0..M {
+                    // Loops whose length is not known would keep the sums in memory.
+                    if row < x.rows() {
+                        to.add(row * range.len() + outputs[index]).write(sums[index][row].sum());
+                    }
                 }
             }
         }

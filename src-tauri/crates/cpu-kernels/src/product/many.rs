@@ -213,13 +213,16 @@ impl<L: Lanes, const P: usize, const R: usize> Compiled<L> for Products<P, R> {
                 }
             }
         }
-        let mut products = [0.0; MAX_PANEL];
+        // Apart from the loop below, which is not unrolled: else the compiler keeps the sums in memory all the time.
+        let mut products = [[0.0; MAX_PANEL]; R];
         for index in 0..R {
             for part in 0..P {
-                sums[index][part].store(products.as_mut_ptr().add(part * L::COUNT));
+                sums[index][part].store(products[index].as_mut_ptr().add(part * L::COUNT));
             }
-            for row in 0..rows {
-                to.add(row * stride + index).write(products[row]);
+        }
+        for row in 0..rows {
+            for index in 0..R {
+                to.add(row * stride + index).write(products[index][row]);
             }
         }
     }
