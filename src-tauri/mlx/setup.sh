@@ -91,11 +91,14 @@ build_mlx_c() {
   cp "$here/bindings.rs" "$out/"
 }
 
-# The operation that `cpu-kernels` computes, against the headers of the same MLX.
-build_primitive() {
-  g++ -std=c++20 -O2 -fPIC -Wall -include "$here/shim.h" -ffile-prefix-map="$here"=mlx -I "$mlx/mlx/include" -c "$here/primitive.cpp" -o "$out/primitive.o"
-  rm -f "$out/libponder_kernel.a"
-  ar rcs "$out/libponder_kernel.a" "$out/primitive.o"
+# The operations that `cpu-kernels` computes, against the headers of the same MLX.
+build_kernel() {
+  local part
+  mkdir -p "$kernel"
+  for part in primitive joined; do
+    g++ -std=c++20 -O2 -fPIC -Wall -include "$here/shim.h" -ffile-prefix-map="$here"=mlx -I "$mlx/mlx/include" -c "$here/$part.cpp" -o "$kernel/$part.o"
+  done
+  ar rcs "$kernel/libponder_kernel.a" "$kernel/primitive.o" "$kernel/joined.o"
 }
 
 if [ "${2:-}" = --bindings ]; then
@@ -111,10 +114,12 @@ if [ "$(cat "$out/.complete" 2>/dev/null || true)" != "$stamp" ]; then
   echo "$stamp" >"$out/.complete"
 fi
 
-stamp=$({ cat "$here/shim.h" "$here/primitive.cpp"; declare -f build_primitive; } | sha256sum | cut -c1-16)
-if [ "$(cat "$out/.primitive" 2>/dev/null || true)" != "$stamp" ]; then
-  build_primitive
-  echo "$stamp" >"$out/.primitive"
+# In a folder of its own for each state, so that cargo links anew what uses another one.
+stamp=$({ cat "$here/shim.h" "$here/kernel.h" "$here/primitive.cpp" "$here/joined.cpp"; declare -f build_kernel; } | sha256sum | cut -c1-16)
+kernel="$out/kernel-$stamp"
+if [ ! -e "$kernel/libponder_kernel.a" ]; then
+  rm -rf "$out"/kernel-*
+  build_kernel
 fi
 
 config="$root/.cargo/local.toml"
@@ -128,7 +133,7 @@ target-dir = "$cache/target"
 rustflags = ["-C", "link-arg=-Wl,-rpath,\$ORIGIN/../lib/ponder/mlx/lib", "-C", "link-arg=-Wl,-rpath,$mlx/mlx/lib"]
 
 [target.$triple.mlx]
-rustc-link-search = ["native=$out", "native=$mlx/mlx/lib"]
+rustc-link-search = ["native=$out", "native=$kernel", "native=$mlx/mlx/lib"]
 rustc-link-lib = ["static=mlxc", "static=ponder_kernel", "mlx", "stdc++"]
 rustc-env = { OUT_DIR = "$out" }
 TOML

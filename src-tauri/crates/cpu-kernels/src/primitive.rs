@@ -4,8 +4,8 @@
 use std::ffi::c_void;
 
 use mlx::sys::{mlx_array, mlx_stream, mlx_vector_array};
-use mlx::tensor::Tensor;
-use mlx::{device, Dtype, Result};
+use mlx::tensor::{Handles, Tensor};
+use mlx::{device, Dtype, Error, Result};
 
 /// Axes of an array at most, as in `primitive.cpp`.
 const AXES: usize = 4;
@@ -123,6 +123,8 @@ extern "C" {
         drop: unsafe extern "C" fn(*mut c_void),
         stream: mlx_stream,
     ) -> i32;
+
+    fn ponder_join(tensors: mlx_vector_array) -> i32;
 }
 
 /// A kernel and how many outputs it has.
@@ -165,6 +167,16 @@ pub fn describe<K: Kernel>(kernel: K, inputs: &[&Tensor], shapes: &[&[i32]]) -> 
 pub fn describe_one<K: Kernel>(kernel: K, inputs: &[&Tensor], shape: &[i32]) -> Result<Tensor> {
     let mut outputs = describe(kernel, inputs, &[shape])?;
     Ok(outputs.swap_remove(0))
+}
+
+/// Makes one operation of those that follow each other and lead to these tensors.
+pub fn join(tensors: &[&Tensor]) -> Result<()> {
+    let handles = Handles::new(tensors.iter().copied());
+    // SAFETY: the handles live during the call.
+    match unsafe { ponder_join(handles.0) } {
+        0 => Ok(()),
+        _ => Err(Error::Failed("operations could not be joined".into())),
+    }
 }
 
 /// True for arrays that kernels read as activations.

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 use mlx::device::{device, Device};
 use mlx::fused::FusedKernels;
+use mlx::tensor::{async_eval, Tensor};
+use mlx::Result;
 
 /// The kernels for the device of this thread: on Linux those for the processor, and with the feature `cuda-kernels`
 /// those for NVIDIA cards; none on a Mac.
@@ -15,4 +17,14 @@ pub fn kernels() -> &'static dyn FusedKernels {
     return mlx_kernels::kernels();
     #[allow(unreachable_code)]
     &mlx::fused::NoKernels
+}
+
+/// Begins to compute tensors, with as few operations as the kernels can do with, and returns at once.
+///
+/// # Errors
+/// If MLX fails.
+pub fn begin<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    let tensors: Vec<&Tensor> = tensors.into_iter().collect();
+    kernels().join(&tensors)?;
+    async_eval(tensors)
 }

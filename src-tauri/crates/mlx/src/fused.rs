@@ -166,6 +166,11 @@ pub trait FusedKernels {
         Ok(None)
     }
 
+    /// Makes one operation of those that follow each other and lead to these tensors, before they are computed.
+    fn join(&self, tensors: &[&Tensor]) -> Result<()> {
+        Ok(())
+    }
+
     /// True if there are any for the device of this thread.
     fn are_available(&self) -> bool {
         false

@@ -6,11 +6,12 @@ use checkpoint::check_folder;
 use mlx::memory;
 use mlx::memory::clear_after_chunk;
 use mlx::ops::ids_tensor;
-use mlx::tensor::{async_eval, Tensor};
+use mlx::tensor::Tensor;
 use protocol::{FolderSource, Sampling};
 
 use crate::backend::prefill_chunk;
 use crate::error::{Error, Result};
+use crate::kernels::begin;
 use crate::models::Model;
 use crate::schedule::command::ModelAccess;
 use crate::sequence::prompt_lookup::LENGTHS;
@@ -217,7 +218,7 @@ fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
 /// Begins to compute the tokens that follow `input`.
 fn step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
     let tokens = decode_step(model, input, sequences)?.tokens;
-    async_eval([&tokens])?;
+    begin([&tokens])?;
     Ok(tokens)
 }
 
@@ -260,7 +261,7 @@ fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
         let start = Instant::now();
         let next = decode_step(model, &pending, &mut [&mut sequence])?.tokens;
         let built = Instant::now();
-        async_eval([&next])?;
+        begin([&next])?;
         let submitted = Instant::now();
         pending.to_u32()?;
         let done = Instant::now();

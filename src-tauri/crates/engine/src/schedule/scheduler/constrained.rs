@@ -1,8 +1,8 @@
 //! Steps with answers that follow a schema: what may be chosen depends on the token before.
 
-use mlx::tensor::async_eval;
 
 use crate::error::Result;
+use crate::kernels::begin;
 use crate::schedule::scheduler::Scheduler;
 use crate::schedule::step::{Choice, Step};
 use crate::sequence::{choose_rows, Sequence};
@@ -35,7 +35,7 @@ impl Scheduler {
             })
             .collect();
         let decoded = choose_rows(input, logits, sequences.into_iter())?;
-        async_eval(decoded.tensors())?;
+        begin(decoded.tensors())?;
         step.choice = Choice::Made(decoded);
         Ok(())
     }

@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use mlx::memory;
 use mlx::ops::join;
-use mlx::tensor::{async_eval, Tensor};
+use mlx::tensor::Tensor;
 use protocol::Priority;
 
 use crate::error::{Error, Result};
+use crate::kernels::begin;
 use crate::schedule::limits::MAX_BATCH;
 use crate::schedule::scheduler::{Running, Scheduler};
 use crate::schedule::step::{Choice, Step};
@@ -98,12 +99,12 @@ impl Scheduler {
         }
         let choice = if waits {
             let logits = decode_logits(&self.loaded.model, &input, &mut sequences)?;
-            async_eval([&logits])?;
+            begin([&logits])?;
             let members = rows.iter().copied().flatten().collect();
             Choice::Waiting { input, logits, members }
         } else {
             let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
-            async_eval(decoded.tensors())?;
+            begin(decoded.tensors())?;
             Choice::Made(decoded)
         };
         self.count_step()?;
