@@ -5,7 +5,7 @@ use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::{attend, gate, gathered, heads, linear, norm, primitive};
+use crate::{attend, embedding, gate, gathered, heads, linear, norm, primitive};
 
 /// The kernels for threads whose device is the processor.
 pub fn kernels() -> &'static dyn FusedKernels {
@@ -81,6 +81,10 @@ impl FusedKernels for CpuKernels {
         positions: &Tensor,
     ) -> Result<Option<Tensor>> {
         heads::rotate(x, [rotated, i32::from(neighbors)], periods, positions)
+    }
+
+    fn embedding(&self, table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
+        embedding::embedding(table, ids)
     }
 
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {

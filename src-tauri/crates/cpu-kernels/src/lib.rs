@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod attend;
+mod embedding;
 mod format;
 mod fused;
 mod gate;

@@ -38,11 +38,16 @@ struct Job {
     parts: usize,
 }
 
+/// A counter in a line of the cache of its own.
+#[repr(align(64))]
+#[derive(Default)]
+struct Next(AtomicUsize);
+
 struct Shared {
     state: AtomicU64,
     job: UnsafeCell<Option<Job>>,
-    /// The part that is taken next.
-    next: AtomicUsize,
+    /// The part that is taken next of those of each thread.
+    next: Vec<Next>,
     asleep: AtomicUsize,
     bed: Mutex<()>,
     awake: Condvar,
@@ -74,15 +79,15 @@ impl Pool {
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             job: UnsafeCell::new(None),
-            next: AtomicUsize::new(0),
+            next: (0..threads).map(|_| Next::default()).collect(),
             asleep: AtomicUsize::new(0),
             bed: Mutex::new(()),
             awake: Condvar::new(),
         });
         let started = (1..threads).filter(|index| {
-            let shared = shared.clone();
+            let (shared, index) = (shared.clone(), *index);
             let named = thread::Builder::new().name(format!("ponder-cpu-{index}"));
-            named.spawn(move || shared.serve()).is_ok()
+            named.spawn(move || shared.serve(index)).is_ok()
         });
         let threads = started.count() + 1;
         Self {
@@ -110,7 +115,9 @@ impl Pool {
         let job = Job { part, parts };
         // SAFETY: the job is closed and nobody works at it, so no thread reads this.
         unsafe { *shared.job.get() = Some(job) };
-        shared.next.store(0, Ordering::Relaxed);
+        for (thread, next) in shared.next.iter().enumerate() {
+            next.0.store(shared.first(thread, parts), Ordering::Relaxed);
+        }
         let number = (shared.state.load(Ordering::Relaxed) & !OPEN & !WORKING).wrapping_add(JOB);
         shared.state.store(OPEN | number & !OPEN, Ordering::SeqCst);
         if shared.asleep.load(Ordering::SeqCst) > 0 {
@@ -118,7 +125,7 @@ impl Pool {
             shared.awake.notify_all();
         }
         let closed = Closing(shared);
-        shared.work(job);
+        shared.work(job, 0);
         drop(closed);
     }
 }
@@ -138,19 +145,29 @@ impl Drop for Closing<'_> {
 }
 
 impl Shared {
-    fn work(&self, job: Job) {
-        loop {
-            let part = self.next.fetch_add(1, Ordering::Relaxed);
-            if part >= job.parts {
-                return;
+    /// The first part of a thread: each has neighbors, so that it reads on where it was in memory.
+    fn first(&self, thread: usize, parts: usize) -> usize {
+        thread * parts / self.next.len()
+    }
+
+    /// Takes the parts of a thread, and then those that other threads have not begun.
+    fn work(&self, job: Job, thread: usize) {
+        let threads = self.next.len();
+        for owner in (thread..threads).chain(0..thread) {
+            let end = self.first(owner + 1, job.parts);
+            loop {
+                let part = self.next[owner].0.fetch_add(1, Ordering::Relaxed);
+                if part >= end {
+                    break;
+                }
+                // SAFETY: the caller of `run` waits for the threads that work at its job.
+                unsafe { (*job.part)(part) };
             }
-            // SAFETY: the caller of `run` waits for the threads that work at its job.
-            unsafe { (*job.part)(part) };
         }
     }
 
     /// Works at every job that it is in time for.
-    fn serve(&self) {
+    fn serve(&self, thread: usize) {
         let mut last = 0;
         loop {
             let state = self.next_job(last);
@@ -164,7 +181,7 @@ impl Shared {
             last = state & !OPEN & !WORKING;
             // SAFETY: this thread is counted as working, so the job stays.
             if let Some(job) = unsafe { *self.job.get() } {
-                self.work(job);
+                self.work(job, thread);
             }
             self.state.fetch_sub(1, Ordering::Release);
         }

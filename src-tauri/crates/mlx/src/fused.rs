@@ -166,6 +166,11 @@ pub trait FusedKernels {
         Ok(None)
     }
 
+    /// The rows of a table `[tokens, width]` by `ids` `[length]`, `[length, width]`.
+    fn embedding(&self, table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
     /// Makes one operation of those that follow each other and lead to these tensors, before they are computed.
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {
         Ok(())

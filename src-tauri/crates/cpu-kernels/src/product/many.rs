@@ -50,10 +50,7 @@ pub unsafe fn many<L: Lanes>(
     let (width, count) = (x.width(), range.len());
     scratch.resize((count * (width + 2 * matrix.groups())).max(scratch.len()), 0.0);
     let (outputs, scales) = scratch.split_at_mut(count * width);
-    for_code!(
-        matrix.format.coding,
-        unpack::<L>(matrix, range.clone(), width, outputs, scales)
-    );
+    unpack_coded::<L>(matrix, range.clone(), width, outputs, scales);
     let lanes = L::TILE.0 * L::COUNT;
     for (panel, numbers) in panels.chunks_exact(lanes * width).enumerate() {
         let rows = (x.rows() - panel * lanes).min(lanes);
@@ -71,6 +68,21 @@ pub unsafe fn many<L: Lanes>(
             tile.multiply::<L>((count - first).min(L::TILE.1));
         }
     }
+}
+
+/// Outputs as floats `[outputs, width]`. `scratch` has room for their scales and biases.
+///
+/// # Safety
+///
+/// The matrix has these outputs, and the processor has the instruction set.
+pub unsafe fn unpack_coded<L: Lanes>(
+    matrix: &Matrix,
+    range: Range<usize>,
+    width: usize,
+    to: &mut [f32],
+    scratch: &mut [f32],
+) {
+    for_code!(matrix.format.coding, unpack::<L>(matrix, range, width, to, scratch));
 }
 
 unsafe fn unpack<L: Lanes, C: Code>(

@@ -23,10 +23,11 @@ pub use matrix::Matrix;
 pub use rounded::Precision;
 
 use crate::isa::{for_isa, Isa};
+use crate::lanes::BLOCK;
 use crate::pool::Pool;
 use few::few;
 use integer::integer;
-use many::many;
+use many::{many, unpack_coded};
 
 /// Bytes of a matrix that a thread works at before it looks for the next part: some ten microseconds.
 const PART: usize = 48 << 10;
@@ -124,6 +125,26 @@ unsafe fn multiply_part<F: Finish>(
             unsafe { finish.finish(index, row, range.clone(), [of(0), of(1)]) };
         }
     });
+}
+
+/// The numbers of a row of a matrix, whose inputs are whole blocks, in their order.
+///
+/// # Safety
+///
+/// The matrix has the row, and its memory lives.
+pub unsafe fn numbers(isa: Isa, matrix: &Matrix, row: usize, to: &mut [f32]) {
+    SCRATCH.with_borrow_mut(|Scratch { numbers, .. }| {
+        numbers.resize((2 * matrix.groups()).max(numbers.len()), 0.0);
+        let (range, width) = (row..row + 1, to.len());
+        // SAFETY: the instruction set is one of this processor.
+        unsafe { for_isa!(isa, unpack_coded(matrix, range, width, to, numbers)) };
+    });
+    if matrix.format.splits() {
+        for block in to.chunks_exact_mut(BLOCK) {
+            let split: [f32; BLOCK] = std::array::from_fn(|place| block[place % 2 * BLOCK / 2 + place / 2]);
+            block.copy_from_slice(&split);
+        }
+    }
 }
 
 /// Outputs of a part.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::activations::Shared;
-use super::{multiply, Activations, Finish, Job, Matrix, Precision};
+use super::{multiply, numbers, Activations, Finish, Job, Matrix, Precision};
 use crate::format::{Coding, Format, Number};
 use crate::isa::Isa;
 use crate::lanes::plain::{from_bf16, from_f16, from_float8};
@@ -277,5 +277,27 @@ fn a_thousand_shapes_of_every_kind_are_right() {
             group => group.max(32) * (1 + noise.below(6)),
         };
         compare(format, [rows, inputs, 1 + noise.below(70)], &mut noise);
+    }
+}
+
+#[test]
+fn rows_of_a_table_are_its_numbers() {
+    let mut noise = Noise(2);
+    for format in FORMATS {
+        let stored = Stored::new(format, 128, 5, &mut noise);
+        for (isa, row) in Isa::available().into_iter().flat_map(|isa| [(isa, 0), (isa, 4)]) {
+            let mut found = [f32::NAN; 128];
+            // SAFETY: the matrix is in memory that lives.
+            unsafe { numbers(isa, &stored.matrix(), row, &mut found) };
+            for (input, found) in found.iter().enumerate() {
+                let right = stored.number(row, input);
+                let off = (f64::from(*found) - right).abs();
+                // A code times its scale, plus the bias.
+                assert!(
+                    off < 4e-6 * right.abs().max(4.0),
+                    "{format:?}, {isa:?}, at {row} {input}: {found} for {right}"
+                );
+            }
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! Tables of token vectors.
 
 use mlx::device::{device, Device};
+use mlx::fused::Rows;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::Linear;
 use crate::weights::{Matrix, Weights};
 
@@ -32,9 +34,14 @@ impl Embedding {
 
     /// The rows of `ids` `[length]`, as `[length, width]`.
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Plain(rows) => computed(rows.take(ids, 0)?),
-            Self::Quantized(rows) => numbers(rows.map(|part| part.take(ids, 0))?),
+        let table = match self {
+            Self::Plain(rows) => Rows::Plain(rows),
+            Self::Quantized(rows) => Rows::Quantized(rows),
+        };
+        match (kernels().embedding(table, ids)?, self) {
+            (Some(rows), _) => Ok(rows),
+            (None, Self::Plain(rows)) => computed(rows.take(ids, 0)?),
+            (None, Self::Quantized(rows)) => numbers(rows.map(|part| part.take(ids, 0))?),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Steps with answers that follow a schema: what may be chosen depends on the token before.
 
-
 use crate::error::Result;
 use crate::kernels::begin;
 use crate::schedule::scheduler::Scheduler;
