@@ -192,18 +192,22 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// The place of the outputs of a row of a job.
-    fn place(&self, job: usize, row: usize, range: &Range<usize>) -> usize {
-        self.pairs[job][row] * self.count + range.start
+    /// The place of an output of a row of a job.
+    fn place_of(&self, job: usize, row: usize, output: usize) -> usize {
+        self.pairs[job][row] * self.count + output
     }
 }
 
 impl Finish for Output<'_> {
     const TOGETHER: usize = 1;
 
+    fn place(&self, job: usize, row: usize, output: usize) -> *const f32 {
+        self.to.0.wrapping_add(self.place_of(job, row, output))
+    }
+
     unsafe fn finish(&self, job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
         self.to
-            .slice(self.place(job, row, &range), range.len())
+            .slice(self.place_of(job, row, range.start), range.len())
             .copy_from_slice(products);
     }
 }
@@ -217,8 +221,12 @@ struct Gate<'a> {
 impl Finish for Gate<'_> {
     const TOGETHER: usize = 2;
 
+    fn place(&self, job: usize, row: usize, output: usize) -> *const f32 {
+        self.to.place(job, row, output)
+    }
+
     unsafe fn finish(&self, job: usize, row: usize, range: Range<usize>, [gates, ups]: [&[f32]; 2]) {
-        let to = self.to.to.slice(self.to.place(job, row, &range), range.len());
+        let to = self.to.to.slice(self.to.place_of(job, row, range.start), range.len());
         gated(self.activation, gates, ups, to);
     }
 }

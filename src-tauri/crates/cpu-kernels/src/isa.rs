@@ -13,6 +13,9 @@ pub enum Isa {
     /// AVX-512 with BW, DQ, VL and VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// The same with AMX's tiles of bytes.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
 }
 
 impl Isa {
@@ -39,7 +42,13 @@ impl Isa {
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512vnni");
-            let all = [(Isa::Plain, true), (Isa::Avx2, avx2), (Isa::Avx512, avx512)];
+            let amx = avx512 && crate::lanes::amx::is_available();
+            let all = [
+                (Isa::Plain, true),
+                (Isa::Avx2, avx2),
+                (Isa::Avx512, avx512),
+                (Isa::Amx, amx),
+            ];
             all.into_iter()
                 .filter(|(_, there)| *there)
                 .map(|(isa, _)| isa)
@@ -59,6 +68,8 @@ impl Isa {
             Isa::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => "amx",
         }
     }
 }
@@ -73,7 +84,7 @@ macro_rules! for_isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => $function::<lanes::Avx2>($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => $function::<lanes::Avx512>($($argument),*),
+            Isa::Avx512 | Isa::Amx => $function::<lanes::Avx512>($($argument),*),
         }
     }};
 }

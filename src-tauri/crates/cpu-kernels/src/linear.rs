@@ -168,6 +168,10 @@ struct Times<'a> {
 impl Finish for Times<'_> {
     const TOGETHER: usize = 1;
 
+    fn place(&self, _job: usize, row: usize, output: usize) -> *const f32 {
+        self.to.0.wrapping_add(row * self.count + output)
+    }
+
     unsafe fn finish(&self, _job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
         let (start, stride) = (
             self.other.data::<f32>().add(row * self.other.last_stride(1)),
@@ -226,6 +230,10 @@ struct Written {
 impl Finish for Written {
     const TOGETHER: usize = 1;
 
+    fn place(&self, _job: usize, row: usize, output: usize) -> *const f32 {
+        self.to.0.wrapping_add(row * self.count + output)
+    }
+
     unsafe fn finish(&self, _job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
         let to = std::slice::from_raw_parts_mut(self.to.at(row * self.count + range.start), range.len());
         to.copy_from_slice(products);
@@ -241,6 +249,10 @@ struct Gated {
 
 impl Finish for Gated {
     const TOGETHER: usize = 2;
+
+    fn place(&self, _job: usize, row: usize, output: usize) -> *const f32 {
+        self.to.0.wrapping_add(row * self.count + output)
+    }
 
     unsafe fn finish(&self, _job: usize, row: usize, range: Range<usize>, [gates, ups]: [&[f32]; 2]) {
         let to = std::slice::from_raw_parts_mut(self.to.at(row * self.count + range.start), range.len());

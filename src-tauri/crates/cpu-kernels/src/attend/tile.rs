@@ -17,7 +17,7 @@ const TILE: usize = 64;
 pub fn rows(isa: Isa) -> usize {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => 8,
+        Isa::Avx512 | Isa::Amx => 8,
         _ => 2,
     }
 }

@@ -72,6 +72,44 @@ unsafe fn float8(bytes: __m512i) -> Avx512 {
     Avx512(_mm512_mul_ps(number, _mm512_set1_ps(FLOAT8_FACTOR)))
 }
 
+/// Columns of 16 registers as registers.
+#[inline(always)]
+pub unsafe fn transposed(rows: [__m512; 16]) -> [__m512; 16] {
+    let mut pairs = [_mm512_setzero_ps(); 16];
+    for row in 0..8 {
+        pairs[2 * row] = _mm512_unpacklo_ps(rows[2 * row], rows[2 * row + 1]);
+        pairs[2 * row + 1] = _mm512_unpackhi_ps(rows[2 * row], rows[2 * row + 1]);
+    }
+    // Of each quarter of a register the same column, of four rows.
+    let mut fours = [_mm512_setzero_ps(); 16];
+    for four in 0..4 {
+        for high in 0..2 {
+            let one = _mm512_castps_pd(pairs[4 * four + high]);
+            let two = _mm512_castps_pd(pairs[4 * four + 2 + high]);
+            fours[4 * four + 2 * high] = _mm512_castpd_ps(_mm512_unpacklo_pd(one, two));
+            fours[4 * four + 2 * high + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(one, two));
+        }
+    }
+    let mut columns = [_mm512_setzero_ps(); 16];
+    for column in 0..4 {
+        let [one, two] = [fours[column], fours[4 + column]];
+        let [three, four] = [fours[8 + column], fours[12 + column]];
+        let even = (
+            _mm512_shuffle_f32x4::<0x88>(one, two),
+            _mm512_shuffle_f32x4::<0x88>(three, four),
+        );
+        let odd = (
+            _mm512_shuffle_f32x4::<0xDD>(one, two),
+            _mm512_shuffle_f32x4::<0xDD>(three, four),
+        );
+        columns[column] = _mm512_shuffle_f32x4::<0x88>(even.0, even.1);
+        columns[4 + column] = _mm512_shuffle_f32x4::<0x88>(odd.0, odd.1);
+        columns[8 + column] = _mm512_shuffle_f32x4::<0xDD>(even.0, even.1);
+        columns[12 + column] = _mm512_shuffle_f32x4::<0xDD>(odd.0, odd.1);
+    }
+    columns
+}
+
 // SAFETY: callers have the instruction set, and the loads of each function end within what its caller vouches for.
 unsafe impl Lanes for Avx512 {
     const COUNT: usize = 16;

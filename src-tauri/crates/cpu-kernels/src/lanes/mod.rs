@@ -4,9 +4,11 @@
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
+pub mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub mod avx512;
 pub mod plain;
 mod shuffle;
 

@@ -8,9 +8,36 @@ use crate::isa::Isa;
 use crate::lanes::BLOCK;
 use crate::pool::Pool;
 use crate::product::rounded::{Precision, Rounded};
+#[cfg(target_arch = "x86_64")]
+use crate::product::tiled::Tiled;
 
 /// Up to so many rows a matrix is turned into floats in registers.
 const FEW: usize = 8;
+
+/// The numbers of rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Form {
+    /// 32 bit floats.
+    #[default]
+    Floats,
+    /// 16 bits, for instructions for integers.
+    Rounded,
+    /// 16 bits, for tiles of bytes.
+    #[cfg(target_arch = "x86_64")]
+    Tiled,
+}
+
+impl Form {
+    /// That of so many rows, which may be rounded.
+    fn of_rounded(isa: Isa, rows: usize) -> Self {
+        match isa {
+            _ if rows <= FEW => Self::Rounded,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => Self::Tiled,
+            _ => Self::Floats,
+        }
+    }
+}
 
 /// Rows of 32 bit floats in whole blocks, in the order in which a format's blocks have their numbers; and for formats
 /// with biases the sums of their groups. A few rows lie block by block, so that those of all rows are neighbors; rows
@@ -24,8 +51,10 @@ pub struct Activations {
     together: usize,
     width: usize,
     groups: usize,
+    form: Form,
     rounded: Rounded,
-    are_rounded: bool,
+    #[cfg(target_arch = "x86_64")]
+    tiled: Tiled,
 }
 
 impl Activations {
@@ -43,11 +72,20 @@ impl Activations {
         self.rows = rows;
         self.together = if rows > FEW { 1 } else { rows.next_power_of_two() };
         self.groups = if format.has_biases() { inputs / format.group } else { 0 };
-        self.are_rounded = rows <= FEW && precision.rounds(isa, format, inputs);
-        if self.are_rounded {
-            self.set_rounded(isa, format, inputs, rows, row);
-            return;
+        self.form = match precision.rounds(isa, format, inputs) {
+            true => Form::of_rounded(isa, rows),
+            false => Form::Floats,
+        };
+        match self.form {
+            Form::Floats => self.set_floats(format, inputs, row),
+            Form::Rounded => self.set_rounded(isa, format, inputs, row),
+            #[cfg(target_arch = "x86_64")]
+            Form::Tiled => self.tiled.set(format, inputs, rows, row),
         }
+    }
+
+    fn set_floats(&mut self, format: &Format, inputs: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
+        let rows = self.rows;
         let (width, groups, together) = (self.width, self.groups, self.together);
         let all = rows.next_multiple_of(together);
         self.values.resize((all * width).max(self.values.len()), 0.0);
@@ -80,14 +118,8 @@ impl Activations {
         }
     }
 
-    fn set_rounded(
-        &mut self,
-        isa: Isa,
-        format: &Format,
-        inputs: usize,
-        rows: usize,
-        row: impl Fn(usize, &mut [f32]) + Sync,
-    ) {
+    fn set_rounded(&mut self, isa: Isa, format: &Format, inputs: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
+        let rows = self.rows;
         self.rounded.clear(isa, format, inputs, rows);
         let places = self.rounded.places();
         let one = |index: usize| {
@@ -104,9 +136,21 @@ impl Activations {
         }
     }
 
-    /// The rows in 16 bits, if they are multiplied so.
+    /// The rows in 16 bits, if they are multiplied so by instructions for integers.
     pub fn rounded(&self) -> Option<&Rounded> {
-        self.are_rounded.then_some(&self.rounded)
+        (self.form == Form::Rounded).then_some(&self.rounded)
+    }
+
+    /// The rows in 16 bits, if they are multiplied so by tiles.
+    #[cfg(target_arch = "x86_64")]
+    pub fn tiled(&self) -> Option<&Tiled> {
+        (self.form == Form::Tiled).then_some(&self.tiled)
+    }
+
+    /// True if the rows are rounded.
+    #[cfg(test)]
+    pub fn are_rounded(&self) -> bool {
+        self.form != Form::Floats
     }
 
     /// How many rows there are.
@@ -114,9 +158,9 @@ impl Activations {
         self.rows
     }
 
-    /// True if there are too many for registers.
+    /// True if there are too many for registers, and they are multiplied as floats.
     pub fn are_many(&self) -> bool {
-        self.rows > FEW
+        self.rows > FEW && self.form == Form::Floats
     }
 
     /// Numbers of a row with what fills the last block.

@@ -4,8 +4,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::isa::Isa;
-use crate::lanes::{Compiled, Lanes, Plain, BLOCK};
+use crate::isa::{for_isa, Isa};
+use crate::lanes::{Compiled, Lanes, BLOCK};
 use crate::product::code::{for_code, Code, Widened};
 use crate::product::few::{last_block, spread};
 use crate::product::{Activations, Matrix};
@@ -24,13 +24,7 @@ fn of_lanes(isa: Isa) -> (usize, usize) {
     fn of<L: Lanes>() -> (usize, usize) {
         (L::TILE.0 * L::COUNT, L::TILE.1)
     }
-    match isa {
-        Isa::Plain => of::<Plain>(),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => of::<crate::lanes::Avx2>(),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => of::<crate::lanes::Avx512>(),
-    }
+    for_isa!(isa, of())
 }
 
 /// Products of all rows with outputs `range`, `[rows, outputs]`.

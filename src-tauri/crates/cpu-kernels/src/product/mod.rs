@@ -2,7 +2,7 @@
 //!
 //! A matrix is read once for a [few] rows, each block of 32 numbers being turned into floats in registers, or multiplied by
 //! instructions for [integers](integer) with rows of 16 bits. For [many] rows, some outputs at a time become floats in the
-//! cache and are multiplied as those.
+//! cache and are multiplied as those; or they become bytes and are multiplied by [tiles] with rows of 16 bits.
 #![allow(unsafe_code)]
 
 pub mod activations;
@@ -14,6 +14,10 @@ mod matrix;
 mod rounded;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod tiled;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -62,6 +66,10 @@ pub trait Finish: Sync {
     /// gates.
     const TOGETHER: usize;
 
+    /// The memory for an output of a row of a job and those after it. It is only asked for early, never read.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    fn place(&self, job: usize, row: usize, output: usize) -> *const f32;
+
     /// Writes outputs `range` of a row of a job from their products, one slice for each of `TOGETHER`.
     ///
     /// # Safety
@@ -78,10 +86,7 @@ pub trait Finish: Sync {
 pub unsafe fn multiply<F: Finish>(isa: Isa, jobs: &[Job<'_>], outputs: usize, finish: &F) {
     let panels = |job: &Job<'_>| job.x.are_many().then(|| job.x.panels(many::panel(isa)));
     let panels: Vec<Option<Vec<f32>>> = jobs.iter().map(panels).collect();
-    let lengths: Vec<usize> = jobs
-        .iter()
-        .map(|job| (part_length(isa, job) / F::TOGETHER).max(1))
-        .collect();
+    let lengths: Vec<usize> = jobs.iter().map(|job| part_length::<F>(isa, job, outputs)).collect();
     // The first part of each job.
     let mut firsts = Vec::with_capacity(jobs.len());
     let mut parts = 0;
@@ -107,6 +112,13 @@ unsafe fn multiply_part<F: Finish>(
     range: Range<usize>,
     finish: &F,
 ) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiled) = job.x.tiled() {
+        return SCRATCH.with_borrow_mut(|scratch| {
+            // SAFETY: the range is within the matrix, parts share no outputs, and there are tiles if rows are for them.
+            unsafe { tiles::multiply_part(tiled, (index, &job.matrix), outputs, range, finish, scratch) };
+        });
+    }
     let (rows, count) = (job.x.rows(), range.len());
     SCRATCH.with_borrow_mut(|Scratch { numbers, products: all }| {
         all.resize((F::TOGETHER * rows * count).max(all.len()), 0.0);
@@ -147,13 +159,19 @@ pub unsafe fn numbers(isa: Isa, matrix: &Matrix, row: usize, to: &mut [f32]) {
     }
 }
 
-/// Outputs of a part.
-fn part_length(isa: Isa, job: &Job<'_>) -> usize {
-    if job.x.are_many() {
-        let tile = many::tile(isa);
-        return (TILE / (4 * job.x.width()) / tile * tile).max(tile);
+/// Outputs of a part, of `outputs`, beside those that belong together with them.
+fn part_length<F: Finish>(isa: Isa, job: &Job<'_>, outputs: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if job.x.tiled().is_some() {
+        return tiles::part_length(F::TOGETHER * job.matrix.inputs, outputs);
     }
-    (PART / job.matrix.row_bytes().max(1)).next_multiple_of(4).max(4)
+    let all = if job.x.are_many() {
+        let tile = many::tile(isa);
+        (TILE / (4 * job.x.width()) / tile * tile).max(tile)
+    } else {
+        (PART / job.matrix.row_bytes().max(1)).next_multiple_of(4).max(4)
+    };
+    (all / F::TOGETHER).clamp(1, outputs.max(1))
 }
 
 /// Products of all rows with outputs `range`, `[rows, outputs]`.

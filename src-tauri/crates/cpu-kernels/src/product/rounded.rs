@@ -10,7 +10,7 @@ use crate::lanes::{Compiled, Lanes};
 use crate::product::activations::Shared;
 
 /// The greatest whole number of a rounded row: both halves of it fit into 8 bits.
-const GREATEST: f32 = 32_512.0;
+pub const GREATEST: f32 = 32_512.0;
 
 /// How rows are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -192,10 +192,32 @@ struct Collected {
 impl Finish for Collected {
     const TOGETHER: usize = 1;
 
+    fn place(&self, _job: usize, row: usize, output: usize) -> *const f32 {
+        self.to.0.wrapping_add(row * self.count + output)
+    }
+
     unsafe fn finish(&self, _job: usize, row: usize, range: Range<usize>, [products, _]: [&[f32]; 2]) {
-        for (output, product) in range.zip(products) {
-            self.to.at(row * self.count + output).write(*product);
-        }
+        self.to
+            .slice(row * self.count + range.start, range.len())
+            .copy_from_slice(products);
+    }
+}
+
+/// Products of outputs that belong together.
+struct Paired(Collected);
+
+impl Finish for Paired {
+    const TOGETHER: usize = 2;
+
+    fn place(&self, job: usize, row: usize, output: usize) -> *const f32 {
+        self.0.place(job, row, output)
+    }
+
+    unsafe fn finish(&self, job: usize, row: usize, range: Range<usize>, [first, second]: [&[f32]; 2]) {
+        let half = self.0.count / 2;
+        let shifted = range.start + half..range.end + half;
+        self.0.finish(job, row, range, [first, first]);
+        self.0.finish(job, row, shifted, [second, second]);
     }
 }
 
@@ -216,26 +238,30 @@ fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Nois
             to: Shared(found.as_mut_ptr()),
             count: outputs,
         };
+        let job = [Job {
+            x: &activations,
+            matrix: stored.matrix(),
+        }];
         // SAFETY: the matrix is in memory that lives.
-        unsafe {
-            multiply(
-                isa,
-                &[Job {
-                    x: &activations,
-                    matrix: stored.matrix(),
-                }],
-                outputs,
-                &collected,
-            )
-        };
+        unsafe { multiply(isa, &job, outputs, &collected) };
+        if outputs % 2 == 0 {
+            let mut paired = vec![f32::NAN; rows * outputs];
+            let to = Shared(paired.as_mut_ptr());
+            // SAFETY: as above.
+            unsafe { multiply(isa, &job, outputs / 2, &Paired(Collected { to, count: outputs })) };
+            assert_eq!(
+                found, paired,
+                "{format:?}, {isa:?}, {precision:?}, {rows} rows, {inputs} to {outputs}"
+            );
+        }
         for row in 0..rows {
             for output in (0..outputs).step_by(1 + outputs / 64) {
                 let terms = (0..inputs).map(|input| f64::from(x[row * inputs + input]) * stored.number(output, input));
                 let (right, size) = terms.fold((0.0, 1e-3), |(sum, size), term| (sum + term, size + term.abs()));
                 let off = (f64::from(found[row * outputs + output]) - right).abs();
-                let lost = match activations.rounded() {
-                    Some(_) => stored.half_steps(&x[row * inputs..][..inputs], output),
-                    None => 0.0,
+                let lost = match activations.are_rounded() {
+                    true => stored.half_steps(&x[row * inputs..][..inputs], output),
+                    false => 0.0,
                 };
                 // Affine groups are sums of codes and of biases, each larger than what is left of both.
                 assert!(
@@ -260,8 +286,19 @@ fn every_format_is_multiplied_as_its_numbers() {
             (8, 128, 30),
             (9, 256, 13),
             (70, 128, 61),
+            (130, 640, 100),
         ] {
             compare(format, [rows, inputs, outputs], &mut noise);
+        }
+    }
+}
+
+#[test]
+fn long_rows_are_multiplied_part_by_part() {
+    let mut noise = Noise(2);
+    for format in FORMATS {
+        if format.coding == Coding::Affine(4) {
+            compare(format, [33, 1408, 100], &mut noise);
         }
     }
 }
