@@ -20,9 +20,9 @@ enum Form {
     /// 32 bit floats.
     #[default]
     Floats,
-    /// 16 bits, for instructions for integers.
+    /// 16 bits, for a few rows.
     Rounded,
-    /// 16 bits, for tiles of bytes.
+    /// 16 bits, in the order of tiles, for many rows.
     #[cfg(target_arch = "x86_64")]
     Tiled,
 }
@@ -33,7 +33,7 @@ impl Form {
         match isa {
             _ if rows <= FEW => Self::Rounded,
             #[cfg(target_arch = "x86_64")]
-            Isa::Amx => Self::Tiled,
+            Isa::Avx512 | Isa::Amx => Self::Tiled,
             _ => Self::Floats,
         }
     }
@@ -136,12 +136,12 @@ impl Activations {
         }
     }
 
-    /// The rows in 16 bits, if they are multiplied so by instructions for integers.
+    /// The rows in 16 bits, if they are few and multiplied so.
     pub fn rounded(&self) -> Option<&Rounded> {
         (self.form == Form::Rounded).then_some(&self.rounded)
     }
 
-    /// The rows in 16 bits, if they are multiplied so by tiles.
+    /// The rows in 16 bits, if they are many and multiplied so.
     #[cfg(target_arch = "x86_64")]
     pub fn tiled(&self) -> Option<&Tiled> {
         (self.form == Form::Tiled).then_some(&self.tiled)

@@ -2,7 +2,7 @@
 //!
 //! A matrix is read once for a [few] rows, each block of 32 numbers being turned into floats in registers, or multiplied by
 //! instructions for [integers](integer) with rows of 16 bits. For [many] rows, some outputs at a time become floats in the
-//! cache and are multiplied as those; or they become bytes and are multiplied by [tiles] with rows of 16 bits.
+//! cache and are multiplied as those; or they become bytes and are multiplied with rows of 16 bits in [tiles].
 #![allow(unsafe_code)]
 
 pub mod activations;
@@ -115,8 +115,8 @@ unsafe fn multiply_part<F: Finish>(
     #[cfg(target_arch = "x86_64")]
     if let Some(tiled) = job.x.tiled() {
         return SCRATCH.with_borrow_mut(|scratch| {
-            // SAFETY: the range is within the matrix, parts share no outputs, and there are tiles if rows are for them.
-            unsafe { tiles::multiply_part(tiled, (index, &job.matrix), outputs, range, finish, scratch) };
+            // SAFETY: the range is within the matrix, parts share no outputs, and rows are so where there is AVX-512.
+            unsafe { tiles::multiply_part(isa, tiled, (index, &job.matrix), outputs, range, finish, scratch) };
         });
     }
     let (rows, count) = (job.x.rows(), range.len());

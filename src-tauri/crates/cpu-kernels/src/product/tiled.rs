@@ -1,4 +1,4 @@
-//! Many rows that are rounded to 16 bits as in [`super::rounded`], in the order in which tiles of bytes are multiplied.
+//! Many rows that are rounded to 16 bits as in [`super::rounded`], in the order in which tiles are multiplied.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -50,8 +50,8 @@ thread_local! {
 }
 
 impl Tiled {
-    /// Takes rows for matrices of this format, on a processor with tiles. `row` writes one into the slice that it is
-    /// given.
+    /// Takes rows for matrices of this format, on a processor with AVX-512. `row` writes one into the slice that it
+    /// is given.
     pub fn set(&mut self, format: &Format, inputs: usize, rows: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
         let (panels, groups) = (rows.div_ceil(SIDE), inputs / format.group);
         (self.rows, self.inputs, self.groups) = (rows, inputs, groups);
@@ -79,7 +79,7 @@ impl Tiled {
                 }
                 near.resize((2 * SIDE * stride / Line::BYTES).max(near.len()), Line::ZERO);
                 let near = near.as_mut_ptr().cast::<u8>();
-                // SAFETY: each panel is written by one thread, there is room for all, and tiles come with AVX-512.
+                // SAFETY: each panel is written by one thread, there is room for all, and the processor has AVX-512.
                 unsafe {
                     let (steps, sums) = (steps.slice(panel * groups, groups), sums.slice(panel * groups, groups));
                     steps.fill(Line::ZERO);

@@ -1,4 +1,4 @@
-//! Products of many rows with matrices of 4 bits by tiles of bytes.
+//! Products of many rows with matrices of 4 bits by AMX's tiles of bytes, or by AVX-512's instructions for bytes.
 //!
 //! Rows are [rounded](super::tiled) to 16 bits, in two halves of 8 bits, and what is stored becomes bytes in the cache.
 #![allow(unsafe_code)]
@@ -6,6 +6,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use crate::isa::Isa;
 use crate::lanes::amx::{prefetch_for_writing, Line, Tiles, SIDE};
 use crate::lanes::avx512::transposed;
 use crate::lanes::{Avx512, Compiled, Lanes};
@@ -36,8 +37,10 @@ pub fn part_length(inputs: usize, outputs: usize) -> usize {
 ///
 /// # Safety
 ///
-/// The matrix has these outputs, no other thread computes them, and the processor has tiles.
+/// The matrix has these outputs, no other thread computes them, and the processor has the instruction set, which is
+/// AVX-512 or more.
 pub unsafe fn multiply_part<F: Finish>(
+    isa: Isa,
     x: &Tiled,
     (job, matrix): (usize, &Matrix),
     outputs: usize,
@@ -85,7 +88,7 @@ pub unsafe fn multiply_part<F: Finish>(
             to: unpacked(group),
         });
     }
-    let tiles = Tiles::new(depth);
+    let tiles = (isa == Isa::Amx).then(|| Tiles::new(depth));
     let mut wholes = [[Line::ZERO; 2 * SIDE]; 2];
     let length = groups.div_ceil(matrix.inputs.div_ceil(NEAR));
     for (index, panel) in x.panels().enumerate() {
@@ -94,7 +97,6 @@ pub unsafe fn multiply_part<F: Finish>(
         for group in 0..F::TOGETHER {
             for first in (0..groups).step_by(length) {
                 let task = Task {
-                    tiles: &tiles,
                     wholes: &mut wholes,
                     from: unpacked(group),
                     panel,
@@ -103,9 +105,11 @@ pub unsafe fn multiply_part<F: Finish>(
                     places: (group + 1 == F::TOGETHER).then_some(&places),
                     to: products[group * SIDE * count..].as_mut_ptr(),
                 };
-                match matrix.format.group > depth {
-                    true => Avx512::call(Products::<2>(task)),
-                    false => Avx512::call(Products::<1>(task)),
+                match (&tiles, matrix.format.group > depth) {
+                    (Some(tiles), true) => Avx512::call(Products::<2>(tiles, task)),
+                    (Some(tiles), false) => Avx512::call(Products::<1>(tiles, task)),
+                    (None, true) => Avx512::call(ByRegisters::<2>(task)),
+                    (None, false) => Avx512::call(ByRegisters::<1>(task)),
                 }
             }
         }
@@ -196,7 +200,6 @@ impl Compiled<Avx512> for Unpacking<'_> {
 
 /// Outputs and a panel of rows.
 struct Task<'a> {
-    tiles: &'a Tiles,
     /// The products of two groups, as tiles write them.
     wholes: &'a mut [[Line; 2 * SIDE]; 2],
     from: Unpacked,
@@ -210,14 +213,14 @@ struct Task<'a> {
     places: Option<&'a [*const f32; SIDE]>,
 }
 
-/// The products where groups have `STEPS` tiles of inputs.
-struct Products<'a, const STEPS: usize>(Task<'a>);
+/// The products by AMX, where groups have `STEPS` tiles of inputs.
+struct Products<'a, const STEPS: usize>(&'a Tiles, Task<'a>);
 
 impl<const STEPS: usize> Compiled<Avx512> for Products<'_, STEPS> {
     #[inline(always)]
     unsafe fn run(self) {
+        let tiles = self.0;
         let Task {
-            tiles,
             wholes,
             from,
             panel,
@@ -225,7 +228,7 @@ impl<const STEPS: usize> Compiled<Avx512> for Products<'_, STEPS> {
             kept,
             to,
             places,
-        } = self.0;
+        } = self.1;
         let (of_group, rows) = (STEPS * SIDE * from.depth, panel.halves);
         let [first, second] = wholes.each_mut().map(|wholes| wholes.as_mut_ptr());
         for tile in 0..from.count.div_ceil(SIDE) {
@@ -279,14 +282,91 @@ impl<const STEPS: usize> Compiled<Avx512> for Products<'_, STEPS> {
                 }
                 continue;
             }
-            let sums = transposed(sums);
-            let to = to.add(tile * SIDE);
-            let mask = u16::MAX >> (SIDE - (from.count - tile * SIDE).min(SIDE));
-            for row in 0..SIDE {
-                if row < panel.rows {
-                    _mm512_mask_storeu_ps(to.add(row * from.count), mask, sums[row]);
+            write(transposed(sums), &panel, &from, tile, to);
+        }
+    }
+}
+
+/// Outputs whose sums are in registers at once.
+const OUTPUTS: usize = 8;
+
+/// The same by registers of AVX-512, where there are no tiles.
+struct ByRegisters<'a, const STEPS: usize>(Task<'a>);
+
+impl<const STEPS: usize> Compiled<Avx512> for ByRegisters<'_, STEPS> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let Task {
+            from,
+            panel,
+            groups,
+            kept,
+            to,
+            ..
+        } = self.0;
+        let half = SIDE * from.depth;
+        for tile in 0..from.count.div_ceil(SIDE) {
+            let kept = kept.add(tile * SIDE);
+            for first in (0..SIDE).step_by(OUTPUTS) {
+                let outputs = from.outputs.add(tile * SIDE * from.inputs + first * from.depth);
+                let mut sums = [_mm512_setzero_ps(); OUTPUTS];
+                if groups.start > 0 {
+                    for output in 0..OUTPUTS {
+                        sums[output] = _mm512_load_ps(kept.add(first + output).cast());
+                    }
+                }
+                for group in groups.clone() {
+                    let mut high = [_mm512_setzero_si512(); OUTPUTS];
+                    let mut low = [_mm512_setzero_si512(); OUTPUTS];
+                    for step in group * STEPS..(group + 1) * STEPS {
+                        let (rows, outputs) = (panel.halves.add(step * 2 * half), outputs.add(step * half));
+                        for quad in 0..from.depth / 4 {
+                            let rows = rows.add(quad * Line::BYTES);
+                            let highs = _mm512_load_si512(rows.cast());
+                            let lows = _mm512_load_si512(rows.add(half).cast());
+                            for output in 0..OUTPUTS {
+                                let number = outputs.add(output * from.depth + quad * 4).cast::<i32>().read();
+                                let number = _mm512_set1_epi32(number);
+                                high[output] = _mm512_dpbusd_epi32(high[output], number, highs);
+                                low[output] = _mm512_dpbusd_epi32(low[output], number, lows);
+                            }
+                        }
+                    }
+                    let steps = _mm512_load_ps(panel.steps.add(group).cast());
+                    let of_rows = _mm512_load_ps(panel.sums.add(group).cast());
+                    let factors = from.factors.add((tile * from.groups + group) * 2);
+                    let (scales, biases) = (&*factors, &*factors.add(1));
+                    for output in 0..OUTPUTS {
+                        let whole = _mm512_add_epi32(_mm512_slli_epi32::<8>(high[output]), low[output]);
+                        let product = _mm512_mul_ps(_mm512_cvtepi32_ps(whole), steps);
+                        let scale = _mm512_set1_ps(scales.0[first + output]);
+                        let sum = _mm512_fmadd_ps(product, scale, sums[output]);
+                        sums[output] = _mm512_fmadd_ps(of_rows, _mm512_set1_ps(biases.0[first + output]), sum);
+                    }
+                }
+                for output in 0..OUTPUTS {
+                    _mm512_store_ps(kept.add(first + output).cast(), sums[output]);
                 }
             }
+            if groups.end == from.groups {
+                let mut sums = [_mm512_setzero_ps(); SIDE];
+                for output in 0..SIDE {
+                    sums[output] = _mm512_load_ps(kept.add(output).cast());
+                }
+                write(transposed(sums), &panel, &from, tile, to);
+            }
+        }
+    }
+}
+
+/// Writes the products of a tile.
+#[inline(always)]
+unsafe fn write(products: [__m512; SIDE], panel: &Panel, from: &Unpacked, tile: usize, to: *mut f32) {
+    let to = to.add(tile * SIDE);
+    let mask = u16::MAX >> (SIDE - (from.count - tile * SIDE).min(SIDE));
+    for row in 0..SIDE {
+        if row < panel.rows {
+            _mm512_mask_storeu_ps(to.add(row * from.count), mask, products[row]);
         }
     }
 }
