@@ -16,6 +16,9 @@ pub enum Isa {
     /// The same with AMX's tiles of bytes.
     #[cfg(target_arch = "x86_64")]
     Amx,
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Isa {
@@ -54,7 +57,11 @@ impl Isa {
                 .map(|(isa, _)| isa)
                 .collect()
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            vec![Isa::Plain, Isa::Neon]
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         {
             vec![Isa::Plain]
         }
@@ -70,6 +77,8 @@ impl Isa {
             Isa::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
             Isa::Amx => "amx",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => "neon",
         }
     }
 }
@@ -85,7 +94,27 @@ macro_rules! for_isa {
             Isa::Avx2 => $function::<lanes::Avx2>($($argument),*),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx => $function::<lanes::Avx512>($($argument),*),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => $function::<lanes::Neon>($($argument),*),
         }
     }};
 }
 pub(crate) use for_isa;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `./dev check-processors` names in `PONDER_EXPECTED_CPU` the one that a processor it imitates has.
+    #[test]
+    fn the_best_one_of_the_processor_is_chosen() {
+        let (available, chosen) = (Isa::available(), Isa::chosen());
+        println!("instruction set: {} of {available:?}", chosen.name());
+        assert_eq!(available.first(), Some(&Isa::Plain));
+        assert!(available.is_sorted());
+        assert!(available.contains(&chosen));
+        if let Ok(expected) = std::env::var("PONDER_EXPECTED_CPU") {
+            assert_eq!(chosen.name(), expected);
+        }
+    }
+}

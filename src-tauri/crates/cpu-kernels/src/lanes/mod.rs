@@ -9,6 +9,8 @@ pub mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod plain;
 mod shuffle;
 
@@ -16,6 +18,8 @@ mod shuffle;
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub use neon::Neon;
 pub use plain::Plain;
 
 /// Numbers of a [`Lanes::Block`].
