@@ -270,3 +270,84 @@ unsafe impl Kernel for Added {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize, step: usize) -> Vec<f32> {
+        (0..count)
+            .map(|place| ((place * step + 11) % 29) as f32 / 7.0 - 2.0)
+            .collect()
+    }
+
+    fn formula(x: &[f64], factors: &[f32], eps: f32) -> Vec<f64> {
+        let mean = x.iter().map(|number| number * number).sum::<f64>() / x.len() as f64;
+        let scale = (mean + f64::from(eps)).sqrt().recip();
+        x.iter()
+            .zip(factors)
+            .map(|(number, factor)| number * scale * f64::from(*factor))
+            .collect()
+    }
+
+    fn wide(x: &[f32]) -> Vec<f64> {
+        x.iter().copied().map(f64::from).collect()
+    }
+
+    fn are_close(found: &[f32], right: &[f64]) {
+        assert_eq!(found.len(), right.len());
+        for (found, right) in found.iter().zip(right) {
+            assert!((f64::from(*found) - right).abs() < 3e-6, "{found} for {right}");
+        }
+    }
+
+    #[test]
+    fn norms_are_those_of_the_formula() {
+        for width in [1, 15, 16, 64, 100] {
+            let (x, factors) = (numbers(width, 37), numbers(width, 41));
+            let mut found = x.clone();
+            norm(&mut found, Some(&factors), 1e-5);
+            are_close(&found, &formula(&wide(&x), &factors, 1e-5));
+            let mut found = x.clone();
+            norm(&mut found, None, 1e-5);
+            are_close(&found, &formula(&wide(&x), &vec![1.0; width], 1e-5));
+        }
+    }
+
+    #[test]
+    fn sums_are_normed_before_and_after() {
+        // The second shape is shared among threads.
+        for (rows, width) in [(3, 48), (40, 500)] {
+            let (mut h, mut x) = (numbers(rows * width, 31), numbers(rows * width, 37));
+            let (mut inner, mut outer, mut factor) = (numbers(width, 41), numbers(width, 43), [0.75f32]);
+            let (mut sums, mut normed) = (vec![0.0f32; rows * width], vec![0.0f32; rows * width]);
+            let kernel = Added(Sum {
+                width,
+                inner: Some(1e-5),
+                factor: true,
+                outer: Some(1e-6),
+            });
+            let inputs = [
+                View::of(&mut h, &[rows, width]),
+                View::of(&mut x, &[rows, width]),
+                View::of(&mut inner, &[width]),
+                View::of(&mut factor, &[1]),
+                View::of(&mut outer, &[width]),
+            ];
+            let outputs = [
+                View::of(&mut sums, &[rows, width]),
+                View::of(&mut normed, &[rows, width]),
+            ];
+            // SAFETY: the arrays live, and are those that the kernel reads and writes.
+            unsafe { kernel.compute(&inputs, &outputs) };
+            for row in (0..rows).map(|row| row * width..(row + 1) * width) {
+                let mut right = formula(&wide(&x[row.clone()]), &inner, 1e-5);
+                for (right, h) in right.iter_mut().zip(&h[row.clone()]) {
+                    *right = (*right + f64::from(*h)) * 0.75;
+                }
+                are_close(&sums[row.clone()], &right);
+                are_close(&normed[row], &formula(&right, &outer, 1e-6));
+            }
+        }
+    }
+}

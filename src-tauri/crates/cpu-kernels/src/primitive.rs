@@ -93,6 +93,26 @@ impl View {
     }
 }
 
+#[cfg(test)]
+impl View {
+    /// An array of this shape in this memory, which a test keeps. Strides count elements, so that bytes may stand for
+    /// numbers of any size.
+    pub fn of<T>(memory: &mut [T], lengths: &[usize]) -> Self {
+        let mut view = Self {
+            data: memory.as_mut_ptr().cast(),
+            shape: [1; AXES],
+            strides: [1; AXES],
+            axes: lengths.len() as i32,
+        };
+        let mut stride = 1;
+        for (axis, length) in lengths.iter().enumerate().rev() {
+            (view.shape[axis], view.strides[axis]) = (*length as i64, stride);
+            stride *= *length as i64;
+        }
+        view
+    }
+}
+
 /// A computation over arrays.
 ///
 /// # Safety

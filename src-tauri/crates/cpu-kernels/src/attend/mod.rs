@@ -2,6 +2,8 @@
 //! stay in the nearest cache, so that no matrix of scores is written.
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+mod tests;
 mod tile;
 
 use mlx::ops::Mask;
