@@ -20,55 +20,13 @@ all=
 most_kilobytes=4000000
 
 mkdir -p "$cache/tools"
-cannot() { printf '%s\n' "$*" >&2; exit 3; }
+# shellcheck source=src-tauri/standard_library.sh
+. src-tauri/standard_library.sh
 [ -f "$bindings/bindings.rs" ] || cannot "$bindings has no bindings of mlx-c"
 
 # ---- the target's standard library -----------------------------------------------------------------------------------
 
-has_standard_library() { compgen -G "$(rustc --print sysroot)/lib/rustlib/$target/lib/libstd-*.r*" >/dev/null; }
-
-# Debian ships the library's source in the releases of rustc. Its metadata is all that a check reads, so that nothing of
-# it is compiled, and it lies in a copy of the toolchain made of links.
-from_debian() {
-  local version list archive options package sysroot source toolchain
-  version=$(rustc -V | cut -d' ' -f2)
-  toolchain="$cache/toolchain-$version"
-  if [ ! -e "$toolchain/.complete" ]; then
-    command -v apt-get >/dev/null || cannot "rustup has no $target here, and there is no Debian archive to take its source from"
-    rm -rf "$cache"/toolchain-* "$cache/debian"
-    mkdir -p "$cache/debian/lists/partial"
-    archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -1)
-    [ -n "$archive" ] || cannot "apt names no archive"
-    list="$cache/debian/sources.list"
-    printf 'deb %s %s main\n' "$archive" trixie-backports "$archive" sid >"$list"
-    options=(-o "Dir::Etc::sourcelist=$list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::Lists=$cache/debian/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
-    apt-get "${options[@]}" update -qq || cannot "the lists of Debian's archive could not be fetched"
-    package=$(apt-cache "${options[@]}" madison rust-src | awk -v version="$version" 'index($3, version "+") == 1 { print $3; exit }')
-    [ -n "$package" ] || cannot "rustup has no $target here, and Debian has no rust-src $version"
-    (cd "$cache/debian" && apt-get "${options[@]}" download -qq "rust-src=$package") || cannot "rust-src $package could not be fetched"
-    source="$cache/debian/usr/src/rustc-$version/library"
-    dpkg-deb --fsys-tarfile "$cache/debian"/rust-src_*.deb | tar -x -C "$cache/debian" "./usr/src/rustc-$version/library"
-    sysroot=$(rustc --print sysroot)
-    cp -al "$sysroot" "$toolchain" 2>/dev/null || { rm -rf "$toolchain"; cp -a "$sysroot" "$toolchain"; }
-    # A build would want a linker for the library's dynamic form; `check` writes the same metadata without one.
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zforce-unstable-if-unmarked __CARGO_DEFAULT_LIB_METADATA=stable CARGO_TARGET_DIR="$cache/debian/target" \
-      "$toolchain/bin/cargo" check --quiet --release --locked --target $target --features panic-unwind,backtrace --manifest-path "$source/sysroot/Cargo.toml"
-    mkdir -p "$toolchain/lib/rustlib/$target/lib"
-    cp "$cache/debian/target/$target/release/deps/"*.rmeta "$toolchain/lib/rustlib/$target/lib/"
-    rm -rf "$cache/debian"
-    touch "$toolchain/.complete"
-  fi
-  export PATH="$toolchain/bin:$PATH"
-  # Cargo's own rustup proxy would look for the toolchain without the target again.
-  unset RUSTUP_TOOLCHAIN
-}
-
-# For tests: as if rustup could fetch nothing.
-if [ -n "${PONDER_CHECK_MAC_FROM_DEBIAN:-}" ]; then
-  from_debian
-elif ! has_standard_library; then
-  if ! { command -v rustup >/dev/null && timeout 180 rustup target add $target && has_standard_library; }; then from_debian; fi
-fi
+standard_library $target "$cache" check
 
 # ---- stand-ins for a Mac's C tools -----------------------------------------------------------------------------------
 
