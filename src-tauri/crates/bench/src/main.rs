@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use inspection::{logits, render, split, stops};
-use measurements::{batch, gaps, lookup, speed, turns, vision};
+use measurements::{batch, gaps, lookup, perplexity, speed, turns, vision};
 
 #[derive(Parser)]
 #[command(
@@ -37,6 +37,8 @@ enum Command {
     Lookup(lookup::LookupArgs),
     /// Measure a chat of twelve turns
     Turns(turns::TurnsArgs),
+    /// Measure how well a model predicts a text
+    Perplexity(perplexity::PerplexityArgs),
     /// Measure two messages about an image
     Vision(vision::VisionArgs),
     /// Print the prompt as rendered by the chat template
@@ -57,6 +59,7 @@ impl PonderBench {
             Command::Gaps(args) => args.json,
             Command::Lookup(args) => args.json,
             Command::Turns(args) => args.json,
+            Command::Perplexity(args) => args.json,
             Command::Vision(args) => args.json,
             Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
             Command::Render(_) => false,
@@ -70,6 +73,7 @@ impl PonderBench {
             Command::Gaps(args) => gaps::run(args).await,
             Command::Lookup(args) => lookup::run(args).await,
             Command::Turns(args) => turns::run(args).await,
+            Command::Perplexity(args) => perplexity::run(args).await,
             Command::Vision(args) => vision::run(args).await,
             Command::Render(args) => render::run(args).await,
             Command::Split(args) => split::run(args).await,

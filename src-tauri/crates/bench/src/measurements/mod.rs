@@ -7,6 +7,7 @@ pub mod lookup;
 mod median;
 mod numbers;
 mod peer;
+pub mod perplexity;
 pub mod speed;
 pub mod turns;
 pub mod vision;

@@ -51,6 +51,37 @@ fn gaps_are_measured_alone_and_beside_programs() {
 }
 
 #[test]
+fn a_text_is_predicted_in_chunks() {
+    let home = tempfile::tempdir().expect("a folder");
+    let file = home.path().join("text.txt");
+    let sums: String = (1..200)
+        .map(|number| format!("{number} + 1 = {}\n", number + 1))
+        .collect();
+    std::fs::write(&file, sums).expect("written");
+    let file = file.to_str().expect("text");
+    let options = [
+        "perplexity",
+        "--model",
+        "pebble",
+        "--tokens",
+        "150",
+        "--chunk",
+        "64",
+        file,
+    ];
+    let lines = run_json(home.path(), &[&options[..], &["--json"]].concat());
+    let tokens = lines[0]["tokens"].as_array().map(Vec::len);
+    // The last token of a chunk predicts nothing.
+    assert_eq!((tokens, lines[0]["predictions"].as_u64()), (Some(128), Some(62)));
+    // Fewer than Pebble has tokens: it predicts better than by chance.
+    let perplexity = lines[0]["perplexity"].as_f64();
+    assert!(perplexity > Some(1.0) && perplexity < Some(4096.0), "{perplexity:?}");
+    assert!(text(&run(home.path(), &options)).contains("62 predictions"));
+    let short = ["perplexity", "--model", "pebble", "--chunk", "4000", file];
+    assert!(!run(home.path(), &short).status.success());
+}
+
+#[test]
 fn a_measurement_of_nothing_is_refused() {
     let home = tempfile::tempdir().expect("a folder");
     for (option, value) in [("--prompt-tokens", "0"), ("--generate", "1"), ("--repeat", "0")] {
