@@ -14,8 +14,8 @@ from mlx_lm.utils import load_model
 from oracle import blas, load_in_f32
 
 
-def load(path, on_gpu):
-    if not on_gpu:
+def load(path, as_stored):
+    if not as_stored:
         return load_in_f32(path)
     model, _ = load_model(Path(path))
     mx.eval(model.parameters())
@@ -27,13 +27,14 @@ def main():
     parser.add_argument("--model", required=True, help="the model's folder")
     parser.add_argument("--prompt-tokens", type=int, nargs="+", default=[128])
     parser.add_argument("--generate", type=int, default=128)
+    parser.add_argument("--as-stored", action="store_true", help="compute with the model's own type on a CPU, too")
     args = parser.parse_args()
     on_gpu = mx.metal.is_available() or (hasattr(mx, "cuda") and mx.cuda.is_available())
     if not on_gpu:
         mx.set_default_device(mx.cpu)
 
     start = time.perf_counter()
-    model = load(args.model, on_gpu)
+    model = load(args.model, on_gpu or args.as_stored)
     load_ms = (time.perf_counter() - start) * 1000
     config = json.loads((Path(args.model) / "config.json").read_text())
     vocabulary = config.get("vocab_size") or config["text_config"]["vocab_size"]
