@@ -45,6 +45,7 @@ pub fn gathered_linear(
     shape.extend([1, if gated.is_some() { outputs / 2 } else { outputs }]);
     let kernel = Gathered {
         format: stored.format,
+        precision: Precision::chosen(),
         arrays: arrays.len(),
         inputs: stored.inputs,
         gated,
@@ -54,6 +55,7 @@ pub fn gathered_linear(
 
 struct Gathered {
     format: Format,
+    precision: Precision,
     arrays: usize,
     inputs: usize,
     gated: Option<GateActivation>,
@@ -114,7 +116,7 @@ unsafe impl Kernel for Gathered {
                 // SAFETY: the row of the pair is in the array.
                 let read = |row: usize, to: &mut [f32]| unsafe { places.read(pairs[row], to) };
                 rows.set(
-                    (Isa::chosen(), Precision::chosen()),
+                    (Isa::chosen(), self.precision),
                     &self.format,
                     self.inputs,
                     pairs.len(),

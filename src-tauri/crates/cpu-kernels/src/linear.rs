@@ -38,6 +38,7 @@ pub fn linear(x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Re
     arrays.extend(&stored.arrays);
     let kernel = Linear {
         format: stored.format,
+        precision: Precision::chosen(),
         arrays: arrays.len(),
         inputs: stored.inputs,
         gated,
@@ -76,6 +77,7 @@ pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>
         own,
         arrays: arrays.len(),
         format: stored.format,
+        precision: Precision::chosen(),
         after,
     };
     let shape = [row.h.dim(0), outputs];
@@ -98,6 +100,7 @@ struct NormLinear {
     own: usize,
     arrays: usize,
     format: Format,
+    precision: Precision,
     after: After,
 }
 
@@ -116,7 +119,7 @@ unsafe impl Kernel for NormLinear {
         let read = self.sum.read(own);
         ROWS.with_borrow_mut(|rows| {
             rows.set(
-                (Isa::chosen(), Precision::chosen()),
+                (Isa::chosen(), self.precision),
                 &self.format,
                 width,
                 length,
@@ -185,6 +188,7 @@ impl Finish for Times<'_> {
 
 struct Linear {
     format: Format,
+    precision: Precision,
     arrays: usize,
     inputs: usize,
     gated: Option<GateActivation>,
@@ -203,7 +207,7 @@ unsafe impl Kernel for Linear {
         let to = Shared(output.data::<f32>());
         ROWS.with_borrow_mut(|rows| {
             rows.set(
-                (Isa::chosen(), Precision::chosen()),
+                (Isa::chosen(), self.precision),
                 &self.format,
                 self.inputs,
                 x.last(1),

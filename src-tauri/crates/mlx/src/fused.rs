@@ -176,6 +176,9 @@ pub trait FusedKernels {
         Ok(())
     }
 
+    /// Loses nothing from now on in operations of this thread but the order of additions.
+    fn compute_exactly(&self) {}
+
     /// True if there are any for the device of this thread.
     fn are_available(&self) -> bool {
         false

@@ -2,6 +2,7 @@
 //! products loses in 32 bits, and a hundredth of what rows of 8 bits lose.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 use crate::format::{Coding, Format};
@@ -21,14 +22,26 @@ pub enum Precision {
     Rounded,
 }
 
+thread_local! {
+    static WANTED: Cell<Option<Precision>> = const { Cell::new(None) };
+}
+
 impl Precision {
-    /// [`Precision::Rounded`], if `PONDER_ACTIVATIONS=32` does not ask for floats.
+    /// That of the operations that this thread describes: [`Precision::Rounded`], if neither [`Precision::want`] nor
+    /// `PONDER_ACTIVATIONS=32` asks for floats.
     pub fn chosen() -> Self {
         static CHOSEN: OnceLock<Precision> = OnceLock::new();
-        *CHOSEN.get_or_init(|| match std::env::var("PONDER_ACTIVATIONS").as_deref() {
-            Ok("32") => Self::Floats,
-            _ => Self::Rounded,
+        WANTED.get().unwrap_or_else(|| {
+            *CHOSEN.get_or_init(|| match std::env::var("PONDER_ACTIVATIONS").as_deref() {
+                Ok("32") => Self::Floats,
+                _ => Self::Rounded,
+            })
         })
+    }
+
+    /// Chooses for this thread.
+    pub fn want(self) {
+        WANTED.set(Some(self));
     }
 
     /// True if rows of so many numbers are rounded for matrices of this format.

@@ -8,6 +8,7 @@ use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 
 use crate::error;
 use crate::handle::MlxEngine;
+use crate::kernels::kernels;
 use crate::sequence::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{decode_step, next_logits, verify, PromptImage, Sequence, SequenceState};
 
@@ -125,6 +126,14 @@ impl MlxEngine {
         self.call(|worker| {
             worker.unload_all();
             device::pretend_gpu();
+            Ok(())
+        })
+    }
+
+    /// Computes from now on by kernels that lose nothing but the order of additions.
+    pub fn compute_exactly(&self) -> protocol::Result<()> {
+        self.call(|_| {
+            kernels().compute_exactly();
             Ok(())
         })
     }

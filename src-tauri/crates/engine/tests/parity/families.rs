@@ -351,6 +351,7 @@ fn compare(python: &Path, seed: u64) {
     let written = Written::new(python, seed, &only, false);
     let (cpu, gpu) = (MlxEngine::start(), MlxEngine::start());
     gpu.pretend_gpu().unwrap();
+    cpu.compute_exactly().unwrap();
     let (mut rows, gpu_rows) = std::thread::scope(|scope| {
         let gpu_rows = scope.spawn(|| check(&gpu, &written, Row::check_gpu));
         (check(&cpu, &written, Row::check_exact), gpu_rows.join().unwrap())
