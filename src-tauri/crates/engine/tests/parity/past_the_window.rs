@@ -65,6 +65,7 @@ fn every_family_reads_in_chunks_what_it_reads_at_once_past_the_blocks_of_its_cac
     let Some(python) = python() else { return };
     let written = Written::new(&python, seed(), &[], true);
     let engine = MlxEngine::start();
+    engine.compute_exactly().unwrap();
     // More than the 256 positions that a cache grows by, and more than any window; one token short of three chunks.
     let tokens: Vec<u32> = bench_prompt(386, 320);
     let every = if std::env::var_os("PONDER_FULL").is_some() {

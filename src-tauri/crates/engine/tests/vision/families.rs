@@ -142,6 +142,7 @@ fn line(row: &Row, case: &Case, found: &Found) -> String {
 
 fn compare(written: &Written) {
     let (engine, gpu) = (MlxEngine::start(), MlxEngine::start());
+    engine.compute_exactly().unwrap();
     gpu.pretend_gpu().unwrap();
     let mut table = format!(
         "{:24} {:6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
