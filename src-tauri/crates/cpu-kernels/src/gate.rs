@@ -8,7 +8,7 @@ use mlx::Result;
 use crate::math::{gelu, silu};
 use crate::norm::for_rows;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
-use crate::product::activations::Shared;
+use crate::shared::Shared;
 
 /// `activation(gate) · up` of rows. Without `up` both stand side by side in the last axis of `gate`. `None` if there is
 /// no kernel for it.

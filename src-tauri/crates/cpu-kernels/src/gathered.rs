@@ -12,8 +12,8 @@ use crate::format::{Format, Stored};
 use crate::gate::gated;
 use crate::isa::Isa;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
-use crate::product::activations::Shared;
 use crate::product::{multiply, Activations, Finish, Job, Matrix, Precision};
+use crate::shared::Shared;
 
 thread_local! {
     static ROWS: RefCell<Vec<Activations>> = RefCell::default();

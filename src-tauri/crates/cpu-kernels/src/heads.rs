@@ -8,7 +8,7 @@ use mlx::{Dtype, Result};
 
 use crate::norm::{for_rows, norm, Factors};
 use crate::primitive::{describe, describe_one, is_f32, Kernel, View};
-use crate::product::activations::Shared;
+use crate::shared::Shared;
 
 /// Queries, keys and values `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
 /// `[normed, width]`; `periods` `[rotated / 2]`; `positions` `[1]`, the first one, or `[length]` of as many sequences,

@@ -19,5 +19,6 @@ mod norm;
 mod pool;
 mod primitive;
 mod product;
+mod shared;
 
 pub use fused::kernels;

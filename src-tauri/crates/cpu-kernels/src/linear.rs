@@ -13,8 +13,8 @@ use crate::gate::gated;
 use crate::isa::Isa;
 use crate::norm::Sum;
 use crate::primitive::{describe, describe_one, is_f32, Kernel, View};
-use crate::product::activations::Shared;
 use crate::product::{multiply, Activations, Finish, Job, Matrix, Precision};
+use crate::shared::Shared;
 
 thread_local! {
     static ROWS: RefCell<Activations> = RefCell::default();

@@ -7,7 +7,7 @@ use mlx::Result;
 
 use crate::pool::Pool;
 use crate::primitive::{describe, describe_one, is_f32, Kernel, View};
-use crate::product::activations::Shared;
+use crate::shared::Shared;
 
 /// From so many numbers on, rows are shared among threads.
 const MANY: usize = 1 << 14;

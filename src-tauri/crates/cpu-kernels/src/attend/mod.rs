@@ -15,7 +15,7 @@ use crate::isa::{for_isa, Isa};
 use crate::lanes::BLOCK;
 use crate::pool::Pool;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
-use crate::product::activations::Shared;
+use crate::shared::Shared;
 use tile::{attend_part, Part, Sums};
 
 /// Positions of a part at least, if there are too few heads for all threads.

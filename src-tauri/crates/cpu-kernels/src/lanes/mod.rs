@@ -100,7 +100,7 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn choose(from: *const f32, places: *const i32) -> Self;
     /// Bytes from memory.
     unsafe fn bytes(from: *const u8) -> Self::Bytes;
-    /// So many bytes from memory, and zeros.
+    /// The first `count` bytes from memory, and zeros.
     unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes;
     /// The sums of each lane's products of numbers of four bits with numbers of 16 bits, of which there are the higher
     /// halves for even places, those for odd places, and then the lower halves.

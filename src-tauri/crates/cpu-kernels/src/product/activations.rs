@@ -10,6 +10,7 @@ use crate::pool::Pool;
 use crate::product::rounded::{Precision, Rounded};
 #[cfg(target_arch = "x86_64")]
 use crate::product::tiled::Tiled;
+use crate::shared::Shared;
 
 /// Up to so many rows a matrix is turned into floats in registers.
 const FEW: usize = 8;
@@ -217,33 +218,6 @@ thread_local! {
 
 /// Places of a row that are put into a panel at once; a block has a whole number of them.
 const NEAR: usize = 16;
-
-/// Memory that threads write different parts of.
-#[derive(Clone, Copy)]
-pub struct Shared<T>(pub *mut T);
-
-// SAFETY: whoever writes through it writes what no other thread does.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    /// The element at a place.
-    ///
-    /// # Safety
-    ///
-    /// It is within the memory.
-    pub unsafe fn at(&self, place: usize) -> *mut T {
-        self.0.add(place)
-    }
-
-    /// The elements from a place on.
-    ///
-    /// # Safety
-    ///
-    /// There are so many, they live as long as the slice, and nobody else reads or writes them.
-    pub unsafe fn slice<'a>(self, place: usize, length: usize) -> &'a mut [T] {
-        std::slice::from_raw_parts_mut(self.0.add(place), length)
-    }
-}
 
 /// The sum of numbers, in eight sums side by side.
 fn total(numbers: &[f32]) -> f32 {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::format::{Coding, Format};
 use crate::isa::{for_isa, Isa};
 use crate::lanes::{Compiled, Lanes};
-use crate::product::activations::Shared;
+use crate::shared::Shared;
 
 /// The greatest whole number of a rounded row: both halves of it fit into 8 bits.
 pub const GREATEST: f32 = 32_512.0;

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::activations::Shared;
 use super::{multiply, numbers, Activations, Finish, Job, Matrix, Precision};
 use crate::format::{Coding, Format, Number};
 use crate::isa::Isa;
 use crate::lanes::plain::{from_bf16, from_f16, from_float8};
 use crate::lanes::FLOAT4;
+use crate::shared::Shared;
 
 /// Numbers without a pattern, the same every time.
 struct Noise(u64);

@@ -9,8 +9,8 @@ use crate::lanes::amx::{Line, SIDE};
 use crate::lanes::avx512::transposed;
 use crate::lanes::{Avx512, Compiled, Lanes};
 use crate::pool::Pool;
-use crate::product::activations::Shared;
 use crate::product::rounded::GREATEST;
+use crate::shared::Shared;
 
 /// Inputs of a tile: no more than a group has.
 pub fn depth(format: &Format) -> usize {
@@ -130,7 +130,7 @@ impl Tiled {
 /// A row that is rounded.
 struct Rounding<'a> {
     row: &'a [f32],
-    /// Where its higher and its lower halves go.
+    /// The places of its higher and its lower halves.
     halves: [*mut u8; 2],
     lane: usize,
     steps: &'a mut [Line],
