@@ -122,7 +122,7 @@ impl Activations {
     fn set_rounded(&mut self, isa: Isa, format: &Format, inputs: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
         let rows = self.rows;
         self.rounded.clear(isa, format, inputs, rows);
-        let places = self.rounded.places();
+        let places = self.rounded.rows_mut();
         let one = |index: usize| {
             ROW.with_borrow_mut(|numbers| {
                 numbers.resize(inputs, 0.0);

@@ -100,9 +100,9 @@ impl Rounded {
         self.sums.resize(rows * sums, 0.0);
     }
 
-    /// The places of the rows, to be written by [`Places::round`].
-    pub fn places(&mut self) -> Places {
-        Places {
+    /// The memory of the rows, to be written by [`RowsMut::round`].
+    pub fn rows_mut(&mut self) -> RowsMut {
+        RowsMut {
             halves: Shared(self.halves.as_mut_ptr()),
             steps: Shared(self.steps.as_mut_ptr()),
             sums: Shared(self.sums.as_mut_ptr()),
@@ -130,7 +130,7 @@ impl Rounded {
 
 /// Memory for rounded rows.
 #[derive(Clone, Copy)]
-pub struct Places {
+pub struct RowsMut {
     halves: Shared<i8>,
     steps: Shared<f32>,
     sums: Shared<f32>,
@@ -139,7 +139,7 @@ pub struct Places {
     numbers: usize,
 }
 
-impl Places {
+impl RowsMut {
     /// Rounds a row.
     ///
     /// # Safety
