@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::shuffle::Shuffle;
-use super::{Compiled, Lanes, FLOAT4, FLOAT8_FACTOR};
+use super::{first_of_eight, Compiled, Lanes, FLOAT4, FLOAT8_FACTOR};
 
 /// Eight floats.
 #[derive(Clone, Copy)]
@@ -32,6 +32,13 @@ unsafe fn packed(from: *const u8, shuffle: &Shuffle<32, 8>, mask: i32) -> Avx2 {
     );
     let shifted = _mm256_srlv_epi32(spread, _mm256_loadu_si256(shuffle.shifts.as_ptr().cast()));
     floats(_mm256_and_si256(shifted, _mm256_set1_epi32(mask)))
+}
+
+/// The first numbers of 16 bits.
+#[inline(always)]
+unsafe fn first_halves(from: *const u16, count: usize) -> __m128i {
+    let [low, high] = first_of_eight(from, count);
+    _mm_set_epi64x(high as i64, low as i64)
 }
 
 struct Packed<const BITS: usize>;
@@ -127,6 +134,15 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn sums([one, two, three, four]: [Self; 4]) -> [f32; 4] {
+        let quarters = _mm256_hadd_ps(_mm256_hadd_ps(one.0, two.0), _mm256_hadd_ps(three.0, four.0));
+        let sums = _mm_add_ps(_mm256_castps256_ps128(quarters), _mm256_extractf128_ps::<1>(quarters));
+        let mut to = [0.0; 4];
+        _mm_storeu_ps(to.as_mut_ptr(), sums);
+        to
+    }
+
+    #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> Self {
         Self(_mm256_cvtph_ps(_mm_loadu_si128(from.cast())))
     }
@@ -134,6 +150,24 @@ unsafe impl Lanes for Avx2 {
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self {
         let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+        Self(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const f32, count: usize) -> Self {
+        let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), places);
+        Self(_mm256_maskload_ps(from, mask))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_f16(from: *const u16, count: usize) -> Self {
+        Self(_mm256_cvtph_ps(first_halves(from, count)))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_bf16(from: *const u16, count: usize) -> Self {
+        let wide = _mm256_cvtepu16_epi32(first_halves(from, count));
         Self(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)))
     }
 
@@ -240,9 +274,8 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
-        let places = _mm256_loadu_si256(places.cast());
-        Self(_mm256_permutevar8x32_ps(_mm256_loadu_ps(from), places))
+    unsafe fn choose(self, places: *const i32) -> Self {
+        Self(_mm256_permutevar8x32_ps(self.0, _mm256_loadu_si256(places.cast())))
     }
 
     #[inline(always)]

@@ -72,6 +72,22 @@ unsafe fn float8(bytes: __m512i) -> Avx512 {
     Avx512(_mm512_mul_ps(number, _mm512_set1_ps(FLOAT8_FACTOR)))
 }
 
+impl Avx512 {
+    /// The same as [`Lanes::nibble_products`] for numbers of eight bits, in their order.
+    ///
+    /// # Safety
+    ///
+    /// There are so many halves, and the processor has the instruction set.
+    #[inline(always)]
+    pub unsafe fn byte_products(numbers: __m512i, halves: *const i8) -> Self {
+        let zero = _mm512_setzero_si512();
+        let half = |index: usize| _mm512_loadu_si512(halves.add(64 * index).cast());
+        let high = _mm512_dpbusd_epi32(zero, numbers, half(0));
+        let low = _mm512_dpbusd_epi32(zero, numbers, half(1));
+        floats(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low))
+    }
+}
+
 /// Columns of 16 registers as registers.
 #[inline(always)]
 pub unsafe fn transposed(rows: [__m512; 16]) -> [__m512; 16] {
@@ -172,6 +188,22 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn sums(four: [Self; 4]) -> [f32; 4] {
+        let [one, two, three, four] = four.map(|lanes| lanes.0);
+        let pairs = |one, two| _mm512_add_ps(_mm512_unpacklo_ps(one, two), _mm512_unpackhi_ps(one, two));
+        // Each quarter has a part of all four sums, the second and the third one in each other's place.
+        let (even, odd) = (_mm512_castps_pd(pairs(one, three)), _mm512_castps_pd(pairs(two, four)));
+        let low = _mm512_castpd_ps(_mm512_unpacklo_pd(even, odd));
+        let high = _mm512_castpd_ps(_mm512_unpackhi_pd(even, odd));
+        let quarters = _mm512_add_ps(low, high);
+        let halves = _mm256_add_ps(_mm512_castps512_ps256(quarters), _mm512_extractf32x8_ps::<1>(quarters));
+        let sums = _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+        let mut to = [0.0; 4];
+        _mm_storeu_ps(to.as_mut_ptr(), sums);
+        [to[0], to[2], to[1], to[3]]
+    }
+
+    #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> Self {
         Self(_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())))
     }
@@ -179,6 +211,24 @@ unsafe impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self {
         let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+        Self(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const f32, count: usize) -> Self {
+        Self(_mm512_maskz_loadu_ps(u16::MAX >> (16 - count), from))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_f16(from: *const u16, count: usize) -> Self {
+        let mask = u16::MAX >> (16 - count);
+        Self(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from.cast())))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_bf16(from: *const u16, count: usize) -> Self {
+        let mask = u16::MAX >> (16 - count);
+        let wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from.cast()));
         Self(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)))
     }
 
@@ -235,9 +285,8 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
-        let places = _mm512_loadu_si512(places.cast());
-        Self(_mm512_permutexvar_ps(places, _mm512_loadu_ps(from)))
+    unsafe fn choose(self, places: *const i32) -> Self {
+        Self(_mm512_permutexvar_ps(_mm512_loadu_si512(places.cast()), self.0))
     }
 
     #[inline(always)]

@@ -73,10 +73,19 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn mul_add(self, other: Self, sum: Self) -> Self;
     /// The sum of all lanes.
     unsafe fn sum(self) -> f32;
+    /// The sums of the lanes of four.
+    unsafe fn sums(four: [Self; 4]) -> [f32; 4];
     /// Numbers of IEEE's 16 bit type.
     unsafe fn load_f16(from: *const u16) -> Self;
     /// Numbers of the type with the exponent of 32 bits.
     unsafe fn load_bf16(from: *const u16) -> Self;
+
+    /// The first `count` numbers from memory, and zeros.
+    unsafe fn load_first(from: *const f32, count: usize) -> Self;
+    /// The same of IEEE's 16 bit type.
+    unsafe fn load_first_f16(from: *const u16, count: usize) -> Self;
+    /// The same of the type with the exponent of 32 bits.
+    unsafe fn load_first_bf16(from: *const u16, count: usize) -> Self;
 
     /// 32 numbers of four bits, 0 to 15, even places first.
     unsafe fn nibbles(from: *const u8) -> Self::Block;
@@ -96,8 +105,8 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn scale(block: Self::Block, by: *const f32) -> Self::Block;
     /// `sum` and the products with 32 numbers from memory, lane by lane.
     unsafe fn dot(block: Self::Block, with: *const f32, sum: Self) -> Self;
-    /// Numbers of a register from memory, chosen by their places, one for each lane.
-    unsafe fn choose(from: *const f32, places: *const i32) -> Self;
+    /// Numbers of these, chosen by their places, one for each lane.
+    unsafe fn choose(self, places: *const i32) -> Self;
     /// Bytes from memory.
     unsafe fn bytes(from: *const u8) -> Self::Bytes;
     /// The first `count` bytes from memory, and zeros.
@@ -109,6 +118,37 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block;
     /// `block · scale + bias` to memory.
     unsafe fn write(block: Self::Block, scale: f32, bias: f32, to: *mut f32);
+}
+
+/// The first `count` numbers from memory, of at most `N`, and zeros.
+#[inline(always)]
+unsafe fn first<T: Copy + Default, const N: usize>(from: *const T, count: usize) -> [T; N] {
+    let mut numbers = [T::default(); N];
+    for (place, number) in numbers.iter_mut().enumerate().take(count) {
+        *number = from.add(place).read_unaligned();
+    }
+    numbers
+}
+
+/// The first `count` numbers of 16 bits, of at most eight, and zeros: the lower four, and the higher four. They need no
+/// memory on their way into a register, which would have to wait for it.
+#[inline(always)]
+unsafe fn first_of_eight(from: *const u16, count: usize) -> [u64; 2] {
+    if count == 8 {
+        return from.cast::<[u64; 2]>().read_unaligned();
+    }
+    let (rest, mut bits) = (from.add(count & 4), 0);
+    if count & 2 > 0 {
+        bits = u64::from(rest.cast::<u32>().read_unaligned());
+    }
+    if count & 1 > 0 {
+        let shift = 16 * (count & 2);
+        bits |= u64::from(rest.add(count & 2).read_unaligned()) << shift;
+    }
+    match count & 4 > 0 {
+        true => [from.cast::<u64>().read_unaligned(), bits],
+        false => [bits, 0],
+    }
 }
 
 /// The value of E2M1 by its code.

@@ -5,7 +5,7 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use super::shuffle::Shuffle;
-use super::{Compiled, Lanes, FLOAT4};
+use super::{first, first_of_eight, Compiled, Lanes, FLOAT4};
 
 /// Eight floats in two registers: one alone would have to wait for its own last sum.
 #[derive(Clone, Copy)]
@@ -137,6 +137,13 @@ unsafe fn products(numbers: uint8x16_t, halves: *const i8) -> float32x4_t {
     vcvtq_f32_s32(vaddq_s32(vshlq_n_s32::<8>(high), low))
 }
 
+/// The first numbers of 16 bits.
+#[inline(always)]
+unsafe fn first_halves(from: *const u16, count: usize) -> uint16x8_t {
+    let [low, high] = first_of_eight(from, count);
+    vcombine_u16(vcreate_u16(low), vcreate_u16(high))
+}
+
 /// Half of [`Lanes::choose`], by the four bytes of each number.
 #[inline(always)]
 unsafe fn choose(from: uint8x16x2_t, places: *const i32) -> float32x4_t {
@@ -207,6 +214,17 @@ unsafe impl Lanes for Neon {
     }
 
     #[inline(always)]
+    unsafe fn sums(four: [Self; 4]) -> [f32; 4] {
+        let [one, two, three, four] = four.map(|lanes| vaddq_f32(lanes.0, lanes.1));
+        let mut to = [0.0; 4];
+        vst1q_f32(
+            to.as_mut_ptr(),
+            vpaddq_f32(vpaddq_f32(one, two), vpaddq_f32(three, four)),
+        );
+        to
+    }
+
+    #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> Self {
         from_f16(vld1q_u16(from))
     }
@@ -214,6 +232,21 @@ unsafe impl Lanes for Neon {
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self {
         from_bf16(vld1q_u16(from))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const f32, count: usize) -> Self {
+        Self::load(first::<_, 8>(from, count).as_ptr())
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_f16(from: *const u16, count: usize) -> Self {
+        from_f16(first_halves(from, count))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_bf16(from: *const u16, count: usize) -> Self {
+        from_bf16(first_halves(from, count))
     }
 
     #[inline(always)]
@@ -304,8 +337,8 @@ unsafe impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
-        let from = uint8x16x2_t(vld1q_u8(from.cast()), vld1q_u8(from.add(4).cast()));
+    unsafe fn choose(self, places: *const i32) -> Self {
+        let from = uint8x16x2_t(vreinterpretq_u8_f32(self.0), vreinterpretq_u8_f32(self.1));
         Self(choose(from, places), choose(from, places.add(4)))
     }
 

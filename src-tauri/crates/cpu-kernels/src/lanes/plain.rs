@@ -1,7 +1,7 @@
 //! Code for every processor, and what the others are compared with.
 #![allow(unsafe_code)]
 
-use super::{Compiled, Lanes, BLOCK, FLOAT4, FLOAT8_FACTOR};
+use super::{first, Compiled, Lanes, BLOCK, FLOAT4, FLOAT8_FACTOR};
 
 const COUNT: usize = 8;
 
@@ -121,6 +121,11 @@ unsafe impl Lanes for Plain {
     }
 
     #[inline(always)]
+    unsafe fn sums(four: [Self; 4]) -> [f32; 4] {
+        four.map(|lanes| lanes.0.iter().sum())
+    }
+
+    #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> Self {
         Self(from.cast::<[u16; COUNT]>().read_unaligned().map(from_f16))
     }
@@ -128,6 +133,21 @@ unsafe impl Lanes for Plain {
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self {
         Self(from.cast::<[u16; COUNT]>().read_unaligned().map(from_bf16))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const f32, count: usize) -> Self {
+        Self(first(from, count))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_f16(from: *const u16, count: usize) -> Self {
+        Self(first(from, count).map(from_f16))
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_bf16(from: *const u16, count: usize) -> Self {
+        Self(first(from, count).map(from_bf16))
     }
 
     #[inline(always)]
@@ -187,8 +207,8 @@ unsafe impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn choose(from: *const f32, places: *const i32) -> Self {
-        Self(std::array::from_fn(|lane| *from.add(*places.add(lane) as usize)))
+    unsafe fn choose(self, places: *const i32) -> Self {
+        Self(std::array::from_fn(|lane| self.0[*places.add(lane) as usize]))
     }
 
     #[inline(always)]

@@ -15,6 +15,17 @@ use crate::shared::Shared;
 /// Up to so many rows a matrix is turned into floats in registers.
 const FEW: usize = 8;
 
+/// Up to so many rounded rows a matrix is read from memory as it is: tiles, or rows as floats, are faster with more.
+fn few_rounded(isa: Isa) -> usize {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Amx => 4,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => 16,
+        _ => 8,
+    }
+}
+
 /// The numbers of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Form {
@@ -32,7 +43,7 @@ impl Form {
     /// That of so many rows, which may be rounded.
     fn of_rounded(isa: Isa, rows: usize) -> Self {
         match isa {
-            _ if rows <= FEW => Self::Rounded,
+            _ if rows <= few_rounded(isa) => Self::Rounded,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx => Self::Tiled,
             _ => Self::Floats,

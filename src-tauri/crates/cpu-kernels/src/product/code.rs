@@ -112,6 +112,37 @@ impl Code for Bf16 {
     }
 }
 
+/// The type of scales and biases, known when a kernel is compiled.
+pub trait Scale {
+    /// `count` of them from one on, as many as a register holds or fewer; the other lanes are zero.
+    ///
+    /// # Safety
+    ///
+    /// There are so many, and the processor has the instruction set.
+    unsafe fn load<L: Lanes>(from: *const u8, first: usize, count: usize) -> L;
+}
+
+impl Scale for F32 {
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u8, first: usize, count: usize) -> L {
+        L::load_first(from.cast::<f32>().add(first), count)
+    }
+}
+
+impl Scale for F16 {
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u8, first: usize, count: usize) -> L {
+        L::load_first_f16(from.cast::<u16>().add(first), count)
+    }
+}
+
+impl Scale for Bf16 {
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u8, first: usize, count: usize) -> L {
+        L::load_first_bf16(from.cast::<u16>().add(first), count)
+    }
+}
+
 /// Calls a function that is generic over registers and a coding.
 macro_rules! for_code {
     ($coding:expr, $function:ident::<$lanes:ident>($($argument:expr),* $(,)?)) => {{

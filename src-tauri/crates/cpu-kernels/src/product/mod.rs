@@ -27,11 +27,16 @@ pub use matrix::Matrix;
 pub use rounded::Precision;
 
 use crate::isa::{for_isa, Isa};
-use crate::lanes::BLOCK;
+#[cfg(target_arch = "x86_64")]
+use crate::lanes::Avx512;
+use crate::lanes::{Lanes, BLOCK};
 use crate::pool::Pool;
 use few::few;
-use integer::integer;
+#[cfg(target_arch = "x86_64")]
+use integer::Bytes;
+use integer::{integer, Nibbles};
 use many::{many, unpack_coded};
+use rounded::Rounded;
 
 /// Bytes of a matrix that a thread works at before it looks for the next part: some ten microseconds.
 const PART: usize = 48 << 10;
@@ -184,8 +189,14 @@ unsafe fn products(
     numbers: &mut Vec<f32>,
 ) {
     match (x.rounded(), panels) {
-        (Some(rounded), _) => for_isa!(isa, integer(rounded, matrix, range, to, numbers)),
+        #[cfg(target_arch = "x86_64")]
+        (Some(rounded), _) if !matrix.format.splits() => integer::<Avx512, Bytes>(rounded, matrix, range, to),
+        (Some(rounded), _) => for_isa!(isa, integer_nibbles(rounded, matrix, range, to)),
         (None, None) => for_isa!(isa, few(x, matrix, range, to, numbers)),
         (None, Some(panels)) => for_isa!(isa, many(x, panels, matrix, range, to, numbers)),
     }
+}
+
+unsafe fn integer_nibbles<L: Lanes>(x: &Rounded, matrix: &Matrix, range: Range<usize>, to: *mut f32) {
+    integer::<L, Nibbles>(x, matrix, range, to);
 }

@@ -46,13 +46,18 @@ impl Precision {
 
     /// True if rows of so many numbers are rounded for matrices of this format.
     pub fn rounds(self, isa: Isa, format: &Format, inputs: usize) -> bool {
-        let fits = format.coding == Coding::Affine(4) && inputs.is_multiple_of(64);
-        fits && isa > Isa::Plain && self == Self::Rounded
+        let multiplied = match format.coding {
+            Coding::Affine(4) => isa > Isa::Plain,
+            #[cfg(target_arch = "x86_64")]
+            Coding::Affine(8) => isa >= Isa::Avx512,
+            _ => false,
+        };
+        multiplied && inputs.is_multiple_of(64) && self == Self::Rounded
     }
 }
 
-/// Rows in chunks as they are multiplied: a chunk has the higher halves of the numbers of even places, those of odd
-/// places, then the lower halves. A last chunk that is not whole has zeros.
+/// Rows in chunks as they are multiplied: a chunk has the higher halves of its numbers, then the lower halves; for
+/// matrices of 4 bits the numbers of even places come first. A last chunk that is not whole has zeros.
 #[derive(Default)]
 pub struct Rounded {
     halves: Vec<i8>,
@@ -61,8 +66,18 @@ pub struct Rounded {
     rows: usize,
     /// Elements of a row in each.
     widths: [usize; 3],
-    group: usize,
+    chunk: Chunk,
+    /// The places of the scales of each lane among those of a register, chunk by chunk.
+    places: Vec<i32>,
+}
+
+/// The numbers that are multiplied at once.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Chunk {
+    lanes: usize,
     numbers: usize,
+    group: usize,
+    splits: bool,
 }
 
 /// A row.
@@ -83,14 +98,24 @@ impl Rounded {
             L::COUNT
         }
         let lanes = for_isa!(isa, lanes());
-        self.numbers = 8 * lanes;
-        let (chunks, groups) = (inputs.div_ceil(self.numbers), inputs / format.group);
-        (self.rows, self.group) = (rows, format.group);
-        self.widths = [
-            chunks * 2 * self.numbers,
-            chunks * lanes,
-            groups.next_multiple_of(lanes),
-        ];
+        let splits = format.splits();
+        let numbers = if splits { 8 * lanes } else { 4 * lanes };
+        let group = format.group;
+        let chunk = Chunk {
+            lanes,
+            numbers,
+            group,
+            splits,
+        };
+        if chunk != self.chunk {
+            let of_lane = numbers / lanes;
+            let all = lanes * group / of_lane;
+            self.places = (0..all).map(|lane| (lane * of_lane / group) as i32).collect();
+            self.chunk = chunk;
+        }
+        let (chunks, groups) = (inputs.div_ceil(numbers), inputs / group);
+        self.rows = rows;
+        self.widths = [chunks * 2 * numbers, chunks * lanes, groups.next_multiple_of(lanes)];
         let [halves, steps, sums] = self.widths;
         self.halves.clear();
         self.halves.resize(rows * halves, 0);
@@ -107,9 +132,13 @@ impl Rounded {
             steps: Shared(self.steps.as_mut_ptr()),
             sums: Shared(self.sums.as_mut_ptr()),
             widths: self.widths,
-            group: self.group,
-            numbers: self.numbers,
+            chunk: self.chunk,
         }
+    }
+
+    /// The place of each lane's scale among those of a register, chunk by chunk of those that share the register.
+    pub fn places(&self) -> *const i32 {
+        self.places.as_ptr()
     }
 
     /// How many rows there are.
@@ -135,8 +164,7 @@ pub struct RowsMut {
     steps: Shared<f32>,
     sums: Shared<f32>,
     widths: [usize; 3],
-    group: usize,
-    numbers: usize,
+    chunk: Chunk,
 }
 
 impl RowsMut {
@@ -151,8 +179,7 @@ impl RowsMut {
             halves: self.halves.slice(row * halves, halves),
             steps: self.steps.slice(row * steps, steps),
             sums: self.sums.slice(row * sums, sums),
-            group: self.group,
-            numbers: self.numbers,
+            chunk: self.chunk,
             row: numbers,
         };
         unsafe fn round<L: Lanes>(rounding: Rounding<'_>) {
@@ -166,9 +193,7 @@ struct Rounding<'a> {
     halves: &'a mut [i8],
     steps: &'a mut [f32],
     sums: &'a mut [f32],
-    group: usize,
-    /// Numbers of a chunk.
-    numbers: usize,
+    chunk: Chunk,
     row: &'a [f32],
 }
 
@@ -177,10 +202,15 @@ impl<L: Lanes> Compiled<L> for Rounding<'_> {
     unsafe fn run(self) {
         // Adding it leaves the nearest whole number in the lowest bits.
         const NEAREST: f32 = 12_582_912.0;
-        let of_lane = self.numbers / L::COUNT;
-        let lanes = self.group / of_lane;
-        let mut wholes = [0i32; 128];
-        for (index, part) in self.row.chunks_exact(self.group).enumerate() {
+        let Chunk {
+            lanes,
+            numbers,
+            group,
+            splits,
+        } = self.chunk;
+        let of_group = group * lanes / numbers;
+        let (mut highs, mut lows) = ([0i8; 128], [0i8; 128]);
+        for (index, part) in self.row.chunks_exact(group).enumerate() {
             let mut greatest = [0.0f32; 16];
             for some in part.chunks_exact(16) {
                 for (greatest, number) in greatest.iter_mut().zip(some) {
@@ -188,40 +218,56 @@ impl<L: Lanes> Compiled<L> for Rounding<'_> {
                     *greatest = if number > *greatest { number } else { *greatest };
                 }
             }
-            let greatest = greatest.into_iter().fold(0.0, f32::max);
+            for half in [8, 4, 2, 1] {
+                for place in 0..half {
+                    let (one, two) = (greatest[place], greatest[half + place]);
+                    greatest[place] = if one > two { one } else { two };
+                }
+            }
+            let greatest = greatest[0];
             // Of numbers whose inverse is infinite nothing would be left.
             let (step, inverse) = match greatest > f32::MIN_POSITIVE {
                 true => (greatest / GREATEST, GREATEST / greatest),
                 false => (0.0, 0.0),
             };
-            let wholes = &mut wholes[..self.group];
             let mut sums = [0i32; 16];
-            for (wholes, some) in wholes.chunks_exact_mut(16).zip(part.chunks_exact(16)) {
-                for ((whole, number), sum) in wholes.iter_mut().zip(some).zip(&mut sums) {
-                    *whole = (number * inverse + NEAREST).to_bits() as i32 - NEAREST.to_bits() as i32;
-                    *sum += *whole;
+            for (place, some) in part.chunks_exact(16).enumerate() {
+                for (lane, number) in some.iter().enumerate() {
+                    let whole = (number * inverse + NEAREST).to_bits() as i32 - NEAREST.to_bits() as i32;
+                    sums[lane] += whole;
+                    // The lower half has a sign, too.
+                    highs[place * 16 + lane] = ((whole + 128) >> 8) as i8;
+                    lows[place * 16 + lane] = whole as i8;
                 }
             }
             self.sums[index] = sums.into_iter().sum::<i32>() as f32 * step;
-            self.steps[index * lanes..][..lanes].fill(step);
+            self.steps[index * of_group..][..of_group].fill(step);
             // A group lies within a chunk, or is some whole ones.
-            for (part, wholes) in wholes.chunks(self.numbers).enumerate() {
-                let place = index * self.group + part * self.numbers;
-                let (start, at) = (place / self.numbers * 2 * self.numbers, place % self.numbers);
-                let (high, low) = self.halves[start..start + 2 * self.numbers].split_at_mut(self.numbers);
-                let (even, odd) = (at / 2, self.numbers / 2 + at / 2);
-                for (pair, two) in wholes.chunks_exact(2).enumerate() {
-                    (high[even + pair], low[even + pair]) = halves(two[0]);
-                    (high[odd + pair], low[odd + pair]) = halves(two[1]);
+            for start in (0..group).step_by(numbers) {
+                let (place, count) = (index * group + start, numbers.min(group));
+                let (chunk, at) = (place / numbers * 2 * numbers, place % numbers);
+                let (high, low) = self.halves[chunk..chunk + 2 * numbers].split_at_mut(numbers);
+                for (from, to) in [(&highs, high), (&lows, low)] {
+                    let from = &from[start..start + count];
+                    if splits {
+                        let (even, odd) = to.split_at_mut(numbers / 2);
+                        split(from, &mut even[at / 2..], &mut odd[at / 2..]);
+                    } else {
+                        to[at..at + count].copy_from_slice(from);
+                    }
                 }
             }
         }
     }
 }
 
-/// The higher and the lower half, of which both have a sign.
+/// Parts the numbers of even places from those of odd ones.
 #[inline(always)]
-fn halves(whole: i32) -> (i8, i8) {
-    let high = (whole + 128) >> 8;
-    (high as i8, (whole - (high << 8)) as i8)
+fn split(from: &[i8], even: &mut [i8], odd: &mut [i8]) {
+    let places = even.chunks_exact_mut(16).zip(odd.chunks_exact_mut(16));
+    for (pairs, (even, odd)) in from.chunks_exact(32).zip(places) {
+        for place in 0..16 {
+            (even[place], odd[place]) = (pairs[2 * place], pairs[2 * place + 1]);
+        }
+    }
 }

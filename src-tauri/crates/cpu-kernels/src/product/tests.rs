@@ -285,6 +285,7 @@ fn every_format_is_multiplied_as_its_numbers() {
             (5, 640, 7),
             (8, 128, 30),
             (9, 256, 13),
+            (16, 640, 13),
             (70, 128, 61),
             (130, 640, 100),
         ] {
@@ -297,7 +298,7 @@ fn every_format_is_multiplied_as_its_numbers() {
 fn long_rows_are_multiplied_part_by_part() {
     let mut noise = Noise(2);
     for format in FORMATS {
-        if format.coding == Coding::Affine(4) {
+        if matches!(format.coding, Coding::Affine(4 | 8)) {
             compare(format, [33, 1408, 100], &mut noise);
         }
     }
@@ -310,7 +311,7 @@ fn a_thousand_shapes_of_every_kind_are_right() {
     let shapes = std::env::var("PONDER_SHAPES").map_or(1000, |count| count.parse().unwrap());
     for _ in 0..shapes {
         let format = FORMATS[noise.below(FORMATS.len())];
-        let rows = [1, 1, 2, 3, 4, 6, 8, 17, 40][noise.below(9)];
+        let rows = [1, 1, 2, 3, 4, 6, 8, 11, 17, 40][noise.below(10)];
         let inputs = match format.group {
             0 => 1 + noise.below(300),
             group => group.max(32) * (1 + noise.below(6)),

@@ -1,4 +1,4 @@
-//! Products of many rows with matrices of 4 bits by AMX's tiles of bytes, or by AVX-512's instructions for bytes.
+//! Products of many rows with matrices of 4 and 8 bits by AMX's tiles of bytes, or by AVX-512's instructions for bytes.
 //!
 //! Rows are [rounded](super::tiled) to 16 bits, in two halves of 8 bits, and what is stored becomes bytes in the cache.
 #![allow(unsafe_code)]
@@ -81,12 +81,16 @@ pub unsafe fn multiply_part<F: Finish>(
             biased: true,
             factor: 1.0,
         });
-        Avx512::call(Unpacking {
+        let unpacking = Unpacking {
             matrix,
             first,
             widened: [scales, biases],
             to: unpacked(group),
-        });
+        };
+        match matrix.format.splits() {
+            true => Avx512::call(Of::<4>(unpacking)),
+            false => Avx512::call(Of::<8>(unpacking)),
+        }
     }
     let tiles = (isa == Isa::Amx).then(|| Tiles::new(depth));
     let mut wholes = [[Line::ZERO; 2 * SIDE]; 2];
@@ -143,9 +147,18 @@ struct Unpacking<'a> {
     to: Unpacked,
 }
 
-impl Compiled<Avx512> for Unpacking<'_> {
+/// Numbers of so many bits.
+struct Of<'a, const BITS: usize>(Unpacking<'a>);
+
+impl<const BITS: usize> Compiled<Avx512> for Of<'_, BITS> {
     #[inline(always)]
     unsafe fn run(self) {
+        let Unpacking {
+            matrix,
+            first,
+            widened,
+            to,
+        } = self.0;
         let Unpacked {
             outputs,
             factors,
@@ -153,20 +166,21 @@ impl Compiled<Avx512> for Unpacking<'_> {
             groups,
             inputs,
             count,
-        } = self.to;
+        } = to;
         for tile in 0..count.div_ceil(SIDE) {
             let output = |index: usize| (tile * SIDE + index).min(count - 1);
-            let rows: [_; SIDE] = std::array::from_fn(|index| self.matrix.row(self.first + output(index)));
-            let ahead = SIDE * self.matrix.row_bytes();
+            let rows: [_; SIDE] = std::array::from_fn(|index| matrix.row(first + output(index)));
+            let ahead = SIDE * matrix.row_bytes();
             for place in (0..inputs).step_by(Line::BYTES) {
                 let to = outputs.add(tile * SIDE * inputs + place * SIDE);
                 for index in 0..SIDE {
-                    let from = rows[index].add(place / 2);
+                    let from = rows[index].add(place * BITS / 8);
                     // The next tile's.
                     Avx512::prefetch(from.wrapping_add(ahead));
-                    let pairs = _mm512_cvtepu8_epi16(_mm256_loadu_si256(from.cast()));
-                    let spread = _mm512_or_si512(pairs, _mm512_slli_epi16::<4>(pairs));
-                    let bytes = _mm512_and_si512(spread, _mm512_set1_epi8(15));
+                    let bytes = match BITS {
+                        4 => nibbles(from),
+                        _ => _mm512_loadu_si512(from.cast()),
+                    };
                     let to = to.add(index * depth);
                     if depth == Line::BYTES {
                         _mm512_store_si512(to.cast(), bytes);
@@ -177,7 +191,7 @@ impl Compiled<Avx512> for Unpacking<'_> {
                     }
                 }
             }
-            for (kind, from) in self.widened.into_iter().enumerate() {
+            for (kind, from) in widened.into_iter().enumerate() {
                 for some in (0..groups).step_by(SIDE) {
                     let (length, mut numbers) = ((groups - some).min(SIDE), [_mm512_setzero_ps(); SIDE]);
                     let mask = u16::MAX >> (SIDE - length);
@@ -196,6 +210,14 @@ impl Compiled<Avx512> for Unpacking<'_> {
             }
         }
     }
+}
+
+/// Numbers of four bits as bytes, in their order.
+#[inline(always)]
+unsafe fn nibbles(from: *const u8) -> __m512i {
+    let pairs = _mm512_cvtepu8_epi16(_mm256_loadu_si256(from.cast()));
+    let spread = _mm512_or_si512(pairs, _mm512_slli_epi16::<4>(pairs));
+    _mm512_and_si512(spread, _mm512_set1_epi8(15))
 }
 
 /// Outputs and a panel of rows.
