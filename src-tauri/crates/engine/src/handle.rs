@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mlx::{compiled_kernels, memory};
+use mlx::compiled_kernels;
 use protocol::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineActivity,
     EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Priority,
@@ -49,11 +49,10 @@ impl MlxEngine {
         Self::with_options(EngineOptions::default())
     }
 
-    /// Sets what MLX reads of the environment, where what is set already stays, and lets threads share their heaps. The
-    /// engine's start does this too. A program that has other threads by then does it before them: they would have
-    /// heaps of their own, and whoever reads the environment while it is set may read memory that was freed.
+    /// Sets what MLX reads of the environment, where what is set already stays. The engine's start does this too. A
+    /// program that has other threads by then does it before them: whoever reads the environment while it is set may
+    /// read memory that was freed.
     pub fn prepare_process(cache_dir: Option<&Path>) {
-        memory::share_heaps();
         if let Some(cache) = cache_dir {
             compiled_kernels::keep(cache);
         }

@@ -59,25 +59,18 @@ pub fn drain() {
     }
 }
 
-/// Lets all threads of this process share two heaps, before there are other threads. The C library would make eight for
-/// each core, and what one of them keeps of freed memory the others cannot use: a server that has met a hundred large
-/// requests holds twice as much.
-pub fn share_heaps() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[allow(unsafe_code)]
-    // SAFETY: glibc declares it as `int mallopt(int, int)`, and this parameter may be set at any time.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 2)
-    };
-}
+/// The allocator of the process. Its C interface takes the place of the C library's, so that MLX allocates by it too.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Gives what the C library keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has
+/// Gives what the allocator keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has
 /// gone most of it would stay.
 pub fn trim_heap() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
-    // SAFETY: glibc declares it as `int malloc_trim(size_t)`, to be called from any thread at any time.
+    // SAFETY: it may be called from any thread at any time.
     unsafe {
-        libc::malloc_trim(0)
+        libmimalloc_sys::mi_collect(true)
     };
 }
