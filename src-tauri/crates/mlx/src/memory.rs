@@ -62,15 +62,34 @@ pub fn drain() {
 /// The allocator of the process. Its C interface takes the place of the C library's, so that MLX allocates by it too.
 #[cfg(target_os = "linux")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Its options: two heaps for all threads, since what one of them keeps of freed memory the others cannot use, and
+/// freed memory goes back to the system after a second.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+// SAFETY: the allocator declares it as a pointer to a string that ends with zero, which nothing else has the name of.
+#[export_name = "malloc_conf"]
+pub static OPTIONS: Option<&'static std::ffi::c_char> = {
+    const TEXT: &std::ffi::CStr = c"narenas:2,background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
+    // SAFETY: a string has at least its zero.
+    Some(unsafe { &*TEXT.as_ptr() })
+};
 
 /// Gives what the allocator keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has
 /// gone most of it would stay.
 pub fn trim_heap() {
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
-    // SAFETY: it may be called from any thread at any time.
+    // SAFETY: the name of all heaps, and neither an old value nor a new one.
     unsafe {
-        libmimalloc_sys::mi_collect(true)
+        const ALL: &std::ffi::CStr = c"arena.4096.purge";
+        tikv_jemalloc_sys::mallctl(
+            ALL.as_ptr(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+        );
     };
 }
