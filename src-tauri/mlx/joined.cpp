@@ -162,34 +162,45 @@ class Joined : public mx::Primitive {
         known.back().data = array.data<char>();
       }
     }
-    kept.push_back(memory_of(bytes_));
-    char* start = static_cast<char*>(kept.back().get());
-    auto view_of = [&](const Operand& operand, auto& self) -> View {
+    // Where an operand lies; of what only this operation reads, how far from the beginning of its memory.
+    auto view_of = [&](const Operand& operand, auto& self) -> std::pair<View, bool> {
       switch (operand.kind) {
         case Operand::INPUT:
-          return known[operand.index];
+          return {known[operand.index], false};
         case Operand::OUTPUT:
-          return known[operand.index + inputs.size()];
+          return {known[operand.index + inputs.size()], false};
         case Operand::INNER: {
           View view = inner_[operand.index].view;
-          view.data = start + inner_[operand.index].place;
-          return view;
+          view.data = reinterpret_cast<void*>(inner_[operand.index].place);
+          return {view, true};
         }
         default: {
           const Part& part = parts_[operand.index];
-          return part_of(self(part.of, self), part.start, part.shape, part.itemsize);
+          auto [whole, inner] = self(part.of, self);
+          return {part_of(whole, part.start, part.shape, part.itemsize), inner};
         }
       }
     };
     std::vector<View> views;
+    std::vector<size_t> inner;
     for (const Step& step : steps_) {
       for (const Operand& operand : step.operands) {
-        views.push_back(view_of(operand, view_of));
+        auto [view, is_inner] = view_of(operand, view_of);
+        if (is_inner) {
+          inner.push_back(views.size());
+        }
+        views.push_back(view);
       }
     }
+    // That memory is made when it is this operation's turn: ten may wait for theirs.
     mx::cpu::get_command_encoder(stream()).dispatch(
-        [steps = steps_, kept = std::move(kept), views = std::move(views)] {
-          const View* next = views.data();
+        [steps = steps_, kept = std::move(kept), views = std::move(views), inner = std::move(inner), bytes = bytes_] {
+          auto memory = memory_of(bytes);
+          std::vector<View> placed = views;
+          for (size_t index : inner) {
+            placed[index].data = static_cast<char*>(memory.get()) + reinterpret_cast<std::uintptr_t>(views[index].data);
+          }
+          const View* next = placed.data();
           for (const Step& step : steps) {
             step.compute(step.kernel.get(), next, next + step.inputs);
             next += step.operands.size();
