@@ -11,7 +11,7 @@ use crate::lanes::{Compiled, Lanes};
 use crate::shared::Shared;
 
 /// The greatest whole number of a rounded row: both halves of it fit into 8 bits.
-pub const GREATEST: f32 = 32_512.0;
+const GREATEST: f32 = 32_512.0;
 
 /// How rows are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,25 +211,19 @@ impl<L: Lanes> Compiled<L> for Rounding<'_> {
         let of_group = group * lanes / numbers;
         let (mut highs, mut lows) = ([0i8; 128], [0i8; 128]);
         for (index, part) in self.row.chunks_exact(group).enumerate() {
-            let mut greatest = [0.0f32; 16];
+            // By their bits, of which those that are no number have the greatest.
+            let mut greatest = [0u32; 16];
             for some in part.chunks_exact(16) {
                 for (greatest, number) in greatest.iter_mut().zip(some) {
-                    let number = number.abs();
-                    *greatest = if number > *greatest { number } else { *greatest };
+                    *greatest = (*greatest).max(number.abs().to_bits());
                 }
             }
             for half in [8, 4, 2, 1] {
                 for place in 0..half {
-                    let (one, two) = (greatest[place], greatest[half + place]);
-                    greatest[place] = if one > two { one } else { two };
+                    greatest[place] = greatest[place].max(greatest[half + place]);
                 }
             }
-            let greatest = greatest[0];
-            // Of numbers whose inverse is infinite nothing would be left.
-            let (step, inverse) = match greatest > f32::MIN_POSITIVE {
-                true => (greatest / GREATEST, GREATEST / greatest),
-                false => (0.0, 0.0),
-            };
+            let (step, inverse) = step_of(f32::from_bits(greatest[0]));
             let mut sums = [0i32; 16];
             for (place, some) in part.chunks_exact(16).enumerate() {
                 for (lane, number) in some.iter().enumerate() {
@@ -258,6 +252,19 @@ impl<L: Lanes> Compiled<L> for Rounding<'_> {
                 }
             }
         }
+    }
+}
+
+/// The step of a group by its greatest number, and its inverse. Numbers that are none or infinite become a step that is
+/// none, and of numbers whose inverse is infinite nothing would be left.
+#[inline(always)]
+pub fn step_of(greatest: f32) -> (f32, f32) {
+    if !greatest.is_finite() {
+        return (f32::NAN, 0.0);
+    }
+    match greatest > f32::MIN_POSITIVE {
+        true => (greatest / GREATEST, GREATEST / greatest),
+        false => (0.0, 0.0),
     }
 }
 

@@ -341,3 +341,47 @@ fn rows_of_a_table_are_its_numbers() {
         }
     }
 }
+
+#[test]
+fn what_is_no_number_stays_none() {
+    let mut noise = Noise(3);
+    let (inputs, outputs) = (256, 20);
+    for format in FORMATS {
+        let stored = Stored::new(format, inputs, outputs, &mut noise);
+        for (rows, wrong) in [
+            (1, f32::NAN),
+            (3, f32::INFINITY),
+            (40, f32::NAN),
+            (20, f32::NEG_INFINITY),
+        ] {
+            let mut x: Vec<f32> = (0..rows * inputs).map(|_| noise.float()).collect();
+            x[(rows - 1) * inputs + 77] = wrong;
+            for (isa, precision) in Isa::available()
+                .into_iter()
+                .flat_map(|isa| [(isa, Precision::Floats), (isa, Precision::Rounded)])
+            {
+                let mut activations = Activations::default();
+                activations.set((isa, precision), &format, inputs, rows, |row, to| {
+                    to.copy_from_slice(&x[row * inputs..][..inputs])
+                });
+                let mut found = vec![0.0; rows * outputs];
+                let (to, count) = (Shared(found.as_mut_ptr()), outputs);
+                let job = [Job {
+                    x: &activations,
+                    matrix: stored.matrix(),
+                }];
+                // SAFETY: the matrix is in memory that lives.
+                unsafe { multiply(isa, &job, outputs, &Collected { to, count }) };
+                let (right, spoiled) = found.split_at((rows - 1) * outputs);
+                assert!(
+                    right.iter().all(|number| number.is_finite()),
+                    "{format:?}, {isa:?}, {precision:?}"
+                );
+                assert!(
+                    spoiled.iter().all(|number| !number.is_finite()),
+                    "{format:?}, {isa:?}, {precision:?}, {rows} rows: {spoiled:?}"
+                );
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::lanes::amx::{Line, SIDE};
 use crate::lanes::avx512::transposed;
 use crate::lanes::{Avx512, Compiled, Lanes};
 use crate::pool::Pool;
-use crate::product::rounded::GREATEST;
+use crate::product::rounded::step_of;
 use crate::shared::Shared;
 
 /// Inputs of a tile: no more than a group has.
@@ -153,18 +153,13 @@ impl<const REGISTERS: usize> Compiled<Avx512> for Rounded<'_, REGISTERS> {
         let group = REGISTERS * SIDE;
         for index in 0..row.len() / group {
             let mut numbers = [_mm512_setzero_ps(); REGISTERS];
-            let mut greatest = _mm512_setzero_ps();
+            // By their bits, of which those that are no number have the greatest.
+            let mut greatest = _mm512_setzero_si512();
             for place in 0..REGISTERS {
                 numbers[place] = _mm512_loadu_ps(row.as_ptr().add(index * group + place * SIDE));
-                // Of two numbers that cannot be compared, the second one is taken.
-                greatest = _mm512_max_ps(_mm512_abs_ps(numbers[place]), greatest);
+                greatest = _mm512_max_epu32(_mm512_castps_si512(_mm512_abs_ps(numbers[place])), greatest);
             }
-            let greatest = _mm512_reduce_max_ps(greatest);
-            // Of numbers whose inverse is infinite nothing would be left.
-            let (step, inverse) = match greatest > f32::MIN_POSITIVE {
-                true => (greatest / GREATEST, GREATEST / greatest),
-                false => (0.0, 0.0),
-            };
+            let (step, inverse) = step_of(f32::from_bits(_mm512_reduce_max_epu32(greatest)));
             let mut sum = _mm512_setzero_si512();
             for place in 0..REGISTERS {
                 let whole = _mm512_cvtps_epi32(_mm512_mul_ps(numbers[place], _mm512_set1_ps(inverse)));

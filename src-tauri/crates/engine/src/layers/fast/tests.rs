@@ -2,11 +2,13 @@
 
 use checkpoint::config::rope::RopeConfig;
 use mlx::device::{connect, pretend_gpu};
+use mlx::fused::Rows;
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Dtype;
 
 use crate::cache::KvView;
+use crate::kernels::kernels;
 use crate::layers::{scaled_dot_product_attention, RmsNorm, Rope};
 use crate::products::product_check::{activations, relative};
 
@@ -34,6 +36,16 @@ fn norms_are_those_of_mlx() {
         let norm = RmsNorm::new(factors, 1e-5);
         is_close(&norm.forward(&x).unwrap(), &plain, &format!("{shape:?}"));
     }
+}
+
+#[test]
+fn rows_whose_numbers_lie_apart_are_read_in_their_order() {
+    connect().unwrap();
+    let (turned, matrix) = (numbers(&[64, 3]), numbers(&[9, 64]));
+    let x = turned.swapaxes(0, 1).unwrap();
+    let plain = x.contiguous().unwrap().matmul(&matrix.swapaxes(0, 1).unwrap()).unwrap();
+    let fast = kernels().linear(&x, Rows::Plain(&matrix), None).unwrap();
+    is_close(&fast.expect("a CPU has a kernel for it"), &plain, "turned rows");
 }
 
 /// Heads `[1, heads, length, width]` from a position on, turned in 64 bits.
