@@ -3,12 +3,13 @@
 
 using namespace ponder;
 
-// Describes `outputs` arrays of `axes` axes each, whose lengths stand one after another in `shapes`, of 32 bit floats, and
-// adds them to the list. It owns the kernel from here on, also when it fails.
+// Describes `outputs` arrays of `axes` axes each, whose lengths stand one after another in `shapes`, of floats of as many
+// `bytes`, 2 or 4, and adds them to the list. It owns the kernel from here on, also when it fails.
 extern "C" int ponder_kernel(
     Handle* list,
     const int32_t* shapes,
     const int32_t* axes,
+    const int32_t* bytes,
     size_t outputs,
     const Handle* inputs,
     size_t count,
@@ -26,14 +27,15 @@ extern "C" int ponder_kernel(
       }
     }
     std::vector<mx::Shape> lengths;
+    std::vector<mx::Dtype> types;
     for (size_t index = 0; index < outputs; index++) {
       lengths.emplace_back(shapes, shapes + axes[index]);
       shapes += axes[index];
+      types.push_back(bytes[index] == 2 ? mx::float16 : mx::float32);
     }
     auto primitive =
         std::make_shared<Kernel>(*static_cast<mx::Stream*>(stream.ctx), std::move(owned), compute);
-    auto made = mx::array::make_arrays(
-        std::move(lengths), std::vector<mx::Dtype>(outputs, mx::float32), primitive, arrays);
+    auto made = mx::array::make_arrays(std::move(lengths), types, primitive, arrays);
     if (list->ctx == nullptr) {
       list->ctx = new std::vector<mx::array>(std::move(made));
     } else {

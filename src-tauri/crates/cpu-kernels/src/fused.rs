@@ -6,7 +6,7 @@ use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::product::Precision;
-use crate::{attend, embedding, gate, gathered, heads, linear, norm, primitive};
+use crate::{attend, embedding, gate, gathered, heads, kept, linear, norm, primitive};
 
 /// The kernels for threads whose device is the processor.
 pub fn kernels() -> &'static dyn FusedKernels {
@@ -86,6 +86,10 @@ impl FusedKernels for CpuKernels {
 
     fn embedding(&self, table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
         embedding::embedding(table, ids)
+    }
+
+    fn kept(&self, x: &Tensor) -> Result<Option<Tensor>> {
+        kept::kept(x)
     }
 
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {

@@ -6,11 +6,12 @@ use mlx::fused::{HeadShape, Split};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
+use crate::kept::{narrow, type_of_kept};
 use crate::norm::{for_rows, norm, Factors};
-use crate::primitive::{describe, describe_one, is_f32, Kernel, View};
+use crate::primitive::{describe, describe_one, describe_typed, is_f32, Float, Kernel, View};
 use crate::shared::Shared;
 
-/// Queries, keys and values `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
+/// Queries, and keys and values [as caches keep them](type_of_kept), `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
 /// `[normed, width]`; `periods` `[rotated / 2]`; `positions` `[1]`, the first one, or `[length]` of as many sequences,
 /// whose heads are `[length, heads, 1, width]`. `None` if there is no kernel for it.
 pub fn heads(
@@ -42,12 +43,13 @@ pub fn heads(
         false => [1, heads, length, shape.width],
     };
     let (queries, keys) = (of(shape.heads), of(shape.key_heads));
-    let kernel = Heads { shape, of_each };
+    let kept = type_of_kept();
+    let kernel = Heads { shape, of_each, kept };
     if shape.key_heads == 0 {
         let mut queries = describe(kernel, &arrays, &[&queries])?;
         return Ok(queries.pop().map(|queries| (queries, None)));
     }
-    let parts = describe(kernel, &arrays, &[&queries, &keys, &keys])?;
+    let parts = describe_typed(kernel, &arrays, &[&queries, &keys, &keys], &[Float::F32, kept, kept])?;
     let [queries, keys, values] = <[Tensor; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three outputs"));
     Ok(Some((queries, Some((keys, values)))))
 }
@@ -55,6 +57,7 @@ pub fn heads(
 struct Heads {
     shape: HeadShape,
     of_each: bool,
+    kept: Float,
 }
 
 // SAFETY: it writes the heads of its outputs and reads its inputs.
@@ -72,13 +75,14 @@ unsafe impl Kernel for Heads {
             .get(3)
             .map(|factors| Factors::new(factors, shape.normed as usize, width));
         let (heads, key_heads) = (shape.heads as usize, shape.key_heads as usize);
-        let outputs: Vec<Shared<f32>> = outputs.iter().map(|output| Shared(output.data())).collect();
+        let outputs: Vec<Shared<u8>> = outputs.iter().map(|output| Shared(output.data())).collect();
         let position = |row: usize| match self.of_each {
             true => *inputs[2].data::<i32>().add(row * inputs[2].last_stride(0)),
             false => *inputs[2].data::<i32>() + row as i32,
         };
         for_rows(length, (heads + 2 * key_heads) * width, &|row| {
             let turns = turns(&periods, position(row));
+            let mut narrowed = vec![0.0; width];
             for head in 0..heads + 2 * key_heads {
                 let (part, index, count) = match head {
                     head if head < heads => (0, head, heads),
@@ -90,7 +94,11 @@ unsafe impl Kernel for Heads {
                 } else {
                     index * length + row
                 };
-                let to = std::slice::from_raw_parts_mut(outputs[part].at(place * width), width);
+                let narrows = part > 0 && self.kept == Float::F16;
+                let to = match narrows {
+                    true => &mut narrowed[..],
+                    false => std::slice::from_raw_parts_mut(outputs[part].0.cast::<f32>().add(place * width), width),
+                };
                 let start = all
                     .data::<f32>()
                     .add(row * all.last_stride(1) + head * width * all.last_stride(0));
@@ -106,6 +114,10 @@ unsafe impl Kernel for Heads {
                 }
                 if part < 2 {
                     turn(&mut to[..shape.rotated as usize], &turns, shape.traditional);
+                }
+                if narrows {
+                    let halves = outputs[part].0.cast::<u16>().add(place * width);
+                    narrow(&narrowed, std::slice::from_raw_parts_mut(halves, width));
                 }
             }
         });

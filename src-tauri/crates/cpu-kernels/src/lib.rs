@@ -12,6 +12,7 @@ mod gate;
 mod gathered;
 mod heads;
 mod isa;
+mod kept;
 mod lanes;
 mod linear;
 mod math;

@@ -122,7 +122,7 @@ pub unsafe trait Kernel: Send + Sync + 'static {
     /// How many inputs it takes.
     fn arrays(&self) -> usize;
 
-    /// Computes. Outputs are contiguous 32 bit floats; inputs may be parts of other arrays.
+    /// Computes. Outputs are contiguous; inputs may be parts of other arrays.
     ///
     /// # Safety
     ///
@@ -135,6 +135,7 @@ extern "C" {
         list: *mut mlx_vector_array,
         shapes: *const i32,
         axes: *const i32,
+        bytes: *const i32,
         outputs: usize,
         inputs: *const mlx_array,
         count: usize,
@@ -153,8 +154,30 @@ struct Described<K> {
     outputs: usize,
 }
 
-/// Describes the operation; outputs of these shapes.
+/// Describes the operation; outputs of 32 bit floats of these shapes.
 pub fn describe<K: Kernel>(kernel: K, inputs: &[&Tensor], shapes: &[&[i32]]) -> Result<Vec<Tensor>> {
+    describe_typed(kernel, inputs, shapes, &vec![Float::F32; shapes.len()])
+}
+
+/// The type of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Float {
+    /// IEEE's 16 bit type.
+    F16,
+    /// 32 bits.
+    F32,
+}
+
+/// Describes the operation; outputs of these shapes and types.
+pub fn describe_typed<K: Kernel>(
+    kernel: K,
+    inputs: &[&Tensor],
+    shapes: &[&[i32]],
+    types: &[Float],
+) -> Result<Vec<Tensor>> {
+    assert_eq!(shapes.len(), types.len(), "a type for each output");
+    let bytes = types.iter().map(|of| if *of == Float::F16 { 2 } else { 4 });
+    let bytes: Vec<i32> = bytes.collect();
     assert_eq!(inputs.len(), kernel.arrays(), "as many arrays as the kernel reads");
     let axes: Vec<i32> = shapes.iter().map(|shape| shape.len() as i32).collect();
     let lengths = shapes.concat();
@@ -171,6 +194,7 @@ pub fn describe<K: Kernel>(kernel: K, inputs: &[&Tensor], shapes: &[&[i32]]) -> 
                 list,
                 lengths.as_ptr(),
                 axes.as_ptr(),
+                bytes.as_ptr(),
                 axes.len(),
                 handles.as_ptr(),
                 handles.len(),

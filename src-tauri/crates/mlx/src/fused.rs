@@ -171,6 +171,11 @@ pub trait FusedKernels {
         Ok(None)
     }
 
+    /// Keys or values in the type in which caches keep them; `None` if that is the type they have.
+    fn kept(&self, x: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
     /// Makes one operation of those that follow each other and lead to these tensors, before they are computed.
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {
         Ok(())

@@ -203,7 +203,14 @@ impl<'a> Prefill<'a> {
     pub(super) fn add(&mut self, normed: bool) {
         let hidden = self.hidden;
         match self.workload.backend {
-            Backend::Cuda | Backend::Cpu => self.make(hidden),
+            // By the product that reads the sum.
+            Backend::Cpu => self.steps.push(Step {
+                bytes: self.rows * hidden * self.element,
+                operations: 0,
+                reads: 0,
+                waits: false,
+            }),
+            Backend::Cuda => self.make(hidden),
             Backend::Metal => {
                 if normed {
                     self.norm(hidden, false);

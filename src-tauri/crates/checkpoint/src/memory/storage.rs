@@ -28,6 +28,15 @@ impl Packing {
 }
 
 impl Storage {
+    /// Bytes of a number as caches of keys and values keep it.
+    pub(crate) fn kept(&self, backend: Backend) -> u64 {
+        match backend {
+            // In 16 bits, whatever is computed.
+            Backend::Cpu => 2,
+            Backend::Metal | Backend::Cuda => self.element,
+        }
+    }
+
     /// Bytes of a number as the backend computes it.
     pub(crate) fn computed(&self, backend: Backend) -> u64 {
         match backend {

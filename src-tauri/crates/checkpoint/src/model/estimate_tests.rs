@@ -33,7 +33,7 @@ fn keys_of_full_attention_are_counted_by_hand() {
     let kv = |context, bits, backend| model.estimate_memory(0, &wanted(context, bits, backend)).kv;
     // 36 layers, 8 heads of 128 numbers, keys and values.
     assert_eq!(kv(4096, None, Backend::Metal), 36 * 8 * 128 * 2 * 2 * 4096);
-    assert_eq!(kv(4096, None, Backend::Cpu), 36 * 8 * 128 * 2 * 4 * 4096);
+    assert_eq!(kv(4096, None, Backend::Cpu), 36 * 8 * 128 * 2 * 2 * 4096);
     assert_eq!(kv(1, None, Backend::Metal), 36 * 8 * 128 * 2 * 2 * 256);
     // 8 bits with a scale and a bias of 16 bits for every 64.
     let eight = KvBits::try_from(8).unwrap();

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::shuffle::Shuffle;
-use super::{first_of_eight, Compiled, Lanes, FLOAT4, FLOAT8_FACTOR};
+use super::{first_of_eight, Compiled, Lanes, FLOAT4, FLOAT8_FACTOR, GREATEST_F16};
 
 /// Eight floats.
 #[derive(Clone, Copy)]
@@ -109,6 +109,14 @@ unsafe impl Lanes for Avx2 {
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         _mm256_storeu_ps(to, self.0);
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16) {
+        // Of two numbers that cannot be compared, the second one is taken.
+        let limited = _mm256_min_ps(_mm256_set1_ps(GREATEST_F16), self.0);
+        let limited = _mm256_max_ps(_mm256_set1_ps(-GREATEST_F16), limited);
+        _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(limited));
     }
 
     #[inline(always)]

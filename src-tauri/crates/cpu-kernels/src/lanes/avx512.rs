@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::shuffle::Shuffle;
-use super::{Compiled, Lanes, FLOAT4, FLOAT8_FACTOR};
+use super::{Compiled, Lanes, FLOAT4, FLOAT8_FACTOR, GREATEST_F16};
 
 /// Sixteen floats.
 #[derive(Clone, Copy)]
@@ -165,6 +165,14 @@ unsafe impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         _mm512_storeu_ps(to, self.0);
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16) {
+        // Of two numbers that cannot be compared, the second one is taken.
+        let limited = _mm512_min_ps(_mm512_set1_ps(GREATEST_F16), self.0);
+        let limited = _mm512_max_ps(_mm512_set1_ps(-GREATEST_F16), limited);
+        _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(limited));
     }
 
     #[inline(always)]

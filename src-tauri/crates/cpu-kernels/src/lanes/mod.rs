@@ -65,6 +65,8 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn load(from: *const f32) -> Self;
     /// The numbers to memory.
     unsafe fn store(self, to: *mut f32);
+    /// The numbers to memory in IEEE's 16 bit type. Greater ones than it has become its greatest.
+    unsafe fn store_f16(self, to: *mut u16);
     /// The sum of two.
     unsafe fn add(self, other: Self) -> Self;
     /// The product of two.
@@ -150,6 +152,9 @@ unsafe fn first_of_eight(from: *const u16, count: usize) -> [u64; 2] {
         false => [bits, 0],
     }
 }
+
+/// The greatest number of IEEE's 16 bit type.
+pub const GREATEST_F16: f32 = 65_504.0;
 
 /// The value of E2M1 by its code.
 pub const FLOAT4: [f32; 16] = [

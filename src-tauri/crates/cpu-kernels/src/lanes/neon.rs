@@ -5,7 +5,7 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use super::shuffle::Shuffle;
-use super::{first, first_of_eight, Compiled, Lanes, FLOAT4};
+use super::{first, first_of_eight, Compiled, Lanes, FLOAT4, GREATEST_F16};
 
 /// Eight floats in two registers: one alone would have to wait for its own last sum.
 #[derive(Clone, Copy)]
@@ -191,6 +191,14 @@ unsafe impl Lanes for Neon {
     unsafe fn store(self, to: *mut f32) {
         vst1q_f32(to, self.0);
         vst1q_f32(to.add(4), self.1);
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16) {
+        let (most, least) = (vdupq_n_f32(GREATEST_F16), vdupq_n_f32(-GREATEST_F16));
+        let limited = |numbers| vmaxq_f32(vminq_f32(numbers, most), least);
+        let halves = vcvt_high_f16_f32(vcvt_f16_f32(limited(self.0)), limited(self.1));
+        vst1q_u16(to, vreinterpretq_u16_f16(halves));
     }
 
     #[inline(always)]

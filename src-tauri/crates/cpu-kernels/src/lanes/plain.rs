@@ -1,7 +1,7 @@
 //! Code for every processor, and what the others are compared with.
 #![allow(unsafe_code)]
 
-use super::{first, Compiled, Lanes, BLOCK, FLOAT4, FLOAT8_FACTOR};
+use super::{first, Compiled, Lanes, BLOCK, FLOAT4, FLOAT8_FACTOR, GREATEST_F16};
 
 const COUNT: usize = 8;
 
@@ -51,6 +51,28 @@ pub fn from_f16(half: u16) -> f32 {
     f32::from_bits(magnitude.to_bits() | sign)
 }
 
+/// The nearest number of IEEE's 16 bit type; of two that are as near, the even one.
+#[inline(always)]
+pub fn to_f16(number: f32) -> u16 {
+    let sign = (number.to_bits() >> 16 & 0x8000) as u16;
+    let magnitude = match number.abs() {
+        great if great > GREATEST_F16 => GREATEST_F16,
+        magnitude => magnitude,
+    };
+    if magnitude.is_nan() {
+        return sign | 0x7E00;
+    }
+    // Below the smallest normal number places count by a fixed step, which adding a number rounds to.
+    let half = match magnitude < f32::from_bits(113 << 23) {
+        true => (magnitude + 0.5).to_bits() - 0.5f32.to_bits(),
+        false => {
+            let bits = magnitude.to_bits() - (112 << 23);
+            (bits + 0xFFF + (bits >> 13 & 1)) >> 13
+        }
+    };
+    sign | half as u16
+}
+
 /// A number of the 16 bit type with the exponent of 32 bits.
 #[inline(always)]
 pub fn from_bf16(half: u16) -> f32 {
@@ -97,6 +119,11 @@ unsafe impl Lanes for Plain {
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         to.cast::<[f32; COUNT]>().write_unaligned(self.0);
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16) {
+        to.cast::<[u16; COUNT]>().write_unaligned(self.0.map(to_f16));
     }
 
     #[inline(always)]

@@ -13,6 +13,8 @@ use crate::cache::{Block, ByteCounter, Cache, PlainCache, QuantizedCache, Recurr
 pub enum FrozenCache {
     /// Of a plain one.
     Plain(KvBlocks),
+    /// Of one that keeps latents.
+    Mla(KvBlocks),
     /// Of a quantized one.
     Quantized(KvBlocks, KvBits),
     /// Of a rotating one.
@@ -41,7 +43,7 @@ impl FrozenCache {
         let exactly = positions;
         let positions = positions as i64;
         match self {
-            Self::Plain(blocks) | Self::Quantized(blocks, _) => positions <= blocks.offset().into(),
+            Self::Plain(blocks) | Self::Mla(blocks) | Self::Quantized(blocks, _) => positions <= blocks.offset().into(),
             // Once it has turned, what lay before the window is gone.
             Self::Rotating { offset, window, .. } => {
                 positions == i64::from(*offset) || (positions <= i64::from(*offset) && offset <= window)
@@ -60,6 +62,7 @@ impl FrozenCache {
             Self::Cross(images) => Cache::Cross(images.thaw(exactly)?),
             Self::Recurrent { state, offset } => Cache::Recurrent(RecurrentCache::thaw(state, *offset)),
             Self::Plain(blocks) => Cache::Plain(PlainCache::thaw(blocks, positions)?),
+            Self::Mla(blocks) => Cache::Mla(PlainCache::thaw(blocks, positions)?),
             Self::Quantized(blocks, bits) => Cache::Quantized(QuantizedCache::thaw(blocks, *bits, positions)?),
             Self::Rotating { last, window, .. } => Cache::Rotating(RotatingCache::thaw(last, *window, positions)?),
         })
@@ -69,7 +72,7 @@ impl FrozenCache {
     /// attention.
     pub fn trim(&mut self, positions: usize) -> bool {
         match self {
-            Self::Plain(blocks) | Self::Quantized(blocks, _) => {
+            Self::Plain(blocks) | Self::Mla(blocks) | Self::Quantized(blocks, _) => {
                 blocks.trim(positions as i32);
                 true
             }
@@ -81,7 +84,7 @@ impl FrozenCache {
     /// Its tensors.
     pub fn blocks(&self) -> &[Rc<Block>] {
         match self {
-            Self::Plain(blocks) | Self::Quantized(blocks, _) => blocks.blocks(),
+            Self::Plain(blocks) | Self::Mla(blocks) | Self::Quantized(blocks, _) => blocks.blocks(),
             Self::Cross(images) => images.blocks(),
             Self::Rotating { last: block, .. } | Self::Recurrent { state: block, .. } => std::slice::from_ref(block),
         }
@@ -93,8 +96,8 @@ impl Cache {
     /// computed.
     pub fn freeze(&mut self, counter: &ByteCounter) -> Result<FrozenCache> {
         Ok(match self {
-            // Nothing that has read a position becomes quantized, so the two need not be distinguished any longer.
-            Self::Plain(cache) | Self::Mla(cache) => FrozenCache::Plain(cache.freeze(counter)?),
+            Self::Plain(cache) => FrozenCache::Plain(cache.freeze(counter)?),
+            Self::Mla(cache) => FrozenCache::Mla(cache.freeze(counter)?),
             Self::Quantized(cache) => FrozenCache::Quantized(cache.freeze(counter)?, cache.bits()),
             Self::Rotating(cache) => {
                 let (last, offset, window) = cache.freeze(counter)?;

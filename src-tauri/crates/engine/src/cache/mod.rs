@@ -20,6 +20,7 @@ pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
 
+use crate::kernels::kernels;
 use mlx::device::{device, Device};
 use mlx::ops::Mask;
 use mlx::parameters::Parameters;
@@ -96,6 +97,11 @@ impl Cache {
 
     /// Adds the keys and values of the next positions and returns those that these positions may attend to.
     pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<KvView> {
+        let kept = match self {
+            Self::Mla(_) => (None, None),
+            _ => (kernels().kept(keys)?, kernels().kept(values)?),
+        };
+        let (keys, values) = (kept.0.as_ref().unwrap_or(keys), kept.1.as_ref().unwrap_or(values));
         if let Self::Quantized(cache) = self {
             if QuantizedCache::supports(keys.dim(3)) && QuantizedCache::supports(values.dim(3)) {
                 let (keys, values) = cache.update(keys, values)?;

@@ -190,7 +190,7 @@ fn copies_share_their_blocks_and_each_is_counted_once() {
     let counter = ByteCounter::default();
     let mut cache = Cache::Plain(PlainCache::default());
     connect().unwrap();
-    let position = u64::from(HEADS as u32 * (32 + 64) * 4);
+    let position = u64::from(HEADS as u32 * (32 + 64) * 2);
     read(&mut cache, 700);
     let first = frozen(&mut cache, &counter);
     assert_eq!(counter.bytes(), 700 * position);

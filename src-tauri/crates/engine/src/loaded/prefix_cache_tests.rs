@@ -22,7 +22,7 @@ fn read(caches: &mut [Cache], positions: usize) {
 }
 
 /// Bytes of one position of one layer.
-const POSITION: u64 = 2 * 32 * 4;
+const POSITION: u64 = 2 * 32 * 2;
 
 fn tokens(chat: u32, length: usize) -> Vec<u32> {
     (0..length as u32)

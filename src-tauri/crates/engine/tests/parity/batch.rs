@@ -10,7 +10,7 @@ use protocol::KvBits;
 /// they were before sequences could decode together.
 const FAMILIES: [(&str, u64, u64); 16] = [
     ("gemma4-e2b", 214, 485),
-    ("gemma4-26b", 249, 416),
+    ("gemma4-26b", 251, 416),
     ("gemma3-text", 115, 239),
     ("llama-llama3", 48, 79),
     ("llama-dynamic", 48, 79),
@@ -24,7 +24,7 @@ const FAMILIES: [(&str, u64, u64); 16] = [
     ("deepseek-v3", 177, 202),
     ("phi3", 48, 79),
     ("ministral3", 48, 79),
-    ("olmo3", 107, 138),
+    ("olmo3", 115, 138),
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

@@ -103,6 +103,7 @@ async fn every_kind_of_model_makes_the_vectors_of_the_oracle() {
     println!("{:24} {:>9} {:>9} {:>9}", "model", "together", "alone", "as a GPU");
     for model in &written.models {
         let (engine, folder) = (MlxEngine::start(), written.path(&model.name));
+        engine.compute_exactly().unwrap();
         let together = embed(&engine, asked(&folder, model.inputs.iter().map(input))).await;
         let tokens: usize = model.ids.iter().map(Vec::len).sum();
         assert_eq!(
