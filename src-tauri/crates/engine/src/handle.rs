@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mlx::compiled_kernels;
+use mlx::{compiled_kernels, memory};
 use protocol::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineActivity,
     EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Priority,
@@ -20,6 +20,7 @@ use crate::answer::images;
 use crate::answer::job::JobContext;
 use crate::answer::request::{self, WaitingRequest};
 use crate::error::{catch_panic, Error, Result};
+use crate::kernels;
 use crate::loaded::{vision_support, OpenFiles};
 use crate::options::EngineOptions;
 use crate::pool::Pool;
@@ -49,10 +50,11 @@ impl MlxEngine {
         Self::with_options(EngineOptions::default())
     }
 
-    /// Sets what MLX reads of the environment, where what is set already stays. The engine's start does this too. A
-    /// program that has other threads by then does it before them: whoever reads the environment while it is set may
-    /// read memory that was freed.
+    /// Sets what MLX reads of the environment, where what is set already stays, and lets threads share their heaps. The
+    /// engine's start does this too. A program that has other threads by then does it before them: they would have
+    /// heaps of their own, and whoever reads the environment while it is set may read memory that was freed.
     pub fn prepare_process(cache_dir: Option<&Path>) {
+        memory::share_heaps();
         if let Some(cache) = cache_dir {
             compiled_kernels::keep(cache);
         }
@@ -274,6 +276,10 @@ impl LocalEngine for MlxEngine {
         if self.0.shared.set_prefix_cache(bytes) {
             self.send(Command::LimitPrefixCaches(bytes));
         }
+    }
+
+    fn set_threads(&self, threads: Option<u32>) {
+        kernels::set_threads(threads);
     }
 
     fn loaded(&self) -> Vec<ModelInfo> {

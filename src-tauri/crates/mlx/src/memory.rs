@@ -59,37 +59,25 @@ pub fn drain() {
     }
 }
 
-/// The allocator of the process. Its C interface takes the place of the C library's, so that MLX allocates by it too.
-#[cfg(target_os = "linux")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+/// Lets all threads of this process share two heaps, before there are other threads. The C library would make eight for
+/// each core, and what one of them keeps of freed memory the others cannot use: a server that has met a hundred large
+/// requests holds twice as much.
+pub fn share_heaps() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: glibc declares it as `int mallopt(int, int)`, and this parameter may be set at any time.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2)
+    };
+}
 
-/// Its options: two heaps for all threads, since what one of them keeps of freed memory the others cannot use, and
-/// freed memory goes back to the system after a second.
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-// SAFETY: the allocator declares it as a pointer to a string that ends with zero, which nothing else has the name of.
-#[export_name = "malloc_conf"]
-pub static OPTIONS: Option<&'static std::ffi::c_char> = {
-    const TEXT: &std::ffi::CStr = c"narenas:2,background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
-    // SAFETY: a string has at least its zero.
-    Some(unsafe { &*TEXT.as_ptr() })
-};
-
-/// Gives what the allocator keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has
+/// Gives what the C library keeps of freed memory back to the system. On a CPU arrays lie there, and after a model has
 /// gone most of it would stay.
 pub fn trim_heap() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code)]
-    // SAFETY: the name of all heaps, and neither an old value nor a new one.
+    // SAFETY: glibc declares it as `int malloc_trim(size_t)`, to be called from any thread at any time.
     unsafe {
-        const ALL: &std::ffi::CStr = c"arena.4096.purge";
-        tikv_jemalloc_sys::mallctl(
-            ALL.as_ptr(),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            0,
-        );
+        libc::malloc_trim(0)
     };
 }
