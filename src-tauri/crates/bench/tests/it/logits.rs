@@ -27,7 +27,8 @@ fn logits_can_be_read_for_every_position() {
     let last = run_json(home.path(), &[&logits[..], &["--chunk", "1"]].concat());
     let last: Vec<f64> = serde_json::from_value(last[0]["logits"].clone()).expect("a list of numbers");
     assert_eq!((all.len(), all[0].len(), last.len()), (3, 4096, 4096));
-    assert!(apart(&all[2], &last) < 1e-3);
+    // Keys and values are rounded to 16 bits on a CPU.
+    assert!(apart(&all[2], &last) < 2e-2);
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Integers<Avx512> for Bytes {
 ///
 /// The matrix has these outputs, `to` is good for all products, and the processor has the instruction set.
 pub unsafe fn integer<L: Lanes, I: Integers<L>>(x: &Rounded, matrix: &Matrix, range: Range<usize>, to: *mut f32) {
-    // What is read of the matrix stays in the cache for the next rows.
+    // The part of the matrix stays in the cache for the next rows.
     for first in (0..x.rows()).step_by(TOGETHER) {
         let rows = first..x.rows().min(first + TOGETHER);
         let (to, range) = (to.add(first * range.len()), range.clone());
