@@ -92,6 +92,6 @@ model_defaults: { [key in string]: ModelDefaults },
  */
 appearance: Appearance, 
 /**
- * The memory settings of this computer's engine.
+ * The settings of this computer's engine.
  */
 engine: EngineSettings, };

@@ -208,7 +208,8 @@ export const DEFAULT_SETTINGS: Settings = {
   },
   "engine": {
     "unload_after": null,
-    "prefix_cache": null
+    "prefix_cache": null,
+    "threads": null
   }
 };
 

@@ -1,12 +1,20 @@
 //! The kernels as the engine asks for them.
 
-use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, ResidualInput, Rows, Split};
+use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split};
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
+use crate::isa::Isa;
+use crate::pool::Pool;
 use crate::product::Precision;
 use crate::{attend, embedding, gate, gathered, heads, kept, linear, norm, primitive};
+
+/// Lets so many threads compute from now on, in the whole process, at most one for each core that the system allows;
+/// `None` for as many as suit this computer.
+pub fn set_threads(threads: Option<usize>) {
+    Pool::get().set_threads(threads.unwrap_or_else(Pool::suitable));
+}
 
 /// The kernels for threads whose device is the processor.
 pub fn kernels() -> &'static dyn FusedKernels {
@@ -98,6 +106,19 @@ impl FusedKernels for CpuKernels {
 
     fn compute_exactly(&self) {
         Precision::Floats.want();
+    }
+
+    fn processor(&self) -> Option<Processor> {
+        let (isa, precision) = (Isa::chosen(), Precision::chosen());
+        Some(Processor {
+            instructions: isa.title(),
+            threads: Pool::get().threads(),
+            activation_bits: if isa > Isa::Plain && precision == Precision::Rounded {
+                16
+            } else {
+                32
+            },
+        })
     }
 
     fn are_available(&self) -> bool {

@@ -81,6 +81,21 @@ impl Isa {
             Isa::Neon => "neon",
         }
     }
+
+    /// Its name as its maker writes it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Isa::Plain => "generic",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => "AVX2",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => "AMX",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => "NEON",
+        }
+    }
 }
 
 /// Calls a function that is generic over [`crate::lanes::Lanes`] with those of an instruction set.

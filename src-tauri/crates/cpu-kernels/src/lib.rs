@@ -22,4 +22,4 @@ mod primitive;
 mod product;
 mod shared;
 
-pub use fused::kernels;
+pub use fused::{kernels, set_threads};

@@ -31,11 +31,12 @@ fn pause(look: u32) {
 
 type Part<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// A job: what is called, and with how many numbers.
+/// A job: what is called, with how many numbers, and by how many threads.
 #[derive(Clone, Copy)]
 struct Job {
     part: *const Part<'static>,
     parts: usize,
+    threads: usize,
 }
 
 /// A counter in a line of the cache of its own.
@@ -48,9 +49,13 @@ struct Shared {
     job: UnsafeCell<Option<Job>>,
     /// The part that is taken next of those of each thread.
     next: Vec<Next>,
+    /// Threads that take part; the others rest.
+    threads: AtomicUsize,
     asleep: AtomicUsize,
     bed: Mutex<()>,
     awake: Condvar,
+    /// Told when more threads may take part.
+    more: Condvar,
 }
 
 // SAFETY: `job` is written only while it is closed and no thread works at it, and read only by threads that are counted
@@ -62,7 +67,8 @@ unsafe impl Send for Shared {}
 /// Threads that share the parts of one job at a time.
 pub struct Pool {
     shared: Arc<Shared>,
-    threads: usize,
+    /// How many were started, the caller among them.
+    started: Mutex<usize>,
     /// One job at a time.
     caller: Mutex<()>,
 }
@@ -71,40 +77,64 @@ impl Pool {
     /// That of this process.
     pub fn get() -> &'static Self {
         static POOL: OnceLock<Pool> = OnceLock::new();
-        POOL.get_or_init(|| Pool::new(cores()))
+        POOL.get_or_init(|| {
+            let pool = Pool::new(allowed());
+            pool.set_threads(suitable());
+            pool
+        })
     }
 
-    /// A pool with so many threads, the caller of [`Pool::run`] among them.
+    /// The number of threads that suits this computer.
+    pub fn suitable() -> usize {
+        suitable()
+    }
+
+    /// Lets so many threads take part from the next job on, the caller of [`Pool::run`] among them, and at most as many as
+    /// the pool was made for.
+    pub fn set_threads(&self, wanted: usize) {
+        let wanted = wanted.clamp(1, self.shared.next.len());
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        while *started < wanted {
+            let (shared, index) = (self.shared.clone(), *started);
+            let named = thread::Builder::new().name(format!("ponder-cpu-{index}"));
+            if named.spawn(move || shared.serve(index)).is_err() {
+                break;
+            }
+            *started += 1;
+        }
+        let _bed = self.shared.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.threads.store(wanted.min(*started), Ordering::SeqCst);
+        self.shared.more.notify_all();
+    }
+
+    /// A pool for so many threads at most, of which only the caller of [`Pool::run`] takes part at first.
     fn new(threads: usize) -> Self {
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             job: UnsafeCell::new(None),
             next: (0..threads).map(|_| Next::default()).collect(),
+            threads: AtomicUsize::new(1),
             asleep: AtomicUsize::new(0),
             bed: Mutex::new(()),
             awake: Condvar::new(),
+            more: Condvar::new(),
         });
-        let started = (1..threads).filter(|index| {
-            let (shared, index) = (shared.clone(), *index);
-            let named = thread::Builder::new().name(format!("ponder-cpu-{index}"));
-            named.spawn(move || shared.serve(index)).is_ok()
-        });
-        let threads = started.count() + 1;
         Self {
             shared,
-            threads,
+            started: Mutex::new(1),
             caller: Mutex::new(()),
         }
     }
 
-    /// How many threads there are.
+    /// How many threads take part.
     pub fn threads(&self) -> usize {
-        self.threads
+        self.shared.threads.load(Ordering::Relaxed)
     }
 
     /// Calls `part` with every number below `parts`, on all threads, and returns when all calls have.
     pub fn run(&self, parts: usize, part: &Part<'_>) {
-        if parts <= 1 || self.threads == 1 {
+        let threads = self.threads();
+        if parts <= 1 || threads == 1 {
             (0..parts).for_each(part);
             return;
         }
@@ -112,11 +142,11 @@ impl Pool {
         let shared = &*self.shared;
         // SAFETY: the job is closed and left by all threads before this function returns, so that the lifetime holds.
         let part = unsafe { std::mem::transmute::<&Part<'_>, &'static Part<'static>>(part) };
-        let job = Job { part, parts };
+        let job = Job { part, parts, threads };
         // SAFETY: the job is closed and nobody works at it, so no thread reads this.
         unsafe { *shared.job.get() = Some(job) };
-        for (thread, next) in shared.next.iter().enumerate() {
-            next.0.store(shared.first(thread, parts), Ordering::Relaxed);
+        for (thread, next) in shared.next.iter().enumerate().take(threads) {
+            next.0.store(job.first(thread), Ordering::Relaxed);
         }
         let number = (shared.state.load(Ordering::Relaxed) & !OPEN & !WORKING).wrapping_add(JOB);
         shared.state.store(OPEN | number & !OPEN, Ordering::SeqCst);
@@ -144,17 +174,18 @@ impl Drop for Closing<'_> {
     }
 }
 
-impl Shared {
+impl Job {
     /// The first part of a thread: each has neighbors, so that it reads on where it was in memory.
-    fn first(&self, thread: usize, parts: usize) -> usize {
-        thread * parts / self.next.len()
+    fn first(&self, thread: usize) -> usize {
+        thread * self.parts / self.threads
     }
+}
 
+impl Shared {
     /// Takes the parts of a thread, and then those that other threads have not begun.
     fn work(&self, job: Job, thread: usize) {
-        let threads = self.next.len();
-        for owner in (thread..threads).chain(0..thread) {
-            let end = self.first(owner + 1, job.parts);
+        for owner in (thread..job.threads).chain(0..thread.min(job.threads)) {
+            let end = job.first(owner + 1);
             loop {
                 let part = self.next[owner].0.fetch_add(1, Ordering::Relaxed);
                 if part >= end {
@@ -170,6 +201,7 @@ impl Shared {
     fn serve(&self, thread: usize) {
         let mut last = 0;
         loop {
+            self.rest(thread);
             let state = self.next_job(last);
             let entered = self
                 .state
@@ -180,10 +212,22 @@ impl Shared {
             }
             last = state & !OPEN & !WORKING;
             // SAFETY: this thread is counted as working, so the job stays.
-            if let Some(job) = unsafe { *self.job.get() } {
+            if let Some(job) = unsafe { *self.job.get() }.filter(|job| thread < job.threads) {
                 self.work(job, thread);
             }
             self.state.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Waits until a thread is one of those that take part.
+    fn rest(&self, thread: usize) {
+        let rests = || thread >= self.threads.load(Ordering::SeqCst);
+        if !rests() {
+            return;
+        }
+        let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        while rests() {
+            bed = self.more.wait(bed).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -211,15 +255,24 @@ impl Shared {
     }
 }
 
-/// The physical cores that this process may use: a second thread on a core shares its arithmetic units and only waits.
-/// Limits of the system (affinity, control groups) count. `PONDER_THREADS` sets another number.
-fn cores() -> usize {
-    let wanted = std::env::var("PONDER_THREADS")
-        .ok()
-        .and_then(|wanted| wanted.parse().ok());
-    let allowed = thread::available_parallelism().map_or(1, usize::from);
-    let physical = sysinfo::System::physical_core_count().map_or(allowed, |physical| physical.min(allowed));
-    wanted.unwrap_or(physical).clamp(1, 256)
+/// The cores that this process may use, by the system's limits: affinity and control groups.
+fn allowed() -> usize {
+    let wanted = wanted().unwrap_or(1);
+    thread::available_parallelism()
+        .map_or(1, usize::from)
+        .max(wanted)
+        .min(256)
+}
+
+/// The physical ones among them, or `PONDER_THREADS`: a second thread on a core shares its arithmetic units and only
+/// waits.
+fn suitable() -> usize {
+    let physical = || sysinfo::System::physical_core_count().unwrap_or(usize::MAX);
+    wanted().unwrap_or_else(|| physical().min(allowed()))
+}
+
+fn wanted() -> Option<usize> {
+    std::env::var("PONDER_THREADS").ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -230,6 +283,7 @@ mod tests {
     fn every_part_is_done_once_by_any_number_of_threads() {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads);
+            pool.set_threads(threads);
             assert_eq!(pool.threads(), threads);
             for round in 0..3000 {
                 let parts = round % 40;
@@ -246,8 +300,27 @@ mod tests {
     }
 
     #[test]
+    fn fewer_threads_do_all_parts() {
+        let pool = Pool::new(4);
+        for wanted in [3, 1, 4, 0, 9, 2] {
+            pool.set_threads(wanted);
+            assert_eq!(pool.threads(), wanted.clamp(1, 4));
+            for parts in 0..200 {
+                let (sum, threads) = (AtomicUsize::new(0), Mutex::new(std::collections::HashSet::new()));
+                pool.run(parts, &|part| {
+                    sum.fetch_add(part + 1, Ordering::Relaxed);
+                    threads.lock().unwrap().insert(thread::current().id());
+                });
+                assert_eq!(sum.into_inner(), parts * (parts + 1) / 2);
+                assert!(threads.into_inner().unwrap().len() <= pool.threads());
+            }
+        }
+    }
+
+    #[test]
     fn threads_that_sleep_wake_for_the_next_job() {
         let pool = Pool::new(4);
+        pool.set_threads(4);
         for _ in 0..20 {
             thread::sleep(std::time::Duration::from_millis(2));
             let sum = AtomicUsize::new(0);

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use mlx::device::Device;
 use mlx::memory;
 use protocol::{EngineActivity, MemoryFigures, MemoryGuard, ModelInfo};
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Result};
+use crate::kernels::processor;
 use crate::options::{EngineOptions, PromptLookup};
 
 /// The state of the worker that other threads see.
@@ -111,7 +113,11 @@ impl EngineState {
 
     /// The loaded models.
     pub fn loaded(&self) -> Vec<ModelInfo> {
-        self.lock().clone()
+        let mut models = self.lock().clone();
+        for model in models.iter_mut().filter(|model| model.device == Device::Cpu.name()) {
+            model.processor = processor();
+        }
+        models
     }
 
     /// Says which models are loaded from now on.

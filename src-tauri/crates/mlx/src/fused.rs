@@ -75,6 +75,17 @@ pub struct HeadShape {
     pub traditional: bool,
 }
 
+/// How the processor computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Processor {
+    /// The instructions, as their maker calls them.
+    pub instructions: &'static str,
+    /// How many threads take part.
+    pub threads: usize,
+    /// Bits of the rows that quantized matrices are multiplied with.
+    pub activation_bits: u8,
+}
+
 /// Kernels that each do in one launch what takes several of MLX's: with small batches a token costs as much as it has
 /// launches. Each returns `None` for what it cannot do, as those that are not implemented do for everything, and fails
 /// only if MLX does.
@@ -183,6 +194,11 @@ pub trait FusedKernels {
 
     /// Loses nothing from now on in operations of this thread but the order of additions.
     fn compute_exactly(&self) {}
+
+    /// How the processor computes, if these compute on it.
+    fn processor(&self) -> Option<Processor> {
+        None
+    }
 
     /// True if there are any for the device of this thread.
     fn are_available(&self) -> bool {

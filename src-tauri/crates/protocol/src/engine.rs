@@ -154,6 +154,10 @@ pub trait LocalEngine: Engine {
     /// computer. An engine without a prefix cache does nothing.
     fn limit_prefix_caches(&self, _bytes: Option<u64>) {}
 
+    /// Lets so many threads compute on the processor from now on; `None` for as many as suit this computer. An engine
+    /// that computes elsewhere does nothing.
+    fn set_threads(&self, _threads: Option<u32>) {}
+
     /// The loaded models, the most recently used last.
     fn loaded(&self) -> Vec<ModelInfo>;
 

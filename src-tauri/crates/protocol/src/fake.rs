@@ -38,6 +38,7 @@ struct State {
     keep_alive: BTreeMap<String, Duration>,
     /// The time that every model has, if it was set.
     unload_after: Option<Duration>,
+    threads: Option<u32>,
     memory: MemoryFigures,
 }
 
@@ -98,6 +99,11 @@ impl FakeEngine {
         let mut state = self.state();
         state.idle = idle;
         state.unload_due();
+    }
+
+    /// The number that [`LocalEngine::set_threads`] set last.
+    pub fn threads(&self) -> Option<u32> {
+        self.state().threads
     }
 
     /// The time that [`LocalEngine::unload_after`] set last.
@@ -208,6 +214,7 @@ impl LocalEngine for FakeEngine {
             thinking: ThinkingControl::Switch { default_on: false },
             template_hash: "fake".into(),
             device: "cpu".into(),
+            processor: None,
             load_ms: 0.0,
             supports_vision: false,
         };
@@ -233,6 +240,10 @@ impl LocalEngine for FakeEngine {
             state.memory.active = 0;
         }
         Box::pin(std::future::ready(Ok(unloaded.is_some())))
+    }
+
+    fn set_threads(&self, threads: Option<u32>) {
+        self.state().threads = threads;
     }
 
     fn unload_after(&self, idle: Option<Duration>) {

@@ -42,8 +42,8 @@ pub use json_shape::{json_values, JsonExcess};
 pub use mailbox::{mailbox, Coalesce, Receiver, Sender};
 pub use message::{Content, Message, Role, ToolCall};
 pub use model::{
-    Capabilities, FolderSource, MemoryFigures, ModelInfo, ModelKind, ModelSource, ThinkingControl, ThoughtMarkers,
-    TokenCount,
+    Capabilities, FolderSource, MemoryFigures, ModelInfo, ModelKind, ModelSource, ProcessorUse, ThinkingControl,
+    ThoughtMarkers, TokenCount,
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};

@@ -183,10 +183,24 @@ pub struct ModelInfo {
     pub template_hash: String,
     /// The device that computes: `cpu`, `metal`, `cuda`.
     pub device: String,
+    /// How it computes, if that is the processor.
+    #[serde(default)]
+    pub processor: Option<ProcessorUse>,
     /// Milliseconds that loading took.
     pub load_ms: f64,
     /// True if it supports vision: the tensors of its vision encoder are there.
     pub supports_vision: bool,
+}
+
+/// How a processor computes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ProcessorUse {
+    /// Its instructions, such as `AVX2`.
+    pub instructions: String,
+    /// How many threads take part.
+    pub threads: u32,
+    /// Bits of the rows that quantized matrices are multiplied with.
+    pub activation_bits: u8,
 }
 
 /// The kind of a model.

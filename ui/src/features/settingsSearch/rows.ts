@@ -40,6 +40,8 @@ export interface Row {
   readonly setting?: true;
   /** Below the page's *Advanced*, or shown only when it matters: while the server runs or is in trouble. */
   readonly under?: 'advanced' | 'revealed';
+  /** True if a Mac has nothing to set there. */
+  readonly notOnMac?: true;
 }
 
 const setting = true;
@@ -90,6 +92,14 @@ const LIST = {
   unload: { page: 'models', labelKey: 'engine.unload', aboutKey: 'engine.unloadAbout', setting },
   folders: { page: 'models', labelKey: 'settings.folders', aboutKey: 'settings.folders.about', setting },
   token: { page: 'models', labelKey: 'network.token', setting },
+  threads: {
+    page: 'models',
+    labelKey: 'engine.threads',
+    aboutKey: 'engine.threadsAbout',
+    setting,
+    under: 'advanced',
+    notOnMac: true,
+  },
   promptCache: { page: 'models', labelKey: 'engine.prefix', aboutKey: 'engine.prefixAbout', setting, under: 'advanced' },
   hubAddress: { page: 'models', labelKey: 'network.hub', under: 'advanced' },
 
@@ -125,6 +135,11 @@ export type RowName = keyof typeof LIST;
 export const ROWS: Readonly<Record<RowName, Row>> = LIST;
 export const ROW_NAMES = Object.keys(LIST) as RowName[];
 
+/** The rows that this kind of computer has. */
+export function rowsOn(mac: boolean): RowName[] {
+  return ROW_NAMES.filter((name) => !(mac && ROWS[name].notOnMac));
+}
+
 /** The label of a row on this kind of computer. */
 export function rowLabel(name: RowName, mac: boolean): string {
   const { labelKey, labelKeyMac } = ROWS[name];
@@ -148,8 +163,9 @@ export function foundRows(query: string, mac: boolean): RowName[] {
   const words = folded(query).split(/\s+/).filter(Boolean);
   if (words.length === 0) return [];
   const holds = (text: string): boolean => words.every((word) => text.includes(word));
-  const labeled = ROW_NAMES.filter((name) => holds(folded(rowLabel(name, mac))));
-  const others = ROW_NAMES.filter(
+  const all = rowsOn(mac);
+  const labeled = all.filter((name) => holds(folded(rowLabel(name, mac))));
+  const others = all.filter(
     (name) => !labeled.includes(name) && holds(folded(`${rowLabel(name, mac)} ${rowAbout(name)} ${rowPage(name)}`)),
   );
   return [...labeled, ...others];

@@ -11,6 +11,7 @@ describe('Engine', () => {
     await pass(0);
     expect(the('loaded-model').textContent).toContain('Pebble');
     expect(the('loaded-model').textContent).toContain('48 MB');
+    expect(the('loaded-model').textContent).toContain('CPU (AVX2) · 4 threads · 16-bit activations');
     host.answering.add('pebble');
     await click('unload');
     expect(the('toast').textContent).toContain('Model is in use');
@@ -28,9 +29,13 @@ describe('Engine', () => {
     await write('prefix-cache', '500');
     field('prefix-cache').dispatchEvent(new Event('change', { bubbles: true }));
     await pass(0);
-    expect(host.app.engine).toEqual({ unload_after: 15, prefix_cache: 500 });
+    expect(host.app.engine).toEqual({ unload_after: 15, prefix_cache: 500, threads: null });
     await click('unload-after-never');
-    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500 });
+    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500, threads: null });
+    await write('threads', '3');
+    field('threads').dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(0);
+    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500, threads: 3 });
   });
 });
 

@@ -12,11 +12,11 @@ afterEach(() => chooseLanguage(['en']));
 const settingsUnder = (under?: string): RowName[] =>
   ROW_NAMES.filter((name) => ROWS[name].setting && ROWS[name].under === under);
 
-it('has 8 pages, 23 settings in view, 4 under Advanced and 3 that the server reveals', () => {
+it('has 8 pages, 23 settings in view, 5 under Advanced and 3 that the server reveals', () => {
   expect(PAGES).toHaveLength(8);
   expect(PAGES.filter(({ groupKey }) => groupKey)).toHaveLength(3);
   expect(settingsUnder()).toHaveLength(23);
-  expect(settingsUnder('advanced')).toEqual(['density', 'budget', 'imageDetail', 'promptCache']);
+  expect(settingsUnder('advanced')).toEqual(['density', 'budget', 'imageDetail', 'threads', 'promptCache']);
   expect(settingsUnder('revealed')).toEqual(['serverPort', 'serverKey', 'serverNetwork']);
 });
 

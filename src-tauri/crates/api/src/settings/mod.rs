@@ -65,11 +65,11 @@ pub struct Settings {
     pub model_defaults: BTreeMap<String, ModelDefaults>,
     /// The appearance of the windows.
     pub appearance: Appearance,
-    /// The memory settings of this computer's engine.
+    /// The settings of this computer's engine.
     pub engine: EngineSettings,
 }
 
-/// The memory settings of this computer's engine.
+/// The settings of this computer's engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
@@ -78,13 +78,29 @@ pub struct EngineSettings {
     pub unload_after: Option<u32>,
     /// The size limit of each loaded model's prefix cache, in megabytes; `None` for a value that suits this computer.
     pub prefix_cache: Option<u32>,
+    /// Threads that compute where there is no GPU, at most one for each core; `None` for as many as suit this computer.
+    pub threads: Option<u32>,
 }
 
 impl EngineSettings {
     /// One week; the only longer setting is never.
     const LONGEST: u32 = 7 * 24 * 60;
+    /// More than any computer's cores.
+    const MOST_THREADS: u32 = 1024;
 
     fn check(&self) -> Result<()> {
+        if let Some(threads) = self
+            .threads
+            .filter(|threads| !(1..=Self::MOST_THREADS).contains(threads))
+        {
+            let message = format!(
+                "{threads} threads would compute; it has to be 1 to {}",
+                Self::MOST_THREADS
+            );
+            return Err(refusal("threads", message)
+                .with("low", 1u32)
+                .with("high", Self::MOST_THREADS));
+        }
         match self.unload_after {
             Some(minutes) if !(1..=Self::LONGEST).contains(&minutes) => {
                 let message = format!(
@@ -334,6 +350,8 @@ mod tests {
             json!({"appearance": {"zoom": 20}}),
             json!({"appearance": {"theme": "green"}}),
             json!({"engine": {"unload_after": 0}}),
+            json!({"engine": {"threads": 0}}),
+            json!({"engine": {"threads": 1025}}),
         ] {
             let refused = Settings::default()
                 .with(&object(wrong.clone()))

@@ -76,6 +76,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
     let engine: Arc<dyn LocalEngine> = if shared.is_own() || args.max_sequences.is_some() {
         let own = app::engine()?;
         own.limit_prefix_caches(settings.engine.prefix_cache_bytes());
+        own.set_threads(settings.engine.threads);
         if let Some(most) = args.max_sequences {
             own.set_max_sequences(most.into());
             limits.answers = WAITING + usize::from(most);

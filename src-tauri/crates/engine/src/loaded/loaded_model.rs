@@ -124,6 +124,7 @@ impl LoadedModel {
             thinking: chat.map_or(ThinkingControl::Never, ChatProcessor::thinking_control),
             template_hash: chat.map(|chat| chat.template_hash().to_owned()).unwrap_or_default(),
             device: device().name().into(),
+            processor: None,
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
             supports_vision: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && vision_support(dir).0,
         };

@@ -141,6 +141,7 @@ mod tests {
             thinking: ThinkingControl::Never,
             template_hash: String::new(),
             device: "metal".into(),
+            processor: None,
             load_ms: 0.0,
             supports_vision: false,
         }
