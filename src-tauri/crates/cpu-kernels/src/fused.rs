@@ -8,7 +8,7 @@ use mlx::Result;
 use crate::isa::Isa;
 use crate::pool::Pool;
 use crate::product::Precision;
-use crate::{attend, embedding, gate, gathered, heads, kept, linear, norm, primitive};
+use crate::{attend, embedding, gate, gathered, heads, kv_dtype, linear, norm, primitive};
 
 /// Lets so many threads compute from now on, in the whole process, at most one for each core that the system allows;
 /// `None` for as many as suit this computer.
@@ -96,8 +96,8 @@ impl FusedKernels for CpuKernels {
         embedding::embedding(table, ids)
     }
 
-    fn kept(&self, x: &Tensor) -> Result<Option<Tensor>> {
-        kept::kept(x)
+    fn to_kv_dtype(&self, x: &Tensor) -> Result<Option<Tensor>> {
+        kv_dtype::to_kv_dtype(x)
     }
 
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {

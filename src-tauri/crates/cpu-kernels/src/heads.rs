@@ -6,12 +6,12 @@ use mlx::fused::{HeadShape, Split};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use crate::kept::{narrow, type_of_kept};
+use crate::kv_dtype::{kv_dtype, narrow};
 use crate::norm::{for_rows, norm, Factors};
 use crate::primitive::{describe, describe_one, describe_typed, is_f32, Float, Kernel, View};
 use crate::shared::Shared;
 
-/// Queries, and keys and values [as caches keep them](type_of_kept), `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
+/// Queries, and keys and values [as caches keep them](kv_dtype), `[1, heads, length, width]` of `all` `[length, (heads + 2 · key heads) · width]`. `factors`
 /// `[normed, width]`; `periods` `[rotated / 2]`; `positions` `[1]`, the first one, or `[length]` of as many sequences,
 /// whose heads are `[length, heads, 1, width]`. `None` if there is no kernel for it.
 pub fn heads(
@@ -43,13 +43,13 @@ pub fn heads(
         false => [1, heads, length, shape.width],
     };
     let (queries, keys) = (of(shape.heads), of(shape.key_heads));
-    let kept = type_of_kept();
-    let kernel = Heads { shape, of_each, kept };
+    let kv = kv_dtype();
+    let kernel = Heads { shape, of_each, kv };
     if shape.key_heads == 0 {
         let mut queries = describe(kernel, &arrays, &[&queries])?;
         return Ok(queries.pop().map(|queries| (queries, None)));
     }
-    let parts = describe_typed(kernel, &arrays, &[&queries, &keys, &keys], &[Float::F32, kept, kept])?;
+    let parts = describe_typed(kernel, &arrays, &[&queries, &keys, &keys], &[Float::F32, kv, kv])?;
     let [queries, keys, values] = <[Tensor; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three outputs"));
     Ok(Some((queries, Some((keys, values)))))
 }
@@ -57,7 +57,7 @@ pub fn heads(
 struct Heads {
     shape: HeadShape,
     of_each: bool,
-    kept: Float,
+    kv: Float,
 }
 
 // SAFETY: it writes the heads of its outputs and reads its inputs.
@@ -94,7 +94,7 @@ unsafe impl Kernel for Heads {
                 } else {
                     index * length + row
                 };
-                let narrows = part > 0 && self.kept == Float::F16;
+                let narrows = part > 0 && self.kv == Float::F16;
                 let to = match narrows {
                     true => &mut narrowed[..],
                     false => std::slice::from_raw_parts_mut(outputs[part].0.cast::<f32>().add(place * width), width),

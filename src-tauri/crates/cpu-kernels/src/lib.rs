@@ -12,7 +12,7 @@ mod gate;
 mod gathered;
 mod heads;
 mod isa;
-mod kept;
+mod kv_dtype;
 mod lanes;
 mod linear;
 mod math;

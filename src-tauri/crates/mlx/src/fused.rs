@@ -183,7 +183,7 @@ pub trait FusedKernels {
     }
 
     /// Keys or values in the type in which caches keep them; `None` if that is the type they have.
-    fn kept(&self, x: &Tensor) -> Result<Option<Tensor>> {
+    fn to_kv_dtype(&self, x: &Tensor) -> Result<Option<Tensor>> {
         Ok(None)
     }
 

@@ -307,6 +307,23 @@ async fn idle_models_leave_memory_when_that_is_set() {
 }
 
 #[tokio::test]
+async fn the_engine_is_told_how_many_threads_compute() {
+    let harness = Harness::new().await;
+    for threads in [Some(3), None, Some(1024)] {
+        let set = json!({"engine": {"threads": threads}});
+        harness.chat.settings().change(&values(set)).await.unwrap();
+        let told = async {
+            while harness.engine.threads() != threads {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(120), told)
+            .await
+            .expect("the engine is told");
+    }
+}
+
+#[tokio::test]
 async fn a_request_follows_the_chat_its_project_and_then_the_defaults_for_its_model() {
     let harness = Harness::new().await;
     let change = values(json!({"model_defaults": {

@@ -132,7 +132,7 @@ impl MixerCost for AttentionCost {
             (Keys::Shared, _) => 0,
             (_, Some(window)) => {
                 let rows = positions.min(window.saturating_sub(1) + format.chunk.min(positions));
-                2 * self.key_heads * self.width * format.kept * rows
+                2 * self.key_heads * self.width * format.kv_element * rows
             }
             (_, None) => 2 * self.key_heads * format.row(self.width) * CacheFormat::grown(positions),
         }

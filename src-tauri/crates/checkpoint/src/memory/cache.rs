@@ -19,7 +19,7 @@ pub(crate) struct CacheFormat {
     /// Bytes of a number that is computed.
     pub element: u64,
     /// Bytes of a key's or value's number that is not quantized.
-    pub kept: u64,
+    pub kv_element: u64,
     kv_bits: Option<KvBits>,
     /// Tokens of a chunk of the prompt.
     pub chunk: u64,
@@ -30,7 +30,7 @@ impl CacheFormat {
         Self {
             hidden,
             element: storage.computed(workload.backend),
-            kept: storage.kept(workload.backend),
+            kv_element: storage.kv_element(workload.backend),
             kv_bits: workload.kv_bits,
             chunk: workload.backend.prefill_chunk().into(),
         }
@@ -44,8 +44,8 @@ impl CacheFormat {
     /// Bytes of a head's keys, or values, at one position.
     pub(crate) fn row(&self, width: u64) -> u64 {
         match (self.kv_bits, group(width)) {
-            (Some(bits), Some(group)) => width * u64::from(u8::from(bits)) / 8 + width / group * 2 * self.kept,
-            _ => width * self.kept,
+            (Some(bits), Some(group)) => width * u64::from(u8::from(bits)) / 8 + width / group * 2 * self.kv_element,
+            _ => width * self.kv_element,
         }
     }
 

@@ -29,7 +29,7 @@ impl Packing {
 
 impl Storage {
     /// Bytes of a number as caches of keys and values keep it.
-    pub(crate) fn kept(&self, backend: Backend) -> u64 {
+    pub(crate) fn kv_element(&self, backend: Backend) -> u64 {
         match backend {
             // In 16 bits, whatever is computed.
             Backend::Cpu => 2,

@@ -38,9 +38,9 @@ pub trait Integers<L: Lanes> {
 }
 
 /// Of 4 bits.
-pub struct Nibbles;
+pub struct FourBits;
 
-impl<L: Lanes> Integers<L> for Nibbles {
+impl<L: Lanes> Integers<L> for FourBits {
     const OF_BYTE: usize = 2;
 
     #[inline(always)]
@@ -51,10 +51,10 @@ impl<L: Lanes> Integers<L> for Nibbles {
 
 /// Of 8 bits.
 #[cfg(target_arch = "x86_64")]
-pub struct Bytes;
+pub struct EightBits;
 
 #[cfg(target_arch = "x86_64")]
-impl Integers<Avx512> for Bytes {
+impl Integers<Avx512> for EightBits {
     const OF_BYTE: usize = 1;
 
     #[inline(always)]

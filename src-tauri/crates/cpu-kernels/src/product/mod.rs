@@ -33,8 +33,8 @@ use crate::lanes::{Lanes, BLOCK};
 use crate::pool::Pool;
 use few::few;
 #[cfg(target_arch = "x86_64")]
-use integer::Bytes;
-use integer::{integer, Nibbles};
+use integer::EightBits;
+use integer::{integer, FourBits};
 use many::{many, unpack_coded};
 use rounded::Rounded;
 
@@ -190,13 +190,13 @@ unsafe fn products(
 ) {
     match (x.rounded(), panels) {
         #[cfg(target_arch = "x86_64")]
-        (Some(rounded), _) if !matrix.format.splits() => integer::<Avx512, Bytes>(rounded, matrix, range, to),
-        (Some(rounded), _) => for_isa!(isa, integer_nibbles(rounded, matrix, range, to)),
+        (Some(rounded), _) if !matrix.format.splits() => integer::<Avx512, EightBits>(rounded, matrix, range, to),
+        (Some(rounded), _) => for_isa!(isa, integer_four_bits(rounded, matrix, range, to)),
         (None, None) => for_isa!(isa, few(x, matrix, range, to, numbers)),
         (None, Some(panels)) => for_isa!(isa, many(x, panels, matrix, range, to, numbers)),
     }
 }
 
-unsafe fn integer_nibbles<L: Lanes>(x: &Rounded, matrix: &Matrix, range: Range<usize>, to: *mut f32) {
-    integer::<L, Nibbles>(x, matrix, range, to);
+unsafe fn integer_four_bits<L: Lanes>(x: &Rounded, matrix: &Matrix, range: Range<usize>, to: *mut f32) {
+    integer::<L, FourBits>(x, matrix, range, to);
 }

@@ -99,7 +99,7 @@ impl Cache {
     pub fn update(&mut self, keys: &Tensor, values: &Tensor) -> Result<KvView> {
         let kept = match self {
             Self::Mla(_) => (None, None),
-            _ => (kernels().kept(keys)?, kernels().kept(values)?),
+            _ => (kernels().to_kv_dtype(keys)?, kernels().to_kv_dtype(values)?),
         };
         let (keys, values) = (kept.0.as_ref().unwrap_or(keys), kept.1.as_ref().unwrap_or(values));
         if let Self::Quantized(cache) = self {

@@ -12,7 +12,7 @@ use crate::product::Precision;
 use crate::shared::Shared;
 
 /// The type in which operations of this thread write keys and values.
-pub fn type_of_kept() -> Float {
+pub fn kv_dtype() -> Float {
     match Precision::chosen() {
         Precision::Rounded => Float::F16,
         Precision::Floats => Float::F32,
@@ -20,9 +20,9 @@ pub fn type_of_kept() -> Float {
 }
 
 /// Keys or values `[…, width]` in that type; `None` if they have it, or if there is no kernel for it.
-pub fn kept(x: &Tensor) -> Result<Option<Tensor>> {
+pub fn to_kv_dtype(x: &Tensor) -> Result<Option<Tensor>> {
     let fits = (1..=4).contains(&x.shape().len()) && x.size() > 0;
-    if type_of_kept() == Float::F32 || !is_f32(&[x]) || !fits {
+    if kv_dtype() == Float::F32 || !is_f32(&[x]) || !fits {
         return Ok(None);
     }
     let mut narrowed = describe_typed(Narrow, &[x], &[x.shape()], &[Float::F16])?;
