@@ -12,7 +12,7 @@ from pathlib import Path
 
 import models
 import perplexity
-from engines import ACTIVATIONS, CPUS, LlamaCpp, MlxLm, Ours, Work, knows_activations, others, physical_cores
+from engines import CPUS, LlamaCpp, MlxLm, Ours, Work, others, physical_cores
 
 HERE = Path(__file__).resolve().parent
 FORMS = ["speed", "batch", "ask"]
@@ -49,12 +49,11 @@ def parsed():
 
 def engines_of(args):
     common = {"threads": args.threads, "cpu": args.cpu}
-    programs = {"bench": args.bench, "ponder": args.ponder}
-    found = [Ours("ours", **common, **programs)]
-    if knows_activations(args.bench):
-        found.append(Ours("ours, 8 bit activations", **common, **programs, more={ACTIVATIONS: "8"}))
-    found.append(LlamaCpp("llama.cpp", **common, library=args.library, python=sys.executable))
-    return found + [MlxLm("mlx-lm", **common, python=args.oracle, preload=args.preload)]
+    return [
+        Ours("ours", **common, bench=args.bench, ponder=args.ponder),
+        LlamaCpp("llama.cpp", **common, library=args.library, python=sys.executable),
+        MlxLm("mlx-lm", **common, python=args.oracle, preload=args.preload),
+    ]
 
 
 def prepare(args, name):

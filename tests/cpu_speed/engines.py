@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,10 +23,6 @@ CPUS = {
     "haswell": {"PONDER_CPU": "avx2", "OPENBLAS_CORETYPE": "Haswell"},
     "skylakex": {"PONDER_CPU": "avx512", "OPENBLAS_CORETYPE": "SkylakeX"},
 }
-# An engine that rounds activations to 8 bits reads this.
-ACTIVATIONS = "PONDER_CPU_ACTIVATIONS"
-
-
 # Cores that other programs used during each run: measured threads count in the load, so it says less.
 others = []
 
@@ -85,12 +81,11 @@ class Engine:
     name: str
     threads: int
     cpu: str | None
-    more: dict = field(default_factory=dict)
 
     def env(self):
         threads = str(self.threads)
         env = dict(os.environ, PONDER_THREADS=threads, OPENBLAS_NUM_THREADS=threads, PYTHONDONTWRITEBYTECODE="1")
-        return env | CPUS.get(self.cpu, {}) | self.more
+        return env | CPUS.get(self.cpu, {})
 
 
 @dataclass
@@ -194,11 +189,6 @@ class MlxLm(Engine):
     def perplexity(self, work, tokens):
         command = [self.python, ORACLE / "perplexity.py", "--model", work.folder, "--tokens", tokens]
         return run(command, self.env())[0][0]
-
-
-def knows_activations(program):
-    """True if a program reads the variable for activations of 8 bits; an older one would ignore it."""
-    return ACTIVATIONS.encode() in Path(program).read_bytes()
 
 
 def physical_cores():
