@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "kernel.h"
+#include "files.h"
 
 using namespace ponder;
 
@@ -432,6 +432,7 @@ extern "C" int ponder_join(Handle list) {
       graph.add(array);
     }
     auto& order = graph.order;
+    std::for_each(order.begin(), order.end(), merge_reads);
     for (size_t first = 0; first < order.size();) {
       auto stream = order[first].primitive().stream();
       size_t end = first;

@@ -95,10 +95,10 @@ build_mlx_c() {
 build_kernel() {
   local part
   mkdir -p "$kernel"
-  for part in primitive joined; do
+  for part in primitive joined files; do
     g++ -std=c++20 -O2 -fPIC -Wall -include "$here/shim.h" -ffile-prefix-map="$here"=mlx -I "$mlx/mlx/include" -c "$here/$part.cpp" -o "$kernel/$part.o"
   done
-  ar rcs "$kernel/libponder_kernel.a" "$kernel/primitive.o" "$kernel/joined.o"
+  ar rcs "$kernel/libponder_kernel.a" "$kernel/primitive.o" "$kernel/joined.o" "$kernel/files.o"
 }
 
 if [ "${2:-}" = --bindings ]; then
@@ -115,7 +115,7 @@ if [ "$(cat "$out/.complete" 2>/dev/null || true)" != "$stamp" ]; then
 fi
 
 # In a folder of its own for each state, so that cargo links anew what uses another one.
-stamp=$({ cat "$here/shim.h" "$here/kernel.h" "$here/primitive.cpp" "$here/joined.cpp"; declare -f build_kernel; } | sha256sum | cut -c1-16)
+stamp=$({ cat "$here/shim.h" "$here/kernel.h" "$here/files.h" "$here/primitive.cpp" "$here/joined.cpp" "$here/files.cpp"; declare -f build_kernel; } | sha256sum | cut -c1-16)
 kernel="$out/kernel-$stamp"
 if [ ! -e "$kernel/libponder_kernel.a" ]; then
   rm -rf "$out"/kernel-*

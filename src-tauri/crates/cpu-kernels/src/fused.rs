@@ -1,6 +1,8 @@
 //! The kernels as the engine asks for them.
 
-use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split};
+use std::path::Path;
+
+use mlx::fused::{Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split};
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -8,7 +10,7 @@ use mlx::Result;
 use crate::isa::Isa;
 use crate::pool::Pool;
 use crate::product::Precision;
-use crate::{attend, embedding, gate, gathered, heads, kv_dtype, linear, norm, primitive};
+use crate::{attend, embedding, file_tensors, gate, gathered, heads, kv_dtype, linear, norm, primitive};
 
 /// Lets so many threads compute from now on, in the whole process, at most one for each core that the system allows;
 /// `None` for as many as suit this computer.
@@ -94,6 +96,10 @@ impl FusedKernels for CpuKernels {
 
     fn embedding(&self, table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
         embedding::embedding(table, ids)
+    }
+
+    fn file_tensors(&self, path: &Path, tensors: &[FileTensor]) -> Result<Option<Vec<Tensor>>> {
+        file_tensors::file_tensors(path, tensors).map(Some)
     }
 
     fn to_kv_dtype(&self, x: &Tensor) -> Result<Option<Tensor>> {

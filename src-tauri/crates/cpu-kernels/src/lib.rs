@@ -6,6 +6,7 @@
 
 mod attend;
 mod embedding;
+mod file_tensors;
 mod format;
 mod fused;
 mod gate;

@@ -1,10 +1,13 @@
 //! Operations that kernels may do in one launch where MLX takes several. [`FusedKernels`] is implemented by
 //! `mlx-kernels`; a caller that gets `None` computes the same with MLX's own operations.
 
+use std::path::Path;
+
 use crate::error::Result;
 use crate::ops::Mask;
 use crate::quantized::QuantizedTensor;
 use crate::tensor::Tensor;
+use crate::Dtype;
 
 /// A norm by its factors `[width]` and epsilon.
 pub type Norm<'a> = (&'a Tensor, f32);
@@ -73,6 +76,17 @@ pub struct HeadShape {
     pub rotated: i32,
     /// True if neighbors rotate against each other, instead of halves.
     pub traditional: bool,
+}
+
+/// A tensor in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileTensor {
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// The type of its numbers.
+    pub dtype: Dtype,
+    /// Its shape.
+    pub shape: Vec<i32>,
 }
 
 /// How the processor computes.
@@ -179,6 +193,12 @@ pub trait FusedKernels {
 
     /// The rows of a table `[tokens, width]` by `ids` `[length]`, `[length, width]`.
     fn embedding(&self, table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The tensors that a file has at these places, unread until they are computed; those that were joined by then are
+    /// read into the memory of the whole.
+    fn file_tensors(&self, path: &Path, tensors: &[FileTensor]) -> Result<Option<Vec<Tensor>>> {
         Ok(None)
     }
 

@@ -6,7 +6,7 @@ mod tensor_names;
 mod weight_files;
 
 pub use model_card::ModelCard;
-pub use safetensors::Header;
+pub use safetensors::{Header, TensorPlace};
 pub use tensor_names::{is_unused_tensor, tower_tensor, without_wrappers};
 pub use weight_files::{
     is_weight_file, weight_files, weight_files_of_repository, weight_map, MAX_INDEX_BYTES, WEIGHT_INDEX,

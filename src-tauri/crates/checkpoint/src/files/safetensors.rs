@@ -78,6 +78,21 @@ fn bytes_per_number(dtype: &str) -> Option<u64> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
     tensors: BTreeMap<String, TensorInfo>,
+    /// Bytes before the tensors.
+    data_start: u64,
+}
+
+/// The place of a tensor in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorPlace<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// The type of its numbers, such as `BF16`.
+    pub dtype: &'a str,
+    /// Its shape.
+    pub shape: &'a [u64],
 }
 
 impl Header {
@@ -94,6 +109,7 @@ impl Header {
             tensors: tensors
                 .map(|(name, entry)| Some((name, TensorInfo::read(&entry)?)))
                 .collect::<Option<_>>()?,
+            data_start: 8 + json.len() as u64,
         })
     }
 
@@ -146,6 +162,18 @@ impl Header {
                 .map_err(|reason| not_safetensors(path, format!("`{name}` {reason}")))?;
         }
         Ok(())
+    }
+
+    /// The places of the tensors; those without a type or a shape, which [`Header::check`] refuses, are left out.
+    pub fn places(&self) -> impl Iterator<Item = TensorPlace<'_>> {
+        self.tensors.iter().filter_map(|(name, tensor)| {
+            Some(TensorPlace {
+                name,
+                offset: self.data_start.saturating_add(tensor.start),
+                dtype: tensor.dtype.as_deref()?,
+                shape: tensor.shape.as_ref()?,
+            })
+        })
     }
 
     /// The names of the tensors.

@@ -1,6 +1,7 @@
 //! The weights of a model by name, handed out once each and made resident piece by piece.
 
 mod experts;
+mod file_tensors;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,13 +11,15 @@ use checkpoint::{weight_files, Header};
 use mlx::device::{self, device, Device};
 use mlx::ops::join;
 use mlx::quantized::{QuantizationFormat, QuantizedTensor};
-use mlx::tensor::{eval, load_safetensors, Tensor};
+use mlx::tensor::{eval, Tensor};
 use mlx::Dtype;
 
 use crate::error::{Error, Result};
+use crate::kernels::kernels;
 use crate::products::product_check::{self, Layout};
 
 pub use experts::ExpertShape;
+use file_tensors::file_tensors;
 
 /// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
 pub type LoadProgress<'a> = dyn FnMut(LoadStep) -> Result<()> + 'a;
@@ -129,7 +132,7 @@ impl<'a> Weights<'a> {
         }
         let (mut tensors, mut tower, mut total) = (HashMap::new(), HashMap::new(), 0);
         for (path, header) in files {
-            for (name, tensor) in load_safetensors(&path)? {
+            for (name, tensor) in file_tensors(&path, &header)? {
                 let bytes = header.bytes(&name).unwrap_or_default();
                 if let Some(short) = tower_tensor(&name) {
                     if supports_vision {
@@ -300,6 +303,8 @@ impl<'a> Weights<'a> {
 
     /// Computes the results of the tensors taken since the last call, so that their source can be freed, and reports.
     pub fn materialize<'t>(&mut self, tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
+        let tensors: Vec<&Tensor> = tensors.into_iter().collect();
+        kernels().join(&tensors)?;
         eval(tensors)?;
         self.resident += std::mem::take(&mut self.taken);
         (self.progress)(LoadStep::Weights {
