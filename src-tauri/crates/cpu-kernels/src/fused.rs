@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use mlx::fused::{Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split};
+use mlx::fused::{
+    Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split,
+};
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -120,7 +122,7 @@ impl FusedKernels for CpuKernels {
             instructions: isa.title(),
             threads: Pool::get().threads(),
             activation_bits: if isa > Isa::Plain && precision == Precision::Rounded {
-                16
+                8
             } else {
                 32
             },
