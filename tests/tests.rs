@@ -32,6 +32,8 @@ mod hostile_window;
 #[cfg(target_os = "linux")]
 mod images_window;
 #[cfg(target_os = "linux")]
+mod large_model_window;
+#[cfg(target_os = "linux")]
 mod library_window;
 #[cfg(target_os = "linux")]
 mod look_window;

@@ -57,6 +57,8 @@ fn list() -> Vec<Recommended> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use checkpoint::memory::Backend;
+
     use crate::cache::RepositoryId;
 
     #[test]
@@ -74,24 +76,26 @@ mod tests {
                 "{} needs more",
                 model.id
             );
-            // The fit that is shown, on a Mac with the least memory that the list names.
+            // The fit that is shown, on a Mac or a computer without a GPU with the least memory that the list names.
             let config = ModelConfig::parse(&model.config.to_string()).unwrap();
-            let metal = Question {
-                backend: checkpoint::memory::Backend::Metal,
-                ..Question::new()
-            };
             let memory = Memory {
                 total: model.memory,
                 free: model.memory,
                 swap: 0,
             };
-            let fit = memory_fit(&config, model.bytes, &metal, &memory, None);
-            assert_ne!(fit.word, api::FitVerdict::WillNotFit, "{}: {fit:?}", model.id);
-            assert!(
-                fit.weights >= model.bytes / 10 * 9 && fit.kv > 0,
-                "{}: {fit:?}",
-                model.id
-            );
+            for backend in [Backend::Metal, Backend::Cpu] {
+                let question = Question {
+                    backend,
+                    ..Question::new()
+                };
+                let fit = memory_fit(&config, model.bytes, &question, &memory, None);
+                assert_ne!(fit.word, api::FitVerdict::WillNotFit, "{}: {fit:?}", model.id);
+                assert!(
+                    fit.weights >= model.bytes / 10 * 9 && fit.kv > 0,
+                    "{}: {fit:?}",
+                    model.id
+                );
+            }
         }
         // One model for the smallest Mac there is.
         assert!(list[0].memory <= 8 << 30);
