@@ -13,7 +13,11 @@ use crate::support::driver::Window;
 fn resident(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the app runs");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
-    let kilobytes: u64 = line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number");
+    let kilobytes: u64 = line
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .expect("a number");
     kilobytes * 1000
 }
 
@@ -30,14 +34,20 @@ fn choose(window: &Window, folder: &Path, name: &str) {
     window.click("model-picker");
     let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
         if (option) option.click(); return Boolean(option)";
-    window.wait_until("the model is offered", || window.run(choose, json!([name])) == json!(true));
+    window.wait_until("the model is offered", || {
+        window.run(choose, json!([name])) == json!(true)
+    });
 }
 
 #[test]
 #[ignore = "PONDER_LARGE_MODEL names the folder of a model with gigabytes of weights"]
 fn a_large_model_answers_stops_and_stays_small() {
     let model = PathBuf::from(std::env::var_os("PONDER_LARGE_MODEL").expect("PONDER_LARGE_MODEL names a folder"));
-    let name = model.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+    let name = model
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name")
+        .replace(['-', '_'], " ");
     let files = std::fs::read_dir(&model).expect("a folder").filter_map(Result::ok);
     let weights: u64 = files
         .filter(|file| file.path().extension().is_some_and(|kind| kind == "safetensors"))
@@ -53,7 +63,11 @@ fn a_large_model_answers_stops_and_stays_small() {
     window.wait_within(Duration::from_secs(120), "it answers", || !window.answer().is_empty());
     println!("report: first words after {:.1} s", start.elapsed().as_secs_f64());
     let grown = resident(window.process()).saturating_sub(before);
-    println!("report: {} MB more for {} MB of weights", grown / 1_000_000, weights / 1_000_000);
+    println!(
+        "report: {} MB more for {} MB of weights",
+        grown / 1_000_000,
+        weights / 1_000_000
+    );
     assert!(grown < weights / 100 * 115 + 300_000_000, "{grown} bytes for {weights}");
 
     // The answer ends with the token that was being made.
@@ -72,7 +86,10 @@ fn a_large_model_answers_stops_and_stays_small() {
     window.wait_within(Duration::from_secs(60), "it answers again", || {
         !window.answer().is_empty() && window.answer() != stopped
     });
-    println!("report: the next first words after {:.1} s", start.elapsed().as_secs_f64());
+    println!(
+        "report: the next first words after {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
     window.click("stop");
     window.wait_until_answer_is("stopped");
     window.close();
