@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use mlx_rs::Dtype;
+
 use crate::error::Result;
 use crate::ops::Mask;
 use crate::quantized::QuantizedTensor;
 use crate::tensor::Tensor;
-use crate::Dtype;
 
 /// A norm by its factors `[width]` and epsilon.
 pub type Norm<'a> = (&'a Tensor, f32);
