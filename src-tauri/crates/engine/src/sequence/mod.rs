@@ -17,6 +17,7 @@ use protocol::{KvBits, Timing};
 
 use crate::cache::Cache;
 use crate::error::Result;
+use crate::kernels::kernels;
 use crate::layers::join_sequences;
 use crate::models::{Input, Model};
 use crate::products::packed_product::clear_dequantized_cache;
@@ -103,7 +104,9 @@ impl SequenceState {
         let chunk = self.chunk(ids.len())?;
         self.offset += ids.len();
         model.forward(&chunk.input(&input), &mut [&mut self.caches])?;
-        eval(self.caches.iter().flat_map(Parameters::tensors))?;
+        let read: Vec<&Tensor> = self.caches.iter().flat_map(Parameters::tensors).collect();
+        kernels().join(&read)?;
+        eval(read)?;
         clear_dequantized_cache();
         Ok(())
     }
