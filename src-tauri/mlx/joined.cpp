@@ -2,6 +2,7 @@
 // that they read and the rows that are written into keys and values. MLX takes some ten microseconds for an operation, as
 // long as a small one computes, and what only the next one reads needs no array.
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -279,6 +280,27 @@ Sort sort_of(const mx::array& array) {
   return Sort::OTHER;
 }
 
+// The same operations; those that neither can be joined nor read what those that can make, such as the filling of new
+// memory, come before all others, so that they part no run.
+std::vector<mx::array> with_independent_first(std::vector<mx::array> order) {
+  std::unordered_set<std::uintptr_t> independent;
+  std::vector<mx::array> sorted;
+  std::vector<mx::array> others;
+  for (auto& array : order) {
+    bool reads_none = std::all_of(array.inputs().begin(), array.inputs().end(), [&](const mx::array& input) {
+      return input.status() != mx::array::unscheduled || !input.has_primitive() || independent.count(input.primitive_id());
+    });
+    if (reads_none && sort_of(array) == Sort::OTHER) {
+      independent.insert(array.primitive_id());
+      sorted.push_back(std::move(array));
+    } else {
+      others.push_back(std::move(array));
+    }
+  }
+  std::move(others.begin(), others.end(), std::back_inserter(sorted));
+  return sorted;
+}
+
 // Operations from `first` to before `end`, and how often they read each array.
 struct Run {
   const std::vector<mx::array>& order;
@@ -433,6 +455,7 @@ extern "C" int ponder_join(Handle list) {
     }
     auto& order = graph.order;
     std::for_each(order.begin(), order.end(), merge_reads);
+    order = with_independent_first(std::move(order));
     for (size_t first = 0; first < order.size();) {
       auto stream = order[first].primitive().stream();
       size_t end = first;

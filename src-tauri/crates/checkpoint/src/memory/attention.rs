@@ -77,7 +77,7 @@ impl AttentionCost {
         };
         if pass.workload.backend == Backend::Cpu && self.bias {
             // The norm is no part of a product with a bias, which is added in place.
-            pass.make(pass.hidden);
+            pass.make_by_kernel(pass.hidden);
             pass.in_place(1);
         }
         pass.product(pass.hidden, self.projected() * self.width);
@@ -88,7 +88,7 @@ impl AttentionCost {
         };
         if kernel && self.keys != Keys::AreValues {
             // One kernel writes queries, keys and values.
-            return pass.make(self.projected() * self.width);
+            return pass.make_by_kernel(self.projected() * self.width);
         }
         pass.head_norms(self.norms, queries, turning - queries);
         if self.keys == Keys::AreValues {
@@ -179,12 +179,16 @@ impl Prefill<'_> {
         };
         let new = mixer.cache(&self.cache, self.positions);
         // Keys, then values. New rows are zeros first, and then written over.
-        self.take(old, 0);
         if mixer.window().is_some() {
+            self.take(old, 0);
             self.in_place(3);
         } else {
-            self.take(new.saturating_sub(old), 0);
-            self.in_place(6);
+            self.take_early(old);
+            self.take_early(new.saturating_sub(old));
+            for _ in 0..6 {
+                self.in_place(1);
+                self.last_joins();
+            }
         }
     }
 
@@ -208,7 +212,7 @@ impl Prefill<'_> {
         if self.workload.backend == Backend::Cpu {
             if self.fused(shape) {
                 // In the order of the tokens at once.
-                return self.make(outputs);
+                return self.make_by_kernel(outputs);
             }
             // Views of heads that share keys, and of the mask.
             self.in_place(8);

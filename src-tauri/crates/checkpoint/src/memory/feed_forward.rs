@@ -101,7 +101,7 @@ impl ExpertsCost {
         for _ in 0..3 {
             pass.make(self.count);
         }
-        pass.in_place(if sorts { 8 } else { 2 });
+        pass.in_place(8);
         let rows = pass.rows * self.top_k;
         let of_rows = |pass: &mut Prefill<'_>, numbers: u64, weights: u64| {
             pass.take(rows * numbers * pass.element, rows * numbers + weights);

@@ -5,6 +5,9 @@
 //! handing over has to wait: MLX lets ten batches of operations run ahead (`MAX_ACTIVE_TASKS` in its `transforms.cpp`).
 //! How many operations make a batch depends on the backend. The peak is therefore the largest sum over that number of
 //! operations in a row, on top of what lives all the while.
+//!
+//! On a CPU, kernels of our own that follow each other become one operation, whose results share memory that is taken when
+//! it is its turn: of those only what the next few read lives at once.
 
 use super::{Backend, CacheFormat, Packing, Workload};
 
@@ -14,6 +17,12 @@ const BATCHES: usize = 11;
 /// From this many rows on, CUDA multiplies dequantized matrices faster than packed ones: the first token of qwen3-4b (4
 /// bits) on an H200 comes after 77 instead of 169 ms at 2,048 tokens of prompt, after 26 instead of 36 at 256.
 const MIN_DEQUANTIZED_ROWS: u64 = 256;
+
+/// Kernels in a row that become one operation at least, and at most.
+const JOINED: std::ops::RangeInclusive<usize> = 4..=48;
+
+/// Results of joined kernels that live at once: a layer's stream, what was made of it, and what that becomes.
+const NEAR: usize = 6;
 
 /// The most bytes of dequantized matrices alive at once: beyond them the thread waits for the device.
 pub const MAX_DEQUANTIZED_AHEAD: u64 = 1 << 30;
@@ -59,6 +68,29 @@ struct Step {
     reads: u64,
     /// True if the thread waits for its result, so that nothing runs ahead.
     waits: bool,
+    /// True for a kernel that is joined with those beside it.
+    joins: bool,
+}
+
+/// The most that lives at once of the results of joined kernels, and the steps with one for each run of those.
+fn join(steps: &[Step]) -> (u64, Vec<Step>) {
+    let (mut most, mut joined) = (0, Vec::with_capacity(steps.len()));
+    for run in steps.chunk_by(|one, next| one.joins && next.joins) {
+        if run.len() < *JOINED.start() || !run[0].joins {
+            joined.extend_from_slice(run);
+            continue;
+        }
+        for run in run.chunks(*JOINED.end()) {
+            let near = run.windows(NEAR.min(run.len()));
+            let sums = near.map(|near| near.iter().fold(0, |sum: u64, step| sum.saturating_add(step.bytes)));
+            most = most.max(sums.max().unwrap_or(0));
+            joined.extend(run.last().map(|last| Step {
+                operations: run.len() as u64,
+                ..*last
+            }));
+        }
+    }
+    (most, joined)
 }
 
 /// The last chunk of a prompt that fills the context, on its way through the layers.
@@ -75,6 +107,8 @@ pub(crate) struct Prefill<'a> {
     /// Bytes of a number.
     pub element: u64,
     steps: Vec<Step>,
+    /// What is made before all others.
+    early: Vec<Step>,
     /// Bytes that live from the first layer to the last.
     held: u64,
     /// Bytes of matrices that were dequantized since the thread waited.
@@ -93,6 +127,7 @@ impl<'a> Prefill<'a> {
             positions: workload.context.into(),
             element: cache.element,
             steps: Vec::new(),
+            early: Vec::new(),
             held: 0,
             dequantized: 0,
         }
@@ -106,10 +141,11 @@ impl<'a> Prefill<'a> {
     /// The most that lives at once, in bytes.
     pub(super) fn peak(&self) -> u64 {
         let limit = batch(self.workload.backend);
+        let (joined, steps) = join(&self.steps);
         // The sum of each batch, and the largest sum of neighbors.
         let mut batches = vec![0u64];
         let (mut operations, mut reads) = (0, 0u64);
-        for step in &self.steps {
+        for step in self.early.iter().chain(&steps) {
             if let Some(last) = batches.last_mut() {
                 *last = last.saturating_add(step.bytes);
             }
@@ -126,7 +162,8 @@ impl<'a> Prefill<'a> {
         let together = batches
             .windows(BATCHES.min(batches.len()))
             .map(|batches| batches.iter().fold(0, |sum: u64, batch| sum.saturating_add(*batch)));
-        self.held.saturating_add(together.max().unwrap_or(0))
+        // A joined operation takes its memory when those before it are done.
+        self.held.saturating_add(joined.max(together.max().unwrap_or(0)))
     }
 
     /// Positions that a chunk has before it when a window slides.
@@ -147,7 +184,29 @@ impl<'a> Prefill<'a> {
             operations: if self.workload.backend == Backend::Cpu { 2 } else { 1 },
             reads,
             waits: false,
+            joins: false,
         });
+    }
+
+    /// A result of `numbers` for every token, by a kernel of our own where there is one.
+    pub(crate) fn make_by_kernel(&mut self, numbers: u64) {
+        self.make(numbers);
+        self.last_joins();
+    }
+
+    /// What is made next needs nothing of the chunk, and comes before all of it where kernels are joined.
+    pub(super) fn take_early(&mut self, bytes: u64) {
+        self.take(bytes, 0);
+        if self.workload.backend == Backend::Cpu {
+            self.early.extend(self.steps.pop());
+        }
+    }
+
+    /// The last operation is a kernel that is joined with those beside it.
+    pub(super) fn last_joins(&mut self) {
+        if let Some(last) = self.steps.last_mut() {
+            last.joins = self.workload.backend == Backend::Cpu;
+        }
     }
 
     /// Waits until what was made so far is computed.
@@ -174,7 +233,8 @@ impl<'a> Prefill<'a> {
         };
         let quantized = self.workload.backend == Backend::Cuda && self.packing.is_some();
         if !quantized || !dequantises_rows(self.rows) {
-            return self.take(self.rows * outputs * self.element, self.rows * inputs + weights);
+            self.take(self.rows * outputs * self.element, self.rows * inputs + weights);
+            return self.last_joins();
         }
         let bytes = inputs * outputs * self.element;
         self.take(bytes, weights);
@@ -195,7 +255,7 @@ impl<'a> Prefill<'a> {
             // A part of the product after it.
             Backend::Cpu if of_stream => {}
             Backend::Cuda if of_stream => self.take(self.rows * numbers * self.element, 0),
-            Backend::Cuda | Backend::Cpu | Backend::Metal => self.make(numbers),
+            Backend::Cuda | Backend::Cpu | Backend::Metal => self.make_by_kernel(numbers),
         }
     }
 
@@ -209,6 +269,7 @@ impl<'a> Prefill<'a> {
                 operations: 0,
                 reads: 0,
                 waits: false,
+                joins: true,
             }),
             Backend::Cuda => self.make(hidden),
             Backend::Metal => {
