@@ -107,7 +107,7 @@ pub(crate) struct Prefill<'a> {
     /// Bytes of a number.
     pub element: u64,
     steps: Vec<Step>,
-    /// What is made before all others.
+    /// Results that are made before all others.
     early: Vec<Step>,
     /// Bytes that live from the first layer to the last.
     held: u64,
@@ -194,7 +194,7 @@ impl<'a> Prefill<'a> {
         self.last_joins();
     }
 
-    /// What is made next needs nothing of the chunk, and comes before all of it where kernels are joined.
+    /// A result of `bytes` that needs nothing of the chunk, and comes before all of it where kernels are joined.
     pub(super) fn take_early(&mut self, bytes: u64) {
         self.take(bytes, 0);
         if self.workload.backend == Backend::Cpu {
