@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use mlx::fused::{
-    Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split,
-};
+use mlx::fused::{Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split};
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -122,7 +120,7 @@ impl FusedKernels for CpuKernels {
             instructions: isa.title(),
             threads: Pool::get().threads(),
             activation_bits: if isa > Isa::Plain && precision == Precision::Rounded {
-                8
+                16
             } else {
                 32
             },

@@ -7,7 +7,7 @@ import type { Platform } from '../types';
 import { MEMORY } from './catalog';
 import { listen, modelOf, modelsChanged, refusal, type Shared } from './shared';
 
-const LOADED: ModelInfo = { reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', processor: { instructions: 'AVX2', threads: 4, activation_bits: 8 }, load_ms: 180, supports_vision: false };
+const LOADED: ModelInfo = { reference: 'pebble', revision: 'a0', family: 'gemma4_text', quantization: '8 bit, groups of 64', wrong_products: [], parameters: 12_000_000, resident_bytes: 48_000_000, context: 2048, thinking: { kind: 'switch', default_on: true }, template_hash: 'e3b0', device: 'cpu', processor: { instructions: 'AVX2', threads: 4, activation_bits: 16 }, load_ms: 180, supports_vision: false };
 
 export const engineControls = () => ({
   loaded: [LOADED] as ModelInfo[],

@@ -11,7 +11,7 @@ describe('Engine', () => {
     await pass(0);
     expect(the('loaded-model').textContent).toContain('Pebble');
     expect(the('loaded-model').textContent).toContain('48 MB');
-    expect(the('loaded-model').textContent).toContain('CPU (AVX2) · 4 threads · 8-bit activations');
+    expect(the('loaded-model').textContent).toContain('CPU (AVX2) · 4 threads · 16-bit activations');
     host.answering.add('pebble');
     await click('unload');
     expect(the('toast').textContent).toContain('Model is in use');

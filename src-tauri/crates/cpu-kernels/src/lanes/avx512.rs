@@ -77,11 +77,14 @@ impl Avx512 {
     ///
     /// # Safety
     ///
-    /// There are so many numbers, and the processor has the instruction set.
+    /// There are so many halves, and the processor has the instruction set.
     #[inline(always)]
-    pub unsafe fn byte_products(numbers: __m512i, with: *const i8) -> Self {
+    pub unsafe fn byte_products(numbers: __m512i, halves: *const i8) -> Self {
         let zero = _mm512_setzero_si512();
-        floats(_mm512_dpbusd_epi32(zero, numbers, _mm512_loadu_si512(with.cast())))
+        let half = |index: usize| _mm512_loadu_si512(halves.add(64 * index).cast());
+        let high = _mm512_dpbusd_epi32(zero, numbers, half(0));
+        let low = _mm512_dpbusd_epi32(zero, numbers, half(1));
+        floats(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low))
     }
 }
 
@@ -305,16 +308,14 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn nibble_products(numbers: Self::Bytes, with: *const i8) -> Self {
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
         let (mask, zero) = (_mm512_set1_epi8(15), _mm512_setzero_si512());
         let even = _mm512_and_si512(numbers, mask);
         let odd = _mm512_and_si512(_mm512_srli_epi16(numbers, 4), mask);
-        let with = |index: usize| _mm512_loadu_si512(with.add(64 * index).cast());
-        floats(_mm512_dpbusd_epi32(
-            _mm512_dpbusd_epi32(zero, even, with(0)),
-            odd,
-            with(1),
-        ))
+        let half = |index: usize| _mm512_loadu_si512(halves.add(64 * index).cast());
+        let high = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, even, half(0)), odd, half(1));
+        let low = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, even, half(2)), odd, half(3));
+        floats(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low))
     }
 
     #[inline(always)]

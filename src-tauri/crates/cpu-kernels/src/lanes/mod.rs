@@ -113,9 +113,9 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn bytes(from: *const u8) -> Self::Bytes;
     /// The first `count` bytes from memory, and zeros.
     unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes;
-    /// The sums of each lane's products of numbers of four bits with numbers of 8 bits, of which there are those for even
-    /// places, and then those for odd places.
-    unsafe fn nibble_products(numbers: Self::Bytes, with: *const i8) -> Self;
+    /// The sums of each lane's products of numbers of four bits with numbers of 16 bits, of which there are the higher
+    /// halves for even places, those for odd places, and then the lower halves.
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self;
     /// `block · by + sum`.
     unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block;
     /// `block · scale + bias` to memory.

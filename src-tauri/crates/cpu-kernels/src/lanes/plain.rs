@@ -249,10 +249,11 @@ unsafe impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn nibble_products(numbers: Self::Bytes, with: *const i8) -> Self {
+    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
         products(|byte| {
+            let half = |index: usize| i32::from(*halves.add(index * BYTES + byte));
             let code = i32::from(numbers[byte]);
-            (code & 15) * i32::from(*with.add(byte)) + (code >> 4) * i32::from(*with.add(BYTES + byte))
+            (code & 15) * (256 * half(0) + half(2)) + (code >> 4) * (256 * half(1) + half(3))
         })
     }
 

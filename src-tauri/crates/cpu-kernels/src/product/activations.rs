@@ -21,7 +21,7 @@ fn few_rounded(isa: Isa) -> usize {
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => 4,
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => usize::MAX,
+        Isa::Avx2 => 16,
         _ => 8,
     }
 }
@@ -32,7 +32,7 @@ enum Form {
     /// 32 bit floats.
     #[default]
     Floats,
-    /// 8 bits, for a few rows.
+    /// 16 bits, for a few rows.
     Rounded,
     /// 16 bits, in the order of tiles, for many rows.
     #[cfg(target_arch = "x86_64")]
@@ -148,7 +148,7 @@ impl Activations {
         }
     }
 
-    /// The rows in 8 bits, if they are few and multiplied so.
+    /// The rows in 16 bits, if they are few and multiplied so.
     pub fn rounded(&self) -> Option<&Rounded> {
         (self.form == Form::Rounded).then_some(&self.rounded)
     }
@@ -159,15 +159,10 @@ impl Activations {
         (self.form == Form::Tiled).then_some(&self.tiled)
     }
 
-    /// How many neighbors share a step, and how many steps their greatest number has, if the rows are rounded.
+    /// True if the rows are rounded.
     #[cfg(test)]
-    pub fn rounding(&self, format: &Format) -> Option<(usize, f32)> {
-        match self.form {
-            Form::Floats => None,
-            Form::Rounded => Some((if format.splits() { 8 } else { 4 }, 127.0)),
-            #[cfg(target_arch = "x86_64")]
-            Form::Tiled => Some((format.group, crate::product::tiled::GREATEST)),
-        }
+    pub fn are_rounded(&self) -> bool {
+        self.form != Form::Floats
     }
 
     /// How many rows there are.
