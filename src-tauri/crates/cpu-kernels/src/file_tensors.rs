@@ -50,10 +50,7 @@ pub fn file_tensors(path: &Path, tensors: &[FileTensor]) -> Result<Vec<Tensor>> 
     let offsets: Vec<u64> = tensors.iter().map(|tensor| tensor.offset).collect();
     let types: Vec<i32> = tensors.iter().map(|tensor| tensor.dtype as i32).collect();
     let axes: Vec<i32> = tensors.iter().map(|tensor| tensor.shape.len() as i32).collect();
-    let shapes: Vec<i32> = tensors
-        .iter()
-        .flat_map(|tensor| tensor.shape.iter().copied())
-        .collect();
+    let shapes: Vec<i32> = tensors.iter().flat_map(|tensor| tensor.shape.iter().copied()).collect();
     Tensor::make_several(tensors.len(), |list| {
         // SAFETY: the slices live during the call and have as many entries as it reads; `read` is called with places of
         // files that are open and memory for all their bytes.
@@ -87,7 +84,11 @@ unsafe extern "C" fn read(places: *const Place, count: usize, to: *mut u8) -> i3
     let (mut pieces, mut at) = (Vec::new(), 0);
     for place in places {
         for start in (0..place.bytes).step_by(PIECE as usize) {
-            pieces.push(Piece { place, start, to: at + start as usize });
+            pieces.push(Piece {
+                place,
+                start,
+                to: at + start as usize,
+            });
         }
         at += place.bytes as usize;
     }
@@ -96,7 +97,12 @@ unsafe extern "C" fn read(places: *const Place, count: usize, to: *mut u8) -> i3
         let Piece { place, start, to: at } = pieces[index];
         let length = PIECE.min(place.bytes - start) as usize;
         // SAFETY: the file is open, and closed by its owner; the memory is that of this piece alone.
-        let (file, memory) = unsafe { (ManuallyDrop::new(File::from_raw_fd(place.descriptor)), to.slice(at, length)) };
+        let (file, memory) = unsafe {
+            (
+                ManuallyDrop::new(File::from_raw_fd(place.descriptor)),
+                to.slice(at, length),
+            )
+        };
         if file.read_exact_at(memory, place.offset + start).is_err() {
             failed.store(true, Ordering::Relaxed);
         }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use mlx::fused::{Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split};
+use mlx::fused::{
+    Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split,
+};
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;

@@ -18,11 +18,7 @@ pub fn file_tensors(path: &Path, header: &Header) -> Result<Vec<(String, Tensor)
         return Ok(load_safetensors(path)?);
     };
     Ok(match kernels().file_tensors(path, &tensors)? {
-        Some(tensors) => places
-            .iter()
-            .map(|place| place.name.to_owned())
-            .zip(tensors)
-            .collect(),
+        Some(tensors) => places.iter().map(|place| place.name.to_owned()).zip(tensors).collect(),
         None => load_safetensors(path)?,
     })
 }
