@@ -242,8 +242,8 @@ async fn a_chat_goes_on_beside_a_large_request_and_one_that_is_dropped_ends() {
     assert_eq!(loaded, ["bert", "gemma4"], "both stay");
 
     // Enough of them that they are not done before the chat is.
-    let mut work = engine.embed(many(9000));
-    let mut job = engine.generate(crate::common::story(250));
+    let mut work = engine.embed(many(3300));
+    let mut job = engine.generate(crate::common::story(150));
     let (mut last, mut worst, mut tokens) = (Instant::now(), Duration::ZERO, 0);
     while let Some(event) = job.events.recv().await {
         if let EngineEvent::Delta {
