@@ -136,9 +136,10 @@ unsafe impl Lanes for Avx2 {
 
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
-        let halves = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps(self.0, 1));
-        let pairs = _mm_add_ps(halves, _mm_movehl_ps(halves, halves));
-        _mm_cvtss_f32(_mm_add_ss(pairs, _mm_movehdup_ps(pairs)))
+        let pairs = _mm256_add_ps(self.0, _mm256_permute_ps::<0b10_11_00_01>(self.0));
+        let halves = _mm256_add_ps(pairs, _mm256_permute_ps::<0b01_00_11_10>(pairs));
+        let sum = _mm_add_ss(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+        _mm_cvtss_f32(sum)
     }
 
     #[inline(always)]

@@ -192,7 +192,13 @@ unsafe impl Lanes for Avx512 {
 
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
-        _mm512_reduce_add_ps(self.0)
+        // In the order of `sums`, and not in that which the compiler chooses for `_mm512_reduce_add_ps` in each kernel:
+        // answers would depend on how many are made together.
+        let pairs = _mm512_add_ps(self.0, _mm512_permute_ps::<0b01_00_11_10>(self.0));
+        let quarters = _mm512_add_ps(pairs, _mm512_permute_ps::<0b10_11_00_01>(pairs));
+        let halves = _mm256_add_ps(_mm512_castps512_ps256(quarters), _mm512_extractf32x8_ps::<1>(quarters));
+        let sum = _mm_add_ss(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+        _mm_cvtss_f32(sum)
     }
 
     #[inline(always)]

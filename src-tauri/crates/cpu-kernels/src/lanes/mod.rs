@@ -73,7 +73,7 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn mul(self, other: Self) -> Self;
     /// `self · other + sum`.
     unsafe fn mul_add(self, other: Self, sum: Self) -> Self;
-    /// The sum of all lanes.
+    /// The sum of all lanes, in the order of additions of [`Lanes::sums`].
     unsafe fn sum(self) -> f32;
     /// The sums of the lanes of four.
     unsafe fn sums(four: [Self; 4]) -> [f32; 4];

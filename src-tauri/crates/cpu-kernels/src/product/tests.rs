@@ -221,6 +221,30 @@ impl Finish for Paired {
     }
 }
 
+/// The products `[rows, outputs]`.
+fn products((isa, precision): (Isa, Precision), stored: &Stored, rows: &[&[f32]]) -> Vec<f32> {
+    let mut activations = Activations::default();
+    activations.set(
+        (isa, precision),
+        &stored.format,
+        stored.inputs,
+        rows.len(),
+        |row, to| to.copy_from_slice(rows[row]),
+    );
+    let mut found = vec![f32::NAN; rows.len() * stored.outputs];
+    let collected = Collected {
+        to: Shared(found.as_mut_ptr()),
+        count: stored.outputs,
+    };
+    let job = [Job {
+        x: &activations,
+        matrix: stored.matrix(),
+    }];
+    // SAFETY: the matrix is in memory that lives.
+    unsafe { multiply(isa, &job, stored.outputs, &collected) };
+    found
+}
+
 fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Noise) {
     let stored = Stored::new(format, inputs, outputs, noise);
     let x: Vec<f32> = (0..rows * inputs).map(|_| noise.float()).collect();
@@ -317,6 +341,32 @@ fn a_thousand_shapes_of_every_kind_are_right() {
             group => group.max(32) * (1 + noise.below(6)),
         };
         compare(format, [rows, inputs, 1 + noise.below(70)], &mut noise);
+    }
+}
+
+/// Answers do not depend on how many are made together.
+#[test]
+fn a_few_rows_come_out_as_each_does_alone() {
+    let mut noise = Noise(4);
+    for format in FORMATS {
+        let (inputs, outputs) = (640, 23);
+        let stored = Stored::new(format, inputs, outputs, &mut noise);
+        let numbers: Vec<f32> = (0..8 * inputs).map(|_| noise.float()).collect();
+        let rows: Vec<&[f32]> = numbers.chunks_exact(inputs).collect();
+        for (isa, precision) in Isa::available()
+            .into_iter()
+            .flat_map(|isa| [(isa, Precision::Floats), (isa, Precision::Rounded)])
+        {
+            let kind = (isa.name(), precision);
+            let one = |row: &&[f32]| products((isa, precision), &stored, &[row]);
+            let alone: Vec<f32> = rows.iter().flat_map(one).collect();
+            // AMX multiplies more rounded rows in tiles.
+            let most = if kind == ("amx", Precision::Rounded) { 4 } else { 8 };
+            for count in 2..=most {
+                let together = products((isa, precision), &stored, &rows[..count]);
+                assert_eq!(together, alone[..count * outputs], "{format:?}, {kind:?}, {count} rows");
+            }
+        }
     }
 }
 
