@@ -162,7 +162,7 @@ class Run:
                     self.failed.remove(program)
                     self.account(program)
         for program in self.failed:
-            print(f"{program.output()[-4000:]}\ndev: {program.name} {program.failure} again, alone", flush=True)
+            print(f"{program.output()[-4000:]}\ndev: {program.name} {program.failure}", flush=True)
 
 
 def main():

@@ -417,9 +417,9 @@ fn stream(port: u16, text: &str, begun: &mpsc::Sender<()>) -> Streamed {
 #[test]
 fn a_server_whose_engine_was_killed_says_so_once_and_answers_with_its_own() {
     const LONG: &str = "Count from 1 to 120";
-    let mut first = Serving::start(&[]);
-    let second = first.beside(&[]);
-    let third = first.beside(&[]);
+    let mut first = Serving::start_slow();
+    let second = first.beside_slow();
+    let third = first.beside_slow();
     let (begun, wait) = mpsc::channel();
     let whole = stream(second.port, LONG, &begun);
     assert!(

@@ -37,6 +37,24 @@ impl Serving {
         Self { process, port, home }
     }
 
+    /// [`Serving::start`] on a slow computer, whose answers are not over before anything else happens.
+    pub fn start_slow() -> Self {
+        Self::slow(tempfile::tempdir().expect("a folder"), None)
+    }
+
+    /// [`Serving::beside`] on a slow computer.
+    pub fn beside_slow(&self) -> Self {
+        Self::slow(tempfile::tempdir().expect("a folder"), Some(self.home.path()))
+    }
+
+    fn slow(home: TempDir, data: Option<&Path>) -> Self {
+        let mut command = serve_command(data.unwrap_or(home.path()), &["--no-key"]);
+        command.env("PONDER_CPU", "plain").env("PONDER_THREADS", "1");
+        let (process, listening) = start(command);
+        let port = port(&listening);
+        Self { process, port, home }
+    }
+
     /// The address that it listens at.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
@@ -66,18 +84,31 @@ impl Serving {
 /// The process without a key, once it listens, and its port.
 fn serve(home: &Path, args: &[&str]) -> (Child, u16) {
     let (process, listening) = listening(home, &[&["--no-key"], args].concat());
-    let port = listening["port"].as_u64().and_then(|port| port.try_into().ok());
-    (process, port.expect("a port"))
+    (process, port(&listening))
 }
 
 /// The process, once it listens, and what it printed then.
 pub fn listening(home: &Path, args: &[&str]) -> (Child, Value) {
-    let mut serve = command(home, &["serve", "--port", "0", "--json"]);
-    let mut process = serve.args(args).stdout(Stdio::piped()).spawn().expect("ponder starts");
+    start(serve_command(home, args))
+}
+
+fn serve_command(home: &Path, args: &[&str]) -> Command {
+    let mut command = command(home, &["serve", "--port", "0", "--json"]);
+    command.args(args);
+    command
+}
+
+fn start(mut command: Command) -> (Child, Value) {
+    let mut process = command.stdout(Stdio::piped()).spawn().expect("ponder starts");
     let mut line = String::new();
     let output = process.stdout.take().expect("its output");
     BufReader::new(output).read_line(&mut line).expect("a line");
     (process, serde_json::from_str(&line).expect("JSON"))
+}
+
+fn port(listening: &Value) -> u16 {
+    let port = listening["port"].as_u64().and_then(|port| port.try_into().ok());
+    port.expect("a port")
 }
 
 impl Drop for Serving {
