@@ -117,15 +117,11 @@ impl FusedKernels for CpuKernels {
     }
 
     fn processor(&self) -> Option<Processor> {
-        let (isa, precision) = (Isa::chosen(), Precision::chosen());
+        let isa = Isa::chosen();
         Some(Processor {
             instructions: isa.title(),
             threads: Pool::get().threads(),
-            activation_bits: if isa > Isa::Plain && precision == Precision::Rounded {
-                16
-            } else {
-                32
-            },
+            activation_bits: Precision::chosen().bits(isa),
         })
     }
 

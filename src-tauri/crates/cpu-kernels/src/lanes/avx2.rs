@@ -73,6 +73,7 @@ unsafe fn float8(bytes: __m256i) -> Avx2 {
 // SAFETY: callers have the instruction set, and the loads of each function end within what its caller vouches for.
 unsafe impl Lanes for Avx2 {
     const COUNT: usize = 8;
+    const HALVES: usize = 1;
     const TILE: (usize, usize) = (2, 6);
     type Block = [Self; 4];
     type Bytes = __m256i;
@@ -300,17 +301,14 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
+    unsafe fn nibble_products(numbers: Self::Bytes, with: *const i8) -> Self {
         let mask = _mm256_set1_epi8(15);
         let even = _mm256_and_si256(numbers, mask);
         let odd = _mm256_and_si256(_mm256_srli_epi16(numbers, 4), mask);
-        let half = |index: usize| _mm256_loadu_si256(halves.add(32 * index).cast());
+        let with = |index: usize| _mm256_loadu_si256(with.add(32 * index).cast());
         // Four products of 15 · 128 fit into 16 bits.
-        let ones = _mm256_set1_epi16(1);
-        let high = _mm256_add_epi16(_mm256_maddubs_epi16(even, half(0)), _mm256_maddubs_epi16(odd, half(1)));
-        let low = _mm256_add_epi16(_mm256_maddubs_epi16(even, half(2)), _mm256_maddubs_epi16(odd, half(3)));
-        let (high, low) = (_mm256_madd_epi16(high, ones), _mm256_madd_epi16(low, ones));
-        floats(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low))
+        let sums = _mm256_add_epi16(_mm256_maddubs_epi16(even, with(0)), _mm256_maddubs_epi16(odd, with(1)));
+        floats(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)))
     }
 
     #[inline(always)]

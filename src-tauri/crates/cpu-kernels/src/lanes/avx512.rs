@@ -129,6 +129,7 @@ pub unsafe fn transposed(rows: [__m512; 16]) -> [__m512; 16] {
 // SAFETY: callers have the instruction set, and the loads of each function end within what its caller vouches for.
 unsafe impl Lanes for Avx512 {
     const COUNT: usize = 16;
+    const HALVES: usize = 2;
     const TILE: (usize, usize) = (2, 10);
     type Block = [Self; 2];
     type Bytes = __m512i;

@@ -45,6 +45,9 @@ pub trait Compiled<L> {
 pub unsafe trait Lanes: Copy + 'static {
     /// Floats of a register.
     const COUNT: usize;
+    /// Times 8 bits that rows are rounded to: twice where more rows are multiplied in tiles, which have 16 bits, so that an
+    /// answer does not depend on how many are made together.
+    const HALVES: usize;
     /// Registers of rows of activations, and rows of a matrix, whose products fit into the processor's registers.
     const TILE: (usize, usize);
     /// 32 numbers.
@@ -113,8 +116,8 @@ pub unsafe trait Lanes: Copy + 'static {
     unsafe fn bytes(from: *const u8) -> Self::Bytes;
     /// The first `count` bytes from memory, and zeros.
     unsafe fn first_bytes(from: *const u8, count: usize) -> Self::Bytes;
-    /// The sums of each lane's products of numbers of four bits with numbers of 16 bits, of which there are the higher
-    /// halves for even places, those for odd places, and then the lower halves.
+    /// The sums of each lane's products of numbers of four bits with numbers of 8 or 16 bits, of which there are the higher
+    /// halves for even places, those for odd places, and then the lower halves, if there are such.
     unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self;
     /// `block · by + sum`.
     unsafe fn add_scaled(block: Self::Block, by: f32, sum: Self::Block) -> Self::Block;

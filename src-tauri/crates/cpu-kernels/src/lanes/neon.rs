@@ -127,14 +127,12 @@ unsafe fn sums(even: int8x16_t, odd: int8x16_t, with_even: *const i8, with_odd: 
     vpaddlq_s16(vpaddq_s16(low, high))
 }
 
-/// Half of [`Lanes::nibble_products`]; the halves of numbers are a whole register apart.
+/// Half of [`Lanes::nibble_products`]; those for odd places are two registers after those for even ones.
 #[inline(always)]
-unsafe fn products(numbers: uint8x16_t, halves: *const i8) -> float32x4_t {
+unsafe fn products(numbers: uint8x16_t, with: *const i8) -> float32x4_t {
     let even = vreinterpretq_s8_u8(vandq_u8(numbers, vdupq_n_u8(15)));
     let odd = vreinterpretq_s8_u8(vshrq_n_u8::<4>(numbers));
-    let high = sums(even, odd, halves, halves.add(32));
-    let low = sums(even, odd, halves.add(64), halves.add(96));
-    vcvtq_f32_s32(vaddq_s32(vshlq_n_s32::<8>(high), low))
+    vcvtq_f32_s32(sums(even, odd, with, with.add(32)))
 }
 
 /// The first numbers of 16 bits.
@@ -157,6 +155,7 @@ unsafe fn choose(from: uint8x16x2_t, places: *const i32) -> float32x4_t {
 unsafe impl Lanes for Neon {
     const COUNT: usize = 8;
     // Twenty-four sums, four numbers of a panel and a weight, of 32 registers.
+    const HALVES: usize = 1;
     const TILE: (usize, usize) = (2, 6);
     type Block = [Self; 4];
     type Bytes = [uint8x16_t; 2];
@@ -363,8 +362,8 @@ unsafe impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn nibble_products([first, second]: Self::Bytes, halves: *const i8) -> Self {
-        Self(products(first, halves), products(second, halves.add(16)))
+    unsafe fn nibble_products([first, second]: Self::Bytes, with: *const i8) -> Self {
+        Self(products(first, with), products(second, with.add(16)))
     }
 
     #[inline(always)]

@@ -89,6 +89,7 @@ pub fn from_float8(byte: u8) -> f32 {
 // SAFETY: it needs no instruction set.
 unsafe impl Lanes for Plain {
     const COUNT: usize = COUNT;
+    const HALVES: usize = 1;
     const TILE: (usize, usize) = (1, 4);
     type Block = [f32; BLOCK];
     type Bytes = [u8; BYTES];
@@ -249,11 +250,10 @@ unsafe impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn nibble_products(numbers: Self::Bytes, halves: *const i8) -> Self {
+    unsafe fn nibble_products(numbers: Self::Bytes, with: *const i8) -> Self {
         products(|byte| {
-            let half = |index: usize| i32::from(*halves.add(index * BYTES + byte));
             let code = i32::from(numbers[byte]);
-            (code & 15) * (256 * half(0) + half(2)) + (code >> 4) * (256 * half(1) + half(3))
+            (code & 15) * i32::from(*with.add(byte)) + (code >> 4) * i32::from(*with.add(BYTES + byte))
         })
     }
 

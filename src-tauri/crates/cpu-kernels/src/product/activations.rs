@@ -4,9 +4,13 @@
 use std::cell::RefCell;
 
 use crate::format::Format;
+#[cfg(test)]
+use crate::isa::for_isa;
 use crate::isa::Isa;
 use crate::lanes::BLOCK;
 use crate::pool::Pool;
+#[cfg(test)]
+use crate::product::rounded::greatest_whole;
 use crate::product::rounded::{Precision, Rounded};
 #[cfg(target_arch = "x86_64")]
 use crate::product::tiled::Tiled;
@@ -15,14 +19,13 @@ use crate::shared::Shared;
 /// Up to so many rows a matrix is turned into floats in registers.
 const FEW: usize = 8;
 
-/// Up to so many rounded rows a matrix is read from memory as it is: tiles, or rows as floats, are faster with more.
+/// Up to so many rounded rows a matrix is read from memory as it is: tiles are faster with more, where there are such.
+#[cfg(target_arch = "x86_64")]
 fn few_rounded(isa: Isa) -> usize {
     match isa {
-        #[cfg(target_arch = "x86_64")]
         Isa::Amx => 4,
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => 16,
-        _ => 8,
+        Isa::Avx512 => 8,
+        _ => usize::MAX,
     }
 }
 
@@ -32,7 +35,7 @@ enum Form {
     /// 32 bit floats.
     #[default]
     Floats,
-    /// 16 bits, for a few rows.
+    /// 8 or 16 bits of a few neighbors.
     Rounded,
     /// 16 bits, in the order of tiles, for many rows.
     #[cfg(target_arch = "x86_64")]
@@ -41,13 +44,13 @@ enum Form {
 
 impl Form {
     /// That of so many rows, which may be rounded.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     fn of_rounded(isa: Isa, rows: usize) -> Self {
-        match isa {
-            _ if rows <= few_rounded(isa) => Self::Rounded,
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Amx => Self::Tiled,
-            _ => Self::Floats,
+        #[cfg(target_arch = "x86_64")]
+        if rows > few_rounded(isa) {
+            return Self::Tiled;
         }
+        Self::Rounded
     }
 }
 
@@ -148,7 +151,7 @@ impl Activations {
         }
     }
 
-    /// The rows in 16 bits, if they are few and multiplied so.
+    /// The rows in 8 or 16 bits of a few neighbors, if they are multiplied so.
     pub fn rounded(&self) -> Option<&Rounded> {
         (self.form == Form::Rounded).then_some(&self.rounded)
     }
@@ -159,10 +162,18 @@ impl Activations {
         (self.form == Form::Tiled).then_some(&self.tiled)
     }
 
-    /// True if the rows are rounded.
+    /// How many neighbors share a step, and how many steps their greatest number has, if the rows are rounded.
     #[cfg(test)]
-    pub fn are_rounded(&self) -> bool {
-        self.form != Form::Floats
+    pub fn rounding(&self, isa: Isa, format: &Format) -> Option<(usize, f32)> {
+        fn greatest<L: crate::lanes::Lanes>() -> f32 {
+            greatest_whole(L::HALVES)
+        }
+        match self.form {
+            Form::Floats => None,
+            Form::Rounded => Some((if format.splits() { 8 } else { 4 }, for_isa!(isa, greatest()))),
+            #[cfg(target_arch = "x86_64")]
+            Form::Tiled => Some((format.group, greatest_whole(2))),
+        }
     }
 
     /// How many rows there are.

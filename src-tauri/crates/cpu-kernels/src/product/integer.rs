@@ -1,6 +1,6 @@
 //! Products of a few rows with matrices of 4 and 8 bits by instructions for integers.
 //!
-//! Rows are [rounded](super::rounded) to 16 bits, in two halves of 8 bits, so that what is stored need not become floats.
+//! Rows are [rounded](super::rounded) to one or two times 8 bits, so that what is stored need not become floats.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -28,13 +28,12 @@ pub trait Integers<L: Lanes> {
     /// Numbers of a byte.
     const OF_BYTE: usize;
 
-    /// The sums of each lane's products with numbers of 16 bits, of which there are the higher halves, and then the lower
-    /// halves.
+    /// The sums of each lane's products with the numbers of a chunk.
     ///
     /// # Safety
     ///
-    /// There are so many halves, and the processor has the instruction set.
-    unsafe fn products(stored: L::Bytes, halves: *const i8) -> L;
+    /// There are so many halves of numbers, and the processor has the instruction set.
+    unsafe fn products(stored: L::Bytes, numbers: *const i8) -> L;
 }
 
 /// Of 4 bits.
@@ -44,8 +43,8 @@ impl<L: Lanes> Integers<L> for FourBits {
     const OF_BYTE: usize = 2;
 
     #[inline(always)]
-    unsafe fn products(stored: L::Bytes, halves: *const i8) -> L {
-        L::nibble_products(stored, halves)
+    unsafe fn products(stored: L::Bytes, numbers: *const i8) -> L {
+        L::nibble_products(stored, numbers)
     }
 }
 
@@ -58,8 +57,8 @@ impl Integers<Avx512> for EightBits {
     const OF_BYTE: usize = 1;
 
     #[inline(always)]
-    unsafe fn products(stored: <Avx512 as Lanes>::Bytes, halves: *const i8) -> Avx512 {
-        Avx512::byte_products(stored, halves)
+    unsafe fn products(stored: <Avx512 as Lanes>::Bytes, numbers: *const i8) -> Avx512 {
+        Avx512::byte_products(stored, numbers)
     }
 }
 
@@ -191,9 +190,9 @@ unsafe fn add_chunk<L: Lanes, I: Integers<L>, const M: usize>(
     scale: L,
     sums: &mut [L; M],
 ) {
-    let halves = chunk * 2 * I::OF_BYTE * 4 * L::COUNT;
+    let start = chunk * L::HALVES * I::OF_BYTE * 4 * L::COUNT;
     for row in 0..M {
-        let products = I::products(stored, rows[row].halves.add(halves));
+        let products = I::products(stored, rows[row].numbers.add(start));
         let steps = L::load(rows[row].steps.add(chunk * L::COUNT));
         sums[row] = products.mul(steps).mul_add(scale, sums[row]);
     }

@@ -1,7 +1,7 @@
 //! Products of rows with matrices as they are stored.
 //!
 //! A matrix is read once for a [few] rows, each block of 32 numbers being turned into floats in registers, or multiplied by
-//! instructions for [integers](integer) with rows of 16 bits. For [many] rows, some outputs at a time become floats in the
+//! instructions for [integers](integer) with rows of 8 or 16 bits. For [many] rows, some outputs at a time become floats in the
 //! cache and are multiplied as those; or they become bytes and are multiplied with rows of 16 bits in [tiles].
 #![allow(unsafe_code)]
 

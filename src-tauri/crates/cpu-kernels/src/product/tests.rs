@@ -171,14 +171,14 @@ impl Stored {
 }
 
 impl Stored {
-    /// The most that the product with a row loses by its rounding to 16 bits.
-    fn half_steps(&self, row: &[f32], output: usize) -> f64 {
-        let groups = row.chunks_exact(self.format.group).enumerate();
+    /// The most that the product with a row loses by its rounding, of so many neighbors to so many steps.
+    fn half_steps(&self, row: &[f32], output: usize, (neighbors, steps): (usize, f32)) -> f64 {
+        let groups = row.chunks_exact(neighbors).enumerate();
         let of_group = |(group, part): (usize, &[f32])| {
             let greatest = part.iter().fold(0.0f32, |greatest, number| greatest.max(number.abs()));
-            let inputs = group * self.format.group..(group + 1) * self.format.group;
+            let inputs = group * neighbors..(group + 1) * neighbors;
             let weights: f64 = inputs.map(|input| self.number(output, input).abs()).sum();
-            f64::from(greatest) / 32_512.0 / 2.0 * weights
+            f64::from(greatest) / f64::from(steps) / 2.0 * weights
         };
         groups.map(of_group).sum()
     }
@@ -283,10 +283,9 @@ fn compare(format: Format, [rows, inputs, outputs]: [usize; 3], noise: &mut Nois
                 let terms = (0..inputs).map(|input| f64::from(x[row * inputs + input]) * stored.number(output, input));
                 let (right, size) = terms.fold((0.0, 1e-3), |(sum, size), term| (sum + term, size + term.abs()));
                 let off = (f64::from(found[row * outputs + output]) - right).abs();
-                let lost = match activations.are_rounded() {
-                    true => stored.half_steps(&x[row * inputs..][..inputs], output),
-                    false => 0.0,
-                };
+                let lost = activations.rounding(isa, &format).map_or(0.0, |rounding| {
+                    stored.half_steps(&x[row * inputs..][..inputs], output, rounding)
+                });
                 // Affine groups are sums of codes and of biases, each larger than what is left of both.
                 assert!(
                     off < 2e-6 * size + lost,

@@ -1,4 +1,5 @@
-//! Many rows that are rounded to 16 bits as in [`super::rounded`], in the order in which tiles are multiplied.
+//! Many rows that are rounded to 16 bits of the greatest number of each group, in the order in which tiles are multiplied:
+//! those add up whole groups, and so many bits lose less than a sum of so many products loses in 32 bits.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -9,7 +10,7 @@ use crate::lanes::amx::{Line, SIDE};
 use crate::lanes::avx512::transposed;
 use crate::lanes::{Avx512, Compiled, Lanes};
 use crate::pool::Pool;
-use crate::product::rounded::step_of;
+use crate::product::rounded::{greatest_whole, step_of};
 use crate::shared::Shared;
 
 /// Inputs of a tile: no more than a group has.
@@ -159,7 +160,7 @@ impl<const REGISTERS: usize> Compiled<Avx512> for Rounded<'_, REGISTERS> {
                 numbers[place] = _mm512_loadu_ps(row.as_ptr().add(index * group + place * SIDE));
                 greatest = _mm512_max_epu32(_mm512_castps_si512(_mm512_abs_ps(numbers[place])), greatest);
             }
-            let (step, inverse) = step_of(f32::from_bits(_mm512_reduce_max_epu32(greatest)));
+            let (step, inverse) = step_of(f32::from_bits(_mm512_reduce_max_epu32(greatest)), greatest_whole(2));
             let mut sum = _mm512_setzero_si512();
             for place in 0..REGISTERS {
                 let whole = _mm512_cvtps_epi32(_mm512_mul_ps(numbers[place], _mm512_set1_ps(inverse)));
