@@ -1,0 +1,9 @@
+//! What servers offer, as it is shown to a person and to a model.
+
+mod listing;
+mod names;
+mod tool;
+
+pub use listing::{tools_of, Listing};
+pub use names::model_names;
+pub use tool::{Binding, Effects, Tool, ToolId};

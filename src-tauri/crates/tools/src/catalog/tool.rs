@@ -1,0 +1,89 @@
+//! A tool as its server lists it.
+
+use serde_json::{json, Value};
+
+use crate::canonical::{canonical, Digest};
+
+/// Names a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ToolId {
+    /// The server's id, which a person never reuses for another one.
+    pub server: String,
+    /// The name that the server gave the tool.
+    pub tool: String,
+}
+
+/// A tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name, which is unique in its server.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments, an object.
+    pub parameters: Value,
+    /// What its server says that a call does.
+    pub effects: Effects,
+}
+
+/// What a server says that a call of a tool does: its word, which never replaces a consent
+/// (`ToolAnnotations` in the Model Context Protocol).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Effects {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may delete or overwrite something.
+    pub destructive: bool,
+    /// It deals with what strangers write, such as pages of the web.
+    pub open_world: bool,
+}
+
+impl Effects {
+    /// Those of a tool that says nothing of itself.
+    pub const UNKNOWN: Self = Self {
+        read_only: false,
+        destructive: true,
+        open_world: true,
+    };
+
+    /// True if a call may change something or send something away.
+    pub fn reach_out(self) -> bool {
+        !self.read_only || self.open_world
+    }
+}
+
+/// The tool that a consent was given to: another one once its server, its name, its description, its schema or its
+/// effects change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Binding(Digest);
+
+impl Binding {
+    /// That of a tool of a server with this configuration, in which no secret stands.
+    pub fn of(configuration: &Value, tool: &Tool) -> Self {
+        let effects = json!([
+            tool.effects.read_only,
+            tool.effects.destructive,
+            tool.effects.open_world
+        ]);
+        Self(Digest::of(&[
+            &canonical(configuration),
+            &tool.name,
+            tool.title.as_deref().unwrap_or_default(),
+            &tool.description,
+            &canonical(&tool.parameters),
+            &canonical(&effects),
+        ]))
+    }
+
+    /// The digest that it is.
+    pub fn digest(&self) -> Digest {
+        self.0
+    }
+
+    /// The binding with this digest.
+    pub fn from_digest(digest: Digest) -> Self {
+        Self(digest)
+    }
+}

@@ -1,0 +1,62 @@
+//! What happened since a person's last question.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::canonical::canonical;
+use crate::catalog::{Binding, ToolId};
+use crate::consent::LiveCall;
+
+/// Calls of a turn after which a person is asked, whatever was granted.
+const MANY_CALLS: usize = 25;
+
+/// The same call this often in one turn is a loop.
+const SAME_CALL: usize = 3;
+
+/// The calls of a turn and what came of them.
+#[derive(Debug, Default)]
+pub struct Turn {
+    calls: usize,
+    same: HashMap<(ToolId, String), usize>,
+    strangers_words: bool,
+    /// Granted in this chat after words of strangers had come.
+    granted_since: HashSet<(ToolId, Binding)>,
+}
+
+impl Turn {
+    /// Takes note of a call that was made; true if the same one was made so often that the turn runs in a circle.
+    pub(super) fn repeats(&mut self, call: &LiveCall) -> bool {
+        let same = (call.tool.clone(), canonical(&call.arguments));
+        let count = self.same.entry(same).or_default();
+        *count += 1;
+        *count >= SAME_CALL
+    }
+
+    /// Takes note of a call that runs.
+    pub(super) fn runs(&mut self) {
+        self.calls += 1;
+    }
+
+    /// True if so many calls ran that a person has to look.
+    pub(super) fn has_many_calls(&self) -> bool {
+        self.calls > 0 && self.calls.is_multiple_of(MANY_CALLS)
+    }
+
+    /// Takes note of a result that may hold words of strangers.
+    pub fn heard_strangers(&mut self) {
+        self.strangers_words = true;
+        self.granted_since.clear();
+    }
+
+    /// Takes note of a consent to later calls of a tool.
+    pub(super) fn granted(&mut self, tool: &ToolId, binding: Binding) {
+        if self.strangers_words {
+            self.granted_since.insert((tool.clone(), binding));
+        }
+    }
+
+    /// True if an earlier consent does not cover a call, because strangers may have asked for it.
+    pub(super) fn distrusts(&self, call: &LiveCall) -> bool {
+        let since = || self.granted_since.contains(&(call.tool.clone(), call.binding));
+        self.strangers_words && call.effects.reach_out() && !since()
+    }
+}

@@ -1,0 +1,12 @@
+//! Tools that a model may call: what servers offer, what a person consented to, and what became of a call.
+//!
+//! No call runs without a [`consent::Permit`], and nothing makes one but a person's approval of exactly that call, or a
+//! grant that a person gave and that still binds.
+
+pub mod canonical;
+pub mod catalog;
+pub mod configuration;
+pub mod consent;
+pub mod import;
+pub mod outcome;
+pub mod visible;

@@ -1,0 +1,179 @@
+//! The result of a call, read so that nothing odd in it loses the rest.
+
+use serde_json::Value;
+
+/// Bytes of a result for the model at most; a share of its context bounds it as well.
+pub const MOST_FOR_MODEL: usize = 32 << 10;
+
+/// Parts of a result that are read.
+const MOST_PARTS: usize = 256;
+
+/// A part of a result. None of it is loaded from anywhere.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Text, or a file of text that came along.
+    Text(String),
+    /// An image or a sound that came along.
+    Media {
+        /// Such as `image/png`.
+        media_type: String,
+        /// Base64, as it came.
+        base64: String,
+    },
+    /// A resource that is only named.
+    Link {
+        /// Its address.
+        uri: String,
+        /// Its name.
+        name: String,
+    },
+    /// A part of a kind that is not known, as JSON.
+    Other(Value),
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// Its parts, in order.
+    pub parts: Vec<Part>,
+    /// The result as data, if there is one.
+    pub structured: Option<Value>,
+    /// The tool itself says that it failed.
+    pub is_error: bool,
+}
+
+impl Outcome {
+    /// Reads the answer to `tools/call` (`CallToolResult` in the Model Context Protocol).
+    pub fn read(answer: &Value) -> Self {
+        let content = answer.get("content").and_then(Value::as_array);
+        let mut parts: Vec<Part> = content.into_iter().flatten().take(MOST_PARTS).map(Part::read).collect();
+        let structured = answer.get("structuredContent").filter(|data| !data.is_null()).cloned();
+        if parts.is_empty() && structured.is_none() && content.is_none() {
+            // Not a result at all; whoever asked sees what came.
+            parts.push(Part::Other(answer.clone()));
+        }
+        Self {
+            parts,
+            structured,
+            is_error: answer.get("isError").and_then(Value::as_bool).unwrap_or(false),
+        }
+    }
+
+    /// The result of a call that did not come to one.
+    pub fn failed(reason: impl Into<String>) -> Self {
+        Self {
+            parts: vec![Part::Text(reason.into())],
+            structured: None,
+            is_error: true,
+        }
+    }
+
+    /// The one text that a model is given, at most `most` bytes of it: the texts, or the data where there are none, and a
+    /// line for everything else. Templates print parts of other kinds in ways that no model knows.
+    pub fn for_model(&self, most: usize) -> String {
+        let mut pieces: Vec<String> = self.parts.iter().filter_map(Part::for_model).collect();
+        let has_text = self.parts.iter().any(|part| matches!(part, Part::Text(_)));
+        if let (false, Some(data)) = (has_text, &self.structured) {
+            pieces.insert(0, data.to_string());
+        }
+        let whole = pieces.join("\n");
+        let most = most.min(MOST_FOR_MODEL);
+        if whole.len() <= most {
+            return whole;
+        }
+        let note = format!("\n[cut: {} of {} bytes]", most, whole.len());
+        let end = whole.floor_char_boundary(most.saturating_sub(note.len()));
+        format!("{}{note}", &whole[..end])
+    }
+}
+
+impl Part {
+    fn read(part: &Value) -> Self {
+        let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+        let resource = part.get("resource");
+        let of_resource = |name: &str| {
+            resource
+                .and_then(|resource| resource.get(name)?.as_str())
+                .map(str::to_owned)
+        };
+        let read = match part.get("type").and_then(Value::as_str) {
+            Some("text") => text("text").map(Self::Text),
+            Some("image" | "audio") => text("data").map(|base64| Self::Media {
+                media_type: text("mimeType").unwrap_or_default(),
+                base64,
+            }),
+            Some("resource_link") => text("uri").map(|uri| Self::Link {
+                name: text("name").unwrap_or_default(),
+                uri,
+            }),
+            Some("resource") => of_resource("text").map(Self::Text).or_else(|| {
+                Some(Self::Media {
+                    media_type: of_resource("mimeType").unwrap_or_default(),
+                    base64: of_resource("blob")?,
+                })
+            }),
+            _ => None,
+        };
+        read.unwrap_or_else(|| Self::Other(part.clone()))
+    }
+
+    fn for_model(&self) -> Option<String> {
+        Some(match self {
+            Self::Text(text) => text.clone(),
+            Self::Media { media_type, .. } if media_type.is_empty() => "[media]".to_owned(),
+            Self::Media { media_type, .. } => format!("[{media_type}]"),
+            Self::Link { uri, name } if name.is_empty() => format!("[link: {uri}]"),
+            Self::Link { uri, name } => format!("[link: {name}, {uri}]"),
+            Self::Other(_) => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_part_loses_no_other() {
+        let outcome = Outcome::read(&json!({ "content": [
+            { "type": "text", "text": "four" },
+            { "type": "hologram", "data": 1 },
+            { "type": "text" },
+            { "type": "image", "data": "AAAA", "mimeType": "image/png" },
+            { "type": "resource", "resource": { "uri": "file:///a", "text": "inside" } },
+            { "type": "resource_link", "uri": "https://example.org", "name": "page" },
+        ], "isError": "yes" }));
+        assert_eq!(outcome.parts.len(), 6);
+        assert!(matches!(outcome.parts[1], Part::Other(_)) && matches!(outcome.parts[2], Part::Other(_)));
+        assert!(!outcome.is_error);
+        let expected = "four\n[image/png]\ninside\n[link: page, https://example.org]";
+        assert_eq!(outcome.for_model(1000), expected);
+    }
+
+    #[test]
+    fn data_stands_for_texts_where_there_are_none() {
+        let data = Outcome::read(&json!({ "content": [], "structuredContent": { "sum": 4 } }));
+        assert_eq!(data.for_model(1000), r#"{"sum":4}"#);
+        let both = json!({ "content": [{ "type": "text", "text": "4" }], "structuredContent": { "sum": 4 } });
+        assert_eq!(Outcome::read(&both).for_model(1000), "4");
+        for odd in [json!(null), json!(7), json!({ "content": "text" }), json!([1])] {
+            assert_eq!(Outcome::read(&odd).parts, [Part::Other(odd.clone())]);
+        }
+    }
+
+    #[test]
+    fn a_long_result_is_cut_between_characters_and_says_so() {
+        let outcome = Outcome::read(&json!({ "content": [{ "type": "text", "text": "ä".repeat(40_000) }] }));
+        for most in [100, 101, 1 << 20] {
+            let text = outcome.for_model(most);
+            assert!(
+                text.len() <= most.min(MOST_FOR_MODEL) && text.ends_with("bytes]"),
+                "{}",
+                text.len()
+            );
+        }
+        assert!(outcome.for_model(0).len() < 64);
+    }
+}
