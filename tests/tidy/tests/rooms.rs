@@ -119,6 +119,7 @@ fn arrows_between_rooms_point_one_way() {
         ("tokenizers", "prompt"),
         ("image", "media"),
         ("hyper", "server"),
+        ("rmcp", "tools"),
     ]);
 
     let metadata: Value = serde_json::from_str(&output(Command::new("cargo").args([

@@ -3,10 +3,13 @@
 //! No call runs without a [`consent::Permit`], and nothing makes one but a person's approval of exactly that call, or a
 //! grant that a person gave and that still binds.
 
+pub mod builtin;
 pub mod canonical;
 pub mod catalog;
 pub mod configuration;
 pub mod consent;
 pub mod import;
 pub mod outcome;
+pub mod search_path;
+pub mod stdio;
 pub mod visible;

@@ -1,0 +1,138 @@
+//! A server of tools that misbehaves in the way its first argument names, for tests.
+
+use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{json, Value};
+
+fn main() {
+    let way = std::env::args().nth(1).unwrap_or_default();
+    if way == "grandchild" {
+        // In a group of its own, and nobody waits for it.
+        let marker = std::env::args().nth(2).unwrap_or_default();
+        let mut sleep = Command::new("sh");
+        sleep.args(["-c", &format!("sleep 1000; : {marker}")]).process_group(0);
+        let _ = sleep.spawn();
+    }
+    if way == "floods" {
+        for line in 0..50_000 {
+            println!("text that is no JSON, line {line}");
+            eprintln!("a complaint, line {line}");
+        }
+    }
+    let mut lists = 0;
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+            continue;
+        };
+        let id = message["id"].clone();
+        match message["method"].as_str() {
+            Some("initialize") => begin(&way, &id),
+            Some("tools/list") => {
+                lists += 1;
+                list(&way, &id, lists);
+            }
+            Some("tools/call") => call(&way, &id, &message["params"]),
+            Some("notifications/cancelled") if way == "after cancel" => {
+                let id = message["params"]["requestId"].clone();
+                progress(&json!(0), 99);
+                text(&id, "too late");
+            }
+            _ => {}
+        }
+    }
+    if way == "stays" {
+        loop {
+            thread::sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+fn send(message: &Value) {
+    let mut output = std::io::stdout().lock();
+    let _ = writeln!(output, "{message}").and_then(|()| output.flush());
+}
+
+fn answer(id: &Value, result: &Value) {
+    send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+fn text(id: &Value, text: &str) {
+    answer(id, &json!({ "content": [{ "type": "text", "text": text }] }));
+}
+
+fn progress(token: &Value, done: u32) {
+    let params = json!({ "progressToken": token, "progress": done, "total": 10, "message": "working" });
+    send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+}
+
+fn begin(way: &str, id: &Value) {
+    match way {
+        "mute" => return,
+        "dies" => {
+            eprintln!("bad_server: API_KEY is not set");
+            std::process::exit(3);
+        }
+        "late" => thread::sleep(Duration::from_millis(1500)),
+        "wrong json" => return println!("{{ this is not JSON"),
+        "refuses" => {
+            let error = json!({ "code": -32603, "message": "no license" });
+            return send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        }
+        _ => {}
+    }
+    let server = json!({ "name": "bad", "version": "1" });
+    let begun = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": server });
+    answer(id, &begun);
+    if way == "second answer" {
+        answer(id, &begun);
+    }
+}
+
+fn list(way: &str, id: &Value, times: u32) {
+    let echo = json!({ "name": "echo", "description": "Says it again.", "inputSchema": { "type": "object" } });
+    match way {
+        "mute in list" => {}
+        "lying schema" => answer(
+            id,
+            &json!({ "tools": [echo, { "name": "liar", "inputSchema": "yes" }, { "name": 5 }, { "name": "bare" }] }),
+        ),
+        "changing" => {
+            send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+            answer(
+                id,
+                &json!({ "tools": [{ "name": format!("tool{times}"), "inputSchema": {} }] }),
+            );
+        }
+        "pages" => answer(id, &json!({ "tools": [echo], "nextCursor": format!("{times}") })),
+        _ => answer(id, &json!({ "tools": [echo] })),
+    }
+}
+
+fn call(way: &str, id: &Value, params: &Value) {
+    match way {
+        "dies in call" => std::process::exit(4),
+        "mute in call" | "after cancel" => {}
+        "late" => {
+            for done in 0..4 {
+                progress(&params["_meta"]["progressToken"], done);
+                thread::sleep(Duration::from_millis(400));
+            }
+            text(id, "late");
+        }
+        "long line" => text(id, &"x".repeat(17 << 20)),
+        "second answer" => {
+            text(id, "first");
+            text(id, "second");
+        }
+        "lying schema" => answer(
+            id,
+            &json!({ "content": [{ "type": "hologram" }, { "type": "text", "text": "still" }] }),
+        ),
+        _ => text(id, &params["arguments"].to_string()),
+    }
+}

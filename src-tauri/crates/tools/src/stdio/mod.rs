@@ -1,0 +1,11 @@
+//! Servers that are programs of this computer, spoken to by their standard input and output.
+
+mod error_lines;
+mod guard;
+mod launch;
+mod session;
+
+pub use error_lines::ErrorLines;
+pub use guard::take_role;
+pub use launch::{Guard, Launch, StartError};
+pub use session::{CallError, Limits, Progress, Session};

@@ -1,0 +1,301 @@
+//! A server that runs: what it lists, and calls of its tools.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientRequest, CustomRequest, Implementation, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion, ServerResult,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions,
+    RequestHandle, RunningService, ServiceError,
+};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::{json, Value};
+use tokio::process::Child;
+use tokio::sync::watch;
+use tokio::time::{timeout, timeout_at, Instant};
+
+use super::{ErrorLines, Guard, Launch, StartError};
+use crate::catalog::{tools_of, Listing};
+use crate::outcome::Outcome;
+
+/// Pages of a list at most.
+const MOST_PAGES: usize = 32;
+
+/// Lines of standard error that go with an error.
+const SAID: usize = 8;
+
+/// How long its guard may take to end a server: twice its own patience, and some.
+const END: Duration = Duration::from_secs(8);
+
+/// How long a server may take to react to a cancellation, which is a wish.
+const CANCEL: Duration = Duration::from_secs(2);
+
+/// Time limits.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// From the start until the server is ready.
+    pub start: Duration,
+    /// Of a list.
+    pub list: Duration,
+    /// Of a call that says nothing; each progress begins it anew.
+    pub call: Duration,
+    /// Of a call as a whole.
+    pub whole_call: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(30),
+            list: Duration::from_secs(30),
+            call: Duration::from_secs(60),
+            whole_call: Duration::from_secs(600),
+        }
+    }
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    /// What is done, in the server's own measure.
+    pub done: f64,
+    /// All of it, if that is known.
+    pub total: Option<f64>,
+    /// A word of the server.
+    pub message: Option<String>,
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CallError {
+    /// The server refused it.
+    #[error("the server refused: {0}")]
+    Refused(String),
+    /// The server ended; whether the call was done is not known.
+    #[error("the server ended while it worked, so it may or may not have been done")]
+    Ended,
+    /// The server was silent for too long; it was told to stop.
+    #[error("nothing came for {} s, so the call was given up; it may or may not have been done", .0.as_secs())]
+    Silent(Duration),
+    /// The person stopped it; the server was told.
+    #[error("the call was stopped; it may or may not have been done")]
+    Stopped,
+}
+
+/// A server that runs.
+pub struct Session {
+    service: RunningService<RoleClient, Handler>,
+    guard: Child,
+    errors: ErrorLines,
+    limits: Limits,
+    listed_anew: watch::Receiver<u64>,
+    progress: Arc<Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>>,
+}
+
+impl Session {
+    /// Starts a server and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing of the server runs on then.
+    pub async fn start(launch: &Launch, guard: &Guard, limits: Limits) -> Result<Self, StartError> {
+        let mut child = launch.start(guard)?;
+        let errors = ErrorLines::default();
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(errors.clone().read(stderr));
+        }
+        let pipes = child.stdout.take().zip(child.stdin.take());
+        let pipes = pipes.ok_or_else(|| StartError::System(std::io::ErrorKind::BrokenPipe.into()))?;
+        let (listed, listed_anew) = watch::channel(0);
+        let progress = Arc::default();
+        let handler = Handler {
+            listed,
+            progress: Arc::clone(&progress),
+        };
+        // The newest protocol's probe would end a server that is slow to start.
+        let serving = handler.serve_with_lifecycle(pipes, ClientLifecycleMode::Initialize);
+        let begun = timeout(limits.start, serving).await;
+        let service = match begun {
+            Ok(Ok(service)) => service,
+            failed => {
+                // Its input is closed, so that the guard ends it; what it said last is read until then.
+                let ended = timeout(END, child.wait()).await;
+                tracing::debug!(?ended, "a server of tools did not become ready");
+                let said = errors.last(SAID);
+                return Err(match failed {
+                    Err(_) => StartError::Silent(limits.start, said),
+                    Ok(Err(
+                        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. },
+                    )) => StartError::Ended(said),
+                    Ok(Err(error)) => StartError::NoServer {
+                        reason: error.to_string(),
+                        lines: said,
+                    },
+                    Ok(Ok(_)) => StartError::Ended(said),
+                });
+            }
+        };
+        Ok(Self {
+            service,
+            guard: child,
+            errors,
+            limits,
+            listed_anew,
+            progress,
+        })
+    }
+
+    /// The end of its standard error.
+    pub fn errors(&self) -> &ErrorLines {
+        &self.errors
+    }
+
+    /// Changes each time the server says that its list changed.
+    pub fn listed_anew(&self) -> watch::Receiver<u64> {
+        self.listed_anew.clone()
+    }
+
+    /// The server's tools.
+    ///
+    /// # Errors
+    /// [`CallError`] if it does not list them.
+    pub async fn tools(&self) -> Result<Listing, CallError> {
+        let deadline = Instant::now() + self.limits.list;
+        let (mut pages, mut cursor) = (Vec::new(), None::<String>);
+        while pages.len() < MOST_PAGES {
+            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
+            let asked = self.ask("tools/list", params);
+            let answer = timeout_at(deadline, async { asked.await?.await_response().await }).await;
+            let page = match answer {
+                Ok(answer) => value(answer.map_err(failure)?),
+                Err(_) => return Err(CallError::Silent(self.limits.list)),
+            };
+            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            pages.push(page);
+            // A server that names the same page again would never end.
+            if next.is_none() || next == cursor {
+                break;
+            }
+            cursor = next;
+        }
+        Ok(tools_of(&pages))
+    }
+
+    /// Calls a tool. `progress` hears how far it is; `stop` becomes true when the person stops it.
+    ///
+    /// # Errors
+    /// [`CallError`] if there is no result. What a tool itself says went wrong is a result.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        progress: watch::Sender<Progress>,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<Outcome, CallError> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let whole = Instant::now() + self.limits.whole_call;
+        let mut handle = self.ask("tools/call", params).await.map_err(failure)?;
+        let (token, mut heard) = (handle.progress_token.clone(), progress.subscribe());
+        self.progress().insert(token.clone(), progress);
+        let answer = loop {
+            let deadline = whole.min(Instant::now() + self.limits.call);
+            tokio::select! {
+                answer = &mut handle.rx => break Ok(answer.unwrap_or(Err(ServiceError::TransportClosed))),
+                _ = stop.wait_for(|stop| *stop) => break Err(CallError::Stopped),
+                () = tokio::time::sleep_until(deadline) => break Err(CallError::Silent(self.limits.call)),
+                Ok(()) = heard.changed() => {}
+            }
+        };
+        self.progress().remove(&token);
+        match answer {
+            Ok(answer) => Ok(Outcome::read(&value(answer.map_err(failure)?))),
+            Err(given_up) => {
+                let cancel = handle.cancel(Some("given up by the person or a time limit".to_owned()));
+                let told = timeout(CANCEL, cancel).await;
+                tracing::debug!(?told, "a call of a tool was given up");
+                Err(given_up)
+            }
+        }
+    }
+
+    /// Ends the server and everything that it started.
+    pub async fn close(self) {
+        let Self {
+            mut service, mut guard, ..
+        } = self;
+        let closed = service.close_with_timeout(CANCEL).await;
+        tracing::debug!(?closed, "a server of tools was told to end");
+        drop(service);
+        if timeout(END, guard.wait()).await.is_err() {
+            tracing::warn!("a server of tools did not end");
+        }
+    }
+
+    /// True if the server ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.guard.try_wait(), Ok(None))
+    }
+
+    fn ask(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> impl Future<Output = Result<RequestHandle<RoleClient>, ServiceError>> + '_ {
+        // As it is, because what is read strictly loses everything to one odd field.
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        self.service
+            .peer()
+            .send_request_with_option(request, PeerRequestOptions::no_options())
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, watch::Sender<Progress>>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hears what a server says unasked. Requests of it are refused by default: sampling, roots, questions to the person.
+struct Handler {
+    listed: watch::Sender<u64>,
+    progress: Arc<Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("ponder", env!("CARGO_PKG_VERSION"));
+        // The newest version belongs to another beginning than `initialize`.
+        ClientConfig::new(ClientCapabilities::default(), own).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let calls = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = calls.get(&said.progress_token) {
+            call.send_replace(Progress {
+                done: said.progress,
+                total: said.total,
+                message: said.message,
+            });
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.listed.send_modify(|times| *times += 1);
+    }
+}
+
+fn value(answer: ServerResult) -> Value {
+    serde_json::to_value(answer).unwrap_or_default()
+}
+
+fn failure(error: ServiceError) -> CallError {
+    match error {
+        ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => {
+            CallError::Ended
+        }
+        other => CallError::Refused(other.to_string()),
+    }
+}
