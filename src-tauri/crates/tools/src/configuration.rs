@@ -79,16 +79,15 @@ impl Variable {
             "passwd",
             "authorization",
             "credential",
+            "credentials",
             "cookie",
-            "_pat",
         ];
         const BEGINNINGS: [&str; 8] = ["sk-", "ghp_", "github_pat_", "xox", "hf_", "glpat-", "Bearer ", "eyJ"];
         let name = name.to_lowercase();
+        let mut words = name.split(|character: char| !character.is_alphanumeric());
+        let has_mark = words.any(|word| word == "pat" || MARKS.iter().any(|mark| word.ends_with(mark)));
         let has_password = || value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
-        !value.is_empty()
-            && (MARKS.iter().any(|mark| name.contains(mark))
-                || BEGINNINGS.iter().any(|begin| value.starts_with(begin))
-                || has_password())
+        !value.is_empty() && (has_mark || BEGINNINGS.iter().any(|begin| value.starts_with(begin)) || has_password())
     }
 }
 
@@ -101,6 +100,8 @@ mod tests {
         for (name, value) in [
             ("GITHUB_TOKEN", "abc"),
             ("api_key", "1"),
+            ("GITHUB_PAT", "1"),
+            ("authToken", "1"),
             ("Authorization", "Basic abc"),
             ("VALUE", "sk-abc"),
             ("DATABASE", "postgres://me:pass@host/db"),
@@ -110,6 +111,8 @@ mod tests {
         for (name, value) in [
             ("PATH", "/usr/bin"),
             ("TOKEN", ""),
+            ("MEMORY_FILE_PATH", "/home/me/memory.json"),
+            ("KEYBOARD", "us"),
             ("URL", "https://example.org/"),
             ("MODE", "fast"),
         ] {

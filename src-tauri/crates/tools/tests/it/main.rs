@@ -1,6 +1,8 @@
 //! Servers as real processes behind the real guard.
 #![allow(clippy::unwrap_used)]
 
+mod real_servers;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
