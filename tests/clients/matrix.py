@@ -83,6 +83,11 @@ def cut_by_the_client(surface, stream, thinking):
         assert response.status == 200 and response.read1(1)
         response.close()
     else:
+        # A busy computer takes its time until the request has begun.
+        for _ in range(100):
+            if figure(URL, "ponder_requests_in_flight") == 1:
+                break
+            time.sleep(0.01)
         time.sleep(0.1)
     connection.close()
     for _ in range(100):
