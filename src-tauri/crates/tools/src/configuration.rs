@@ -62,7 +62,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// What a consent to one of its tools binds to: how it is reached, not how it is called.
+    /// The part that a consent to one of its tools binds to: how it is reached, not how it is called.
     pub fn binding(&self) -> Value {
         json!({ "id": self.id, "transport": self.transport })
     }

@@ -41,7 +41,7 @@ pub struct Found {
     pub missing: BTreeMap<String, String>,
 }
 
-/// What stands in a text.
+/// The servers that stand in a text.
 #[derive(Debug, Default, PartialEq)]
 pub struct Imported {
     /// The servers, in order.

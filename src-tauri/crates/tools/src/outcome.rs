@@ -31,7 +31,7 @@ pub enum Part {
     Other(Value),
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// Its parts, in order.

@@ -1,5 +1,5 @@
-//! Where a person's own programs are: an app that was started by a click has the search path of the system alone, in which
-//! neither `npx` nor `uvx` is found.
+//! The folders of a person's own programs: an app that was started by a click has the search path of the system alone, in
+//! which neither `npx` nor `uvx` is found.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -40,7 +40,7 @@ pub async fn search_path(shell: &Path) -> OsString {
 
 /// The shell's answer; it and what it started are ended whatever happens.
 async fn asked(shell: &Path) -> Option<OsString> {
-    // What a shell's own files print stands beside it.
+    // The shell's own files may print something beside it.
     let mark = format!("ponder-{:x}", std::process::id());
     let mut command = Command::new(shell);
     command.args(["-l", "-i", "-c", &format!("printf '\\n{mark}:%s:{mark}\\n' \"$PATH\"")]);

@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 256;
 /// Bytes of a description and of a schema at most: together a tool stays below the size of an answer of MCP.
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// What a server lists.
+/// The list of a server.
 #[derive(Debug, Default, PartialEq)]
 pub struct Listing {
     /// The tools that can be called.

@@ -1,4 +1,4 @@
-//! What servers offer, as it is shown to a person and to a model.
+//! Tools that servers offer, as they are shown to a person and to a model.
 
 mod listing;
 mod names;

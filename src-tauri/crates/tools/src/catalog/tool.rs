@@ -20,15 +20,15 @@ pub struct Tool {
     pub name: String,
     /// Its name for people.
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Its purpose, in words for the model.
     pub description: String,
     /// The JSON schema of its arguments, an object.
     pub parameters: Value,
-    /// What its server says that a call does.
+    /// The effects of a call, as its server describes them.
     pub effects: Effects,
 }
 
-/// What a server says that a call of a tool does: its word, which never replaces a consent
+/// The effects of a call, as the server of a tool describes them: its word, which never replaces a consent
 /// (`ToolAnnotations` in the Model Context Protocol).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Effects {

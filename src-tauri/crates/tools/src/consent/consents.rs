@@ -48,7 +48,7 @@ pub struct Approval {
     pub arguments: Option<Value>,
 }
 
-/// Who refused a call.
+/// The refusal of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
     /// A rule that a person set before.
@@ -61,7 +61,7 @@ pub enum Denial {
     TooMany,
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
     /// It runs.

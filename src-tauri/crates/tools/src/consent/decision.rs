@@ -1,6 +1,6 @@
 //! The precedence of what a person said of a tool, of its server, and of none.
 
-/// What a person said.
+/// A person's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
     /// Calls run.
@@ -11,7 +11,7 @@ pub enum Rule {
     Deny,
 }
 
-/// What a person said of a tool, and of its server.
+/// A person's words about a tool, and about its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
     /// Of the tool itself.
@@ -20,7 +20,7 @@ pub struct Rules {
     pub server: Option<Rule>,
 }
 
-/// What holds.
+/// The rule that holds.
 ///
 /// | tool | server: deny | server: ask | server: nothing |
 /// |---|---|---|---|

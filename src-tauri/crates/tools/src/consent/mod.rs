@@ -1,4 +1,4 @@
-//! What a person allowed, and the only way to a call that runs.
+//! Consents of a person, and the only way to a call that runs.
 //!
 //! A call waits for consent as a [`LiveCall`], which nothing reads from bytes: calls that were imported, edited, stored
 //! before or sent by another program never become one. [`Consents`] hands out a [`Permit`] for it, at once where a

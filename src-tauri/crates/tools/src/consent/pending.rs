@@ -25,13 +25,13 @@ pub struct LiveCall {
     pub tool: ToolId,
     /// The tool as it is now.
     pub binding: Binding,
-    /// What its server says that a call does.
+    /// The effects of a call, as its server describes them.
     pub effects: Effects,
     /// The arguments, a JSON object.
     pub arguments: Value,
 }
 
-/// What an approval has to quote: a digest of everything that a person was shown.
+/// The quotation in an approval: a digest of everything that a person was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallHash(Digest);
 
@@ -87,7 +87,7 @@ impl Pending {
         &self.call
     }
 
-    /// What an approval quotes.
+    /// The hash that an approval quotes.
     pub fn hash(&self) -> CallHash {
         CallHash::of(&self.call)
     }

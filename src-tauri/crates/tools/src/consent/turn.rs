@@ -1,4 +1,4 @@
-//! What happened since a person's last question.
+//! The calls since a person's last question.
 
 use std::collections::{HashMap, HashSet};
 

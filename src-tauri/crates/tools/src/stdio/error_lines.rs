@@ -24,7 +24,7 @@ impl ErrorLines {
         }
     }
 
-    /// What is kept, as text.
+    /// The kept bytes, as text.
     pub fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();

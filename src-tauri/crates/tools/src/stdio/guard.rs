@@ -1,7 +1,7 @@
 //! A process between Ponder and a server, which ends the server and everything that it started as soon as Ponder lets go
 //! of it or is killed.
 //!
-//! What Ponder writes passes through it, so that the end of Ponder is the end of its input. A signal that the system sends
+//! Ponder's messages pass through it, so that the end of Ponder is the end of its input. A signal that the system sends
 //! at the death of a parent exists on Linux alone, and reaches no grandchild.
 
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The exit status of a guard whose server could not be started.
 pub(super) const NOT_STARTED: u8 = 127;
 
-/// What happened.
+/// The reason to end.
 enum Event {
     /// Ponder let go.
     InputEnded,
@@ -45,7 +45,7 @@ pub fn take_role() -> Option<ExitCode> {
 fn guard(mut command: Command) -> u8 {
     #[cfg(target_os = "linux")]
     {
-        // What a server leaves behind becomes a child of the guard.
+        // Processes that a server leaves behind become children of the guard.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     std::os::unix::process::CommandExt::process_group(&mut command, 0);

@@ -41,7 +41,7 @@ pub enum StartError {
     NoServer {
         /// Why.
         reason: String,
-        /// What it said last.
+        /// Its last words.
         lines: Vec<String>,
     },
 }

@@ -62,7 +62,7 @@ impl Default for Limits {
 /// How far a call is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
-    /// What is done, in the server's own measure.
+    /// The part that is done, in the server's own measure.
     pub done: f64,
     /// All of it, if that is known.
     pub total: Option<f64>,

@@ -84,7 +84,7 @@ async fn call(session: &Session) -> Result<Outcome, CallError> {
         .await
 }
 
-/// What becomes of a server: its start, its list and a call, each in a word.
+/// A server's start, its list and a call, each in a word.
 async fn tried(way: &str) -> [String; 3] {
     let (marker, begun) = (marker(), Instant::now());
     let word = match Session::start(&bad(way, &marker), &guard(), LIMITS).await {
@@ -156,7 +156,7 @@ async fn a_server_that_ignores_every_request_to_end_is_killed_with_what_it_start
     let server = example("bad_server").display().to_string();
     let launch = Launch {
         command: "sh".to_owned(),
-        // What ignores a signal hands that on.
+        // A process that ignores a signal hands that on.
         args: vec![
             "-c".to_owned(),
             format!("trap '' TERM; (sleep 1000; : {marker}) & exec '{server}' stays {marker}"),

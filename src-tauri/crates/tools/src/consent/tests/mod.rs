@@ -1,0 +1,132 @@
+//! Rules of consents one by one; [`random_histories`] compares them with what persons said.
+
+mod random_histories;
+
+use serde_json::{json, Value};
+
+use super::*;
+use crate::catalog::{Binding, Effects, Tool, ToolId};
+
+fn call(id: &str, effects: Effects) -> LiveCall {
+    let tool = Tool {
+        name: "write".to_owned(),
+        title: None,
+        description: String::new(),
+        parameters: json!({}),
+        effects,
+    };
+    LiveCall {
+        chat: "chat".to_owned(),
+        key: CallKey {
+            answer: "answer".to_owned(),
+            call: id.to_owned(),
+        },
+        tool: ToolId {
+            server: "server".to_owned(),
+            tool: "write".to_owned(),
+        },
+        binding: Binding::of(&json!({}), &tool),
+        effects,
+        arguments: json!({ "id": id }),
+    }
+}
+
+fn approve(consents: &mut Consents, turn: &mut Turn, call: &LiveCall, extent: Extent) -> Permit {
+    let approval = Approval {
+        key: call.key.clone(),
+        hash: CallHash::of(call),
+        extent,
+        arguments: None,
+    };
+    consents.approve(approval, turn, 1).unwrap()
+}
+
+#[test]
+fn words_of_strangers_end_earlier_consents_to_what_reaches_out() {
+    let (mut consents, mut turn) = (Consents::default(), Turn::default());
+    let first = call("1", Effects::UNKNOWN);
+    assert!(matches!(
+        consents.request(first.clone(), Rules::default(), &mut turn),
+        Verdict::Wait(_)
+    ));
+    let _ = approve(&mut consents, &mut turn, &first, Extent::Always);
+    let runs = |consents: &mut Consents, turn: &mut Turn, id: &str| {
+        matches!(
+            consents.request(call(id, Effects::UNKNOWN), Rules::default(), turn),
+            Verdict::Run(_)
+        )
+    };
+    assert!(runs(&mut consents, &mut turn, "2"));
+    turn.heard_strangers();
+    assert!(!runs(&mut consents, &mut turn, "3"));
+    assert_eq!(
+        consents.waiting().next().map(Pending::reason),
+        Some(Reason::StrangersWords)
+    );
+    // A consent now was given after the words had come.
+    let _ = approve(&mut consents, &mut turn, &call("3", Effects::UNKNOWN), Extent::Chat);
+    assert!(runs(&mut consents, &mut turn, "4"));
+    turn.heard_strangers();
+    assert!(!runs(&mut consents, &mut turn, "5"));
+    // The next question begins anew.
+    assert!(runs(&mut consents, &mut Turn::default(), "6"));
+}
+
+#[test]
+fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
+    let mut consents = Consents::default();
+    let mut turn = Turn::default();
+    let first = call("first", Effects::UNKNOWN);
+    let _ = consents.request(first.clone(), Rules::default(), &mut turn);
+    let _ = approve(&mut consents, &mut turn, &first, Extent::Always);
+    let verdicts: Vec<Verdict> = (0..60)
+        .map(|id| consents.request(call(&id.to_string(), Effects::UNKNOWN), Rules::default(), &mut turn))
+        .collect();
+    let ran = verdicts
+        .iter()
+        .take_while(|verdict| matches!(verdict, Verdict::Run(_)))
+        .count();
+    assert_eq!(ran, 24);
+    assert!(verdicts[24..].iter().all(|verdict| matches!(verdict, Verdict::Wait(_))));
+    assert_eq!(consents.waiting().next().map(Pending::reason), Some(Reason::ManyCalls));
+
+    let mut turn = Turn::default();
+    let verdicts = ["a", "b", "c"].map(|id| {
+        let same = LiveCall {
+            arguments: json!({ "x": 1, "y": 2 }),
+            ..call(id, Effects::UNKNOWN)
+        };
+        consents.request(same, Rules::default(), &mut turn)
+    });
+    assert!(matches!(
+        verdicts,
+        [Verdict::Run(_), Verdict::Run(_), Verdict::Refused(Denial::Repeated)]
+    ));
+}
+
+#[test]
+fn a_seal_is_broken_by_every_change() {
+    let grant = Grant {
+        tool: call("1", Effects::UNKNOWN).tool,
+        binding: call("1", Effects::UNKNOWN).binding,
+        granted_at: 5,
+    };
+    let key = SealKey::new([7; 32]);
+    let sealed = serde_json::to_value(SealedGrant::seal(&grant, &key)).unwrap();
+    let open = |value: &Value, key: &SealKey| serde_json::from_value::<SealedGrant>(value.clone()).unwrap().open(key);
+    assert_eq!(open(&sealed, &key), Some(grant));
+    assert_eq!(open(&sealed, &SealKey::new([8; 32])), None);
+    for (field, other) in [
+        ("server", json!("other")),
+        ("tool", json!("other")),
+        ("granted_at", json!(6)),
+        ("binding", json!("00".repeat(32))),
+        ("binding", json!("none")),
+        ("seal", json!("00".repeat(32))),
+        ("seal", json!("")),
+    ] {
+        let mut changed = sealed.clone();
+        changed[field] = other;
+        assert_eq!(open(&changed, &key), None, "{field}");
+    }
+}
