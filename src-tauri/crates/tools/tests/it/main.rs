@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use tools::outcome::{Outcome, Part};
 use tools::stdio::{CallError, Guard, Launch, Limits, Progress, Session, StartError};
 
-/// Short, so that what is given up is given up soon.
+/// Short, so that a call is given up soon, and long enough for a busy computer.
 const LIMITS: Limits = Limits {
-    start: Duration::from_secs(3),
-    list: Duration::from_secs(1),
-    call: Duration::from_secs(1),
-    whole_call: Duration::from_secs(5),
+    start: Duration::from_secs(5),
+    list: Duration::from_secs(2),
+    call: Duration::from_secs(2),
+    whole_call: Duration::from_secs(8),
 };
 
 fn example(name: &str) -> PathBuf {
@@ -114,12 +114,12 @@ async fn tried(way: &str) -> [String; 3] {
 
 #[tokio::test]
 async fn every_way_to_misbehave_costs_the_servers_own_calls_and_nothing_else() {
-    let silent = "nothing came for 1 s, so the call was given up; it may or may not have been done";
+    let silent = "nothing came for 2 s, so the call was given up; it may or may not have been done";
     let ended = "the server ended while it worked, so it may or may not have been done";
     let echo = r#"{"n":1}"#;
     let ways = [
         ("good", ["ready", "1 tools, 0 problems", echo]),
-        ("mute", ["the program said nothing for 3 s", "", ""]),
+        ("mute", ["the program said nothing for 5 s", "", ""]),
         ("mute in list", ["ready", silent, echo]),
         ("mute in call", ["ready", "1 tools, 0 problems", silent]),
         (
@@ -131,7 +131,7 @@ async fn every_way_to_misbehave_costs_the_servers_own_calls_and_nothing_else() {
             ],
         ),
         ("dies in call", ["ready", "1 tools, 0 problems", ended]),
-        ("wrong json", ["the program said nothing for 3 s", "", ""]),
+        ("wrong json", ["the program said nothing for 5 s", "", ""]),
         ("floods", ["ready", "1 tools, 0 problems", echo]),
         ("lying schema", ["ready", "2 tools, 2 problems", "still"]),
         ("changing", ["ready", "1 tools, 0 problems", echo]),
