@@ -59,6 +59,11 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
+    /// These bytes, made by another hash.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0

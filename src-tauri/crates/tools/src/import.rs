@@ -191,8 +191,8 @@ fn filled(text: &str, inputs: &BTreeMap<String, String>, missing: &mut BTreeMap<
         let inside = &rest[start + 2..start + length];
         filled.push_str(&rest[..start]);
         match inside.split_once(":-") {
-            Some((_, default)) => filled.push_str(default),
-            None => {
+            Some((_, default)) if !default.contains("${") => filled.push_str(default),
+            _ => {
                 let whole = &rest[start..=start + length];
                 let said = inside.strip_prefix("input:").and_then(|id| inputs.get(id));
                 missing.insert(whole.to_owned(), said.cloned().unwrap_or_default());
@@ -282,6 +282,10 @@ mod tests {
         assert_eq!(read(&" ".repeat(LONGEST + 1)), Err(Error::TooLong));
         // Nesting that would end a thread is refused by the reader.
         assert!(read(&"[".repeat(100_000)).is_err());
+        // A default with a placeholder in it is not filled in.
+        let mut missing = BTreeMap::new();
+        filled("${A:-${B}}", &BTreeMap::new(), &mut missing);
+        assert_eq!(missing.len(), 1);
         assert_eq!(filled("a${b", &BTreeMap::new(), &mut BTreeMap::new()), "a${b");
     }
 }

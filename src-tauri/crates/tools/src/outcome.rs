@@ -10,7 +10,7 @@ const MOST_PARTS: usize = 256;
 
 /// A part of a result. None of it is loaded from anywhere.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum ResultPart {
     /// Text, or a file of text that came along.
     Text(String),
     /// An image or a sound that came along.
@@ -35,7 +35,7 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// Its parts, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ResultPart>,
     /// The result as data, if there is one.
     pub structured: Option<Value>,
     /// The tool itself says that it failed.
@@ -46,11 +46,16 @@ impl Outcome {
     /// Reads the answer to `tools/call` (`CallToolResult` in the Model Context Protocol).
     pub fn read(answer: &Value) -> Self {
         let content = answer.get("content").and_then(Value::as_array);
-        let mut parts: Vec<Part> = content.into_iter().flatten().take(MOST_PARTS).map(Part::read).collect();
+        let mut parts: Vec<ResultPart> = content
+            .into_iter()
+            .flatten()
+            .take(MOST_PARTS)
+            .map(ResultPart::read)
+            .collect();
         let structured = answer.get("structuredContent").filter(|data| !data.is_null()).cloned();
         if parts.is_empty() && structured.is_none() && content.is_none() {
             // Not a result at all; whoever asked sees what came.
-            parts.push(Part::Other(answer.clone()));
+            parts.push(ResultPart::Other(answer.clone()));
         }
         Self {
             parts,
@@ -62,7 +67,7 @@ impl Outcome {
     /// The result of a call that did not come to one.
     pub fn failed(reason: impl Into<String>) -> Self {
         Self {
-            parts: vec![Part::Text(reason.into())],
+            parts: vec![ResultPart::Text(reason.into())],
             structured: None,
             is_error: true,
         }
@@ -71,8 +76,8 @@ impl Outcome {
     /// The one text that a model is given, at most `most` bytes of it: the texts, or the data where there are none, and a
     /// line for everything else. Templates print parts of other kinds in ways that no model knows.
     pub fn for_model(&self, most: usize) -> String {
-        let mut pieces: Vec<String> = self.parts.iter().filter_map(Part::for_model).collect();
-        let has_text = self.parts.iter().any(|part| matches!(part, Part::Text(_)));
+        let mut pieces: Vec<String> = self.parts.iter().filter_map(ResultPart::for_model).collect();
+        let has_text = self.parts.iter().any(|part| matches!(part, ResultPart::Text(_)));
         if let (false, Some(data)) = (has_text, &self.structured) {
             pieces.insert(0, data.to_string());
         }
@@ -87,7 +92,7 @@ impl Outcome {
     }
 }
 
-impl Part {
+impl ResultPart {
     fn read(part: &Value) -> Self {
         let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
         let resource = part.get("resource");
@@ -146,7 +151,7 @@ mod tests {
             { "type": "resource_link", "uri": "https://example.org", "name": "page" },
         ], "isError": "yes" }));
         assert_eq!(outcome.parts.len(), 6);
-        assert!(matches!(outcome.parts[1], Part::Other(_)) && matches!(outcome.parts[2], Part::Other(_)));
+        assert!(matches!(outcome.parts[1], ResultPart::Other(_)) && matches!(outcome.parts[2], ResultPart::Other(_)));
         assert!(!outcome.is_error);
         let expected = "four\n[image/png]\ninside\n[link: page, https://example.org]";
         assert_eq!(outcome.for_model(1000), expected);
@@ -159,7 +164,7 @@ mod tests {
         let both = json!({ "content": [{ "type": "text", "text": "4" }], "structuredContent": { "sum": 4 } });
         assert_eq!(Outcome::read(&both).for_model(1000), "4");
         for odd in [json!(null), json!(7), json!({ "content": "text" }), json!([1])] {
-            assert_eq!(Outcome::read(&odd).parts, [Part::Other(odd.clone())]);
+            assert_eq!(Outcome::read(&odd).parts, [ResultPart::Other(odd.clone())]);
         }
     }
 

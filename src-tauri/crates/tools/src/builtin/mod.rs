@@ -6,7 +6,7 @@ mod clock;
 use serde_json::{json, Value};
 
 use crate::catalog::{Effects, Tool};
-use crate::outcome::{Outcome, Part};
+use crate::outcome::{Outcome, ResultPart};
 
 /// The server that built-in tools belong to.
 pub const SERVER: &str = "ponder";
@@ -90,7 +90,7 @@ impl Builtin {
         };
         match result {
             Ok(text) => Outcome {
-                parts: vec![Part::Text(text)],
+                parts: vec![ResultPart::Text(text)],
                 ..Outcome::default()
             },
             Err(reason) => Outcome::failed(reason),
@@ -155,7 +155,7 @@ mod tests {
     fn every_tool_is_found_by_its_name() {
         for tool in Builtin::ALL {
             assert_eq!(Builtin::named(tool.name()), Some(tool));
-            assert!(!tool.tool().effects.reach_out());
+            assert!(!tool.tool().effects.has_side_effects());
         }
         assert_eq!(Builtin::named("shell"), None);
     }

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(names, ["plain", "no_schema", "odd"]);
         assert_eq!(problems.len(), 7, "{problems:#?}");
         assert_eq!(tools[1].effects, Effects::UNKNOWN);
-        assert!(tools[2].effects.read_only && tools[2].effects.open_world && tools[2].effects.reach_out());
+        assert!(tools[2].effects.read_only && tools[2].effects.open_world && tools[2].effects.has_side_effects());
         assert_eq!((tools[2].title.as_deref(), tools[2].description.as_str()), (None, ""));
     }
 

@@ -49,7 +49,7 @@ impl Effects {
     };
 
     /// True if a call may change something or send something away.
-    pub fn reach_out(self) -> bool {
+    pub fn has_side_effects(self) -> bool {
         !self.read_only || self.open_world
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use crate::catalog::{Binding, ToolId};
-use crate::consent::{decide, CallHash, CallKey, Grant, LiveCall, Pending, Permit, Reason, Rule, Rules, Turn};
+use crate::consent::{decide, CallHash, CallKey, Grant, LiveCall, Pending, Permit, Rule, Rules, TurnCalls, WaitReason};
 
 /// Calls that wait at most; a person decides them one by one.
 const MOST_WAITING: usize = 100;
@@ -108,7 +108,7 @@ impl Consents {
 
     /// Decides about a call that a live answer has just made. `rules` are what the person said of the tool and its
     /// server besides grants.
-    pub fn request(&mut self, call: LiveCall, rules: Rules, turn: &mut Turn) -> Verdict {
+    pub fn request(&mut self, call: LiveCall, rules: Rules, turn: &mut TurnCalls) -> Verdict {
         if self.decided.contains(&call.key) || self.waiting.contains_key(&call.key) {
             return Verdict::Refused(Denial::Repeated);
         }
@@ -127,15 +127,15 @@ impl Consents {
             return Verdict::Refused(Denial::Repeated);
         }
         let reason = match rule {
-            _ if turn.has_many_calls() => Reason::ManyCalls,
-            Rule::Allow if turn.distrusts(&call) => Reason::StrangersWords,
+            _ if turn.has_many_calls() => WaitReason::ManyCalls,
+            Rule::Allow if turn.distrusts(&call) => WaitReason::UntrustedResult,
             Rule::Allow => {
                 turn.runs();
                 self.decided.insert(call.key.clone());
                 return Verdict::Run(Permit { call });
             }
-            Rule::Ask | Rule::Deny if granted.is_some() => Reason::Rule,
-            Rule::Ask | Rule::Deny => Reason::NoGrant,
+            Rule::Ask | Rule::Deny if granted.is_some() => WaitReason::Rule,
+            Rule::Ask | Rule::Deny => WaitReason::NoGrant,
         };
         if self.waiting.len() == MOST_WAITING {
             self.decided.insert(call.key);
@@ -156,7 +156,7 @@ impl Consents {
     /// # Errors
     /// [`Error::NotWaiting`] if no such call waits, [`Error::Changed`] if another one was shown, [`Error::NotAnObject`]
     /// for written arguments that are none. The call goes on waiting.
-    pub fn approve(&mut self, approval: Approval, turn: &mut Turn, at: i64) -> Result<Permit, Error> {
+    pub fn approve(&mut self, approval: Approval, turn: &mut TurnCalls, at: i64) -> Result<Permit, Error> {
         let pending = self.shown(&approval.key, approval.hash)?;
         if approval.arguments.as_ref().is_some_and(|written| !written.is_object()) {
             return Err(Error::NotAnObject);

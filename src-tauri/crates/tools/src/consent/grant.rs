@@ -56,7 +56,7 @@ impl SealedGrant {
             tool: grant.tool.tool.clone(),
             binding: grant.binding.digest().to_string(),
             granted_at: grant.granted_at,
-            seal: hex(&mac(grant, key).finalize().into_bytes()),
+            seal: Digest::from_bytes(mac(grant, key).finalize().into_bytes().into()).to_string(),
         }
     }
 
@@ -92,8 +92,4 @@ fn mac(grant: &Grant, key: &SealKey) -> Hmac<Sha256> {
     let mut mac = <Hmac<Sha256> as Mac>::new((&block).into());
     mac.update(said.bytes());
     mac
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -16,5 +16,5 @@ mod turn;
 pub use consents::{Approval, Consents, Denial, Error, Extent, Verdict};
 pub use decision::{decide, Rule, Rules};
 pub use grant::{Grant, SealKey, SealedGrant};
-pub use pending::{CallHash, CallKey, LiveCall, Pending, Permit, Reason};
-pub use turn::Turn;
+pub use pending::{CallHash, CallKey, LiveCall, Pending, Permit, WaitReason};
+pub use turn::TurnCalls;

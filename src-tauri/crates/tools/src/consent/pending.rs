@@ -63,13 +63,13 @@ impl std::fmt::Display for CallHash {
 
 /// Why a person is asked although there is a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum WaitReason {
     /// There is none, or none for the tool as it is now.
     NoGrant,
     /// The person asked to be asked.
     Rule,
     /// A result in this turn may hold words of strangers.
-    StrangersWords,
+    UntrustedResult,
     /// The turn has made many calls.
     ManyCalls,
 }
@@ -78,7 +78,7 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pending {
     pub(super) call: LiveCall,
-    pub(super) reason: Reason,
+    pub(super) reason: WaitReason,
 }
 
 impl Pending {
@@ -93,7 +93,7 @@ impl Pending {
     }
 
     /// Why it waits.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> WaitReason {
         self.reason
     }
 }

@@ -14,15 +14,15 @@ const SAME_CALL: usize = 3;
 
 /// The calls of a turn and what came of them.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub struct TurnCalls {
     calls: usize,
     same: HashMap<(ToolId, String), usize>,
-    strangers_words: bool,
+    has_untrusted_result: bool,
     /// Granted in this chat after words of strangers had come.
     granted_since: HashSet<(ToolId, Binding)>,
 }
 
-impl Turn {
+impl TurnCalls {
     /// Takes note of a call that was made; true if the same one was made so often that the turn runs in a circle.
     pub(super) fn repeats(&mut self, call: &LiveCall) -> bool {
         let same = (call.tool.clone(), canonical(&call.arguments));
@@ -42,14 +42,14 @@ impl Turn {
     }
 
     /// Takes note of a result that may hold words of strangers.
-    pub fn heard_strangers(&mut self) {
-        self.strangers_words = true;
+    pub fn note_untrusted_result(&mut self) {
+        self.has_untrusted_result = true;
         self.granted_since.clear();
     }
 
     /// Takes note of a consent to later calls of a tool.
     pub(super) fn granted(&mut self, tool: &ToolId, binding: Binding) {
-        if self.strangers_words {
+        if self.has_untrusted_result {
             self.granted_since.insert((tool.clone(), binding));
         }
     }
@@ -57,6 +57,6 @@ impl Turn {
     /// True if an earlier consent does not cover a call, because strangers may have asked for it.
     pub(super) fn distrusts(&self, call: &LiveCall) -> bool {
         let since = || self.granted_since.contains(&(call.tool.clone(), call.binding));
-        self.strangers_words && call.effects.reach_out() && !since()
+        self.has_untrusted_result && call.effects.has_side_effects() && !since()
     }
 }

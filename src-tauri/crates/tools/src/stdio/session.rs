@@ -93,7 +93,7 @@ pub struct Session {
     guard: Child,
     errors: ErrorLines,
     limits: Limits,
-    listed_anew: watch::Receiver<u64>,
+    list_changes: watch::Receiver<u64>,
     progress: Arc<Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>>,
 }
 
@@ -110,7 +110,7 @@ impl Session {
         }
         let pipes = child.stdout.take().zip(child.stdin.take());
         let pipes = pipes.ok_or_else(|| StartError::System(std::io::ErrorKind::BrokenPipe.into()))?;
-        let (listed, listed_anew) = watch::channel(0);
+        let (listed, list_changes) = watch::channel(0);
         let progress = Arc::default();
         let handler = Handler {
             listed,
@@ -144,7 +144,7 @@ impl Session {
             guard: child,
             errors,
             limits,
-            listed_anew,
+            list_changes,
             progress,
         })
     }
@@ -155,8 +155,8 @@ impl Session {
     }
 
     /// Changes each time the server says that its list changed.
-    pub fn listed_anew(&self) -> watch::Receiver<u64> {
-        self.listed_anew.clone()
+    pub fn list_changes(&self) -> watch::Receiver<u64> {
+        self.list_changes.clone()
     }
 
     /// The server's tools.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::watch;
-use tools::outcome::{Outcome, Part};
+use tools::outcome::{Outcome, ResultPart};
 use tools::stdio::{CallError, Guard, Launch, Limits, Progress, Session, StartError};
 
 /// Short, so that a call is given up soon, and long enough for a busy computer.
@@ -189,7 +189,10 @@ async fn a_call_is_stopped_and_progress_is_heard() {
     assert_eq!(called, Err(CallError::Stopped));
     assert_eq!((heard.total, heard.message.as_deref()), (Some(10.0), Some("working")));
     // It goes on with the next one.
-    assert_eq!(call(&session).await.unwrap().parts, [Part::Text("late".to_owned())]);
+    assert_eq!(
+        call(&session).await.unwrap().parts,
+        [ResultPart::Text("late".to_owned())]
+    );
     session.close().await;
     none_is_left(&marker);
 }
@@ -199,7 +202,7 @@ async fn a_list_that_changes_is_told() {
     let session = Session::start(&bad("changing", &marker()), &guard(), LIMITS)
         .await
         .unwrap();
-    let mut anew = session.listed_anew();
+    let mut anew = session.list_changes();
     let first = session.tools().await.unwrap();
     tokio::time::timeout(Duration::from_secs(2), anew.changed())
         .await

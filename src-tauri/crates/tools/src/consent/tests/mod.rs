@@ -31,7 +31,7 @@ fn call(id: &str, effects: Effects) -> LiveCall {
     }
 }
 
-fn approve(consents: &mut Consents, turn: &mut Turn, call: &LiveCall, extent: Extent) -> Permit {
+fn approve(consents: &mut Consents, turn: &mut TurnCalls, call: &LiveCall, extent: Extent) -> Permit {
     let approval = Approval {
         key: call.key.clone(),
         hash: CallHash::of(call),
@@ -43,39 +43,39 @@ fn approve(consents: &mut Consents, turn: &mut Turn, call: &LiveCall, extent: Ex
 
 #[test]
 fn words_of_strangers_end_earlier_consents_to_what_reaches_out() {
-    let (mut consents, mut turn) = (Consents::default(), Turn::default());
+    let (mut consents, mut turn) = (Consents::default(), TurnCalls::default());
     let first = call("1", Effects::UNKNOWN);
     assert!(matches!(
         consents.request(first.clone(), Rules::default(), &mut turn),
         Verdict::Wait(_)
     ));
     let _ = approve(&mut consents, &mut turn, &first, Extent::Always);
-    let runs = |consents: &mut Consents, turn: &mut Turn, id: &str| {
+    let runs = |consents: &mut Consents, turn: &mut TurnCalls, id: &str| {
         matches!(
             consents.request(call(id, Effects::UNKNOWN), Rules::default(), turn),
             Verdict::Run(_)
         )
     };
     assert!(runs(&mut consents, &mut turn, "2"));
-    turn.heard_strangers();
+    turn.note_untrusted_result();
     assert!(!runs(&mut consents, &mut turn, "3"));
     assert_eq!(
         consents.waiting().next().map(Pending::reason),
-        Some(Reason::StrangersWords)
+        Some(WaitReason::UntrustedResult)
     );
     // A consent now was given after the words had come.
     let _ = approve(&mut consents, &mut turn, &call("3", Effects::UNKNOWN), Extent::Chat);
     assert!(runs(&mut consents, &mut turn, "4"));
-    turn.heard_strangers();
+    turn.note_untrusted_result();
     assert!(!runs(&mut consents, &mut turn, "5"));
     // The next question begins anew.
-    assert!(runs(&mut consents, &mut Turn::default(), "6"));
+    assert!(runs(&mut consents, &mut TurnCalls::default(), "6"));
 }
 
 #[test]
 fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
     let mut consents = Consents::default();
-    let mut turn = Turn::default();
+    let mut turn = TurnCalls::default();
     let first = call("first", Effects::UNKNOWN);
     let _ = consents.request(first.clone(), Rules::default(), &mut turn);
     let _ = approve(&mut consents, &mut turn, &first, Extent::Always);
@@ -88,9 +88,12 @@ fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
         .count();
     assert_eq!(ran, 24);
     assert!(verdicts[24..].iter().all(|verdict| matches!(verdict, Verdict::Wait(_))));
-    assert_eq!(consents.waiting().next().map(Pending::reason), Some(Reason::ManyCalls));
+    assert_eq!(
+        consents.waiting().next().map(Pending::reason),
+        Some(WaitReason::ManyCalls)
+    );
 
-    let mut turn = Turn::default();
+    let mut turn = TurnCalls::default();
     let verdicts = ["a", "b", "c"].map(|id| {
         let same = LiveCall {
             arguments: json!({ "x": 1, "y": 2 }),

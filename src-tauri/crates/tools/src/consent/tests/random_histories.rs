@@ -112,7 +112,7 @@ struct Said {
 #[derive(Default)]
 struct World {
     processes: [Consents; 2],
-    turns: [[Turn; CHATS]; 2],
+    turns: [[TurnCalls; CHATS]; 2],
     /// When words of strangers came in the turn.
     strangers: [[Option<usize>; CHATS]; 2],
     versions: [u32; TOOLS],
@@ -175,7 +175,7 @@ impl World {
             return;
         }
         let chat = call.chat.parse::<usize>().unwrap();
-        let strangers = self.strangers[process][chat].filter(|_| call.effects.reach_out());
+        let strangers = self.strangers[process][chat].filter(|_| call.effects.has_side_effects());
         let covered = self.said.iter().any(|said| {
             let reaches = match said.extent {
                 Extent::Once => false,
@@ -287,11 +287,11 @@ impl World {
                 }
             }
             Step::NewTurn { process, chat } => {
-                self.turns[process][chat] = Turn::default();
+                self.turns[process][chat] = TurnCalls::default();
                 self.strangers[process][chat] = None;
             }
             Step::Strangers { process, chat } => {
-                self.turns[process][chat].heard_strangers();
+                self.turns[process][chat].note_untrusted_result();
                 self.strangers[process][chat] = Some(self.now);
             }
             Step::Read { process } => self.read(process),
