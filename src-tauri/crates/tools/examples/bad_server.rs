@@ -124,6 +124,15 @@ fn call(way: &str, id: &Value, params: &Value) {
             }
             text(id, "late");
         }
+        "asks" => {
+            let asked = json!({ "messages": [], "maxTokens": 1_000_000 });
+            for number in 0..5_000 {
+                let method = ["sampling/createMessage", "roots/list", "elicitation/create", "no/such"][number % 4];
+                send(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": asked }));
+                progress(&params["_meta"]["progressToken"], 1);
+            }
+            text(id, &params["arguments"].to_string());
+        }
         "long line" => text(id, &"x".repeat(17 << 20)),
         "second answer" => {
             text(id, "first");

@@ -140,6 +140,7 @@ async fn every_way_to_misbehave_costs_the_servers_own_calls_and_nothing_else() {
         ("long line", ["ready", "1 tools, 0 problems", silent]),
         ("second answer", ["ready", "1 tools, 0 problems", "first"]),
         ("after cancel", ["ready", "1 tools, 0 problems", silent]),
+        ("asks", ["ready", "1 tools, 0 problems", echo]),
         ("stays", ["ready", "1 tools, 0 problems", echo]),
         ("grandchild", ["ready", "1 tools, 0 problems", echo]),
     ];
@@ -273,23 +274,22 @@ async fn a_server_gets_nothing_of_the_environment_but_what_it_needs() {
 
 /// The app is killed, and nothing that it started stays.
 #[test]
-fn a_parent_that_is_killed_leaves_nothing() {
+fn a_host_that_is_killed_leaves_nothing() {
     let marker = marker();
     let server = example("bad_server").display().to_string();
-    let script = format!("trap '' TERM; exec '{server}' stays {marker}");
-    let mut parent = std::process::Command::new(example("guard"))
-        .args(["guard-a-tool-server", "sh", "-c", &script])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::null())
+    let script = format!("trap '' TERM; (sleep 1000; : {marker}) & exec '{server}' stays {marker}");
+    let mut host = std::process::Command::new(example("host"))
+        .args(["sh", "-c", &script])
         .spawn()
         .unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
-    while !running(&marker).iter().any(|line| line.contains("bad_server")) {
+    let serves = |line: &String| line.contains("bad_server stays");
+    while !running(&marker).iter().any(serves) {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(20));
     }
-    // The end of a killed process is the end of its pipes.
-    drop(parent.stdin.take());
-    parent.wait().unwrap();
+    // On Unix this is SIGKILL.
+    host.kill().unwrap();
+    host.wait().unwrap();
     none_is_left(&marker);
 }
