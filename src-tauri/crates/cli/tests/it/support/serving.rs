@@ -60,6 +60,16 @@ impl Serving {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// The value that the server tells Prometheus.
+    pub fn gauge(&self, name: &str) -> usize {
+        let (status, text) = self.ask("/metrics", &Value::Null);
+        assert_eq!(status, 200);
+        let mut values = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        values.next().expect("the gauge")
+    }
+
     /// Posts a body without any client, or gets if it is null: the status and the body of the answer.
     pub fn ask(&self, path: &str, body: &Value) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
