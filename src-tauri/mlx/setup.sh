@@ -96,7 +96,7 @@ build_kernel() {
   local part
   mkdir -p "$kernel"
   for part in primitive joined files; do
-    g++ -std=c++20 -O2 -fPIC -Wall -include "$here/shim.h" -ffile-prefix-map="$here"=mlx -I "$mlx/mlx/include" -c "$here/$part.cpp" -o "$kernel/$part.o"
+    g++ -std=c++20 -O2 -fPIC -Wall -include "$here/shim.h" -ffile-prefix-map="$here"=mlx -ffile-prefix-map="$mlx/mlx"=mlx -I "$mlx/mlx/include" -c "$here/$part.cpp" -o "$kernel/$part.o"
   done
   ar rcs "$kernel/libponder_kernel.a" "$kernel/primitive.o" "$kernel/joined.o" "$kernel/files.o"
 }
