@@ -2,6 +2,7 @@
 import type { ImageDetail } from "./ImageDetail";
 import type { Sampling } from "./Sampling";
 import type { Thinking } from "./Thinking";
+import type { ToolRef } from "./ToolRef";
 
 /**
  * The settings of a chat's next turn. Stored as JSON in this form, so a new setting is a field with a default.
@@ -54,4 +55,8 @@ image_detail: ImageDetail,
 /**
  * The summary of the chat that this one continues; empty if there is none.
  */
-carried_summary: string, };
+carried_summary: string, 
+/**
+ * The tools that the model may call. They are an offer and no consent: every call needs one of its own.
+ */
+tools: Array<ToolRef>, };

@@ -10,6 +10,6 @@ export type Preset = {
  */
 name: string, 
 /**
- * Its settings. Applying it keeps a chat's model and carried summary.
+ * Its settings. Applying it keeps a chat's model, tools and carried summary.
  */
 settings: ChatSettings, };

@@ -3,4 +3,4 @@
 /**
  * A window. The name is also its label in the shell and the value of `?window=` in its address.
  */
-export type WindowName = "chat" | "models" | "settings" | "quick" | "failure";
+export type WindowName = "chat" | "models" | "settings" | "quick" | "consent" | "failure";

@@ -3,4 +3,4 @@
 /**
  * A page that a window can be opened at. The name is also the value of `?page=` in its address.
  */
-export type WindowPage = "local" | "discover" | "downloads" | "general" | "appearance" | "chats" | "models" | "connections" | "server" | "privacy" | "about";
+export type WindowPage = "local" | "discover" | "downloads" | "general" | "appearance" | "chats" | "models" | "connections" | "tools" | "server" | "privacy" | "about";

@@ -64,6 +64,8 @@ export const REASONS: readonly Reason[] = [
   "endpoint_unsupported",
   "endpoint_refused",
   "key_unencrypted",
+  "call_changed",
+  "tools_refused",
   "bad_token",
   "bad_key",
   "bad_address",
@@ -169,7 +171,8 @@ export const DEFAULT_CHAT_SETTINGS: ChatSettings = {
   "kv_off": false,
   "stop": [],
   "image_detail": "normal",
-  "carried_summary": ""
+  "carried_summary": "",
+  "tools": []
 };
 
 /** The settings of the app that nobody has changed. */

@@ -23,6 +23,7 @@ mod options;
 mod reason;
 mod request;
 mod router;
+mod toolbox;
 
 pub use call_body::CallBody;
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
@@ -50,3 +51,4 @@ pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
 pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use router::EngineRouter;
+pub use toolbox::{CallEnd, CallOrigin, CallRequest, CallResult, OfferedTool, StoreStart, ToolRef, Toolbox};

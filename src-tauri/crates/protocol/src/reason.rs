@@ -92,6 +92,10 @@ reasons! {
     EndpointRefused => BadRequest,
     /// The API key of the endpoint `endpoint` would be sent unencrypted, which was not allowed.
     KeyUnencrypted => BadRequest,
+    /// The call does not wait any more, or is not the one that was shown.
+    CallChanged => BadRequest,
+    /// A server of tools is refused or does not run: `why`.
+    ToolsRefused => BadRequest,
     /// The text is no access token.
     BadToken => BadRequest,
     /// The text is no API key.

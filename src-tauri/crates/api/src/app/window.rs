@@ -16,13 +16,22 @@ pub enum WindowName {
     Settings,
     /// Quick entry: one question, and its answer.
     Quick,
+    /// Calls of tools that wait for the user. Nothing else may approve one.
+    Consent,
     /// The reason why the app could not start; no other window is open then.
     Failure,
 }
 
 impl WindowName {
     /// Every window.
-    pub const ALL: [Self; 5] = [Self::Chat, Self::Models, Self::Settings, Self::Quick, Self::Failure];
+    pub const ALL: [Self; 6] = [
+        Self::Chat,
+        Self::Models,
+        Self::Settings,
+        Self::Quick,
+        Self::Consent,
+        Self::Failure,
+    ];
 
     /// The name as a string.
     #[must_use]
@@ -32,6 +41,7 @@ impl WindowName {
             Self::Models => "models",
             Self::Settings => "settings",
             Self::Quick => "quick",
+            Self::Consent => "consent",
             Self::Failure => "failure",
         }
     }
@@ -58,6 +68,8 @@ pub enum WindowPage {
     Models,
     /// Endpoints.
     Connections,
+    /// Servers of tools, and what they may do.
+    Tools,
     /// The local server.
     Server,
     /// The network, and the data on disk.
@@ -87,6 +99,7 @@ impl WindowPage {
             | Self::Chats
             | Self::Models
             | Self::Connections
+            | Self::Tools
             | Self::Server
             | Self::Privacy
             | Self::About => WindowName::Settings,
@@ -105,6 +118,7 @@ impl WindowPage {
             Self::Chats => "chats",
             Self::Models => "models",
             Self::Connections => "connections",
+            Self::Tools => "tools",
             Self::Server => "server",
             Self::Privacy => "privacy",
             Self::About => "about",

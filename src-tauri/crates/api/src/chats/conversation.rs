@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::settings::ChatSettings;
+use crate::tools::CallStatus;
 
 /// The state of a message. Every message but an answer is `Complete` from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -212,6 +213,9 @@ pub struct StoredMessage {
     /// The call whose result this is, in a message of [`Role::Tool`]. A call has one result at most. The state is
     /// `Stopped` if the user went on without running the tool.
     pub tool_call_id: Option<String>,
+    /// The states of the calls of an answer that Ponder runs tools for.
+    #[serde(default)]
+    pub calls: Vec<CallStatus>,
     /// The ids of all messages with the same parent, oldest first, this one included.
     pub siblings: Vec<String>,
     /// The creation time.
@@ -266,6 +270,7 @@ impl StoredMessage {
             state: AnswerState::Complete,
             parts: Vec::new(),
             tool_call_id: None,
+            calls: Vec::new(),
             siblings: Vec::new(),
             created_at: 0,
             finished_at: None,

@@ -1,6 +1,6 @@
 //! Settings of one chat, and presets.
 
-use protocol::{limits, ImageDetail, KvBits, Result, Sampling, Thinking};
+use protocol::{limits, ImageDetail, KvBits, Result, Sampling, Thinking, ToolRef};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -34,6 +34,8 @@ pub struct ChatSettings {
     pub image_detail: ImageDetail,
     /// The summary of the chat that this one continues; empty if there is none.
     pub carried_summary: String,
+    /// The tools that the model may call. They are an offer and no consent: every call needs one of its own.
+    pub tools: Vec<ToolRef>,
 }
 
 impl ChatSettings {
@@ -55,7 +57,7 @@ impl ChatSettings {
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// Its settings. Applying it keeps a chat's model and carried summary.
+    /// Its settings. Applying it keeps a chat's model, tools and carried summary.
     pub settings: ChatSettings,
 }
 
@@ -69,6 +71,7 @@ impl Preset {
         ChatSettings {
             model: settings.model.clone(),
             carried_summary: settings.carried_summary.clone(),
+            tools: settings.tools.clone(),
             ..self.settings.clone()
         }
     }

@@ -1,10 +1,14 @@
 //! A scripted engine for the tests of other crates; it records its requests.
 
+mod toolbox;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+
+pub use toolbox::{FakeCall, FakeToolbox};
 
 use crate::{
     mailbox, AnswerNowFlag, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine,
