@@ -31,6 +31,7 @@ pub use file::writes::Writes;
 pub use import::{check_import_beginning, read_import, ImportFormat, ImportedChat, ImportedChats, LONGEST_IMPORT};
 pub use messages::answers::StreamingAnswer;
 pub use messages::parts::{AnswerDelta, ControlRequests, PartDelta};
+pub use messages::tool_calls::OpenCall;
 pub use messages::tool_results::NOT_RUN;
 pub use messages::turns::NewAnswer;
 pub use recovery::repair::{

@@ -95,7 +95,11 @@ fn chat(value: Value) -> Result<ImportedChat> {
         pinned: exported.chat.pinned,
         archived: exported.chat.archived,
         project: exported.chat.project,
-        settings: exported.settings,
+        // A file switches no tool on.
+        settings: ChatSettings {
+            tools: Vec::new(),
+            ..exported.settings
+        },
         draft: exported.draft,
         head: exported.head,
         messages: exported.messages,

@@ -7,5 +7,6 @@ pub(crate) mod parts;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod rules;
+pub(crate) mod tool_calls;
 pub(crate) mod tool_results;
 pub(crate) mod turns;

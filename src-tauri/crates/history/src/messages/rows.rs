@@ -18,6 +18,7 @@ macro_rules! select_messages {
             " SELECT m.id, m.chat_id, m.parent_id, m.role, m.state, m.created_at, m.finished_at, m.model,
                      m.model_revision, m.template_hash, m.settings, m.tool_call_id, m.thinking_ended, m.thinking_tokens,
                      m.finish_reason, m.ended_by, m.error, m.notices, m.usage, m.timing, m.compaction_mark, m.edited,
+                     m.tool_calls,
                      EXISTS (SELECT 1 FROM chats h WHERE h.head = m.id AND h.deleted_at IS NULL) AS is_head,
                      (SELECT group_concat(s.id, ' ' ORDER BY s.created_at, s.id) FROM messages s
                        WHERE s.parent_id IS m.parent_id AND s.chat_id = m.chat_id) AS siblings,
@@ -83,6 +84,9 @@ fn message(row: &SqliteRow, id: String) -> Result<StoredMessage> {
         state: from_word("state", &word("state")?)?,
         parts: Vec::new(),
         tool_call_id: row.try_get("tool_call_id")?,
+        calls: json("tool_calls")?
+            .and_then(|json| readable("state of calls", json))
+            .unwrap_or_default(),
         siblings: siblings.split(' ').map(str::to_owned).collect(),
         created_at: row.try_get("created_at")?,
         finished_at: row.try_get("finished_at")?,

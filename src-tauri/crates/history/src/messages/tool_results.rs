@@ -9,6 +9,7 @@ use sqlx::SqliteConnection;
 
 use crate::json::to_word;
 use crate::messages::insert::insert_message;
+use crate::messages::tool_calls::close_statuses;
 use crate::stamp::new_id;
 use crate::{now, Error, History, Result};
 
@@ -28,30 +29,35 @@ impl History {
     /// [`Error::Busy`] while the answer is being written, and with [`Error::HasResult`] if the call has its result
     /// already.
     pub async fn add_tool_result(&self, answer: &str, call: &str, content: &[Content]) -> Result<StoredMessage> {
-        let now = now();
         let mut transaction = self.write().await?;
-        let found: Option<(String, String)> = row!(
-            &mut *transaction,
-            "SELECT m.chat_id, m.state FROM messages m JOIN chats c ON c.id = m.chat_id
-              WHERE m.id = ?1 AND c.deleted_at IS NULL AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id
-                    AND p.kind = 'tool_call' AND json_extract(p.content, '$.call.id') = ?2)";
-            answer, call
-        )
-        .await?;
-        let (chat, state) = found.ok_or(Error::NotFound("call of a tool"))?;
-        if state == to_word(&AnswerState::Streaming) {
-            return Err(Error::Busy);
-        }
-        let calls = calls(&mut transaction, &chat, answer).await?;
-        if !calls.open.iter().any(|open| open == call) {
-            return Err(Error::HasResult);
-        }
-        let (last, state) = (&calls.last, AnswerState::Complete);
-        let id = insert_result(&mut transaction, &chat, last, call, content, state, now).await?;
-        let sql = "UPDATE chats SET head = ?3, updated_at = ?4 WHERE id = ?1 AND head = ?2";
-        run!(&mut transaction, sql; &chat, last, &id, now).await?;
+        let id = add_result(&mut transaction, answer, call, content, AnswerState::Complete, now()).await?;
         transaction.commit().await?;
         self.message(&id).await
+    }
+
+    /// The calls of this answer that have no result, in the order in which they were made.
+    pub async fn calls_without_result(&self, answer: &str) -> Result<Vec<String>> {
+        let mut reader = self.readers.acquire().await?;
+        let sql = "SELECT chat_id FROM messages WHERE id = ?";
+        let chat: Option<String> = value!(&mut *reader, sql; answer).await?;
+        Ok(calls(&mut reader, &chat.ok_or(Error::NotFound("message"))?, answer)
+            .await?
+            .open)
+    }
+
+    /// Gives every call of this answer that has no result one that says that it was not run. Returns the last result.
+    pub async fn close_calls_of(&self, answer: &str) -> Result<String> {
+        let now = now();
+        let mut transaction = self.write().await?;
+        let sql = "SELECT chat_id FROM messages WHERE id = ?";
+        let chat: Option<String> = value!(&mut *transaction, sql; answer).await?;
+        let chat = chat.ok_or(Error::NotFound("message"))?;
+        let before = calls(&mut transaction, &chat, answer).await?.last;
+        let last = close_calls(&mut transaction, &chat, answer, now).await?;
+        let sql = "UPDATE chats SET head = ?3, updated_at = ?4 WHERE id = ?1 AND head = ?2";
+        run!(&mut transaction, sql; &chat, before, &last, now).await?;
+        transaction.commit().await?;
+        Ok(last)
     }
 
     /// The ids of all calls that were ever made in a chat, those of its messages in the trash among them, which may
@@ -67,6 +73,37 @@ impl History {
         )
         .await
     }
+}
+
+/// [`History::add_tool_result`] in a transaction; returns the id of the result.
+pub(super) async fn add_result(
+    db: &mut SqliteConnection,
+    answer: &str,
+    call: &str,
+    content: &[Content],
+    state: AnswerState,
+    now: i64,
+) -> Result<String> {
+    let found: Option<(String, String)> = row!(
+        &mut *db,
+        "SELECT m.chat_id, m.state FROM messages m JOIN chats c ON c.id = m.chat_id
+          WHERE m.id = ?1 AND c.deleted_at IS NULL AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id
+                AND p.kind = 'tool_call' AND json_extract(p.content, '$.call.id') = ?2)";
+        answer, call
+    )
+    .await?;
+    let (chat, answer_state) = found.ok_or(Error::NotFound("call of a tool"))?;
+    if answer_state == to_word(&AnswerState::Streaming) {
+        return Err(Error::Busy);
+    }
+    let calls = calls(&mut *db, &chat, answer).await?;
+    if !calls.open.iter().any(|open| open == call) {
+        return Err(Error::HasResult);
+    }
+    let id = insert_result(&mut *db, &chat, &calls.last, call, content, state, now).await?;
+    let sql = "UPDATE chats SET head = ?3, updated_at = ?4 WHERE id = ?1 AND head = ?2";
+    run!(&mut *db, sql; &chat, &calls.last, &id, now).await?;
+    Ok(id)
 }
 
 /// Gives every call before this place that has no result one that says that it was not run, and returns the message
@@ -89,6 +126,7 @@ pub(crate) async fn close_calls(db: &mut SqliteConnection, chat: &str, place: &s
         return Err(Error::Busy);
     }
     let Calls { open, mut last } = calls(db, chat, &answer).await?;
+    close_statuses(db, &answer, now).await?;
     for call in open {
         let content = [Content::text(NOT_RUN)];
         last = insert_result(db, chat, &last, &call, &content, AnswerState::Stopped, now).await?;

@@ -49,6 +49,10 @@ async fn a_chat_remembers_its_settings_and_draft() {
         kv_off: true,
         stop: vec!["END".into()],
         carried_summary: "Cats.".into(),
+        tools: vec![protocol::ToolRef {
+            server: "ponder".into(),
+            tool: "calculate".into(),
+        }],
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
     fresh
