@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use api::{ChatView, LocalModel, ModelShelf, Settings};
 use history::{now, History};
-use protocol::{Capabilities, Engine, ModelInfo, ModelSource, Result};
+use protocol::{Capabilities, Engine, ModelInfo, ModelSource, Result, Toolbox};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::cross_process::owner::{self, WriterProcess};
 use crate::error::Error;
 use crate::live::answer::LiveAnswer;
+use crate::live::tool_turn::ToolTurn;
 
 /// The longest wait for stopped answers to be stored.
 const STOP_LASTS: Duration = Duration::from_secs(2);
@@ -40,6 +41,10 @@ pub(crate) struct Core {
     pub(crate) damaged: watch::Sender<bool>,
     /// The answers that this process writes, by message.
     live: Mutex<HashMap<String, Arc<LiveAnswer>>>,
+    /// The tools that models may call; a host without any sets none.
+    pub(crate) toolbox: OnceLock<Arc<dyn Toolbox>>,
+    /// The answers whose calls this process asks about or runs, by message.
+    tool_turns: Mutex<HashMap<String, Arc<ToolTurn>>>,
 }
 
 impl Core {
@@ -49,20 +54,21 @@ impl Core {
         shelf: Arc<dyn ModelShelf>,
     ) -> Result<Arc<Self>> {
         let settings = watch::Sender::new(history.settings().await?);
-        Ok(Self::with(history.clone(), history, engine, shelf, settings))
+        let changes = watch::Sender::new(());
+        Ok(Self::with(history.clone(), history, engine, shelf, settings, changes))
     }
 
-    /// The same engine, models and settings with chats in memory, of which nothing is written.
+    /// The same engine, models and settings with chats in memory, of which nothing is written. Whoever follows these
+    /// chats hears of those, too.
     pub(crate) async fn in_memory(&self) -> Result<Arc<Self>> {
         let (engine, shelf) = (self.engine.clone(), self.shelf.clone());
         let (history, settings) = (History::in_memory().await?, self.settings.clone());
-        Ok(Self::with(
-            history,
-            self.settings_history.clone(),
-            engine,
-            shelf,
-            settings,
-        ))
+        let changes = self.changes.clone();
+        let core = Self::with(history, self.settings_history.clone(), engine, shelf, settings, changes);
+        if let Some(toolbox) = self.toolbox.get() {
+            let _ = core.toolbox.set(toolbox.clone());
+        }
+        Ok(core)
     }
 
     fn with(
@@ -71,6 +77,7 @@ impl Core {
         engine: Arc<dyn Engine>,
         shelf: Arc<dyn ModelShelf>,
         settings: watch::Sender<Settings>,
+        changes: watch::Sender<()>,
     ) -> Arc<Self> {
         Arc::new(Self {
             history,
@@ -78,12 +85,14 @@ impl Core {
             engine,
             shelf,
             owner: WriterProcess::this_process().to_string(),
-            changes: watch::Sender::new(()),
+            changes,
             settings,
             settings_in_order: tokio::sync::Mutex::default(),
             closing: watch::Sender::new(false),
             damaged: watch::Sender::new(false),
             live: Mutex::default(),
+            toolbox: OnceLock::new(),
+            tool_turns: Mutex::default(),
         })
     }
 
@@ -96,6 +105,18 @@ impl Core {
     pub(crate) fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveAnswer>>> {
         // Only single insertions and removals happen under this lock, so a poisoned map is still complete.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answers whose calls this process asks about or runs.
+    pub(crate) fn tool_turns(&self) -> MutexGuard<'_, HashMap<String, Arc<ToolTurn>>> {
+        self.tool_turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the calls that this accepts.
+    pub(crate) fn stop_tool_turns(&self, which: impl Fn(&ToolTurn) -> bool) {
+        for turn in self.tool_turns().values().filter(|turn| which(turn)) {
+            turn.stop.send_replace(true);
+        }
     }
 
     /// A running answer of this process.
@@ -155,6 +176,15 @@ impl Core {
                 owner::is_alive(&answer.owner, answer.heartbeat, now())
             };
             if !alive && self.history.interrupt(&answer).await? {
+                self.changed();
+            }
+        }
+        for open in self.history.open_calls().await? {
+            let alive = match open.owner == self.owner {
+                true => self.tool_turns().contains_key(&open.answer),
+                false => owner::is_alive(&open.owner, open.at, now()),
+            };
+            if !alive && self.history.interrupt_call(&open).await? {
                 self.changed();
             }
         }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use api::ModelShelf;
 use history::{now, History};
-use protocol::{Engine, Result};
+use protocol::{Engine, Result, Toolbox};
 use tokio::sync::watch;
 
 pub use history::{stored_settings, LONGEST_IMPORT};
@@ -110,6 +110,11 @@ impl Chat {
             settings: AppSettings::new(core.clone()),
             core,
         }
+    }
+
+    /// Gives the chats the tools that models may call. The first ones stay.
+    pub fn set_toolbox(&self, toolbox: Arc<dyn Toolbox>) {
+        let _ = self.core.toolbox.set(toolbox);
     }
 
     /// The list of chats, and one chat as windows show and change it.

@@ -4,6 +4,7 @@ mod continuation;
 mod fallback_title;
 mod generated_title;
 mod question;
+mod tool_calls;
 mod tool_results;
 mod two_answers;
 mod write;
@@ -53,6 +54,7 @@ impl Answers {
         let mut request = TurnRequest::new(template, prompt_of(fitting, &turn.question));
         request.retractable = Some(turn.question.clone());
         self.begin(LiveAnswer::new(turn.answer.clone()), request, Some(next));
+        self.stop_closed_calls(chat).await?;
         Ok(turn)
     }
 
@@ -76,8 +78,9 @@ impl Answers {
         Ok(self.core.history.request_answer_now(message).await?)
     }
 
-    /// Ends an answer soon, whichever process writes it; what it said stays. Changes nothing if it has ended.
+    /// Ends an answer soon, whichever process writes it, and its calls, if this one runs them; what it said stays. Changes nothing if it has ended.
     pub async fn stop(&self, message: &str) -> Result<()> {
+        self.stop_calls(message);
         if let Some(running) = self.core.find(message) {
             running.stop.send_replace(true);
             return Ok(());
@@ -160,12 +163,15 @@ impl Answers {
     /// Has the answer written; `next` is how the next question will be asked, if that is known.
     fn begin(&self, running: Arc<LiveAnswer>, turn: TurnRequest, next: Option<RequestTemplate>) {
         let registration = self.core.register(running.clone());
-        let core = self.core.clone();
+        let (core, answers) = (self.core.clone(), self.clone());
         tokio::spawn(async move {
-            let model = turn.template.model.clone();
+            let (model, tools) = (turn.template.model.clone(), turn.template.tools.clone());
             write_answer(&core, running.clone(), turn).await;
             // The answer has ended for everybody before anything is done for the next one.
             drop(registration);
+            if let Err(error) = answers.follow_up(&running.message, tools).await {
+                tracing::debug!(%error, "the calls of an answer could not be run");
+            }
             if let Some(next) = next {
                 prefetch_next(&core, &next, &running.message).await;
             }

@@ -2,13 +2,14 @@
 
 use api::{ChatSettings, Project, StoredMessage};
 use history::History;
-use protocol::{Capabilities, Content, ModelSource, Request, Result};
+use protocol::{Capabilities, Content, ModelSource, OfferedTool, Request, Result};
 
 use crate::core::Core;
 use crate::files::images::attachments;
 use crate::files::texts::add_texts;
 use crate::request::compaction_mark::after_mark;
 use crate::request::conversation::{add_question, conversation, put_before_questions};
+use crate::request::tools::offered_tools;
 
 /// The parts of a request that do not depend on the question.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub(crate) struct RequestTemplate {
     pub(crate) settings: ChatSettings,
     /// Files of the chat's project, whose texts stand before its first question.
     pub(crate) files: Vec<Content>,
+    /// The tools that the model is told of.
+    pub(crate) tools: Vec<OfferedTool>,
 }
 
 impl RequestTemplate {
@@ -32,7 +35,9 @@ impl RequestTemplate {
     /// `ModelNotFound` and `ModelBroken` from the model folder.
     pub(crate) async fn of_chat(core: &Core, chat: &str, settings: ChatSettings) -> Result<Self> {
         let project = core.history.project_of(chat).await?;
-        Self::in_project(core, project, settings).await
+        let mut template = Self::in_project(core, project, settings).await?;
+        template.tools = offered_tools(core, chat, &template).await?;
+        Ok(template)
     }
 
     /// [`RequestTemplate::of_chat`] for a chat in this project, which may not be created yet.
@@ -49,6 +54,7 @@ impl RequestTemplate {
             capabilities,
             settings,
             files,
+            tools: Vec::new(),
         })
     }
 
@@ -75,6 +81,7 @@ impl RequestTemplate {
         add_question(&mut messages, question);
         put_before_questions(&mut messages, &self.files);
         let mut request = Request::new(self.model.clone(), messages);
+        request.tools = self.tools.iter().map(|tool| tool.declaration.clone()).collect();
         request.thinking = self.settings.thinking;
         request.thinking_budget = self.settings.thinking_budget;
         request.sampling = self.settings.sampling.clone();

@@ -5,5 +5,6 @@ pub(crate) mod build;
 pub(crate) mod compaction_mark;
 mod conversation;
 pub(crate) mod fit;
+mod tools;
 
 pub(crate) use conversation::calls;

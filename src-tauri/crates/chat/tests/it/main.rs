@@ -17,6 +17,7 @@ mod project_files;
 mod settings;
 mod temporary;
 mod thoughts;
+mod tool_calls;
 mod tools;
 mod turns;
 mod two_answers;
