@@ -49,7 +49,7 @@ fn arrows_between_rooms_point_one_way() {
         ("power", &["api"]),
         ("remote", &["api", "media", "net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),
-        ("tools", &[]),
+        ("tools", &["api", "files", "net", "protocol"]),
         (
             "server",
             &["api", "constraint", "documents", "media", "openai-wire", "protocol"],
@@ -71,6 +71,7 @@ fn arrows_between_rooms_point_one_way() {
                 "remote",
                 "sandbox",
                 "server",
+                "tools",
             ],
         ),
         (
@@ -105,6 +106,7 @@ fn arrows_between_rooms_point_one_way() {
                 "remote",
                 "sandbox",
                 "server",
+                "tools",
             ],
         ),
     ]);

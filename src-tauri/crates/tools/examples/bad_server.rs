@@ -94,7 +94,11 @@ fn begin(way: &str, id: &Value) {
 }
 
 fn list(way: &str, id: &Value, times: u32) {
-    let echo = json!({ "name": "echo", "description": "Says it again.", "inputSchema": { "type": "object" } });
+    // A test may write another one meanwhile.
+    let described = std::env::var("BAD_DESCRIPTION").map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let described = described.unwrap_or_else(|_| "Says it again.".to_owned());
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let echo = json!({ "name": "echo", "description": described, "inputSchema": schema });
     match way {
         "mute in list" => {}
         "lying schema" => answer(
@@ -114,6 +118,10 @@ fn list(way: &str, id: &Value, times: u32) {
 }
 
 fn call(way: &str, id: &Value, params: &Value) {
+    if let Some(path) = std::env::var_os("BAD_CALLS") {
+        let calls = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let _ = calls.and_then(|mut calls| writeln!(calls, "{}", params["arguments"]));
+    }
     match way {
         "dies in call" => std::process::exit(4),
         "mute in call" | "after cancel" => {}

@@ -8,6 +8,8 @@ pub mod canonical;
 pub mod catalog;
 pub mod configuration;
 pub mod consent;
+pub mod error;
+pub mod host;
 pub mod import;
 pub mod outcome;
 pub mod search_path;

@@ -76,13 +76,17 @@ impl Outcome {
     /// The one text that a model is given, at most `most` bytes of it: the texts, or the data where there are none, and a
     /// line for everything else. Templates print parts of other kinds in ways that no model knows.
     pub fn for_model(&self, most: usize) -> String {
+        self.text(most.min(MOST_FOR_MODEL))
+    }
+
+    /// [`Outcome::for_model`] with any limit: what a person reads.
+    pub fn text(&self, most: usize) -> String {
         let mut pieces: Vec<String> = self.parts.iter().filter_map(ResultPart::for_model).collect();
         let has_text = self.parts.iter().any(|part| matches!(part, ResultPart::Text(_)));
         if let (false, Some(data)) = (has_text, &self.structured) {
             pieces.insert(0, data.to_string());
         }
         let whole = pieces.join("\n");
-        let most = most.min(MOST_FOR_MODEL);
         if whole.len() <= most {
             return whole;
         }

@@ -146,6 +146,11 @@ impl Consents {
         Verdict::Wait(hash)
     }
 
+    /// Lets calls of a tool as it is now run in a chat, as a person typed on the command line.
+    pub(crate) fn allow_in_chat(&mut self, chat: &str, tool: ToolId, binding: Binding) {
+        self.in_chat.insert((chat.to_owned(), tool, binding));
+    }
+
     /// The calls that wait, by answer and call.
     pub fn waiting(&self) -> impl Iterator<Item = &Pending> {
         self.waiting.values()

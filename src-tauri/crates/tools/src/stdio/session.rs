@@ -235,6 +235,16 @@ impl Session {
         }
     }
 
+    /// Lets the server go: its guard ends it and everything that it started. A call that runs is lost.
+    pub fn let_go(&self) {
+        self.service.cancellation_token().cancel();
+    }
+
+    /// True if the server lets nothing through any more.
+    pub fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
     /// True if the server ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.guard.try_wait(), Ok(None))

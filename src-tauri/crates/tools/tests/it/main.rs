@@ -1,6 +1,7 @@
 //! Servers as real processes behind the real guard.
 #![allow(clippy::unwrap_used)]
 
+mod host;
 mod real_servers;
 
 use std::path::PathBuf;

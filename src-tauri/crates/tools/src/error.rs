@@ -1,0 +1,81 @@
+//! Errors of tools, in sentences that say what is safe and what to do.
+
+use protocol::{ErrorCode, Reason};
+
+use crate::consent;
+
+/// An error of tools. It becomes a [`protocol::Error`] when it leaves this room.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such server.
+    #[error("there is no server of tools called {0}; `ponder tools list` shows them")]
+    NoServer(String),
+    /// No such tool.
+    #[error("the server {server} has no tool called {tool}")]
+    NoTool {
+        /// The server's name.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// A server that is not switched on.
+    #[error("the server {0} is not switched on")]
+    Off(String),
+    /// Ponder's own tools cannot be changed.
+    #[error("Ponder's own tools can be neither added nor removed")]
+    BuiltIn,
+    /// A name that another server has.
+    #[error("there is a server called {0} already")]
+    NameTaken(String),
+    /// A name or a command that cannot be used.
+    #[error("this is no server: {0}")]
+    BadSetup(&'static str),
+    /// Too many servers.
+    #[error("there are {0} servers already, which is all that fit")]
+    TooMany(usize),
+    /// A configuration that cannot be read.
+    #[error(transparent)]
+    Import(#[from] crate::import::Error),
+    /// A server that did not start, or ended.
+    #[error("the server {server} does not run: {reason}")]
+    NotRunning {
+        /// The server's name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// An approval that does not count.
+    #[error(transparent)]
+    Consent(#[from] consent::Error),
+    /// Arguments that a person wrote and the tool does not take.
+    #[error("the tool does not take these arguments: {0}")]
+    Arguments(String),
+    /// The file of servers cannot be read or written.
+    #[error("the file of tool servers {path} cannot be used: {reason}; nothing was changed")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The keychain does not answer.
+    #[error("this computer's keychain cannot be used: {0}; nothing was changed")]
+    Keychain(String),
+}
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let code = match &error {
+            Error::NoServer(_) | Error::NoTool { .. } => ErrorCode::NotFound,
+            Error::File { .. } => ErrorCode::Storage,
+            Error::Keychain(_) => ErrorCode::Keychain,
+            Error::Consent(_) => return Self::because(Reason::CallChanged, message),
+            _ => return Self::because(Reason::ToolsRefused, message.clone()).with("why", message),
+        };
+        Self::new(code, message)
+    }
+}

@@ -1,0 +1,276 @@
+//! The way of a call: its tool, the check of its arguments, consent, its run.
+
+use futures::future::BoxFuture;
+use futures::FutureExt;
+use protocol::{CallEnd, CallOrigin, CallRequest, CallResult, Content, OfferedTool, StoreStart, ToolRef, Toolbox};
+use serde_json::{json, Value};
+use tokio::sync::{oneshot, watch};
+
+use super::waiting::{Asked, Decision};
+use super::{arguments, id_of, Callable, CallableServer, State, Tools};
+use crate::catalog::{model_names, Binding, ToolId};
+use crate::consent::{CallKey, Denial, LiveCall, Permit, Rule, Verdict};
+use crate::error::Result;
+use crate::outcome::Outcome;
+use crate::stdio::CallError;
+
+/// Bytes of a result that are kept with its chat. A model is given less.
+const MOST_KEPT: usize = 4 << 20;
+
+impl Toolbox for Tools {
+    fn offer(&self, tools: &[ToolRef]) -> BoxFuture<'_, Vec<OfferedTool>> {
+        let tools = tools.to_vec();
+        async move {
+            let mut callable = Vec::new();
+            for of in tools {
+                match self.callable(&of).await {
+                    Ok(found) => callable.push((of, found)),
+                    Err(error) => tracing::warn!(%error, "a tool of a chat cannot be offered"),
+                }
+            }
+            offered(&callable)
+        }
+        .boxed()
+    }
+
+    fn run(&self, call: CallRequest, start: StoreStart, stop: watch::Receiver<bool>) -> BoxFuture<'_, CallResult> {
+        async move {
+            match self.run_call(call, start, stop).await {
+                Ok(result) => result,
+                Err(error) => ended(CallEnd::Failed, error.to_string()),
+            }
+        }
+        .boxed()
+    }
+
+    fn end_turn(&self, turn: &str) {
+        self.state().turns.remove(turn);
+    }
+
+    fn forget_chat(&self, chat: &str) {
+        self.state().consents.forget_chat(chat);
+    }
+}
+
+impl Tools {
+    /// Lets calls of a tool run in one conversation, as the person said when it began; the tool is bound as it is now.
+    ///
+    /// # Errors
+    /// If there is no such tool, or its server does not run.
+    pub async fn allow_in_chat(&self, chat: &str, of: &ToolRef) -> Result<()> {
+        let callable = self.callable(of).await?;
+        let binding = Binding::of(&callable.configuration(), &callable.tool);
+        self.state().consents.allow_in_chat(chat, id_of(of), binding);
+        Ok(())
+    }
+
+    async fn run_call(&self, call: CallRequest, start: StoreStart, stop: watch::Receiver<bool>) -> Result<CallResult> {
+        let callable = self.callable(&call.tool).await?;
+        if let Err(complaint) = arguments::check(&callable.tool.parameters, &call.call.arguments) {
+            let told = format!("The call was not run, because its arguments do not fit the tool: {complaint}");
+            return Ok(ended(CallEnd::Failed, told));
+        }
+        self.read_grants().await;
+        let permit = match self.consent(&call, &callable, stop.clone()).await? {
+            Ok(permit) => permit,
+            Err(result) => return Ok(result),
+        };
+        // On the disk before the call leaves.
+        if let Err(error) = start(permit.call().arguments.clone()).await {
+            let told = format!("The call was not run, because its beginning could not be stored: {error}");
+            return Ok(ended(CallEnd::Failed, told));
+        }
+        let strangers = matches!(callable.server, CallableServer::Configured(..));
+        let result = run(callable, permit, stop).await;
+        if strangers {
+            self.state().turns.entry(call.turn).or_default().note_untrusted_result();
+        }
+        Ok(result)
+    }
+
+    /// Waits for a consent to a call. The inner error is how the call ended without one.
+    async fn consent(
+        &self,
+        call: &CallRequest,
+        callable: &Callable,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<std::result::Result<Permit, CallResult>> {
+        let key = CallKey {
+            answer: call.answer.clone(),
+            call: match call.attempt {
+                1 => call.call.id.clone(),
+                attempt => format!("{}.{attempt}", call.call.id),
+            },
+        };
+        let live = LiveCall {
+            chat: call.chat.clone(),
+            key: key.clone(),
+            tool: id_of(&call.tool),
+            binding: Binding::of(&callable.configuration(), &callable.tool),
+            effects: callable.tool.effects,
+            arguments: call.call.arguments.clone(),
+        };
+        let mut rules = self.0.file.get()?.rules(&live.tool);
+        let again = call.origin == CallOrigin::Again;
+        if again {
+            rules.tool = rules.tool.max(Some(Rule::Ask));
+        }
+        let decided = {
+            let mut state = self.state();
+            let State {
+                consents, turns, asked, ..
+            } = &mut *state;
+            let turn = turns.entry(call.turn.clone()).or_default();
+            match consents.request(live, rules, turn) {
+                Verdict::Run(permit) => return Ok(Ok(permit)),
+                Verdict::Refused(denial) => return Ok(Err(refused(denial))),
+                Verdict::Wait(_) if !self.0.attended => {
+                    consents.withdraw(&call.answer);
+                    return Ok(Err(ended(
+                        CallEnd::Refused,
+                        "The tool was not run: nobody allowed it.".to_owned(),
+                    )));
+                }
+                Verdict::Wait(_) => {}
+            }
+            let (decided, decision) = oneshot::channel();
+            let waiting = Asked {
+                decided,
+                turn: call.turn.clone(),
+                again,
+                server_name: callable.server_name(),
+                server_command: callable.server_command(),
+                title: callable
+                    .tool
+                    .title
+                    .clone()
+                    .unwrap_or_else(|| callable.tool.name.clone()),
+                description: callable.tool.description.clone(),
+                parameters: callable.tool.parameters.clone(),
+            };
+            asked.insert(key.clone(), waiting);
+            decision
+        };
+        self.0.waiting.send_replace(());
+        // Withdrawn however the waiting ends: the turn's task may be dropped.
+        let _waits = Waits(self, &key);
+        tokio::select! {
+            decision = decided => Ok(match decision {
+                Ok(Decision::Run(permit)) => Ok(permit),
+                Ok(Decision::Refused(denial)) => Err(refused(denial)),
+                Err(_) => Err(ended(CallEnd::Stopped, "The tool was not run.".to_owned())),
+            }),
+            _ = stop.wait_for(|stop| *stop) => {
+                Ok(Err(ended(CallEnd::Stopped, "The tool was not run: the person stopped.".to_owned())))
+            }
+        }
+    }
+}
+
+/// Takes a call off the list of those that wait.
+struct Waits<'a>(&'a Tools, &'a CallKey);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let Self(tools, key) = self;
+        let mut state = tools.state();
+        if state.asked.remove(key).is_some() {
+            state.consents.withdraw(&key.answer);
+            drop(state);
+            tools.0.waiting.send_replace(());
+        }
+    }
+}
+
+/// Runs a call, for which there is a permit.
+async fn run(callable: Callable, permit: Permit, stop: watch::Receiver<bool>) -> CallResult {
+    let arguments = permit.call().arguments.clone();
+    let outcome = match callable.server {
+        CallableServer::Own(own) => {
+            let zone = own_zone();
+            let outcome = tokio::task::spawn_blocking(move || own.run(&arguments, &zone)).await;
+            outcome.unwrap_or_else(|_| Outcome::failed("The tool broke down."))
+        }
+        CallableServer::Configured(_, running) => {
+            let (progress, _) = watch::channel(Default::default());
+            let called = running
+                .session
+                .call(&callable.tool.name, &arguments, progress, stop)
+                .await;
+            match called {
+                Ok(outcome) => outcome,
+                Err(CallError::Stopped) => return ended(CallEnd::Stopped, CallError::Stopped.to_string()),
+                Err(error) => Outcome::failed(error.to_string()),
+            }
+        }
+    };
+    let end = match outcome.is_error {
+        true => CallEnd::Failed,
+        false => CallEnd::Done,
+    };
+    ended(end, outcome.text(MOST_KEPT))
+}
+
+fn ended(end: CallEnd, text: String) -> CallResult {
+    CallResult {
+        end,
+        content: vec![Content::text(text)],
+    }
+}
+
+fn refused(denial: Denial) -> CallResult {
+    let text = match denial {
+        Denial::Rule => "The tool was not run: the person does not allow it.".to_owned(),
+        Denial::Person(word) if word.trim().is_empty() => "The tool was not run: the person refused.".to_owned(),
+        Denial::Person(word) => format!("The tool was not run: the person refused and says: {word}"),
+        Denial::Repeated => "The tool was not run: the same call was made before, with the same result.".to_owned(),
+        Denial::TooMany => "The tool was not run: too many calls wait for the person.".to_owned(),
+    };
+    ended(CallEnd::Refused, text)
+}
+
+/// The declarations of these tools, by names that differ.
+fn offered(callable: &[(ToolRef, Callable)]) -> Vec<OfferedTool> {
+    let ids: Vec<ToolId> = callable
+        .iter()
+        .map(|(of, callable)| match callable.server {
+            CallableServer::Own(_) => id_of(of),
+            // Ids of servers mean nothing to a model.
+            CallableServer::Configured(ref server, _) => ToolId {
+                server: server.name.clone(),
+                tool: of.tool.clone(),
+            },
+        })
+        .collect();
+    let own = |callable: &Callable| matches!(callable.server, CallableServer::Own(_));
+    let names = model_names(&ids).into_iter().zip(callable);
+    names
+        .map(|(name, (of, callable))| {
+            let name = match own(callable) {
+                // As models know them.
+                true => callable.tool.name.clone(),
+                false => name,
+            };
+            OfferedTool {
+                of: of.clone(),
+                server_name: callable.server_name(),
+                declaration: declaration(&name, &callable.tool.description, &callable.tool.parameters),
+                name,
+            }
+        })
+        .collect()
+}
+
+/// A tool as OpenAI's chat API declares it.
+pub(super) fn declaration(name: &str, description: &str, parameters: &Value) -> Value {
+    json!({
+        "type": "function",
+        "function": { "name": name, "description": description, "parameters": parameters }
+    })
+}
+
+/// The user's time zone.
+fn own_zone() -> String {
+    let zone = jiff::tz::TimeZone::system();
+    zone.iana_name().unwrap_or("UTC").to_owned()
+}

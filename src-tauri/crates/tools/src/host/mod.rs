@@ -1,0 +1,204 @@
+//! The tools of a host: servers, Ponder's own, and the way of a call from a model to its result.
+
+mod arguments;
+mod calls;
+mod file;
+mod grants;
+mod servers;
+mod setup;
+mod view;
+mod waiting;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use net::Keychain;
+use protocol::ToolRef;
+use tokio::sync::watch;
+
+use crate::builtin::{self, Builtin};
+use crate::catalog::{Tool, ToolId};
+use crate::configuration::Server;
+use crate::consent::{CallKey, Consents, TurnCalls};
+use crate::error::{Error, Result};
+use crate::import::Found;
+use crate::stdio::Guard;
+
+use file::ConfigurationFile;
+use grants::GrantsFile;
+use servers::Servers;
+use waiting::Asked;
+
+/// The name of Ponder's own tools for people.
+const OWN_NAME: &str = "Ponder";
+
+/// The tools of a host. A clone is the same.
+#[derive(Clone)]
+pub struct Tools(Arc<Inner>);
+
+struct Inner {
+    file: ConfigurationFile,
+    grants: GrantsFile,
+    keychain: Arc<dyn Keychain>,
+    servers: Servers,
+    state: Mutex<State>,
+    /// False if nobody can be asked: then a call without a consent is refused.
+    attended: bool,
+    /// Changes with the calls that wait.
+    waiting: watch::Sender<()>,
+    /// Changes with servers, rules and consents.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct State {
+    consents: Consents,
+    turns: HashMap<String, TurnCalls>,
+    asked: HashMap<CallKey, Asked>,
+    /// The descriptions that persons were shown when they allowed a tool in all chats.
+    descriptions: HashMap<ToolId, String>,
+    can_keep: bool,
+    /// Servers that were found elsewhere, with their secrets, which no window is told.
+    found: Vec<Found>,
+}
+
+/// A tool that can be called now.
+struct Callable {
+    server: CallableServer,
+    tool: Tool,
+}
+
+enum CallableServer {
+    Own(Builtin),
+    Configured(Server, Arc<servers::Running>),
+}
+
+impl Tools {
+    /// The tools whose configuration is in this folder. Nothing is started. `attended` is true if a person can be asked;
+    /// `guard` is what servers run behind.
+    pub fn open(data_dir: &Path, keychain: Arc<dyn Keychain>, guard: Guard, attended: bool) -> Self {
+        let changed = watch::Sender::new(());
+        Self(Arc::new(Inner {
+            file: ConfigurationFile::new(data_dir),
+            grants: GrantsFile::new(data_dir, keychain.clone()),
+            servers: Servers::new(guard, keychain.clone(), changed.clone()),
+            keychain,
+            state: Mutex::default(),
+            attended,
+            waiting: watch::Sender::new(()),
+            changed,
+        }))
+    }
+
+    /// Tells whenever other calls wait.
+    pub fn waiting_changes(&self) -> watch::Receiver<()> {
+        self.0.waiting.subscribe()
+    }
+
+    /// Tells whenever servers, rules or consents may look different.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.subscribe()
+    }
+
+    /// Ends all servers.
+    pub fn shut_down(&self) {
+        self.0.servers.stop_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Consents change in single steps, so a poisoned state is whole.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.0.changed.send_replace(());
+    }
+
+    /// The server of this id.
+    fn server(&self, id: &str) -> Result<Server> {
+        let configuration = self.0.file.get()?;
+        configuration
+            .server(id)
+            .cloned()
+            .ok_or_else(|| Error::NoServer(id.to_owned()))
+    }
+
+    /// A tool that can be called now; its server is started if it does not run.
+    async fn callable(&self, of: &ToolRef) -> Result<Callable> {
+        let no_tool = |server: &str| Error::NoTool {
+            server: server.to_owned(),
+            tool: of.tool.clone(),
+        };
+        if of.server == builtin::SERVER {
+            let own = Builtin::named(&of.tool).ok_or_else(|| no_tool(OWN_NAME))?;
+            return Ok(Callable {
+                tool: own.tool(),
+                server: CallableServer::Own(own),
+            });
+        }
+        let server = self.server(&of.server)?;
+        let running = self.0.servers.running(&server).await;
+        let running = running.map_err(|reason| Error::NotRunning {
+            server: server.name.clone(),
+            reason,
+        })?;
+        let listing = running.listing().await;
+        let tool = listing.tools.iter().find(|tool| tool.name == of.tool).cloned();
+        Ok(Callable {
+            tool: tool.ok_or_else(|| no_tool(&server.name))?,
+            server: CallableServer::Configured(server, running),
+        })
+    }
+
+    /// Reads the consents that hold in all chats, which another process may have changed.
+    async fn read_grants(&self) {
+        let grants = self.0.grants.clone();
+        let read = tokio::task::spawn_blocking(move || (grants.load(), grants.can_keep())).await;
+        if let Ok((kept, can_keep)) = read {
+            let mut state = self.state();
+            state.consents.set_always(kept.grants);
+            state.descriptions = kept.descriptions;
+            state.can_keep = can_keep;
+        }
+    }
+}
+
+impl Callable {
+    /// The configuration that a consent binds to.
+    fn configuration(&self) -> serde_json::Value {
+        match &self.server {
+            CallableServer::Own(_) => serde_json::json!({ "id": builtin::SERVER }),
+            CallableServer::Configured(server, _) => server.binding(),
+        }
+    }
+
+    fn server_name(&self) -> String {
+        match &self.server {
+            CallableServer::Own(_) => OWN_NAME.to_owned(),
+            CallableServer::Configured(server, _) => server.name.clone(),
+        }
+    }
+
+    /// The command or the address of its server; empty for Ponder's own.
+    fn server_command(&self) -> String {
+        match &self.server {
+            CallableServer::Own(_) => String::new(),
+            CallableServer::Configured(server, _) => server.command_line(),
+        }
+    }
+}
+
+fn id_of(of: &ToolRef) -> ToolId {
+    ToolId {
+        server: of.server.clone(),
+        tool: of.tool.clone(),
+    }
+}
+
+fn ref_of(id: &ToolId) -> ToolRef {
+    ToolRef {
+        server: id.server.clone(),
+        tool: id.tool.clone(),
+    }
+}

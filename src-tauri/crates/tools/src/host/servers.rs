@@ -1,0 +1,267 @@
+//! The servers that run: each is started when a tool of it is needed, and once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use net::Keychain;
+use tokio::sync::{watch, OnceCell};
+
+use crate::catalog::Listing;
+use crate::configuration::{Server, Setting, Transport, Variable};
+use crate::search_path::search_path;
+use crate::stdio::{Guard, Launch, Limits, Session};
+
+/// A server that did not start is not started again by itself for this long.
+const REST: Duration = Duration::from_secs(60);
+
+/// Programs that may fetch a server before they start it, and the time for that.
+const FETCHERS: [&str; 5] = ["npx", "uvx", "bunx", "pipx", "docker"];
+const FETCHING: Duration = Duration::from_secs(120);
+
+/// Lines of standard error that are shown.
+const LOG_LINES: usize = 400;
+
+/// A server that runs.
+pub struct Running {
+    /// Its session.
+    pub session: Session,
+    listing: Mutex<Arc<Listing>>,
+    list_changes: Mutex<watch::Receiver<u64>>,
+}
+
+impl Running {
+    /// Its tools, listed again if it said that they changed.
+    pub async fn listing(&self) -> Arc<Listing> {
+        let changed = {
+            let mut changes = lock(&self.list_changes);
+            let changed = changes.has_changed().unwrap_or(false);
+            changes.mark_unchanged();
+            changed
+        };
+        if changed {
+            match self.session.tools().await {
+                Ok(listing) => *lock(&self.listing) = Arc::new(listing),
+                Err(error) => tracing::warn!(%error, "the tools of a server could not be listed again"),
+            }
+        }
+        lock(&self.listing).clone()
+    }
+}
+
+/// The state of a server.
+#[derive(Clone, Default)]
+pub enum Phase {
+    /// It was not needed yet.
+    #[default]
+    Idle,
+    /// It starts.
+    Starting,
+    /// It runs.
+    Ready(Arc<Running>),
+    /// It did not start, or ended, at this time.
+    Failed(String, Instant),
+}
+
+struct Slot {
+    transport: Transport,
+    phase: Mutex<Phase>,
+    /// Held while it is started.
+    starting: tokio::sync::Mutex<()>,
+    /// The list and the words that came last.
+    known: Mutex<(Arc<Listing>, Vec<String>)>,
+}
+
+/// The servers.
+pub struct Servers {
+    guard: Guard,
+    keychain: Arc<dyn Keychain>,
+    path: OnceCell<OsString>,
+    slots: Mutex<HashMap<String, Arc<Slot>>>,
+    changed: watch::Sender<()>,
+}
+
+impl Servers {
+    /// None runs yet. `changed` hears when the state of one changes.
+    pub fn new(guard: Guard, keychain: Arc<dyn Keychain>, changed: watch::Sender<()>) -> Self {
+        Self {
+            guard,
+            keychain,
+            path: OnceCell::new(),
+            slots: Mutex::default(),
+            changed,
+        }
+    }
+
+    /// The state of a server, without starting it.
+    pub fn phase(&self, id: &str) -> Phase {
+        let Some(slot) = lock(&self.slots).get(id).cloned() else {
+            return Phase::Idle;
+        };
+        let mut phase = lock(&slot.phase);
+        if let Phase::Ready(running) = &*phase {
+            if running.session.is_closed() {
+                let said = running.session.errors().last(LOG_LINES);
+                lock(&slot.known).1 = said;
+                *phase = Phase::Failed("it ended".to_owned(), Instant::now());
+            }
+        }
+        phase.clone()
+    }
+
+    /// The tools that a server listed last.
+    pub fn known(&self, id: &str) -> Arc<Listing> {
+        let slot = lock(&self.slots).get(id).cloned();
+        slot.map(|slot| lock(&slot.known).0.clone()).unwrap_or_default()
+    }
+
+    /// The last lines of a server's standard error.
+    pub fn log(&self, id: &str) -> Vec<String> {
+        if let Phase::Ready(running) = self.phase(id) {
+            return running.session.errors().last(LOG_LINES);
+        }
+        let slot = lock(&self.slots).get(id).cloned();
+        slot.map(|slot| lock(&slot.known).1.clone()).unwrap_or_default()
+    }
+
+    /// The server, started if it does not run. One that ended by itself is started again, one that did not start only
+    /// after a rest.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub async fn running(&self, server: &Server) -> Result<Arc<Running>, String> {
+        if !server.enabled {
+            return Err("it is not switched on".to_owned());
+        }
+        let slot = self.slot(server);
+        let _starting = slot.starting.lock().await;
+        match self.phase(&server.id) {
+            Phase::Ready(running) => return Ok(running),
+            Phase::Failed(reason, at) if at.elapsed() < REST && !reason.starts_with("it ended") => return Err(reason),
+            Phase::Idle | Phase::Starting | Phase::Failed(..) => {}
+        }
+        self.set(&slot, Phase::Starting);
+        match self.start(server).await {
+            Ok(running) => {
+                lock(&slot.known).0 = lock(&running.listing).clone();
+                let running = Arc::new(running);
+                self.set(&slot, Phase::Ready(running.clone()));
+                Ok(running)
+            }
+            Err(reason) => {
+                self.set(&slot, Phase::Failed(reason.clone(), Instant::now()));
+                Err(reason)
+            }
+        }
+    }
+
+    /// Ends a server; it starts again when it is needed.
+    pub fn stop(&self, id: &str) {
+        let slot = lock(&self.slots).remove(id);
+        if let Some(slot) = slot {
+            end(&slot);
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Ends all of them.
+    pub fn stop_all(&self) {
+        lock(&self.slots).drain().for_each(|(_, slot)| end(&slot));
+    }
+
+    fn slot(&self, server: &Server) -> Arc<Slot> {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.get(&server.id) {
+            if slot.transport == server.transport {
+                return slot.clone();
+            }
+            end(slot);
+        }
+        let slot = Arc::new(Slot {
+            transport: server.transport.clone(),
+            phase: Mutex::default(),
+            starting: tokio::sync::Mutex::default(),
+            known: Mutex::default(),
+        });
+        slots.insert(server.id.clone(), slot.clone());
+        slot
+    }
+
+    fn set(&self, slot: &Slot, phase: Phase) {
+        *lock(&slot.phase) = phase;
+        self.changed.send_replace(());
+    }
+
+    async fn start(&self, server: &Server) -> Result<Running, String> {
+        let Transport::Stdio { command, args, env } = &server.transport else {
+            return Err("Ponder does not reach servers by HTTP yet".to_owned());
+        };
+        let launch = Launch {
+            command: command.clone(),
+            args: args.clone(),
+            env: self.values(&server.id, env).await?,
+            path: self.path.get_or_init(own_path).await.clone(),
+        };
+        let mut limits = Limits::default();
+        let program = command.rsplit('/').next().unwrap_or(command);
+        if FETCHERS.contains(&program) {
+            limits.start = FETCHING;
+        }
+        let session = Session::start(&launch, &self.guard, limits)
+            .await
+            .map_err(|error| error.to_string())?;
+        let list_changes = session.list_changes();
+        let listing = session.tools().await.map_err(|error| error.to_string())?;
+        Ok(Running {
+            listing: Mutex::new(Arc::new(listing)),
+            list_changes: Mutex::new(list_changes),
+            session,
+        })
+    }
+
+    /// The variables with their secrets.
+    async fn values(&self, id: &str, variables: &[Variable]) -> Result<BTreeMap<String, String>, String> {
+        let (keychain, id, variables) = (self.keychain.clone(), id.to_owned(), variables.to_vec());
+        let read = move || {
+            let mut values = BTreeMap::new();
+            for Variable { name, value } in variables {
+                let value = match value {
+                    Setting::Plain(value) => value,
+                    Setting::Secret => match keychain.get(&secret_name(&id, &name)) {
+                        Ok(Some(secret)) => secret,
+                        Ok(None) => return Err(format!("the secret {name} is not in the keychain; set it again")),
+                        Err(error) => return Err(error.to_string()),
+                    },
+                };
+                values.insert(name, value);
+            }
+            Ok(values)
+        };
+        tokio::task::spawn_blocking(read)
+            .await
+            .unwrap_or_else(|_| Err("the keychain broke down".to_owned()))
+    }
+}
+
+fn end(slot: &Slot) {
+    if let Phase::Ready(running) = &*lock(&slot.phase) {
+        running.session.let_go();
+    }
+}
+
+/// The name of a server's secret in the keychain.
+pub fn secret_name(server: &str, variable: &str) -> String {
+    format!("tool-server/{server}/{variable}")
+}
+
+async fn own_path() -> OsString {
+    let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+    search_path(&PathBuf::from(shell)).await
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each value is replaced in one step.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

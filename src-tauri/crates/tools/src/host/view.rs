@@ -1,0 +1,132 @@
+//! The servers, tools and consents as windows and the command line show them.
+
+use api::{ServerPart, ToolGrant, ToolRule, ToolServer, ToolServerState, ToolView, ToolsView};
+
+use super::calls::declaration;
+use super::file::{Configuration, StoredRule};
+use super::servers::Phase;
+use super::waiting::effects_of;
+use super::{ref_of, Tools, OWN_NAME};
+use crate::builtin::{self, Builtin};
+use crate::catalog::Tool;
+use crate::configuration::{Server, Setting, Transport};
+use crate::error::Result;
+use crate::visible::visible;
+
+/// Bytes of a declaration to a token, about.
+const BYTES_A_TOKEN: usize = 4;
+
+impl Tools {
+    /// Everything, without starting a server. Texts of strangers have no invisible characters.
+    ///
+    /// # Errors
+    /// If the file of servers cannot be read.
+    pub async fn view(&self) -> Result<ToolsView> {
+        self.read_grants().await;
+        let configuration = self.0.file.get()?;
+        let own = ToolServer {
+            id: builtin::SERVER.to_owned(),
+            name: OWN_NAME.to_owned(),
+            command: String::new(),
+            parts: Vec::new(),
+            builtin: true,
+            state: ToolServerState::Ready,
+            tools: Builtin::ALL
+                .into_iter()
+                .map(|own| tool_view(&configuration, builtin::SERVER, &own.tool()))
+                .collect(),
+            problems: Vec::new(),
+        };
+        let configured = configuration
+            .servers
+            .iter()
+            .map(|server| self.server_view(&configuration, server));
+        let servers = std::iter::once(own).chain(configured).collect();
+        let grants = self.state().consents.always();
+        let name_of = |id: &str| match configuration.server(id) {
+            Some(server) => server.name.clone(),
+            None if id == builtin::SERVER => OWN_NAME.to_owned(),
+            None => String::new(),
+        };
+        let grants = grants.into_iter().map(|grant| ToolGrant {
+            server_name: name_of(&grant.tool.server),
+            tool: ref_of(&grant.tool),
+            granted_at: grant.granted_at,
+        });
+        Ok(ToolsView {
+            servers,
+            grants: grants.collect(),
+        })
+    }
+
+    /// The tools of a server, which is started for it.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub async fn start(&self, id: &str) -> Result<()> {
+        if id == builtin::SERVER {
+            return Ok(());
+        }
+        let server = self.server(id)?;
+        let running = self.0.servers.running(&server).await;
+        running.map(drop).map_err(|reason| crate::error::Error::NotRunning {
+            server: server.name,
+            reason,
+        })
+    }
+
+    fn server_view(&self, configuration: &Configuration, server: &Server) -> ToolServer {
+        let state = match self.0.servers.phase(&server.id) {
+            _ if !server.enabled => ToolServerState::Off,
+            Phase::Idle => ToolServerState::Idle,
+            Phase::Starting => ToolServerState::Starting,
+            Phase::Ready(_) => ToolServerState::Ready,
+            Phase::Failed(reason, _) => ToolServerState::Failed {
+                reason: visible(&reason),
+            },
+        };
+        let listing = self.0.servers.known(&server.id);
+        let (Transport::Stdio { env: parts, .. } | Transport::Http { headers: parts, .. }) = &server.transport;
+        ToolServer {
+            id: server.id.clone(),
+            name: visible(&server.name),
+            command: visible(&server.command_line()),
+            parts: parts
+                .iter()
+                .map(|part| ServerPart {
+                    name: part.name.clone(),
+                    value: match &part.value {
+                        Setting::Plain(value) => Some(value.clone()),
+                        Setting::Secret => None,
+                    },
+                })
+                .collect(),
+            builtin: false,
+            state,
+            tools: listing
+                .tools
+                .iter()
+                .map(|tool| tool_view(configuration, &server.id, tool))
+                .collect(),
+            problems: listing.problems.iter().map(|problem| visible(problem)).collect(),
+        }
+    }
+}
+
+fn tool_view(configuration: &Configuration, server: &str, tool: &Tool) -> ToolView {
+    let rule = configuration.rules.get(server).and_then(|rules| rules.get(&tool.name));
+    let bytes = declaration(&tool.name, &tool.description, &tool.parameters)
+        .to_string()
+        .len();
+    ToolView {
+        name: tool.name.clone(),
+        title: visible(tool.title.as_deref().unwrap_or(&tool.name)),
+        description: visible(&tool.description),
+        effects: effects_of(tool.effects),
+        tokens: u32::try_from(bytes / BYTES_A_TOKEN).unwrap_or(u32::MAX),
+        rule: rule.map(|rule| match rule {
+            StoredRule::Ask => ToolRule::Ask,
+            StoredRule::Deny => ToolRule::Deny,
+        }),
+    }
+}

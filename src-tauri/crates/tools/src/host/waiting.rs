@@ -1,0 +1,192 @@
+//! Calls that wait for a person: shown, approved, refused.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use api::{CallApproval, CallEffects, ConsentExtent, ConsentReason, WaitingCall};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::grants::Kept;
+use super::{arguments, ref_of, State, Tools};
+use crate::catalog::{Effects, ToolId};
+use crate::consent::{Approval, CallHash, CallKey, Denial, Error as ConsentError, Extent, Pending, Permit, WaitReason};
+use crate::error::{Error, Result};
+use crate::visible::visible;
+
+/// A person's decision.
+pub(super) enum Decision {
+    Run(Permit),
+    Refused(Denial),
+}
+
+/// A call that waits, and what is shown of it.
+pub(super) struct Asked {
+    pub(super) decided: oneshot::Sender<Decision>,
+    pub(super) turn: String,
+    pub(super) again: bool,
+    pub(super) server_name: String,
+    pub(super) server_command: String,
+    pub(super) title: String,
+    pub(super) description: String,
+    pub(super) parameters: Value,
+}
+
+impl Tools {
+    /// The calls that wait, as they are shown.
+    pub fn waiting(&self) -> Vec<WaitingCall> {
+        let state = self.state();
+        let waiting = state.consents.waiting();
+        waiting.filter_map(|pending| shown(&state, pending)).collect()
+    }
+
+    /// A person's consent to a call that was shown.
+    ///
+    /// # Errors
+    /// [`Error::Consent`] if it does not wait any more or is another one than was shown, [`Error::Arguments`] for
+    /// arguments that the tool does not take; it goes on waiting then. [`Error::Keychain`] if *always* cannot be kept.
+    pub async fn approve(&self, approval: CallApproval) -> Result<()> {
+        let key = key_of(&approval.answer, &approval.call);
+        let hash = CallHash::parse(&approval.hash).ok_or(ConsentError::Changed)?;
+        let extent = match approval.extent {
+            ConsentExtent::Once => Extent::Once,
+            ConsentExtent::Chat => Extent::Chat,
+            ConsentExtent::Always => Extent::Always,
+        };
+        let kept = {
+            let mut state = self.state();
+            let state = &mut *state;
+            let asked = state.asked.get(&key).ok_or(ConsentError::NotWaiting)?;
+            if let Some(written) = &approval.arguments {
+                arguments::check(&asked.parameters, written).map_err(Error::Arguments)?;
+            }
+            let turn = state.turns.entry(asked.turn.clone()).or_default();
+            let approval = Approval {
+                key: key.clone(),
+                hash,
+                extent,
+                arguments: approval.arguments,
+            };
+            let permit = state.consents.approve(approval, turn, now())?;
+            let Some(asked) = state.asked.remove(&key) else {
+                return Err(ConsentError::NotWaiting.into());
+            };
+            let tool = permit.call().tool.clone();
+            // Whoever ran it may be gone; then the permit ends here.
+            let _ = asked.decided.send(Decision::Run(permit));
+            (extent == Extent::Always).then(|| {
+                state.descriptions.insert(tool, asked.description);
+                state.kept()
+            })
+        };
+        self.0.waiting.send_replace(());
+        match kept {
+            Some(kept) => self.keep(kept, false).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A person's refusal of a call that was shown, with a word for the model.
+    ///
+    /// # Errors
+    /// [`Error::Consent`] if it does not wait any more or is another one than was shown.
+    pub fn refuse(&self, answer: &str, call: &str, hash: &str, word: String) -> Result<()> {
+        let key = key_of(answer, call);
+        let hash = CallHash::parse(hash).ok_or(ConsentError::Changed)?;
+        {
+            let mut state = self.state();
+            let denial = state.consents.refuse(&key, hash, word)?;
+            if let Some(asked) = state.asked.remove(&key) {
+                let _ = asked.decided.send(Decision::Refused(denial));
+            }
+        }
+        self.0.waiting.send_replace(());
+        Ok(())
+    }
+
+    /// Takes back every consent for a tool, whatever it was then.
+    ///
+    /// # Errors
+    /// [`Error::Keychain`] and [`Error::File`]; it counts no more in this process whatever happens.
+    pub async fn revoke(&self, tool: &protocol::ToolRef) -> Result<()> {
+        self.read_grants().await;
+        let kept = {
+            let mut state = self.state();
+            state.consents.revoke(&super::id_of(tool));
+            state.kept()
+        };
+        self.keep(kept, true).await
+    }
+
+    async fn keep(&self, kept: Kept, taken_back: bool) -> Result<()> {
+        let grants = self.0.grants.clone();
+        let saved = tokio::task::spawn_blocking(move || grants.save(&kept, taken_back)).await;
+        self.changed();
+        saved.unwrap_or_else(|_| Err(Error::Keychain("it broke down".to_owned())))
+    }
+}
+
+impl State {
+    /// The consents that hold in all chats.
+    fn kept(&self) -> Kept {
+        Kept {
+            grants: self.consents.always(),
+            descriptions: self.descriptions.clone(),
+        }
+    }
+}
+
+fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
+    let call = pending.call();
+    let asked = state.asked.get(&call.key)?;
+    let was_allowed = |tool: &ToolId| state.consents.always().iter().any(|grant| grant.tool == *tool);
+    let reason = match pending.reason() {
+        _ if asked.again => ConsentReason::Again,
+        WaitReason::NoGrant if was_allowed(&call.tool) => ConsentReason::Changed,
+        WaitReason::NoGrant => ConsentReason::New,
+        WaitReason::Rule => ConsentReason::Rule,
+        WaitReason::UntrustedResult => ConsentReason::UntrustedResult,
+        WaitReason::ManyCalls => ConsentReason::ManyCalls,
+    };
+    let former = state
+        .descriptions
+        .get(&call.tool)
+        .filter(|_| reason == ConsentReason::Changed);
+    Some(WaitingCall {
+        answer: call.key.answer.clone(),
+        call: call.key.call.clone(),
+        hash: pending.hash().to_string(),
+        chat: call.chat.clone(),
+        tool: ref_of(&call.tool),
+        server_name: visible(&asked.server_name),
+        server_command: visible(&asked.server_command),
+        title: visible(&asked.title),
+        description: visible(&asked.description),
+        former_description: former.map(|text| visible(text)),
+        parameters: asked.parameters.clone(),
+        arguments: call.arguments.clone(),
+        effects: effects_of(call.effects),
+        reason,
+        can_keep: state.can_keep,
+    })
+}
+
+pub(super) fn effects_of(effects: Effects) -> CallEffects {
+    CallEffects {
+        read_only: effects.read_only,
+        destructive: effects.destructive,
+        open_world: effects.open_world,
+    }
+}
+
+fn key_of(answer: &str, call: &str) -> CallKey {
+    CallKey {
+        answer: answer.to_owned(),
+        call: call.to_owned(),
+    }
+}
+
+/// Unix milliseconds.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
