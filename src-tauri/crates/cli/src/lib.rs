@@ -16,7 +16,8 @@ use engine::MlxEngine;
 
 /// Runs `ponder` with the arguments of this process.
 pub fn run() -> ExitCode {
-    if let Some(end) = sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]) {
+    let sandboxed = || sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]);
+    if let Some(end) = tools::stdio::take_role().or_else(sandboxed) {
         return end;
     }
     // Before any thread starts.

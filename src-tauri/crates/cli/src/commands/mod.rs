@@ -9,8 +9,10 @@ mod fit;
 mod help;
 mod history;
 mod manual;
+mod mcp;
 mod models;
 mod serve;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -79,12 +81,18 @@ enum Command {
     /// Add, list and remove endpoints with an OpenAI-compatible API
     #[command(after_help = endpoints::EXAMPLES)]
     Endpoints(endpoints::EndpointsArgs),
+    /// Add, list and remove MCP servers with tools for models
+    #[command(after_help = tools::EXAMPLES)]
+    Tools(tools::ToolsArgs),
     /// List, search, export and import chats
     #[command(visible_alias = "chats", after_help = history::EXAMPLES)]
     History(history::HistoryArgs),
     /// Run a local server with OpenAI-, Anthropic- and Ollama-compatible APIs
     #[command(after_help = serve::EXAMPLES)]
     Serve(serve::ServeArgs),
+    /// Offer local models to other programs as an MCP server
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpArgs),
     /// Print completions for a shell
     #[command(after_help = manual::EXAMPLES)]
     Completions(manual::CompletionsArgs),
@@ -106,9 +114,10 @@ impl Ponder {
             Command::Import(args) => args.json,
             Command::Fit(args) => args.json,
             Command::Endpoints(args) => args.json,
+            Command::Tools(args) => args.json,
             Command::History(args) => args.json,
             Command::Serve(args) => args.json,
-            Command::Chat(_) | Command::Completions(_) | Command::Manual(_) => false,
+            Command::Chat(_) | Command::Mcp(_) | Command::Completions(_) | Command::Manual(_) => false,
         }
     }
 
@@ -129,8 +138,10 @@ impl Ponder {
             Command::Import(args) => models::import(args).await,
             Command::Fit(args) => fit::run(args).await,
             Command::Endpoints(args) => endpoints::run(args).await,
+            Command::Tools(args) => tools::run(args).await,
             Command::History(args) => history::run(args).await,
             Command::Serve(args) => serve::run(args).await,
+            Command::Mcp(args) => mcp::run(args).await,
             Command::Completions(args) => manual::completions(&args, &Self::command()),
             Command::Manual(args) => manual::pages(&args, &Self::command()),
         }?;

@@ -70,6 +70,9 @@ fn parse(text: &str) -> Result<AnswerPrefix> {
 /// The lines of a response: its tokens if it came to an end, else its text.
 fn printed(lines: &[Value]) -> Result<File> {
     let of = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
+    if of("tool_result").next().is_some() {
+        bail!("it rests on results of tools, which are no part of it");
+    }
     let words = |kind| -> Option<String> {
         let text: String = of(kind).filter_map(|line| line["text"].as_str()).collect();
         (!text.is_empty()).then_some(text)
@@ -144,6 +147,10 @@ mod tests {
                 "calls a tool",
             ),
             ("{\"type\":\"done\"}", "no tokens"),
+            (
+                "{\"type\":\"tool_result\"}\n{\"type\":\"done\",\"tokens\":[3]}",
+                "results of tools",
+            ),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(reason), "{text}: {error}");

@@ -1,6 +1,7 @@
 //! Arguments and files: the model, sampling, limits, conversations, images, documents, responses to be continued.
 
 mod answer_prefix;
+mod confirmation;
 mod conversation;
 mod documents;
 mod enter_key;
@@ -14,6 +15,7 @@ mod sampling;
 mod text_file;
 
 pub(crate) use answer_prefix::read_answer_prefix;
+pub(crate) use confirmation::confirmed;
 pub(crate) use conversation::ConversationArgs;
 pub(crate) use documents::{read_document, DocumentArgs};
 pub(crate) use enter_key::EnterKey;

@@ -3,6 +3,7 @@
 mod answer_lines;
 pub mod exit_code;
 mod failure;
+mod one_line;
 mod plural;
 mod printer;
 mod terminal;
@@ -10,6 +11,7 @@ mod tokens;
 
 pub(crate) use answer_lines::AnswerLines;
 pub(crate) use failure::{fail, print_failure, sentence, warn, without_numbers};
+pub(crate) use one_line::{exact_line, one_line, visible_line};
 pub(crate) use plural::plural;
 pub(crate) use printer::Printer;
 pub use terminal::{line, text};

@@ -135,4 +135,4 @@ macro_rules! sessions {
     };
 }
 
-sessions! { ask chat documents endpoints history misuse models scripts serve }
+sessions! { ask chat documents endpoints history mcp misuse models scripts serve tools }

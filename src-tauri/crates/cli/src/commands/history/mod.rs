@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use api::{ExportFormat, HistoryQuery};
+use api::{ExportFormat, HistoryHit, HistoryQuery};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::{tz::TimeZone, Timestamp};
 use serde_json::json;
@@ -154,8 +154,7 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
                 output::text("No results.\n")?;
             }
             for hit in found.hits.iter().filter(|_| !args.json) {
-                let (chat, title, snippet) = (&hit.chat, &hit.title, &hit.snippet);
-                output::text(&format!("{chat}  {}  {title}\n    {snippet}\n", day(hit.at)))?;
+                output::text(&hit_lines(hit))?;
             }
         }
         Some(HistoryCommand::Show { id }) => {
@@ -226,6 +225,12 @@ async fn carry_out(app: &App, args: HistoryArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A hit of a search: the chat and its title, and the words that were found below.
+pub(super) fn hit_lines(hit: &HistoryHit) -> String {
+    let (chat, title, snippet) = (&hit.chat, &hit.title, &hit.snippet);
+    format!("{chat}  {}  {title}\n    {snippet}\n", day(hit.at))
 }
 
 /// The text of these chats, or of all, with a line end.

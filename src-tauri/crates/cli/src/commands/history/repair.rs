@@ -1,6 +1,6 @@
 //! `ponder history repair`: what is left of a damaged history, and a new file in its place once somebody said yes.
 
-use std::io::{stdin, BufRead, IsTerminal};
+use std::io::{stdin, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Result};
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::day;
 use crate::app::{history_file, App};
+use crate::input::confirmed;
 use crate::output;
 
 /// The arguments of `ponder history repair`.
@@ -75,15 +76,13 @@ async fn add_from(file: &Path, json: bool) -> Result<()> {
     Ok(output::report(json, &json!({"added": added}), &text)?)
 }
 
-/// Asks on the terminal, beside the output, which a program may read; without one nobody agrees.
+/// Asks on the terminal; without one nobody agrees.
 fn agreed(contents: &HistoryContents) -> Result<bool> {
     if !stdin().is_terminal() {
         return Ok(false);
     }
-    eprint!("Repair the history with {}? [y/N] ", counted(contents));
-    let mut answer = String::new();
-    stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let question = format!("Repair the history with {}? [y/N] ", counted(contents));
+    Ok(confirmed(&question)?)
 }
 
 fn told(damage: &HistoryDamage) -> String {

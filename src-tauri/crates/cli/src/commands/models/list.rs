@@ -145,7 +145,7 @@ fn day(at: Option<i64>) -> String {
 }
 
 /// The properties of a model in words.
-fn facts(model: &LocalModel) -> String {
+pub fn facts(model: &LocalModel) -> String {
     let others = match model.revisions.len() {
         0 | 1 => String::new(),
         count => output::plural(count as u64 - 1, "other version"),

@@ -10,7 +10,7 @@ mod size;
 mod verify;
 
 pub use import::{import, ImportArgs, EXAMPLES as IMPORT_EXAMPLES};
-pub use list::{run, ModelsArgs, EXAMPLES};
+pub use list::{facts, run, ModelsArgs, EXAMPLES};
 pub use pull::{pull, PullArgs, EXAMPLES as PULL_EXAMPLES};
 pub use remove::{remove, RemoveArgs, EXAMPLES as REMOVE_EXAMPLES};
 pub use verify::{repair, verify, VerifyArgs, REPAIR_EXAMPLES, VERIFY_EXAMPLES};

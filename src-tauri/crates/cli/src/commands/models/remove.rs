@@ -1,4 +1,4 @@
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::IsTerminal;
 
 use anyhow::Result;
 use api::Removal;
@@ -9,6 +9,7 @@ use serde_json::json;
 use super::reference::absolute;
 use super::size::size;
 use crate::app::App;
+use crate::input::confirmed;
 use crate::{app, output};
 
 /// Examples below the help of `ponder remove`.
@@ -105,14 +106,6 @@ fn users(told: &Removal) -> Option<String> {
         true => count,
         false => format!("{count} ({})", titles.join(", ")),
     })
-}
-
-fn confirmed(question: &str) -> Result<bool> {
-    eprint!("{question}");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod pebble;
+pub mod python;
 pub mod serving;
 
 use std::path::Path;

@@ -1,25 +1,33 @@
+mod run_tools;
+mod writer;
+
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::{Content, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, Message, Request, Role};
+use protocol::{EndedBy, Engine, Error, ErrorCode, FinishReason, Message, Request, Role};
+use tokio::sync::watch;
 
+use self::run_tools::{Called, RunTools};
+use self::writer::{Writer, Written};
 use crate::app::engine_and_model;
 use crate::input::{
     check_vision, piped_text, read_answer_prefix, read_json, read_messages, read_tools, ConversationArgs, DocumentArgs,
-    EnterKey, ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs,
+    ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs,
 };
-use crate::output::{exit_code, AnswerLines, Printer, Stream};
+use crate::output::{exit_code, Stream};
 
 /// Examples below the help of `ponder ask`.
 pub const EXAMPLES: &str = r#"Examples:
   git diff | ponder ask "Write a commit message"
   ponder ask --image receipt.jpg --schema receipt.json "Extract the items"
-  ponder ask -m pebble --json "2+3""#;
+  ponder ask --use-tools ponder --allow ponder/calculate "What is 17% of 2340?""#;
+
+/// Responses of one run at most. A model that calls tools that are not there would go on for ever.
+const MOST_RESPONSES: usize = 32;
 
 /// `ponder ask`.
 #[derive(Args)]
@@ -41,6 +49,12 @@ pub struct AskArgs {
     /// Tools the model can call, as a JSON list in OpenAI format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
+    /// Let the model call tools of this server, or one SERVER/TOOL (repeatable)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["tools", "answer_prefix"])]
+    use_tools: Vec<String>,
+    /// Run all calls of this tool without asking (repeatable)
+    #[arg(long, value_name = "SERVER/TOOL", requires = "use_tools")]
+    allow: Vec<String>,
     /// Make the response JSON that follows this JSON Schema
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
@@ -65,7 +79,7 @@ pub struct AskArgs {
 /// Sends a message and prints the response, which the history does not keep.
 ///
 /// # Errors
-/// When the model cannot respond, or a file cannot be read.
+/// When the model cannot respond, a file cannot be read, or a tool is not there.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let out = match &args.output {
         Some(path) => {
@@ -80,18 +94,22 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let answer_prefix = args.answer_prefix.as_deref().map(read_answer_prefix).transpose()?;
     let mut images = Images::default();
     let messages = conversation(&args, &mut images)?;
-    let tools = read_tools(args.tools.as_deref())?;
+    let declared = read_tools(args.tools.as_deref())?;
     let schema = args
         .schema
         .as_deref()
         .map(|path| read_json(path, "schema file", "a JSON Schema"));
     let schema = schema.transpose()?;
     let (engine, model) = engine_and_model(args.model.model.as_deref()).await?;
+    let tools = match args.use_tools.is_empty() {
+        true => None,
+        false => Some(RunTools::start(&args.use_tools, &args.allow).await?),
+    };
     if let Some(folder) = model.folder() {
         hub::ModelFolder::open().used(&folder.reference);
     }
     let mut request = Request::new(model, messages);
-    request.tools = tools;
+    request.tools = tools.as_ref().map_or(declared, RunTools::declarations);
     request.schema = schema;
     request.thinking = args.conversation.thinking.map(Into::into);
     request.sampling = args.sampling.sampling();
@@ -99,7 +117,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     request.thinking_budget = args.conversation.thinking_budget;
     request.context = args.limits.context_length;
     request.answer_prefix = answer_prefix;
-    request.stop = args.limits.stop;
+    request.stop.clone_from(&args.limits.stop);
     request.kv_bits = args.limits.kv_bits.kv_bits;
     if !images.0.is_empty() {
         request.image_detail = args.images.detail().await;
@@ -107,68 +125,110 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     request.images = images.0;
     check_vision(engine.as_ref(), &request).await?;
 
-    let mut job = engine.generate(request);
-    let cancel = job.cancel.clone();
+    let stop = stop_at_ctrl_c();
+    let thoughts = if args.show_thinking { out.clone() } else { Stream::Err };
+    let mut writer = Writer::new(out.clone(), thoughts, args.json, tools.is_some());
+    let written = match &tools {
+        None => writer.write(engine.generate(request), &stop).await,
+        Some(tools) => with_tools(engine.as_ref(), request, tools, &mut writer, &stop).await,
+    };
+    if let Some(tools) = tools {
+        tools.end();
+    }
+    let written = written.map_err(|error| match error.downcast::<Error>() {
+        Ok(error) => args.documents.explain(error).into(),
+        Err(other) => other,
+    })?;
+    // A response without text is one, too.
+    out.write("")?;
+    Ok(ExitCode::from(match written.finish_reason() {
+        Some(FinishReason::Cancelled) => exit_code::STOPPED,
+        Some(FinishReason::Length) => {
+            eprintln!("({})", cut_remark(written.ended_by()));
+            exit_code::CUT
+        }
+        _ => 0,
+    }))
+}
+
+/// Responds, runs the calls of the response, and responds to their results, until a response has none or a call is not
+/// allowed.
+async fn with_tools(
+    engine: &dyn Engine,
+    mut request: Request,
+    tools: &RunTools,
+    writer: &mut Writer,
+    stop: &watch::Receiver<bool>,
+) -> Result<Written> {
+    let mut number = 0;
+    loop {
+        number += 1;
+        let mut written = writer.write(engine.generate(request.clone()), stop).await?;
+        let calls = written.calls();
+        if calls.is_empty() || written.is_cut() {
+            return Ok(written);
+        }
+        if number == MOST_RESPONSES {
+            writer.calls_not_run(&calls, "the model calls tools again and again")?;
+            return Ok(written);
+        }
+        request.messages.push(written.message());
+        let most = tools::outcome::MOST_FOR_MODEL.min(share_of_context(engine, &request));
+        for (index, call) in calls.iter().enumerate() {
+            match tools.call(number, call, most, stop.clone()).await {
+                Called::Ended { state, text } => {
+                    writer.result(call, &tools.shown_name(call), state, &text)?;
+                    request.messages.push(Message {
+                        name: Some(call.name.clone()),
+                        tool_call_id: Some(call.id.clone()),
+                        ..Message::text(Role::Tool, text)
+                    });
+                }
+                Called::NotAllowed(reason) => {
+                    writer.calls_not_run(&calls[index..], &reason)?;
+                    return Ok(written);
+                }
+                Called::Stopped => {
+                    written.stopped();
+                    return Ok(written);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of a result at most, so that eight of them fill the model's context; no limit if that is not known.
+fn share_of_context(engine: &dyn Engine, request: &Request) -> usize {
+    const BYTES_A_TOKEN: usize = 4;
+    const SHARE: usize = 8;
+    let loaded = engine.local().map(|local| local.loaded()).unwrap_or_default();
+    let reference = request.model.reference();
+    let model = loaded.iter().find(|model| model.reference == reference);
+    let context = model.map(|model| request.context_of(model.context)).or(request.context);
+    context.map_or(usize::MAX, |tokens| tokens as usize * BYTES_A_TOKEN / SHARE)
+}
+
+/// Becomes true at the first Ctrl+C. The second one ends the program, without waiting for the end of a step.
+fn stop_at_ctrl_c() -> watch::Receiver<bool> {
+    let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
-            cancel.cancel();
+            stop.send_replace(true);
         }
-        // Pressed again, it does not wait for the end of a step.
         if tokio::signal::ctrl_c().await.is_ok() {
             std::process::exit(exit_code::STOPPED.into());
         }
+        // A sender that is gone would stop everything.
+        std::future::pending::<()>().await;
     });
-    let thoughts = if args.show_thinking { out.clone() } else { Stream::Err };
-    let mut printer = Printer::new(out.clone(), thoughts);
-    let (mut key, mut hinted) = (EnterKey::new(), false);
-    let (mut answer, mut exit_code, mut cut) = (AnswerLines::default(), 0, None);
-    loop {
-        let event = tokio::select! {
-            event = job.events.recv() => event,
-            () = key.pressed() => {
-                job.end_thinking.answer_now();
-                continue;
-            }
-        };
-        let Some(event) = event else { break };
-        match &event {
-            EngineEvent::Failed(error) => return Err(args.documents.explain(error.clone()).into()),
-            EngineEvent::Done(done) => {
-                // A response without text is one, too.
-                out.write("")?;
-                match done.finish_reason {
-                    FinishReason::Cancelled => exit_code = exit_code::STOPPED,
-                    FinishReason::Length => {
-                        exit_code = exit_code::CUT;
-                        cut = Some(cut_remark(&done.ended_by));
-                    }
-                    _ => {}
-                }
-            }
-            EngineEvent::Delta {
-                content: Content::Thinking { .. },
-                ..
-            } if !std::mem::replace(&mut hinted, true) => key.hint(),
-            _ => {}
-        }
-        if args.json {
-            let lines = answer.lines(&event, Instant::now());
-            lines.iter().try_for_each(|line| out.write(&format!("{line}\n")))?;
-        } else {
-            printer.print(&event)?;
-        }
-    }
-    if let Some(remark) = cut {
-        eprintln!("({remark})");
-    }
-    Ok(ExitCode::from(exit_code))
+    stopped
 }
 
 /// The reason why a response is not complete, for people.
-fn cut_remark(ended_by: &EndedBy) -> &'static str {
+fn cut_remark(ended_by: Option<&EndedBy>) -> &'static str {
     match ended_by {
-        EndedBy::TokenLimit => "response cut off at --max-tokens",
-        EndedBy::Context => "response cut off, because the context is full",
+        Some(EndedBy::TokenLimit) => "response cut off at --max-tokens",
+        Some(EndedBy::Context) => "response cut off, because the context is full",
         _ => "response cut off",
     }
 }

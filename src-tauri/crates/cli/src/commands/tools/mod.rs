@@ -1,0 +1,152 @@
+mod import;
+mod list;
+mod named;
+mod servers;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use api::ToolRule;
+use clap::{Args, Subcommand, ValueEnum};
+use net::SystemKeychain;
+use serde_json::json;
+use tools::host::Tools;
+use tools::stdio::Guard;
+
+use self::servers::AddArgs;
+use crate::output;
+
+pub(super) use named::{tool_named, tools_named};
+
+/// Examples below the help of `ponder tools`.
+pub const EXAMPLES: &str = r#"Examples:
+  ponder tools add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
+  ponder tools enable files
+  ponder ask --use-tools files "Which files are in my documents?""#;
+
+/// `ponder tools`.
+#[derive(Args)]
+pub struct ToolsArgs {
+    #[command(subcommand)]
+    command: Command,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List servers and their tools
+    List {
+        /// Start the servers that are on, to list their tools
+        #[arg(long)]
+        start: bool,
+    },
+    /// Add an MCP server, a program on this computer, switched off
+    Add(AddArgs),
+    /// Add the MCP servers of another program's configuration, switched off
+    Import {
+        /// JSON file, for example claude_desktop_config.json (- for standard input)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Show a server's command, and switch it on
+    Enable {
+        /// Name of the server
+        name: String,
+        /// Switch it on without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Switch a server off
+    Disable {
+        /// Name of the server
+        name: String,
+    },
+    /// Remove a server with its rules and secrets
+    Remove {
+        /// Name of the server
+        name: String,
+    },
+    /// Start a server and print its standard error
+    Log {
+        /// Name of the server
+        name: String,
+    },
+    /// Withdraw the permission for a tool in all chats
+    Revoke {
+        /// The tool
+        #[arg(value_name = "SERVER/TOOL")]
+        tool: String,
+    },
+    /// Ask about each call of a tool, or deny them all
+    Rule {
+        /// The tool
+        #[arg(value_name = "SERVER/TOOL")]
+        tool: String,
+        /// New rule (none removes it)
+        #[arg(value_name = "ask|deny|none", hide_possible_values = true)]
+        rule: RuleArg,
+    },
+}
+
+/// The value of `ponder tools rule`.
+#[derive(Clone, Copy, ValueEnum)]
+enum RuleArg {
+    Ask,
+    Deny,
+    None,
+}
+
+/// The servers and tools of this computer. Nobody is asked about a call here.
+///
+/// # Errors
+/// When this computer names no place for Ponder's data.
+pub(super) fn open() -> Result<Tools> {
+    let guard = Guard::of_this_program().context("the servers of tools cannot be used")?;
+    Ok(Tools::open(&hub::data_dir()?, Arc::new(SystemKeychain), guard, false))
+}
+
+/// Lists and changes the servers of tools.
+///
+/// # Errors
+/// When a server does not exist or does not start, or its file or the keychain refuses.
+pub async fn run(args: ToolsArgs) -> Result<()> {
+    let tools = open()?;
+    let done = carry_out(&tools, args.command, args.json).await;
+    tools.shut_down();
+    done
+}
+
+async fn carry_out(tools: &Tools, command: Command, json: bool) -> Result<()> {
+    match command {
+        Command::List { start } => list::list(tools, start, json).await,
+        Command::Add(added) => servers::add(tools, added, json).await,
+        Command::Import { file } => import::import(tools, &file, json).await,
+        Command::Enable { name, yes } => servers::enable(tools, &name, yes, json).await,
+        Command::Disable { name } => servers::disable(tools, &name, json),
+        Command::Remove { name } => servers::remove(tools, &name, json).await,
+        Command::Log { name } => servers::log(tools, &name, json).await,
+        Command::Revoke { tool } => revoke(tools, &tool, json).await,
+        Command::Rule { tool, rule } => set_rule(tools, &tool, rule, json),
+    }
+}
+
+async fn revoke(tools: &Tools, name: &str, json: bool) -> Result<()> {
+    let tool = tool_named(tools, name)?;
+    tools.revoke(&tool).await.map_err(protocol::Error::from)?;
+    let text = format!("{name} is no longer allowed in all chats.");
+    Ok(output::report(json, &json!({"revoked": name}), &text)?)
+}
+
+fn set_rule(tools: &Tools, name: &str, rule: RuleArg, json: bool) -> Result<()> {
+    let tool = tool_named(tools, name)?;
+    let (rule, text) = match rule {
+        RuleArg::Ask => (Some(ToolRule::Ask), format!("Each call of {name} is asked about.")),
+        RuleArg::Deny => (Some(ToolRule::Deny), format!("No call of {name} runs.")),
+        RuleArg::None => (None, format!("{name} has no rule.")),
+    };
+    tools.set_rule(&tool, rule).map_err(protocol::Error::from)?;
+    Ok(output::report(json, &json!({"tool": name, "rule": rule}), &text)?)
+}
