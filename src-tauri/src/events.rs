@@ -13,6 +13,10 @@ pub const NETWORK_CHANGED: &str = "network_changed";
 pub const SETTINGS_CHANGED: &str = "settings_changed";
 /// Tells windows what is known of newer versions of the app.
 pub const APP_UPDATE_CHANGED: &str = "app_update_changed";
+/// Tells windows to list servers of tools and consents again.
+pub const TOOLS_CHANGED: &str = "tools_changed";
+/// Tells the consent window to list the calls that wait again.
+pub const WAITING_CALLS_CHANGED: &str = "waiting_calls_changed";
 /// Tells windows that other models are in memory.
 pub const ENGINE_CHANGED: &str = "engine_changed";
 /// Tells windows what was given back because memory got short.

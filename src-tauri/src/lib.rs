@@ -28,7 +28,7 @@ use crate::commands::Failure;
 use crate::desktop::menu::{self, Commands};
 use crate::desktop::open_requests::{self, OpenRequests};
 use crate::desktop::tray::{self, Tray};
-use crate::desktop::{closing, notify, power, run_command};
+use crate::desktop::{closing, consent, notify, power, run_command};
 use crate::system::deferred_tasks::DeferredTasks;
 use crate::system::logging;
 use crate::system::login::{Login, AT_LOGIN};
@@ -42,9 +42,9 @@ use crate::windows::quick::{self, QuickEntry};
 use crate::windows::{appearance, images, window};
 use crate::words::Words;
 
-/// Reads files of strangers if this process was started for that; returns `None` in the app itself.
+/// Reads files of strangers or guards a server of tools if this process was started for that; returns `None` in the app itself.
 pub fn take_role() -> Option<ExitCode> {
-    sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS])
+    tools::stdio::take_role().or_else(|| sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]))
 }
 
 /// Starts the app and returns when it is quit.
@@ -123,6 +123,7 @@ pub fn run() -> Result<()> {
             show_damage(app.clone());
             forward_downloads(app.clone());
             forward_settings(app.clone());
+            consent::follow(app.clone());
             tauri::async_runtime::spawn(notify::follow_answers(app.clone()));
             tauri::async_runtime::spawn(notify::follow_downloads(app.clone()));
             started(app, &arguments(), &current_folder(), false);

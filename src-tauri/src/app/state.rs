@@ -17,6 +17,8 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tools::host::Tools;
+use tools::stdio::Guard;
 
 use crate::app::app_update::AppUpdates;
 use crate::app::local_server::LocalServer;
@@ -61,6 +63,8 @@ pub struct App {
     pub remote: RemoteEngine,
     /// The server for other programs, with the models of this computer only.
     pub server: LocalServer,
+    /// The tools that models may call.
+    pub tools: Tools,
     /// Newer versions of the app.
     pub updates: AppUpdates,
     /// Lets commands such as `ponder ask` use this engine; `None` if another process shares its own already.
@@ -113,6 +117,9 @@ impl App {
             true => Chat::open_read_only(&data_dir.join(READABLE_HISTORY), Arc::new(router), shelf).await?,
             false => Chat::open(&data_dir.join(HISTORY), Arc::new(router), shelf).await?,
         };
+        let guard = Guard::of_this_program().map_err(failed(Reason::PonderFault, "the tools could not be opened"))?;
+        let tools = Tools::open(data_dir, Arc::new(net::SystemKeychain), guard, true);
+        chat.set_toolbox(Arc::new(tools.clone()));
         let app = Self {
             chat,
             temporary: TemporaryChat::default(),
@@ -122,6 +129,7 @@ impl App {
             engine,
             remote,
             server,
+            tools,
             updates,
             _sharing: sharing,
             data_dir: data_dir.to_owned(),
@@ -268,6 +276,7 @@ impl App {
         }
         self.temporary.close().await;
         self.chat.shut_down().await;
+        self.tools.shut_down();
         if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload_all()).await, Ok(Ok(()))) {
             tracing::warn!("the engine was still at work when the app ended");
         }

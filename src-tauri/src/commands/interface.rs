@@ -189,6 +189,7 @@ fn permissions_of_tauri(window: WindowName) -> &'static [&'static str] {
     const ENLARGES: &str = "core:window:allow-internal-toggle-maximize";
     match window {
         WindowName::Chat | WindowName::Models | WindowName::Settings => &[HEARS, NO_LONGER, DRAGS, ENLARGES],
+        WindowName::Consent => &[HEARS, NO_LONGER],
         // Quick entry keeps its size.
         WindowName::Quick => &[HEARS, NO_LONGER, DRAGS],
         WindowName::Failure => &[],

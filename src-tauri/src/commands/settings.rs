@@ -9,7 +9,7 @@ use tauri::State;
 use crate::app::state::App;
 
 /// The settings of the whole app.
-#[command(chat, models, settings, quick)]
+#[command(chat, models, settings, quick, consent)]
 pub async fn settings(app: State<'_, App>) -> Result<Settings> {
     app.chat.settings().get().await
 }
@@ -19,7 +19,7 @@ pub async fn settings(app: State<'_, App>) -> Result<Settings> {
 const OWN_COMMANDS: [&str; 3] = ["endpoints", "model_folders", "server"];
 
 /// Changes some settings by their keys and tells every window. Returns all of them.
-#[command(chat, models, settings, quick, types(change = "Partial<Settings>"))]
+#[command(chat, models, settings, quick, consent, types(change = "Partial<Settings>"))]
 pub async fn change_settings(app: State<'_, App>, change: Map<String, Value>) -> Result<Settings> {
     if let Some(key) = OWN_COMMANDS.iter().find(|key| change.contains_key(**key)) {
         let message = format!("{key} cannot be set like this; there are commands for it");

@@ -1,6 +1,7 @@
 //! The app's place on the desktop: menus, tray, notifications, requests from outside, closing and quitting.
 
 pub mod closing;
+pub mod consent;
 pub mod menu;
 pub mod notify;
 pub mod open_requests;

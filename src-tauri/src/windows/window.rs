@@ -30,6 +30,7 @@ fn frame(name: WindowName) -> Frame {
         WindowName::Models => ((900.0, 640.0), (480.0, 360.0)),
         WindowName::Settings => ((760.0, 620.0), (440.0, 360.0)),
         WindowName::Quick => ((640.0, 64.0), (320.0, 48.0)),
+        WindowName::Consent => ((520.0, 640.0), (360.0, 360.0)),
         WindowName::Failure => ((620.0, 440.0), (360.0, 240.0)),
     };
     Frame { size, least }
@@ -146,13 +147,15 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
                 .title(words::current(app).history_damaged)
                 .initialization_script(failure_script(&error, true, true))
         }
-        WindowName::Models | WindowName::Settings => window,
+        WindowName::Models | WindowName::Settings | WindowName::Consent => window,
     };
     // The chat window's sidebar reaches up to the traffic lights.
     #[cfg(target_os = "macos")]
     let window = match name {
         WindowName::Chat => window.title_bar_style(tauri::TitleBarStyle::Overlay).hidden_title(true),
-        WindowName::Models | WindowName::Settings | WindowName::Quick | WindowName::Failure => window,
+        WindowName::Models | WindowName::Settings | WindowName::Quick | WindowName::Consent | WindowName::Failure => {
+            window
+        }
     };
     let window = window.build()?;
     #[cfg(target_os = "linux")]

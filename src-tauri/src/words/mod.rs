@@ -48,6 +48,14 @@ pub struct Words {
     pub show: &'static str,
     /// The title of the window that says why the app could not start.
     pub could_not_start: &'static str,
+    /// The title of the window in which calls of tools wait.
+    pub consent: &'static str,
+    /// The question before a server of tools is switched on.
+    pub run_tool_server_question: &'static str,
+    /// What that means; the command stands before it.
+    pub run_tool_server_text: &'static str,
+    /// The button that does it.
+    pub switch_on: &'static str,
     /// The title of the window that shows a damaged history.
     pub history_damaged: &'static str,
 
@@ -167,6 +175,7 @@ impl Words {
             WindowName::Models => self.command(Command::Models),
             WindowName::Settings => self.command(Command::Settings),
             WindowName::Quick => self.command(Command::QuickEntry),
+            WindowName::Consent => self.consent,
             WindowName::Failure => self.could_not_start,
         }
     }

@@ -46,6 +46,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
     ['open-kept', null],
     ['model-picker', null],
     ['composer-add', 'two-answers'],
+    ['composer-add', 'tools'],
     ['edit-question', null],
     ['project-menu', 'open-project'],
   ] as const) {

@@ -43,7 +43,14 @@ applyAppearance(document.documentElement, look, matchMedia('(prefers-color-schem
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
-const WINDOWS: Record<WindowName, true> = { chat: true, models: true, settings: true, quick: true, failure: true };
+const WINDOWS: Record<WindowName, true> = {
+  chat: true,
+  models: true,
+  settings: true,
+  quick: true,
+  consent: true,
+  failure: true,
+};
 const asked = new URLSearchParams(location.search).get('window') ?? '';
 const isWindow = (name: string): name is WindowName => name in WINDOWS;
 const name = isWindow(asked) ? asked : 'chat';

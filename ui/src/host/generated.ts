@@ -3,6 +3,7 @@
 import type { AddedImage } from '../bindings/AddedImage';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { AppUpdate } from '../bindings/AppUpdate';
+import type { CallApproval } from '../bindings/CallApproval';
 import type { Capabilities } from '../bindings/Capabilities';
 import type { ChatList } from '../bindings/ChatList';
 import type { ChatSettings } from '../bindings/ChatSettings';
@@ -25,6 +26,7 @@ import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { ExportFormat } from '../bindings/ExportFormat';
 import type { FileText } from '../bindings/FileText';
+import type { FoundServer } from '../bindings/FoundServer';
 import type { HistoryContents } from '../bindings/HistoryContents';
 import type { HistoryDamage } from '../bindings/HistoryDamage';
 import type { HistoryHits } from '../bindings/HistoryHits';
@@ -56,12 +58,17 @@ import type { Slowdown } from '../bindings/Slowdown';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { SummaryProgress } from '../bindings/SummaryProgress';
 import type { TokenCount } from '../bindings/TokenCount';
+import type { ToolRef } from '../bindings/ToolRef';
+import type { ToolRule } from '../bindings/ToolRule';
+import type { ToolSetup } from '../bindings/ToolSetup';
+import type { ToolsView } from '../bindings/ToolsView';
 import type { TrashedChat } from '../bindings/TrashedChat';
 import type { Turn } from '../bindings/Turn';
 import type { TurnWithTwoAnswers } from '../bindings/TurnWithTwoAnswers';
 import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
+import type { WaitingCall } from '../bindings/WaitingCall';
 import type { WindowName } from '../bindings/WindowName';
 import type { WindowPage } from '../bindings/WindowPage';
 
@@ -301,6 +308,40 @@ export interface Commands {
   servedModels(): Promise<Array<string>>;
   /** The configuration of other programs for a model of the server, with its key or with dots in its place. */
   clientSetups(model: string, withKey: boolean): Promise<Array<ClientSetup>>;
+  /** Servers and tools, for the choice of a chat. Nothing is started. */
+  chatTools(): Promise<ToolsView>;
+  /** Asks about the calls of an answer again, whose process is gone; each is shown whole. */
+  runCallsAgain(answer: string): Promise<ChatView>;
+  /** Begins the next answer without the results of calls that have none. */
+  goOnWithoutCalls(answer: string): Promise<ChatView>;
+  /** Brings the window in which calls wait to the front. */
+  showConsent(): Promise<void>;
+  /** The calls that wait for the person. */
+  waitingCalls(): Promise<Array<WaitingCall>>;
+  /** The person's consent to a call that was shown. */
+  approveCall(approval: CallApproval): Promise<void>;
+  /** The person's refusal of a call that was shown, with a word for the model. */
+  refuseCall(answer: string, call: string, hash: string, word: string): Promise<void>;
+  /** Servers, tools and consents. Nothing is started. */
+  tools(): Promise<ToolsView>;
+  /** Adds a server, which is off, and returns its id. Secrets go to the keychain. */
+  addToolServer(setup: ToolSetup): Promise<string>;
+  /** Servers in the configurations of other programs on this computer. Nothing is added. */
+  foundToolServers(): Promise<Array<FoundServer>>;
+  /** Servers in a pasted configuration. Nothing is added. */
+  readToolConfiguration(text: string): Promise<Array<FoundServer>>;
+  /** Switches a server on or off. Asks in a dialog of the system, which shows the command, before it is on; false if the user declines. */
+  switchToolServer(id: string, on: boolean): Promise<boolean>;
+  /** Removes a server with its rules and secrets. */
+  removeToolServer(id: string): Promise<void>;
+  /** Ends a server and starts it anew. */
+  restartToolServer(id: string): Promise<void>;
+  /** The last lines of a server's standard error. */
+  toolServerLog(id: string): Promise<Array<string>>;
+  /** Stores the person's word about a tool; null takes it back. */
+  setToolRule(tool: ToolRef, rule: ToolRule | null): Promise<void>;
+  /** Takes back every consent for a tool. */
+  revokeToolGrant(tool: ToolRef): Promise<void>;
   /** The settings of the whole app. */
   settings(): Promise<Settings>;
   /** Changes some settings by their keys and tells every window. Returns all of them. */
@@ -428,7 +469,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   continueAnswer: ['chat'],
   attach: ['chat', 'quick'],
   addFile: ['chat', 'quick'],
-  paste: ['chat', 'models', 'settings', 'quick', 'failure'],
+  paste: ['chat', 'models', 'settings', 'quick', 'consent', 'failure'],
   clipboardFiles: ['chat', 'quick'],
   clipboardFile: ['chat', 'quick'],
   fileText: ['chat'],
@@ -494,8 +535,25 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   serverKey: ['settings'],
   servedModels: ['settings'],
   clientSetups: ['settings'],
-  settings: ['chat', 'models', 'settings', 'quick'],
-  changeSettings: ['chat', 'models', 'settings', 'quick'],
+  chatTools: ['chat'],
+  runCallsAgain: ['chat'],
+  goOnWithoutCalls: ['chat'],
+  showConsent: ['chat'],
+  waitingCalls: ['consent'],
+  approveCall: ['consent'],
+  refuseCall: ['consent'],
+  tools: ['settings'],
+  addToolServer: ['settings'],
+  foundToolServers: ['settings'],
+  readToolConfiguration: ['settings'],
+  switchToolServer: ['settings'],
+  removeToolServer: ['settings'],
+  restartToolServer: ['settings'],
+  toolServerLog: ['settings'],
+  setToolRule: ['settings'],
+  revokeToolGrant: ['settings'],
+  settings: ['chat', 'models', 'settings', 'quick', 'consent'],
+  changeSettings: ['chat', 'models', 'settings', 'quick', 'consent'],
   chatWindowState: ['chat'],
   setChatWindowState: ['chat'],
   exportChats: ['chat', 'settings'],
@@ -507,7 +565,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   installAppUpdate: ['settings'],
   stopAppUpdate: ['settings'],
   restart: ['settings'],
-  noteHistoryDamage: ['chat', 'models', 'settings', 'quick', 'failure'],
+  noteHistoryDamage: ['chat', 'models', 'settings', 'quick', 'consent', 'failure'],
   examineHistory: ['failure'],
   repairHistory: ['failure'],
   openAgain: ['failure'],
@@ -515,7 +573,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   beginAnew: ['failure'],
   openReadOnly: ['failure'],
   desktop: ['settings'],
-  runCommand: ['chat', 'models', 'settings', 'quick', 'failure'],
+  runCommand: ['chat', 'models', 'settings', 'quick', 'consent', 'failure'],
   setAvailableCommands: ['chat'],
   takeOpenRequests: ['chat'],
   openedFile: ['chat'],
@@ -528,8 +586,8 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   showChat: ['quick'],
   openWindow: ['chat', 'models', 'settings'],
   showPage: ['chat', 'models', 'settings'],
-  openLink: ['chat', 'models', 'settings', 'quick', 'failure'],
-  firstPaint: ['chat', 'models', 'settings', 'quick', 'failure'],
+  openLink: ['chat', 'models', 'settings', 'quick', 'consent', 'failure'],
+  firstPaint: ['chat', 'models', 'settings', 'quick', 'consent', 'failure'],
 };
 
 /** The bridge to the host. `channel` makes a callback an argument, `header` writes a text in letters that headers hold. */
@@ -662,6 +720,23 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   serverKey: () => invoke('server_key'),
   servedModels: () => invoke('served_models'),
   clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
+  chatTools: () => invoke('chat_tools'),
+  runCallsAgain: (answer) => invoke('run_calls_again', { answer }),
+  goOnWithoutCalls: (answer) => invoke('go_on_without_calls', { answer }),
+  showConsent: () => invoke('show_consent'),
+  waitingCalls: () => invoke('waiting_calls'),
+  approveCall: (approval) => invoke('approve_call', { approval }),
+  refuseCall: (answer, call, hash, word) => invoke('refuse_call', { answer, call, hash, word }),
+  tools: () => invoke('tools'),
+  addToolServer: (setup) => invoke('add_tool_server', { setup }),
+  foundToolServers: () => invoke('found_tool_servers'),
+  readToolConfiguration: (text) => invoke('read_tool_configuration', { text }),
+  switchToolServer: (id, on) => invoke('switch_tool_server', { id, on }),
+  removeToolServer: (id) => invoke('remove_tool_server', { id }),
+  restartToolServer: (id) => invoke('restart_tool_server', { id }),
+  toolServerLog: (id) => invoke('tool_server_log', { id }),
+  setToolRule: (tool, rule) => invoke('set_tool_rule', { tool, rule }),
+  revokeToolGrant: (tool) => invoke('revoke_tool_grant', { tool }),
   settings: () => invoke('settings'),
   changeSettings: (change) => invoke('change_settings', { change }),
   chatWindowState: () => invoke('chat_window_state'),

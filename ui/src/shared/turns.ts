@@ -3,6 +3,7 @@
  * questions is one turn: answers that call tools, the tools' results, and the answer at the end.
  */
 
+import type { CallStatus } from '../bindings/CallStatus';
 import type { Position } from '../bindings/Position';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import { imagesOf, textOf } from './messageParts';
@@ -52,6 +53,22 @@ export function resultsOf(rows: readonly StoredMessage[]): Map<string, StoredMes
   const results = new Map<string, StoredMessage>();
   for (const row of rows) if (row.tool_call_id !== null) results.set(row.tool_call_id, row);
   return results;
+}
+
+/** True for a call that waits or runs. */
+export function isOpen({ state }: CallStatus): boolean {
+  return state === 'asked' || state === 'started';
+}
+
+/** True for a call after which nothing follows by itself: it was stopped, or its process is gone. */
+export function isCutOff({ state }: CallStatus): boolean {
+  return state === 'stopped' || state === 'not_run' || state === 'may_have_run';
+}
+
+/** True for an answer whose calls Ponder looks after, so that another answer follows. */
+export function goesOn({ state, parts, settings, calls }: StoredMessage): boolean {
+  const calling = parts.some(({ kind }) => kind === 'tool_call') && (settings?.tools.length ?? 0) > 0;
+  return state === 'complete' && calling && !calls.some(isCutOff);
 }
 
 /** The identity of an entry. */

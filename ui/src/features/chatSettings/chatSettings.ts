@@ -41,14 +41,14 @@ export function hasAdvanced({ sampling, kv_bits, kv_off, stop }: ChatSettings): 
   return kv_bits !== null || kv_off || stop.length > 0 || ADVANCED_SAMPLING.some((name) => sampling[name] !== undefined);
 }
 
-/** The part of a chat's settings that a preset stores: not its model, nor its carried summary. */
+/** The part of a chat's settings that a preset stores: not its model, its tools, nor its carried summary. */
 export function presetOf(settings: ChatSettings): ChatSettings {
-  return { ...settings, model: null, carried_summary: '' };
+  return { ...settings, model: null, carried_summary: '', tools: [] };
 }
 
 /** The settings of a chat after a preset is applied. */
-export function appliedTo(preset: Preset, { model, carried_summary }: ChatSettings): ChatSettings {
-  return { ...preset.settings, model, carried_summary };
+export function appliedTo(preset: Preset, { model, carried_summary, tools }: ChatSettings): ChatSettings {
+  return { ...preset.settings, model, carried_summary, tools };
 }
 
 /** True if a chat's settings are those of the preset. */
@@ -67,8 +67,9 @@ export function resetSettings({
   thinking_budget,
   image_detail,
   carried_summary,
+  tools,
 }: ChatSettings): ChatSettings {
-  return { ...DEFAULT_CHAT_SETTINGS, model, thinking, thinking_budget, image_detail, carried_summary };
+  return { ...DEFAULT_CHAT_SETTINGS, model, thinking, thinking_budget, image_detail, carried_summary, tools };
 }
 
 /** The same sampling with another value for a number; `undefined` follows the model. */

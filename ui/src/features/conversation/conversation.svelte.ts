@@ -21,7 +21,7 @@ import { Branches } from './branches.svelte';
 import type { Draft } from './draft.svelte';
 import { Drafts } from './drafts.svelte';
 import { HistoryPager } from './historyPager.svelte';
-import { endOf, withTurn } from '../../shared/turns';
+import { endOf, goesOn, withTurn } from '../../shared/turns';
 import { contentOf, QuestionQueue, type QueuedQuestion } from './questionQueue.svelte';
 import { SerializedWrites } from './serializedWrites';
 import { RevisionTracker } from './revisionTracker';
@@ -216,9 +216,7 @@ export class Conversation {
     }
   }
 
-  /**
-   * Sends a question with the draft's attachments, as soon as they are read. On failure both return to the draft.
-   */
+  /** Sends a question with the draft's attachments, as soon as they are read. On failure both return to the draft. */
   async send(text: string): Promise<void> {
     const draft = this.draft;
     if ((text.trim() === '' && draft.items.length === 0) || this.sending || this.running) return;
@@ -318,8 +316,8 @@ export class Conversation {
 
   /** Sends the queued question of an answer that has ended; after one that was stopped or failed, the user decides. */
   async #askQueued(chat: string, ended: StoredMessage | null): Promise<void> {
-    // Of two answers the later one is waited for.
-    if (this.live.isRunning(chat)) return;
+    // Of two answers the later one is waited for, and after calls of tools the answer to their results.
+    if (this.live.isRunning(chat) || (ended && goesOn(ended))) return;
     const kept = this.#queue.kept(chat);
     const queued = this.#queue.take(chat);
     if (!queued) return;
@@ -460,6 +458,8 @@ export class Conversation {
     this.#shown.show(view.summary);
     this.messages = this.pager.show(view.messages);
     this.two.look(view);
+    const due = this.running ? null : this.#queue.due(this.id, this.messages);
+    if (due) void this.#askQueued(this.id, due.after);
   }
 
   /** Follows an answer that is being written. */

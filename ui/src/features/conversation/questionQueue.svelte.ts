@@ -3,7 +3,9 @@
 import { SvelteMap } from 'svelte/reactivity';
 
 import type { Content } from '../../bindings/Content';
+import type { StoredMessage } from '../../bindings/StoredMessage';
 import { words } from '../../shared/messageParts';
+import { goesOn, isCutOff } from '../../shared/turns';
 import type { DraftItem } from './draft.svelte';
 
 /** A question that is sent as soon as the answer before it has ended. */
@@ -32,6 +34,13 @@ export class QuestionQueue {
     const queued = this.of(chat);
     this.#waiting.delete(chat);
     return queued;
+  }
+
+  /** The answer that a queued question waited for, `null` if that was cut off; nothing while another one follows. */
+  due(chat: string, messages: readonly StoredMessage[]): { after: StoredMessage | null } | null {
+    const last = messages.findLast(({ role }) => role === 'assistant');
+    if (!this.of(chat) || !last || goesOn(last)) return null;
+    return { after: last.calls.some(isCutOff) ? null : last };
   }
 
   /** Its stored form: before the draft of its chat, so that it is part of the draft if the window closes first. */

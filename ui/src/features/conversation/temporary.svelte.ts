@@ -3,6 +3,7 @@
 import { tick } from 'svelte';
 
 import type { Platform } from '../../host';
+import { goesOn } from '../../shared/turns';
 import { attempt, type Reporter } from '../../design/toasts.svelte';
 import type { Conversation } from './conversation.svelte';
 
@@ -11,6 +12,8 @@ export class Temporary {
   open = $state(false);
   /** True while it is being kept, when it can be neither closed nor kept once more. */
   keeping = $state(false);
+  /** Set once changes are listened to. */
+  #following: Promise<unknown> | null = null;
   /** All of this window, those that were left among them. */
   readonly #ids = new Set<string>();
   #closing: Promise<unknown> = Promise.resolve();
@@ -39,6 +42,7 @@ export class Temporary {
       await this.#closing;
       const view = await this.platform.beginTemporaryChat(settings ?? (await this.platform.newChatSettings()));
       this.#ids.add(view.summary.id);
+      this.#follow();
       if (conversation.id === null) conversation.enter(view);
       else await this.platform.closeTemporaryChat();
     });
@@ -49,8 +53,18 @@ export class Temporary {
     const view = await this.platform.temporaryChat().catch(() => null);
     if (!view) return false;
     this.#ids.add(view.summary.id);
+    this.#follow();
     this.conversation.enter(view);
     return true;
+  }
+
+  /** Reads it again while its calls of tools wait and run: no list has it, which tells of changes otherwise. */
+  #follow(): void {
+    const { conversation } = this;
+    this.#following ??= this.platform.onChatsChanged(() => {
+      const { lastAnswer, running, sending } = conversation;
+      if (this.open && !running && !sending && lastAnswer && goesOn(lastAnswer)) void conversation.reload();
+    });
   }
 
   /** Waits until it is certain whether it is kept: a message that is sent meanwhile goes to the chat as it is then. */

@@ -25,6 +25,7 @@ export const PAGES: readonly Page[] = [
   { name: 'chats', labelKey: 'settings.page.chats' },
   { name: 'models', labelKey: 'settings.page.models', groupKey: 'settings.group.models' },
   { name: 'connections', labelKey: 'settings.page.connections' },
+  { name: 'tools', labelKey: 'settings.page.tools' },
   { name: 'server', labelKey: 'settings.page.server' },
   { name: 'privacy', labelKey: 'settings.page.privacy', groupKey: 'settings.group.data' },
   { name: 'about', labelKey: 'settings.page.about' },
@@ -104,6 +105,9 @@ const LIST = {
   hubAddress: { page: 'models', labelKey: 'network.hub', under: 'advanced' },
 
   endpoints: { page: 'connections', labelKey: 'settings.endpoints', aboutKey: 'settings.endpoints.intro', setting },
+
+  toolServers: { page: 'tools', labelKey: 'settings.tools', aboutKey: 'settings.tools.intro', setting },
+  toolGrants: { page: 'tools', labelKey: 'settings.tools.grants', aboutKey: 'settings.tools.grantsAbout' },
 
   server: { page: 'server', labelKey: 'server.switch', aboutKey: 'server.intro', setting },
   serverAddresses: { page: 'server', labelKey: 'server.address', under: 'revealed' },

@@ -163,14 +163,17 @@ async function write(host: Store, chat: Chat, answer: StoredMessage, run: Runnin
     }
   }
   const count = run.events.length;
+  const calling = state === 'complete' ? host.callNext : null;
+  if (calling) host.callNext = null;
   message = {
     ...messageOf(host, answer.id).message,
-    parts: message.parts,
+    parts: [...message.parts, ...(calling ? [calling.part] : [])],
+    calls: calling ? [calling.status] : [],
     notices: message.notices,
     thinking_tokens: thought,
     state,
     finished_at: Date.now(),
-    finish_reason: state === 'stopped' ? 'cancelled' : 'stop',
+    finish_reason: calling ? 'tool_calls' : state === 'stopped' ? 'cancelled' : 'stop',
     ended_by: state === 'stopped' ? { rule: 'cancelled' } : { rule: 'stop_token', token: 106, text: '<turn|>', sources: ['generation_config.eos_token_id'] },
     error: state === 'failed' ? { code: 'engine', message: 'The engine failed in the middle of the answer. What has come is kept; trying again usually helps.' } : null,
     usage: { prompt_tokens: 800, cached_tokens: 640, prefilled_tokens: 160, completion_tokens: count, thinking_tokens: thought },

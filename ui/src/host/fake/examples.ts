@@ -8,6 +8,8 @@ import { fakeHost, textPart } from './index';
 import { fillHub } from './hub';
 import { fillServer } from './server';
 import { scriptFor } from './text';
+import { fillToolCalls } from './toolExamples';
+import { fillToolServers } from './toolServers';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import type { Platform } from '../types';
 
@@ -19,6 +21,7 @@ export function fakePlatform(): Platform {
   const host = fakeHost(Number(asked.get('pace') ?? 35));
   fillHub(host, asked);
   void fillServer(host, asked.get('server'));
+  fillToolServers(host);
   host.waitsFor = asked.getAll('waits');
   const slowed = asked.get('slowed');
   if (slowed === 'heat' || slowed === 'low_power') host.slowdown = slowed;
@@ -111,6 +114,7 @@ export function fakePlatform(): Platform {
     host.addTurn(long, `Question ${turn}`, { parts: [textPart(`Answer **${turn}**.\n\n${'Some words of an answer, with `code` and more of it. '.repeat(1 + (turn % 7))}\n\n- one\n- two\n`)] });
   }
   for (let more = 1; more <= Number(asked.get('chats') ?? 0); more++) host.addChat(`Chat ${more}`, now - more * (DAY / 40));
+  fillToolCalls(host, asked);
   host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
   host.addChat('Letter to the landlord', now - 2 * DAY);
   host.addChat('Explain this regular expression', now - 12 * DAY);

@@ -20,6 +20,8 @@ import { server, serverControls } from './server';
 import { settings } from './settings';
 import { shared } from './shared';
 import { chatControls, fillers } from './store';
+import { toolCallControls, toolCalls } from './toolCalls';
+import { toolServerControls, toolServers } from './toolServers';
 
 export { textPart } from './tree';
 
@@ -39,6 +41,8 @@ export function fakeHost(pace: number) {
     ...imageControls(),
     ...libraryControls(),
     ...serverControls(),
+    ...toolCallControls(),
+    ...toolServerControls(),
   };
   const calls = {
     ...answers(state),
@@ -56,6 +60,8 @@ export function fakeHost(pace: number) {
     ...library(state),
     ...server(state),
     ...settings(state),
+    ...toolCalls(state),
+    ...toolServers(state),
   } satisfies Platform;
   // The parts see the state that tests change; calls have the types of any host, so that a test may replace them.
   const host: Platform & Omit<typeof state & typeof calls, keyof Platform> = Object.assign(state, calls);

@@ -46,6 +46,7 @@ export function newChatSettings(host: Shared): ChatSettings {
     ...preset,
     model,
     carried_summary: '',
+    tools: [],
     thinking: preset.thinking ?? thinking,
     thinking_budget: preset.thinking_budget ?? thinking_budget,
   };

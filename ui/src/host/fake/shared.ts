@@ -25,7 +25,7 @@ export const shared = (pace: number) => ({
   /** A person's answer to every question of the system's dialogs. */
   dialogAnswer: 'yes' as DialogAnswer,
   /** The questions that were asked so far. */
-  asked: [] as ('endpoint' | 'network' | 'delete')[],
+  asked: [] as ('endpoint' | 'network' | 'delete' | 'tools')[],
   chatListeners: new Set<() => void>(),
   modelListeners: new Set<() => void>(),
   settingsListeners: new Set<(settings: Settings) => void>(),

@@ -1,11 +1,13 @@
 /** The chats of the fake host: looked up, added, changed. */
 
 import type { AnswerEvent } from '../../bindings/AnswerEvent';
+import type { CallStatus } from '../../bindings/CallStatus';
 import type { ChatSettings } from '../../bindings/ChatSettings';
 import type { ChatView } from '../../bindings/ChatView';
 import type { Content } from '../../bindings/Content';
 import type { ContextUse } from '../../bindings/ContextUse';
 import type { Error as HostError } from '../../bindings/Error';
+import type { Part } from '../../bindings/Part';
 import type { StoredMessage } from '../../bindings/StoredMessage';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import type { Platform } from '../types';
@@ -35,6 +37,8 @@ export const chatControls = () => ({
   loads: null as number | null,
   /** The id of the temporary chat. */
   temporary: null as string | null,
+  /** The call that the next answer ends with. */
+  callNext: null as { part: Part; status: CallStatus } | null,
   /** Streams break off after this many events, once. */
   detachAfter: null as number | null,
 });
@@ -95,7 +99,7 @@ export function addMessage(host: Store, chat: Chat, row: Row): StoredMessage {
   const id = `message-${host.next++}`;
   const siblings = [...chat.messages.filter((other) => other.parent === row.parent).map((other) => other.id), id];
   const message: StoredMessage = {
-    id, chat: chat.summary.id, parts: [], tool_call_id: null, siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
+    id, chat: chat.summary.id, parts: [], tool_call_id: null, calls: [], siblings, created_at: Date.now(), finished_at: null, model: null, model_revision: null,
     template_hash: null, settings: null, thinking_ended: false, thinking_tokens: null, finish_reason: null, ended_by: null, error: null, notices: [], usage: null, timing: null, compaction_mark: null, edited: false,
     continuable: endedEarly(row), ...row,
   };

@@ -21,5 +21,6 @@ export const composer = translation({
   'composer.add': 'إضافة',
   'composer.attach': 'إرفاق ملفات…',
   'composer.compare': 'مقارنة الإجابات…',
+  'composer.tools': 'الأدوات…',
   'composer.budget': 'حد التفكير…',
 });

@@ -11,6 +11,7 @@ export const settings = translation({
   'settings.page.chats': 'المحادثات',
   'settings.page.models': 'النماذج',
   'settings.page.connections': 'الاتصالات',
+  'settings.page.tools': 'الأدوات',
   'settings.page.server': 'الخادم المحلي',
   'settings.page.privacy': 'الخصوصية والبيانات',
   'settings.page.about': 'حول',

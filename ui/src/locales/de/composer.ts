@@ -21,5 +21,6 @@ export const composer = translation({
   'composer.add': 'Hinzufügen',
   'composer.attach': 'Dateien anhängen …',
   'composer.compare': 'Antworten vergleichen …',
+  'composer.tools': 'Werkzeuge …',
   'composer.budget': 'Denkbudget …',
 });

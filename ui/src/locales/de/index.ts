@@ -3,7 +3,9 @@ import { answer } from './answer';
 import { app } from './app';
 import { chat } from './chat';
 import { chatSettings } from './chatSettings';
+import { chatTools } from './chatTools';
 import { composer } from './composer';
+import { consent } from './consent';
 import { data } from './data';
 import { desktop } from './desktop';
 import { downloads } from './downloads';
@@ -22,6 +24,7 @@ import { server } from './server';
 import { settings } from './settings';
 import { sidebar } from './sidebar';
 import { thinking } from './thinking';
+import { toolServers } from './toolServers';
 import { update } from './update';
 import { translation } from '../en/catalogue';
 
@@ -32,7 +35,9 @@ export const de = translation({
   ...app,
   ...chat,
   ...chatSettings,
+  ...chatTools,
   ...composer,
+  ...consent,
   ...data,
   ...desktop,
   ...downloads,
@@ -51,5 +56,6 @@ export const de = translation({
   ...settings,
   ...sidebar,
   ...thinking,
+  ...toolServers,
   ...update,
 });

@@ -11,6 +11,7 @@ export const settings = translation({
   'settings.page.chats': 'Chats',
   'settings.page.models': 'Modelle',
   'settings.page.connections': 'Verbindungen',
+  'settings.page.tools': 'Werkzeuge',
   'settings.page.server': 'Lokaler Server',
   'settings.page.privacy': 'Datenschutz & Daten',
   'settings.page.about': 'Über',

@@ -19,5 +19,6 @@ export const composer = {
   'composer.add': 'Add',
   'composer.attach': 'Attach files…',
   'composer.compare': 'Compare responses…',
+  'composer.tools': 'Tools…',
   'composer.budget': 'Thinking budget…',
 } as const;

@@ -3,7 +3,9 @@ import { answer } from './answer';
 import { app } from './app';
 import { chat } from './chat';
 import { chatSettings } from './chatSettings';
+import { chatTools } from './chatTools';
 import { composer } from './composer';
+import { consent } from './consent';
 import { data } from './data';
 import { desktop } from './desktop';
 import { downloads } from './downloads';
@@ -22,6 +24,7 @@ import { server } from './server';
 import { settings } from './settings';
 import { sidebar } from './sidebar';
 import { thinking } from './thinking';
+import { toolServers } from './toolServers';
 import { update } from './update';
 
 /** The English texts of the windows, by the place that shows them. Only sentences end with a full stop. */
@@ -31,7 +34,9 @@ export const en = {
   ...app,
   ...chat,
   ...chatSettings,
+  ...chatTools,
   ...composer,
+  ...consent,
   ...data,
   ...desktop,
   ...downloads,
@@ -50,5 +55,6 @@ export const en = {
   ...settings,
   ...sidebar,
   ...thinking,
+  ...toolServers,
   ...update,
 } as const;

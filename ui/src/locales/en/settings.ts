@@ -9,6 +9,7 @@ export const settings = {
   'settings.page.chats': 'Chats',
   'settings.page.models': 'Models',
   'settings.page.connections': 'Connections',
+  'settings.page.tools': 'Tools',
   'settings.page.server': 'Local server',
   'settings.page.privacy': 'Privacy & data',
   'settings.page.about': 'About',

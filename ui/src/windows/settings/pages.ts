@@ -11,6 +11,7 @@ import GeneralPage from './GeneralPage.svelte';
 import ModelsPage from './ModelsPage.svelte';
 import PrivacyPage from './PrivacyPage.svelte';
 import ServerPage from './ServerPage.svelte';
+import ToolsPage from './ToolsPage.svelte';
 
 export const COMPONENTS: Readonly<Record<PageName, Component>> = {
   general: GeneralPage,
@@ -18,6 +19,7 @@ export const COMPONENTS: Readonly<Record<PageName, Component>> = {
   chats: ChatsPage,
   models: ModelsPage,
   connections: ConnectionsPage,
+  tools: ToolsPage,
   server: ServerPage,
   privacy: PrivacyPage,
   about: AboutPage,

@@ -1,0 +1,147 @@
+//! Tools: servers, rules, consents, and calls that wait. Only the consent window may approve a call, and only a dialog of
+//! the system switches a server on: no page gains anything by calling the other commands.
+
+use api::{CallApproval, ChatView, FoundServer, ToolRule, ToolSetup, ToolsView, WaitingCall, WindowName};
+use command::command;
+use protocol::{Reason, Result, ToolRef};
+use tauri::{AppHandle, Manager, State, WebviewWindow};
+
+use crate::app::state::App;
+use crate::system::failed;
+use crate::windows::question::{self, Answer, Question};
+use crate::windows::window;
+use crate::words;
+
+/// Servers and tools, for the choice of a chat. Nothing is started.
+#[command(chat)]
+pub async fn chat_tools(app: State<'_, App>) -> Result<ToolsView> {
+    Ok(app.tools.view().await?)
+}
+
+/// Asks about the calls of an answer again, whose process is gone; each is shown whole.
+#[command(chat)]
+pub async fn run_calls_again(app: State<'_, App>, answer: String) -> Result<ChatView> {
+    app.chat_of(&answer).await.answers().run_calls_again(&answer).await
+}
+
+/// Begins the next answer without the results of calls that have none.
+#[command(chat)]
+pub async fn go_on_without_calls(app: State<'_, App>, answer: String) -> Result<ChatView> {
+    app.chat_of(&answer).await.answers().go_on_without_calls(&answer).await
+}
+
+/// Brings the window in which calls wait to the front.
+#[command(chat)]
+pub async fn show_consent(app: AppHandle) -> Result<()> {
+    window::show(&app, WindowName::Consent).map_err(failed(Reason::WindowSystem, "the window could not be opened"))
+}
+
+/// The calls that wait for the person.
+#[command(consent)]
+pub fn waiting_calls(app: State<'_, App>) -> Vec<WaitingCall> {
+    app.tools.waiting()
+}
+
+/// The person's consent to a call that was shown.
+#[command(consent)]
+pub async fn approve_call(app: State<'_, App>, approval: CallApproval) -> Result<()> {
+    Ok(app.tools.approve(approval).await?)
+}
+
+/// The person's refusal of a call that was shown, with a word for the model.
+#[command(consent)]
+pub fn refuse_call(app: State<'_, App>, answer: String, call: String, hash: String, word: String) -> Result<()> {
+    Ok(app.tools.refuse(&answer, &call, &hash, word)?)
+}
+
+/// Servers, tools and consents. Nothing is started.
+#[command(settings)]
+pub async fn tools(app: State<'_, App>) -> Result<ToolsView> {
+    Ok(app.tools.view().await?)
+}
+
+/// Adds a server, which is off, and returns its id. Secrets go to the keychain.
+#[command(settings)]
+pub async fn add_tool_server(app: State<'_, App>, setup: ToolSetup) -> Result<String> {
+    Ok(app.tools.add(setup).await?)
+}
+
+/// Servers in the configurations of other programs on this computer. Nothing is added.
+#[command(settings)]
+pub async fn found_tool_servers(app: State<'_, App>) -> Result<Vec<FoundServer>> {
+    Ok(app.tools.found().await)
+}
+
+/// Servers in a pasted configuration. Nothing is added.
+#[command(settings)]
+pub fn read_tool_configuration(app: State<'_, App>, text: String) -> Result<Vec<FoundServer>> {
+    Ok(app.tools.read_configuration(&text)?)
+}
+
+/// Switches a server on or off. Asks in a dialog of the system, which shows the command, before it is on; false if the
+/// user declines.
+#[command(settings)]
+pub async fn switch_tool_server(window: WebviewWindow, app: State<'_, App>, id: String, on: bool) -> Result<bool> {
+    if on && !agrees(&window, &app, &id).await? {
+        return Ok(false);
+    }
+    app.tools.switch(&id, on)?;
+    if on {
+        // Its tools are known when the page lists them; why it does not start is its state.
+        let tools = app.tools.clone();
+        tauri::async_runtime::spawn(async move { tools.start(&id).await });
+    }
+    Ok(true)
+}
+
+/// Removes a server with its rules and secrets.
+#[command(settings)]
+pub async fn remove_tool_server(app: State<'_, App>, id: String) -> Result<()> {
+    Ok(app.tools.remove(&id).await?)
+}
+
+/// Ends a server and starts it anew.
+#[command(settings)]
+pub async fn restart_tool_server(app: State<'_, App>, id: String) -> Result<()> {
+    Ok(app.tools.restart(&id).await?)
+}
+
+/// The last lines of a server's standard error.
+#[command(settings)]
+pub fn tool_server_log(app: State<'_, App>, id: String) -> Vec<String> {
+    app.tools.log(&id)
+}
+
+/// Stores the person's word about a tool; null takes it back.
+#[command(settings)]
+pub fn set_tool_rule(app: State<'_, App>, tool: ToolRef, rule: Option<ToolRule>) -> Result<()> {
+    Ok(app.tools.set_rule(&tool, rule)?)
+}
+
+/// Takes back every consent for a tool.
+#[command(settings)]
+pub async fn revoke_tool_grant(app: State<'_, App>, tool: ToolRef) -> Result<()> {
+    Ok(app.tools.revoke(&tool).await?)
+}
+
+/// True if the user agrees that the command of a server runs.
+async fn agrees(window: &WebviewWindow, app: &App, id: &str) -> Result<bool> {
+    let (name, command) = app.tools.command_of(id)?;
+    let words = words::current(window.app_handle());
+    // GTK takes a text as a format.
+    let percent = if cfg!(target_os = "linux") { "％" } else { "%" };
+    let shown = |text: &str| tools::visible::visible(text).replace('%', percent);
+    let question = Question {
+        title: words.run_tool_server_question,
+        text: format!(
+            "{}\n\n{}\n\n{}",
+            shown(&name),
+            shown(&command),
+            words.run_tool_server_text
+        ),
+        yes: words.switch_on,
+        more: None,
+        no: words.cancel,
+    };
+    Ok(question::ask(window, question).await == Answer::Yes)
+}

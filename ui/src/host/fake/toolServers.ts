@@ -1,0 +1,173 @@
+/** The fake host's servers of tools. None of them runs: tests and examples put them into a state. */
+
+import type { Error as HostError } from '../../bindings/Error';
+import type { FoundServer } from '../../bindings/FoundServer';
+import type { ToolGrant } from '../../bindings/ToolGrant';
+import type { ToolRef } from '../../bindings/ToolRef';
+import type { ToolServer } from '../../bindings/ToolServer';
+import type { ToolView } from '../../bindings/ToolView';
+import type { Platform } from '../types';
+import { ask, listen, refusal, type Shared } from './shared';
+
+/** A tool that reads and nothing else. */
+export const tool = (name: string, title: string, more: Partial<ToolView> = {}): ToolView => ({
+  name,
+  title,
+  description: `${title}.`,
+  effects: { read_only: true, destructive: false, open_world: false },
+  tokens: 60,
+  rule: null,
+  ...more,
+});
+
+const OWN: ToolServer = {
+  id: 'ponder',
+  name: 'Ponder',
+  command: '',
+  parts: [],
+  builtin: true,
+  state: { kind: 'ready' },
+  tools: [tool('get_time', 'Time'), tool('calculate', 'Calculator')],
+  problems: [],
+};
+
+export const toolServerControls = () => ({
+  toolServers: [OWN] as readonly ToolServer[],
+  toolGrants: [] as readonly ToolGrant[],
+  /** The servers in the configurations of other programs. */
+  foundServers: [] as readonly FoundServer[],
+  /** The lines that every server wrote. */
+  toolLog: [] as readonly string[],
+  toolListeners: new Set<() => void>(),
+});
+
+type Controls = Shared & ReturnType<typeof toolServerControls>;
+
+/** Changes a server, as something that happens to it does. */
+export function changeToolServer(host: Controls, id: string, change: Partial<ToolServer>): void {
+  if (!host.toolServers.some((known) => known.id === id)) throw missing(id);
+  host.toolServers = host.toolServers.map((known) => (known.id === id ? { ...known, ...change } : known));
+  toolsChanged(host);
+}
+
+export function toolServers(host: Controls) {
+  let last = 0;
+  const same = (one: ToolRef, other: ToolRef): boolean => one.server === other.server && one.tool === other.tool;
+  return {
+    async tools() {
+      return { servers: [...host.toolServers], grants: [...host.toolGrants] };
+    },
+    async addToolServer({ name, command, parts }) {
+      if (/^https?:\/*$/.test(command)) throw refused('This address has no host.');
+      const id = `server-${++last}`;
+      const shown = parts.map((part) => (/key|token/i.test(part.name) ? { ...part, value: null } : part));
+      const added = { id, name: name || command, command, parts: shown, state: { kind: 'off' } as const };
+      host.toolServers = [...host.toolServers, { ...OWN, ...added, builtin: false, tools: [] }];
+      toolsChanged(host);
+      return id;
+    },
+    async foundToolServers() {
+      return [...host.foundServers];
+    },
+    async readToolConfiguration(text) {
+      return found(text);
+    },
+    async switchToolServer(id, on) {
+      if (on && ask(host, 'tools') === 'no') return false;
+      changeToolServer(host, id, { state: { kind: on ? 'idle' : 'off' } });
+      return true;
+    },
+    async removeToolServer(id) {
+      host.toolServers = host.toolServers.filter((known) => known.id !== id);
+      host.toolGrants = host.toolGrants.filter(({ tool }) => tool.server !== id);
+      toolsChanged(host);
+    },
+    async restartToolServer(id) {
+      changeToolServer(host, id, { state: { kind: 'starting' } });
+    },
+    async toolServerLog(id) {
+      if (!host.toolServers.some((known) => known.id === id)) throw missing(id);
+      return [...host.toolLog];
+    },
+    async setToolRule(of, rule) {
+      const known = host.toolServers.find(({ id }) => id === of.server)?.tools ?? [];
+      const tools = known.map((other) => (other.name === of.tool ? { ...other, rule } : other));
+      changeToolServer(host, of.server, { tools });
+    },
+    async revokeToolGrant(of) {
+      host.toolGrants = host.toolGrants.filter(({ tool }) => !same(tool, of));
+      toolsChanged(host);
+    },
+    onToolsChanged: (listener) => listen(host.toolListeners, listener),
+  } satisfies Partial<Platform>;
+}
+
+function toolsChanged({ toolListeners }: Controls): void {
+  for (const listener of toolListeners) queueMicrotask(listener);
+}
+
+function missing(id: string): HostError {
+  return refusal('not_found', `there is no server ${id}`);
+}
+
+function refused(why: string): HostError {
+  return refusal('bad_request', why, { why }, 'tools_refused');
+}
+
+/** The servers of Claude's form; the real host reads others as well. */
+function found(text: string): FoundServer[] {
+  const servers = serversIn(text);
+  if (servers === null) throw refused('This is not the JSON of a configuration.');
+  return Object.entries(servers).map(([name, { command, args = [], env = {} }]) => {
+    const line = [command, ...args].join(' ');
+    const parts = Object.entries(env).map(([part, value]) => ({ name: part, value }));
+    const placeholder = /\$\{[^}]*\}/.exec(line + Object.values(env).join(' '))?.[0];
+    const problem = placeholder === undefined ? null : `${placeholder} is not filled in`;
+    return { from: '', setup: { name, command: line, parts }, problem };
+  });
+}
+
+interface Written {
+  readonly command: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+function serversIn(text: string): Readonly<Record<string, Written>> | null {
+  try {
+    const whole: { mcpServers?: Readonly<Record<string, Written>> } = JSON.parse(text);
+    return whole.mcpServers ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Servers in every state, for a browser. */
+export function fillToolServers(host: Controls): void {
+  const server = (id: string, more: Partial<ToolServer>) => ({ ...OWN, id, name: id, builtin: false, ...more });
+  const effects = { read_only: false, destructive: true, open_world: false };
+  const notes = [
+    tool('read_text_file', 'Read text file', { description: 'Reads the whole of a file as text.', tokens: 210 }),
+    tool('write_file', 'Write file', { description: 'Writes over what exists.', effects, tokens: 140, rule: 'ask' }),
+  ];
+  const weather = tool('forecast', 'Forecast', { effects: { ...effects, destructive: false, open_world: true } });
+  const reason = 'It ended while it started. Its last lines:\nenv: ‘node’: No such file or directory';
+  const key = { name: 'API_KEY', value: null };
+  const problems = ['A second tool named “forecast” was left out.'];
+  host.toolServers = [
+    OWN,
+    server('notes', { command: 'npx -y @modelcontextprotocol/server-filesystem "/home/me/My notes"', tools: notes }),
+    server('weather', { command: 'uvx weather', parts: [key], state: { kind: 'idle' }, tools: [weather], problems }),
+    server('memory', { command: 'npx -y server-memory', state: { kind: 'failed', reason }, tools: [] }),
+    server('search', { command: 'https://search.example/mcp', parts: [key], state: { kind: 'off' }, tools: [] }),
+  ];
+  const read = { server: 'notes', tool: 'read_text_file' };
+  host.toolGrants = [{ tool: read, server_name: 'notes', granted_at: Date.now() }];
+  host.toolLog = ['npm warn deprecated node-domexception@1.0.0', 'Secure MCP server running on stdio'];
+  const time = { name: 'time', command: 'uvx mcp-server-time', parts: [] };
+  const github = { name: 'github', command: 'npx github', parts: [{ name: 'GITHUB_TOKEN', value: '${input:token}' }] };
+  host.foundServers = [
+    { from: 'Claude Desktop', setup: time, problem: null },
+    { from: 'VS Code', setup: github, problem: '${input:token} (GitHub token) is not filled in' },
+  ];
+}
