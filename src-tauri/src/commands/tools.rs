@@ -82,15 +82,18 @@ pub fn read_tool_configuration(app: State<'_, App>, text: String) -> Result<Vec<
 /// user declines.
 #[command(settings)]
 pub async fn switch_tool_server(window: WebviewWindow, app: State<'_, App>, id: String, on: bool) -> Result<bool> {
-    if on && !agrees(&window, &app, &id).await? {
+    if !on {
+        app.tools.switch_off(&id)?;
+        return Ok(true);
+    }
+    let (name, command) = app.tools.command_of(&id)?;
+    if !agrees(&window, &name, &command).await {
         return Ok(false);
     }
-    app.tools.switch(&id, on)?;
-    if on {
-        // Its tools are known when the page lists them; why it does not start is its state.
-        let tools = app.tools.clone();
-        tauri::async_runtime::spawn(async move { tools.start(&id).await });
-    }
+    app.tools.switch_on(&id, &command)?;
+    // Its tools are known when the page lists them; the reason why it does not start is its state.
+    let tools = app.tools.clone();
+    tauri::async_runtime::spawn(async move { tools.start(&id).await });
     Ok(true)
 }
 
@@ -125,8 +128,7 @@ pub async fn revoke_tool_grant(app: State<'_, App>, tool: ToolRef) -> Result<()>
 }
 
 /// True if the user agrees that the command of a server runs.
-async fn agrees(window: &WebviewWindow, app: &App, id: &str) -> Result<bool> {
-    let (name, command) = app.tools.command_of(id)?;
+async fn agrees(window: &WebviewWindow, name: &str, command: &str) -> bool {
     let words = words::current(window.app_handle());
     // GTK takes a text as a format.
     let percent = if cfg!(target_os = "linux") { "％" } else { "%" };
@@ -135,13 +137,13 @@ async fn agrees(window: &WebviewWindow, app: &App, id: &str) -> Result<bool> {
         title: words.run_tool_server_question,
         text: format!(
             "{}\n\n{}\n\n{}",
-            shown(&name),
-            shown(&command),
+            shown(name),
+            shown(command),
             words.run_tool_server_text
         ),
         yes: words.switch_on,
         more: None,
         no: words.cancel,
     };
-    Ok(question::ask(window, question).await == Answer::Yes)
+    question::ask(window, question).await == Answer::Yes
 }

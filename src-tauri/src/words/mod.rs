@@ -52,7 +52,7 @@ pub struct Words {
     pub consent: &'static str,
     /// The question before a server of tools is switched on.
     pub run_tool_server_question: &'static str,
-    /// What that means; the command stands before it.
+    /// Its consequences; the command stands before it.
     pub run_tool_server_text: &'static str,
     /// The button that does it.
     pub switch_on: &'static str,

@@ -52,6 +52,7 @@ fn menus_and_pages_call_the_same_thing_by_the_same_name() {
             ("models.title", words.title(WindowName::Models)),
             ("settings.title", words.title(WindowName::Settings)),
             ("quick.title", words.title(WindowName::Quick)),
+            ("consent.title", words.title(WindowName::Consent)),
             ("startup.title", words.title(WindowName::Failure)),
             ("damage.title", words.history_damaged),
             ("command.undo", words.undo),

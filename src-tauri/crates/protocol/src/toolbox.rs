@@ -80,7 +80,7 @@ pub enum CallEnd {
 pub struct CallResult {
     /// Its end.
     pub end: CallEnd,
-    /// What the model and the person are told.
+    /// The words for the model and the person.
     pub content: Vec<Content>,
 }
 

@@ -36,7 +36,9 @@ impl RequestTemplate {
     pub(crate) async fn of_chat(core: &Core, chat: &str, settings: ChatSettings) -> Result<Self> {
         let project = core.history.project_of(chat).await?;
         let mut template = Self::in_project(core, project, settings).await?;
-        template.tools = offered_tools(core, chat, &template).await?;
+        if template.capabilities.tools {
+            template.tools = offered_tools(core, chat, &template.settings.tools).await?;
+        }
         Ok(template)
     }
 

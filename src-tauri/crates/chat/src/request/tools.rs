@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use protocol::{OfferedTool, Result, ToolRef};
 
 use crate::core::Core;
-use crate::request::build::RequestTemplate;
 
-/// The tools that the chat's settings name, for a model that can call any. They are those that the chat began with as
+/// The tools that the chat's settings name. They are those that the chat began with as
 /// long as the settings name the same ones, so that each prompt begins as the one before and is not read again.
-pub(super) async fn offered_tools(core: &Core, chat: &str, template: &RequestTemplate) -> Result<Vec<OfferedTool>> {
-    let chosen: BTreeSet<&ToolRef> = template.settings.tools.iter().collect();
-    let toolbox = core.toolbox.get().filter(|_| template.capabilities.tools);
-    let (Some(toolbox), false) = (toolbox, chosen.is_empty()) else {
+pub(super) async fn offered_tools(core: &Core, chat: &str, chosen: &[ToolRef]) -> Result<Vec<OfferedTool>> {
+    let chosen: BTreeSet<&ToolRef> = chosen.iter().collect();
+    let (Some(toolbox), false) = (core.toolbox.get(), chosen.is_empty()) else {
         return Ok(Vec::new());
     };
     if let Some(kept) = core.history.offered_tools(chat).await? {

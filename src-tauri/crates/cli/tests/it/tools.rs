@@ -1,6 +1,7 @@
 //! Servers of tools on the command line, and models that call them.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -133,7 +134,7 @@ fn calculate(home: &Path, options: &[&str]) -> Output {
     ];
     run(
         home,
-        &[&ask[..], options, &["What is 34765 * 58921? Use the tool."]].concat(),
+        &[&ask[..], options, &["What is 347 + 589? Use the tool."]].concat(),
     )
 }
 
@@ -141,24 +142,21 @@ fn calculate(home: &Path, options: &[&str]) -> Output {
 fn a_model_computes_with_the_calculator() {
     let home = tempfile::tempdir().unwrap();
     let answer = calculate(home.path(), &["--allow", "ponder/calculate"]);
-    assert!(text(&answer).contains("2048388565"), "{answer:?}");
-    assert!(err(&answer).contains("ponder/calculate"), "{answer:?}");
+    assert!(text(&answer).contains("936"), "{answer:?}");
+    assert_eq!(err(&answer), "(ponder/calculate {\"expression\":\"347 + 589\"}: 936)\n");
     let printed = calculate(home.path(), &["--json", "--allow", "Ponder/calculate"]);
     let events = lines(&printed);
     let result = events.iter().find(|event| event["type"] == "tool_result").unwrap();
-    assert_eq!(
-        (&result["state"], &result["text"]),
-        (&json!("done"), &json!("2048388565"))
-    );
+    assert_eq!((&result["state"], &result["text"]), (&json!("done"), &json!("936")));
     assert_eq!(last(&events)["stop"], "stop");
-    assert!(joined(&events, "text").contains("2048388565"), "{events:?}");
+    assert!(joined(&events, "text").contains("936"), "{events:?}");
 }
 
 #[test]
 fn a_call_that_nobody_allowed_ends_the_run() {
     let home = tempfile::tempdir().unwrap();
     let ended = calculate(home.path(), &[]);
-    assert_eq!(text(&ended), "calculate({\"expression\":\"34765 * 58921\"})\n");
+    assert_eq!(text(&ended), "calculate({\"expression\":\"347 + 589\"})\n");
     assert!(
         err(&ended).contains("--allow ponder/calculate lets it run"),
         "{ended:?}"
@@ -173,14 +171,17 @@ fn a_call_that_nobody_allowed_ends_the_run() {
 fn calls_of_a_server_run_in_their_order_and_their_results_are_answered() {
     let place = Place::new();
     let script = json!([
-        [["w__get_weather", {"city": "Oslo"}], ["no_such_tool", {}], ["w__get_weather", {"town": "Bonn"}]],
+        [["w__get_weather", {"city": "Oslo"}], ["w__get_weather", {"town": "Bonn"}], ["w__get_weather", {"city": "Bonn"}]],
         "RESULTS"
     ]);
     let answer = place.ask(&["--use-tools", "w", "--allow", "w/get_weather"], &script);
     let results: Vec<String> = serde_json::from_str(&text(&answer)).unwrap();
-    assert_eq!(results[..2], ["sunny in Oslo", "There is no tool called no_such_tool."]);
-    assert!(results[2].contains("city"), "{results:?}");
-    assert_eq!(place.calls(), ["get_weather"]);
+    assert_eq!(
+        (results[0].as_str(), results[2].as_str()),
+        ("sunny in Oslo", "sunny in Bonn")
+    );
+    assert!(results[1].contains("city"), "{results:?}");
+    assert_eq!(place.calls(), ["get_weather", "get_weather"]);
     let shown = err(&answer);
     assert!(
         shown.contains(r#"(w/get_weather {"city":"Oslo"}: sunny in Oslo)"#),
@@ -229,8 +230,9 @@ fn a_call_that_is_not_allowed_is_followed_by_no_other() {
 fn a_model_that_calls_for_ever_is_ended_and_a_long_result_is_cut() {
     let place = Place::new();
     let options = ["--use-tools", "w", "--allow", "w/get_weather", "--allow", "w/flood"];
-    let wrong = place.ask(&options, &json!([[["no_such_tool", {}]]]));
-    assert_eq!(text(&wrong), "no_such_tool({})\n");
+    let wrong = place.ask(&options, &json!([[["w__get_weather", {}]]]));
+    assert_eq!(text(&wrong), "w__get_weather({})\n");
+    assert!(place.calls().is_empty());
     assert!(err(&wrong).contains("again and again"), "{wrong:?}");
     let same = place.ask(&options, &json!([[["w__get_weather", {"city": "Oslo"}]]]));
     assert_eq!(text(&same), "w__get_weather({\"city\":\"Oslo\"})\n");
@@ -248,7 +250,9 @@ fn ctrl_c_ends_a_call_that_lasts() {
     let place = Place::new();
     let script = json!([[["w__sleep", {}]], "RESULTS"]).to_string();
     let options = ["--use-tools", "w", "--allow", "w/sleep"];
+    // A terminal tells the whole group.
     let child = command(&place.home(), &Place::args(&options, &script))
+        .process_group(0)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -259,8 +263,16 @@ fn ctrl_c_ends_a_call_that_lasts() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process_group(process, rustix::process::Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    assert!(begun.elapsed() < Duration::from_secs(50), "it waited for the tool");
+    let server = fs::read_to_string(place.folder.path().join("pid")).unwrap();
+    let server = rustix::process::Pid::from_raw(server.parse().unwrap()).unwrap();
+    while rustix::process::test_kill_process(server).is_ok() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(50),
+            "the server outlives the command"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }

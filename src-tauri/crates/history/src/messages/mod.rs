@@ -1,6 +1,7 @@
 //! The tables of messages and their parts: questions, answers, results of tools.
 
 pub(crate) mod answers;
+mod call_states;
 pub(crate) mod continuation;
 pub(crate) mod insert;
 pub(crate) mod parts;

@@ -3,9 +3,9 @@
 use api::{AnswerState, CallState, CallStatus, StoredMessage};
 use protocol::{Content, OfferedTool, ToolRef};
 use serde_json::Value;
-use sqlx::SqliteConnection;
 
-use crate::json::{from_json, lossy, readable, to_json};
+use crate::json::{readable, to_json};
+use crate::messages::call_states::{read, write};
 use crate::messages::tool_results::add_result;
 use crate::{now, Error, History, Result};
 
@@ -154,37 +154,4 @@ impl History {
         run!(&mut transaction, sql; chat, to_json(&tools)).await?;
         Ok(transaction.commit().await?)
     }
-}
-
-/// Notes that a person went on without the calls of an answer that wait or run.
-pub(super) async fn close_statuses(db: &mut SqliteConnection, answer: &str, now: i64) -> Result<()> {
-    let mut calls = read(&mut *db, answer).await?;
-    let mut changed = false;
-    for status in &mut calls {
-        status.state = match status.state {
-            CallState::Asked => CallState::NotRun,
-            CallState::Started => CallState::Stopped,
-            _ => continue,
-        };
-        (status.ended_at, changed) = (Some(now), true);
-    }
-    match changed {
-        true => write(db, answer, &calls).await,
-        false => Ok(()),
-    }
-}
-
-async fn read(db: &mut SqliteConnection, answer: &str) -> Result<Vec<CallStatus>> {
-    let sql = "SELECT tool_calls FROM messages WHERE id = ?";
-    let json: Option<Option<Vec<u8>>> = value!(&mut *db, sql; answer).await?;
-    match json.ok_or(Error::NotFound("message"))? {
-        Some(json) => from_json("state of calls", &lossy(json)),
-        None => Ok(Vec::new()),
-    }
-}
-
-async fn write(db: &mut SqliteConnection, answer: &str, calls: &[CallStatus]) -> Result<()> {
-    let open = calls.iter().any(|status| status.state.is_open());
-    let sql = "UPDATE messages SET tool_calls = ?2, has_open_calls = ?3 WHERE id = ?1";
-    change!(db, "message", sql; answer, to_json(&calls), open).await
 }

@@ -8,8 +8,8 @@ use protocol::{Content, Role};
 use sqlx::SqliteConnection;
 
 use crate::json::to_word;
+use crate::messages::call_states::close_statuses;
 use crate::messages::insert::insert_message;
-use crate::messages::tool_calls::close_statuses;
 use crate::stamp::new_id;
 use crate::{now, Error, History, Result};
 

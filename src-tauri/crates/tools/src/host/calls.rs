@@ -6,10 +6,10 @@ use protocol::{CallEnd, CallOrigin, CallRequest, CallResult, Content, OfferedToo
 use serde_json::{json, Value};
 use tokio::sync::{oneshot, watch};
 
-use super::waiting::{Asked, Decision};
-use super::{arguments, id_of, Callable, CallableServer, State, Tools};
+use super::state::{Asked, Decision, State};
+use super::{arguments, id_of, Callable, CallableServer, Tools};
 use crate::catalog::{model_names, Binding, ToolId};
-use crate::consent::{CallKey, Denial, LiveCall, Permit, Rule, Verdict};
+use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
 use crate::outcome::Outcome;
 use crate::stdio::CallError;
@@ -125,11 +125,12 @@ impl Tools {
                 Verdict::Run(permit) => return Ok(Ok(permit)),
                 Verdict::Refused(denial) => return Ok(Err(refused(denial))),
                 Verdict::Wait(_) if !self.0.attended => {
+                    let reason = consents
+                        .waiting()
+                        .find(|pending| pending.call().key == key)
+                        .map(Pending::reason);
                     consents.withdraw(&call.answer);
-                    return Ok(Err(ended(
-                        CallEnd::Refused,
-                        "The tool was not run: nobody allowed it.".to_owned(),
-                    )));
+                    return Ok(Err(ended(CallEnd::Refused, unattended(reason).to_owned())));
                 }
                 Verdict::Wait(_) => {}
             }
@@ -156,7 +157,7 @@ impl Tools {
         let _waits = Waits(self, &key);
         tokio::select! {
             decision = decided => Ok(match decision {
-                Ok(Decision::Run(permit)) => Ok(permit),
+                Ok(Decision::Run(permit)) => Ok(*permit),
                 Ok(Decision::Refused(denial)) => Err(refused(denial)),
                 Err(_) => Err(ended(CallEnd::Stopped, "The tool was not run.".to_owned())),
             }),
@@ -227,6 +228,18 @@ fn refused(denial: Denial) -> CallResult {
         Denial::TooMany => "The tool was not run: too many calls wait for the person.".to_owned(),
     };
     ended(CallEnd::Refused, text)
+}
+
+/// Why a call does not run where nobody can be asked.
+fn unattended(reason: Option<WaitReason>) -> &'static str {
+    match reason {
+        Some(WaitReason::UntrustedResult) => {
+            "The tool was not run: a result of a server came before, which may have asked for it."
+        }
+        Some(WaitReason::ManyCalls) => "The tool was not run: this turn has made too many calls.",
+        Some(WaitReason::Rule) => "The tool was not run: a rule asks for each call.",
+        Some(WaitReason::NoGrant) | None => "The tool was not run: nobody allowed it.",
+    }
 }
 
 /// The declarations of these tools, by names that differ.

@@ -6,10 +6,10 @@ mod file;
 mod grants;
 mod servers;
 mod setup;
+mod state;
 mod view;
 mod waiting;
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,15 +20,13 @@ use tokio::sync::watch;
 use crate::builtin::{self, Builtin};
 use crate::catalog::{Tool, ToolId};
 use crate::configuration::Server;
-use crate::consent::{CallKey, Consents, TurnCalls};
 use crate::error::{Error, Result};
-use crate::import::Found;
 use crate::stdio::Guard;
 
 use file::ConfigurationFile;
 use grants::GrantsFile;
 use servers::Servers;
-use waiting::Asked;
+use state::State;
 
 /// The name of Ponder's own tools for people.
 const OWN_NAME: &str = "Ponder";
@@ -49,18 +47,6 @@ struct Inner {
     waiting: watch::Sender<()>,
     /// Changes with servers, rules and consents.
     changed: watch::Sender<()>,
-}
-
-#[derive(Default)]
-struct State {
-    consents: Consents,
-    turns: HashMap<String, TurnCalls>,
-    asked: HashMap<CallKey, Asked>,
-    /// The descriptions that persons were shown when they allowed a tool in all chats.
-    descriptions: HashMap<ToolId, String>,
-    can_keep: bool,
-    /// Servers that were found elsewhere, with their secrets, which no window is told.
-    found: Vec<Found>,
 }
 
 /// A tool that can be called now.

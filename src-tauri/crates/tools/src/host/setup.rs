@@ -116,19 +116,35 @@ impl Tools {
         id.ok_or_else(|| Error::NoServer(name.to_owned()))
     }
 
-    /// Switches a server on, whose command the person has seen, or off, which ends it.
+    /// Switches a server on, if its command is still the one that the person saw.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`], [`Error::BadSetup`] for another command, and [`Error::File`].
+    pub fn switch_on(&self, id: &str, seen: &str) -> Result<()> {
+        self.0.file.change(|configuration| {
+            let server = configuration.servers.iter_mut().find(|server| server.id == id);
+            let server = server.ok_or_else(|| Error::NoServer(id.to_owned()))?;
+            if server.command_line() != seen {
+                return Err(Error::BadSetup("its command changed meanwhile; look at it again"));
+            }
+            server.enabled = true;
+            Ok(())
+        })?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Switches a server off and ends it.
     ///
     /// # Errors
     /// [`Error::NoServer`] and [`Error::File`].
-    pub fn switch(&self, id: &str, on: bool) -> Result<()> {
+    pub fn switch_off(&self, id: &str) -> Result<()> {
         self.0.file.change(|configuration| {
             let server = configuration.servers.iter_mut().find(|server| server.id == id);
-            server.ok_or_else(|| Error::NoServer(id.to_owned()))?.enabled = on;
+            server.ok_or_else(|| Error::NoServer(id.to_owned()))?.enabled = false;
             Ok(())
         })?;
-        if !on {
-            self.0.servers.stop(id);
-        }
+        self.0.servers.stop(id);
         self.changed();
         Ok(())
     }

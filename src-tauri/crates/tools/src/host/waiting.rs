@@ -3,33 +3,14 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::{CallApproval, CallEffects, ConsentExtent, ConsentReason, WaitingCall};
-use serde_json::Value;
-use tokio::sync::oneshot;
 
 use super::grants::Kept;
-use super::{arguments, ref_of, State, Tools};
+use super::state::{Decision, State};
+use super::{arguments, ref_of, Tools};
 use crate::catalog::{Effects, ToolId};
-use crate::consent::{Approval, CallHash, CallKey, Denial, Error as ConsentError, Extent, Pending, Permit, WaitReason};
+use crate::consent::{Approval, CallHash, CallKey, Error as ConsentError, Extent, Pending, WaitReason};
 use crate::error::{Error, Result};
 use crate::visible::visible;
-
-/// A person's decision.
-pub(super) enum Decision {
-    Run(Permit),
-    Refused(Denial),
-}
-
-/// A call that waits, and what is shown of it.
-pub(super) struct Asked {
-    pub(super) decided: oneshot::Sender<Decision>,
-    pub(super) turn: String,
-    pub(super) again: bool,
-    pub(super) server_name: String,
-    pub(super) server_command: String,
-    pub(super) title: String,
-    pub(super) description: String,
-    pub(super) parameters: Value,
-}
 
 impl Tools {
     /// The calls that wait, as they are shown.
@@ -72,7 +53,7 @@ impl Tools {
             };
             let tool = permit.call().tool.clone();
             // Whoever ran it may be gone; then the permit ends here.
-            let _ = asked.decided.send(Decision::Run(permit));
+            let _ = asked.decided.send(Decision::Run(Box::new(permit)));
             (extent == Extent::Always).then(|| {
                 state.descriptions.insert(tool, asked.description);
                 state.kept()
@@ -122,16 +103,6 @@ impl Tools {
         let saved = tokio::task::spawn_blocking(move || grants.save(&kept, taken_back)).await;
         self.changed();
         saved.unwrap_or_else(|_| Err(Error::Keychain("it broke down".to_owned())))
-    }
-}
-
-impl State {
-    /// The consents that hold in all chats.
-    fn kept(&self) -> Kept {
-        Kept {
-            grants: self.consents.always(),
-            descriptions: self.descriptions.clone(),
-        }
     }
 }
 

@@ -105,7 +105,9 @@ impl Launch {
             .chain(cfg!(debug_assertions).then_some("LD_LIBRARY_PATH"));
         command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.env("PATH", &path).envs(&self.env);
+        // Ctrl-C in a terminal ends Ponder, and Ponder's end ends the guard, which ends the server first.
         command
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

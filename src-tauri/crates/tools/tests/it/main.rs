@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod host;
+mod injections;
 mod real_servers;
 
 use std::path::PathBuf;

@@ -17,14 +17,16 @@ const LONGEST: u64 = (1 << 20) + 1;
 /// When the file cannot be read, is no configuration, or has no server that can be added.
 pub async fn import(tools: &Tools, file: &Path, json: bool) -> Result<()> {
     let text = read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    // Its sentences about servers that cannot be read at all, which the host leaves out.
-    let read = tools::import::read(&text).map_err(tools::error::Error::from);
-    let mut left_out = read.map_err(protocol::Error::from)?.problems;
     let found = tools.read_configuration(&text).map_err(protocol::Error::from)?;
-    let mut added = Vec::new();
+    let (mut added, mut left_out) = (Vec::new(), Vec::new());
     for server in found {
         let name = server.setup.name.clone();
         let problem = match server.problem {
+            // A sentence about one that cannot be read, which names it.
+            Some(problem) if server.setup.command.is_empty() => {
+                left_out.push(problem);
+                continue;
+            }
             Some(missing) => Some(format!("it needs a value for {missing}")),
             None => tools.add(server.setup).await.err().map(|error| error.to_string()),
         };

@@ -113,6 +113,7 @@ fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
 /// When there is no such server, or nobody said yes.
 pub async fn enable(tools: &Tools, name: &str, yes: bool, json: bool) -> Result<()> {
     let server = changeable(tools, name).await?;
+    let (_, seen) = tools.command_of(&server.id).map_err(protocol::Error::from)?;
     let (name, command) = (&server.name, command(&server));
     if !yes {
         let asked = !json && std::io::stdin().is_terminal();
@@ -124,10 +125,10 @@ pub async fn enable(tools: &Tools, name: &str, yes: bool, json: bool) -> Result<
             "{name} is a program that runs with your rights, outside of Ponder:\n  {command}\nSwitch it on? [y/N] "
         );
         if !confirmed(&question)? {
-            return Err(Error::new(ErrorCode::Stopped, format!("{name} stays off")).into());
+            return Err(Error::new(ErrorCode::Stopped, "nothing was changed").into());
         }
     }
-    tools.switch(&server.id, true).map_err(protocol::Error::from)?;
+    tools.switch_on(&server.id, &seen).map_err(protocol::Error::from)?;
     let text = format!("{name} is on: {command}");
     Ok(output::report(
         json,
@@ -143,7 +144,7 @@ pub async fn enable(tools: &Tools, name: &str, yes: bool, json: bool) -> Result<
 pub fn disable(tools: &Tools, name: &str, json: bool) -> Result<()> {
     let id = tools.id_of_server(name).map_err(protocol::Error::from)?;
     ensure!(id != tools::builtin::SERVER, OWN);
-    tools.switch(&id, false).map_err(protocol::Error::from)?;
+    tools.switch_off(&id).map_err(protocol::Error::from)?;
     let text = format!("{name} is off.");
     Ok(output::report(json, &json!({"disabled": name}), &text)?)
 }

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A server of tools: `get_weather` only reads, `write_note` does not and writes a file beside it, `sleep` lasts,
-/// `flood` has a long result. It complains on standard error when it starts.
+/// `flood` has a long result. It says a word on standard error when it starts, and writes its id into the file `pid`.
 const SERVER: &str = r#"
 import json, os, sys, time
 folder = os.path.dirname(os.path.abspath(__file__))
 def tool(name, description, properties, read_only):
     schema = {"type": "object", "properties": {key: {"type": "string"} for key in properties}, "required": properties}
-    return {"name": name, "description": description, "inputSchema": schema, "annotations": {"readOnlyHint": read_only}}
+    return {"name": name, "description": description, "inputSchema": schema, "annotations": {"readOnlyHint": read_only, "openWorldHint": False}}
 TOOLS = [tool("get_weather", "Tells the weather.\nIn a city.", ["city"], True), tool("write_note", "Writes.", ["text"], False),
          tool("sleep", "Sleeps.", [], True), tool("flood", "Says much.", [], True)]
+with open(os.path.join(folder, "pid"), "w") as file:
+    file.write(str(os.getpid()))
 print("weather station 7", file=sys.stderr, flush=True)
 for line in sys.stdin:
     message = json.loads(line)

@@ -1,0 +1,52 @@
+//! The state of a host: consents, turns, and calls that wait.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::grants::Kept;
+use crate::catalog::ToolId;
+use crate::consent::{CallKey, Consents, Denial, Permit, TurnCalls};
+use crate::import::Found;
+
+/// The consents of a host, and the calls that wait.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) consents: Consents,
+    pub(super) turns: HashMap<String, TurnCalls>,
+    pub(super) asked: HashMap<CallKey, Asked>,
+    /// The descriptions that persons were shown when they allowed a tool in all chats.
+    pub(super) descriptions: HashMap<ToolId, String>,
+    pub(super) can_keep: bool,
+    /// Servers that were found elsewhere, with their secrets, which no window is told.
+    pub(super) found: Vec<Found>,
+}
+
+/// A person's decision.
+pub(super) enum Decision {
+    Run(Box<Permit>),
+    Refused(Denial),
+}
+
+/// A call that waits, and what is shown of it.
+pub(super) struct Asked {
+    pub(super) decided: oneshot::Sender<Decision>,
+    pub(super) turn: String,
+    pub(super) again: bool,
+    pub(super) server_name: String,
+    pub(super) server_command: String,
+    pub(super) title: String,
+    pub(super) description: String,
+    pub(super) parameters: Value,
+}
+
+impl State {
+    /// The consents that hold in all chats.
+    pub(super) fn kept(&self) -> Kept {
+        Kept {
+            grants: self.consents.always(),
+            descriptions: self.descriptions.clone(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Calls of tools in the real window: Pebble's own loop, with consent in a window of its own, and what a script in a
+//! page and a killed app cannot do.
+
+use std::time::Duration;
+
+use serde_json::{json, Value};
+
+use crate::support::driver::Window;
+
+/// A question to which Pebble calls its calculator.
+const SUM: &str = "What is 347 * 89? Use the tool.";
+
+/// Opens the app and switches Ponder's own tools on in its new chat.
+fn with_tools(window: &Window) {
+    window.wait_for("composer");
+    if window.attribute("thinking-switch", "aria-checked") == "true" {
+        window.click("thinking-switch");
+    }
+    window.click("composer-add");
+    window.click("tools");
+    window.wait_for("server-switch");
+    window.click("server-switch");
+    window.wait_until("its tools are on", || {
+        window.attribute("server-switch", "aria-checked") == "true"
+    });
+    window.image("tools-panel");
+    window.type_into("tools-panel", "\u{e00c}");
+    window.wait_for("tools-chip");
+}
+
+/// Asks until a call waits, and goes to the window in which it does: without a fixed seed Pebble may answer by itself.
+fn ask_until_a_call_waits(window: &Window) {
+    for _ in 0..6 {
+        let calls = window.count("tool-call");
+        window.ask(SUM);
+        window.wait_within(Duration::from_secs(60), "an answer or a call", || {
+            let answered = || window.answer_state() == "complete" && window.count("tool-call") == calls;
+            window.open_windows() > 1 || (window.count("send") == 1 && answered())
+        });
+        if window.open_windows() > 1 {
+            window.switch_to_window("consent");
+            window.wait_for("waiting-call");
+            return;
+        }
+    }
+    panic!("Pebble called no tool");
+}
+
+fn states(window: &Window) -> Vec<String> {
+    let script = "return [...document.querySelectorAll('[data-testid=tool-call]')].map((call) => call.dataset.state)";
+    serde_json::from_value(window.run(script, json!([]))).expect("texts")
+}
+
+fn state(window: &Window) -> String {
+    states(window).pop().unwrap_or_default()
+}
+
+/// Calls a command of the host from the page, as a planted script would: its outcome.
+fn planted(window: &Window, command: &str, arguments: &Value) -> String {
+    let script = "const [command, given, end] = arguments;
+        window.__TAURI_INTERNALS__.invoke(command, given).then((value) => end(`done: ${JSON.stringify(value)}`), (error) => end(`refused: ${JSON.stringify(error)}`))";
+    let outcome = window.run_async(script, json!([command, arguments]));
+    outcome.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn pebble_computes_after_a_person_allowed_the_call() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    with_tools(&window);
+    ask_until_a_call_waits(&window);
+    window.image("consent");
+    assert_eq!(window.newest("call-tool"), "Ponder/calculate");
+    let shown = window.newest("waiting-call");
+    assert!(shown.contains("347 * 89") || window.run("return [...document.querySelectorAll('textarea, input')].some((field) => field.value.includes('347 * 89'))", json!([])) == true, "{shown}");
+
+    // The chat page can neither read nor approve what waits.
+    window.switch_to_window("chat");
+    window.wait_until("the call waits", || state(&window) == "asked");
+    window.image("call-asked");
+    let approval = json!({"approval": {"answer": "", "call": "", "hash": "", "extent": "always", "arguments": null}});
+    for (command, given) in [
+        ("waiting_calls", json!({})),
+        ("approve_call", approval),
+        ("refuse_call", json!({"answer": "", "call": "", "hash": "", "word": ""})),
+        ("switch_tool_server", json!({"id": "ponder", "on": true})),
+        (
+            "revoke_tool_grant",
+            json!({"tool": {"server": "ponder", "tool": "calculate"}}),
+        ),
+    ] {
+        let outcome = planted(&window, command, &given);
+        assert!(
+            outcome.starts_with("refused") && outcome.contains("not allowed"),
+            "{command}: {outcome}"
+        );
+    }
+    assert_eq!(state(&window), "asked");
+
+    window.switch_to_window("consent");
+    // A person has read it by now; a click in the first half second would not count.
+    std::thread::sleep(Duration::from_millis(800));
+    window.click_and_leave("allow-once");
+    window.switch_to_window("chat");
+    window.wait_until("the call ran", || state(&window) == "done");
+    window.wait_until_answer_is("complete");
+    window.wait_until("the window of calls goes", || window.open_windows() == 1);
+    window.click_last("tool-call");
+    window.image("call-done");
+
+    window.close();
+}
+
+#[test]
+fn a_call_that_is_denied_does_not_run_and_the_answer_goes_on() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    with_tools(&window);
+    ask_until_a_call_waits(&window);
+    std::thread::sleep(Duration::from_millis(800));
+    window.type_into("deny-word", "Not now.");
+    window.click_and_leave("deny");
+    window.switch_to_window("chat");
+    window.wait_until("it is refused", || state(&window) == "refused");
+    window.wait_until_answer_is("complete");
+    window.image("call-refused");
+    window.close();
+}
+
+#[test]
+fn a_call_that_waited_when_the_app_was_killed_is_asked_for_again() {
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Window::open(home.path());
+    with_tools(&window);
+    ask_until_a_call_waits(&window);
+    window.kill();
+    let window = Window::open(home.path());
+    window.wait_until("the call did not run", || state(&window) == "not_run");
+    assert_eq!(window.open_windows(), 1, "nothing asks by itself");
+    window.image("call-not-run");
+    window.click_last("run-again");
+    window.switch_to_window("consent");
+    window.wait_for("waiting-call");
+    window.image("consent-again");
+    std::thread::sleep(Duration::from_millis(800));
+    window.click_and_leave("allow-once");
+    window.switch_to_window("chat");
+    window.wait_until("the call ran", || state(&window) == "done");
+    window.wait_until_answer_is("complete");
+    window.close();
+}
