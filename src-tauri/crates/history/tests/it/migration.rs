@@ -84,7 +84,7 @@ fn marked(mut chat: Value, has_draft: bool) -> Value {
     chat
 }
 
-/// A value of an earlier version, with the defaults of the settings that came later.
+/// A value of an earlier version, with the defaults of the settings and the states that came later.
 fn with_later_settings(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
@@ -93,6 +93,10 @@ fn with_later_settings(mut value: Value) -> Value {
                 .for_each(|field| *field = with_later_settings(field.take()));
             if fields.contains_key("kv_bits") {
                 fields.insert("kv_off".into(), false.into());
+                fields.insert("tools".into(), json!([]));
+            }
+            if fields.contains_key("siblings") {
+                fields.insert("calls".into(), json!([]));
             }
             if fields.contains_key("prefix_cache") {
                 fields.insert("threads".into(), Value::Null);
