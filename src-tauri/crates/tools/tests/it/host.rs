@@ -193,7 +193,7 @@ async fn a_call_runs_once_after_a_person_approved_exactly_what_was_shown() {
     };
     for approval in [wrong, nonsense, other, unfit] {
         host.tools.approve(approval).await.unwrap_err();
-        assert_eq!(host.tools.waiting(), [shown.clone()]);
+        assert_eq!(host.tools.waiting(), std::slice::from_ref(&shown));
     }
     assert!(host.calls().is_empty() && host.starts.lock().unwrap().is_empty());
     // The person writes other arguments.
