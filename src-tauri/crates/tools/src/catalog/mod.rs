@@ -6,4 +6,5 @@ mod tool;
 
 pub use listing::{tools_of, Listing};
 pub use names::model_names;
-pub use tool::{Binding, Effects, Tool, ToolId};
+pub use protocol::ToolRef;
+pub use tool::{Binding, Effects, Tool};

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use crate::catalog::ToolId;
+use crate::catalog::ToolRef;
 
 /// Characters of a name at most: what OpenAI's API and the templates of most models take.
 const LONGEST: usize = 64;
 
 /// A name `server__tool` for each of these, in their order: letters, digits, `_` and `-`, no two alike.
-pub fn model_names(tools: &[ToolId]) -> Vec<String> {
+pub fn model_names(tools: &[ToolRef]) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut names = Vec::with_capacity(tools.len());
     for id in tools {
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn names_are_short_plain_and_differ() {
-        let id = |server: &str, tool: &str| ToolId {
+        let id = |server: &str, tool: &str| ToolRef {
             server: server.to_owned(),
             tool: tool.to_owned(),
         };

@@ -4,15 +4,6 @@ use serde_json::{json, Value};
 
 use crate::canonical::{canonical, Digest};
 
-/// Names a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ToolId {
-    /// The server's id, which a person never reuses for another one.
-    pub server: String,
-    /// The name that the server gave the tool.
-    pub tool: String,
-}
-
 /// A tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::catalog::{Binding, ToolId};
+use crate::catalog::{Binding, ToolRef};
 use crate::consent::{decide, CallHash, CallKey, Grant, LiveCall, Pending, Permit, Rule, Rules, TurnCalls, WaitReason};
 
 /// Calls that wait at most; a person decides them one by one.
@@ -78,9 +78,9 @@ pub struct Consents {
     waiting: BTreeMap<CallKey, Pending>,
     /// Calls that were decided; a second one of the same name never waits.
     decided: HashSet<CallKey>,
-    always: HashMap<(ToolId, Binding), Grant>,
+    always: HashMap<(ToolRef, Binding), Grant>,
     /// By chat. They end with the process.
-    in_chat: HashSet<(String, ToolId, Binding)>,
+    in_chat: HashSet<(String, ToolRef, Binding)>,
 }
 
 impl Consents {
@@ -147,7 +147,7 @@ impl Consents {
     }
 
     /// Lets calls of a tool as it is now run in a chat, as a person typed on the command line.
-    pub(crate) fn allow_in_chat(&mut self, chat: &str, tool: ToolId, binding: Binding) {
+    pub(crate) fn allow_in_chat(&mut self, chat: &str, tool: ToolRef, binding: Binding) {
         self.in_chat.insert((chat.to_owned(), tool, binding));
     }
 
@@ -211,7 +211,7 @@ impl Consents {
     }
 
     /// Takes back every grant for a tool, whatever it was then, in all chats. What is sealed anew goes under a new key.
-    pub fn revoke(&mut self, tool: &ToolId) {
+    pub fn revoke(&mut self, tool: &ToolRef) {
         self.always.retain(|(granted, _), _| granted != tool);
         self.in_chat.retain(|(_, granted, _)| granted != tool);
     }

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use crate::canonical::Digest;
-use crate::catalog::{Binding, ToolId};
+use crate::catalog::{Binding, ToolRef};
 
 /// A consent to later calls of a tool, as long as its binding stays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The tool.
-    pub tool: ToolId,
+    pub tool: ToolRef,
     /// The tool as it was shown.
     pub binding: Binding,
     /// When it was given, in Unix milliseconds.
@@ -63,7 +63,7 @@ impl SealedGrant {
     /// The grant, if it was sealed with this key.
     pub fn open(&self, key: &SealKey) -> Option<Grant> {
         let grant = Grant {
-            tool: ToolId {
+            tool: ToolRef {
                 server: self.server.clone(),
                 tool: self.tool.clone(),
             },
@@ -78,7 +78,7 @@ impl SealedGrant {
 }
 
 fn mac(grant: &Grant, key: &SealKey) -> Hmac<Sha256> {
-    let ToolId { server, tool } = &grant.tool;
+    let ToolRef { server, tool } = &grant.tool;
     let said = Digest::of(&[
         "ponder tool grant 1",
         server,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::canonical::{canonical, Digest};
-use crate::catalog::{Binding, Effects, ToolId};
+use crate::catalog::{Binding, Effects, ToolRef};
 
 /// Names a call. Ids of calls are unique within a chat alone, so that its answer belongs to the name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub struct LiveCall {
     /// The call.
     pub key: CallKey,
     /// The tool.
-    pub tool: ToolId,
+    pub tool: ToolRef,
     /// The tool as it is now.
     pub binding: Binding,
     /// The effects of a call, as its server describes them.

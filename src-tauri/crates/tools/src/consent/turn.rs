@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::canonical::canonical;
-use crate::catalog::{Binding, ToolId};
+use crate::catalog::{Binding, ToolRef};
 use crate::consent::LiveCall;
 
 /// Calls of a turn after which a person is asked, whatever was granted.
@@ -16,10 +16,10 @@ const SAME_CALL: usize = 3;
 #[derive(Debug, Default)]
 pub struct TurnCalls {
     calls: usize,
-    same: HashMap<(ToolId, String), usize>,
+    same: HashMap<(ToolRef, String), usize>,
     has_untrusted_result: bool,
     /// Granted in this chat after words of strangers had come.
-    granted_since: HashSet<(ToolId, Binding)>,
+    granted_since: HashSet<(ToolRef, Binding)>,
 }
 
 impl TurnCalls {
@@ -48,7 +48,7 @@ impl TurnCalls {
     }
 
     /// Takes note of a consent to later calls of a tool.
-    pub(super) fn granted(&mut self, tool: &ToolId, binding: Binding) {
+    pub(super) fn granted(&mut self, tool: &ToolRef, binding: Binding) {
         if self.has_untrusted_result {
             self.granted_since.insert((tool.clone(), binding));
         }

@@ -7,8 +7,8 @@ use serde_json::{json, Value};
 use tokio::sync::{oneshot, watch};
 
 use super::state::{Asked, Decision, State};
-use super::{arguments, id_of, Callable, CallableServer, Tools};
-use crate::catalog::{model_names, Binding, ToolId};
+use super::{arguments, Callable, CallableServer, Tools};
+use crate::catalog::{model_names, Binding};
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
 use crate::outcome::Outcome;
@@ -60,7 +60,7 @@ impl Tools {
     pub async fn allow_in_chat(&self, chat: &str, of: &ToolRef) -> Result<()> {
         let callable = self.callable(of).await?;
         let binding = Binding::of(&callable.configuration(), &callable.tool);
-        self.state().consents.allow_in_chat(chat, id_of(of), binding);
+        self.state().consents.allow_in_chat(chat, of.clone(), binding);
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Tools {
         let live = LiveCall {
             chat: call.chat.clone(),
             key: key.clone(),
-            tool: id_of(&call.tool),
+            tool: call.tool.clone(),
             binding: Binding::of(&callable.configuration(), &callable.tool),
             effects: callable.tool.effects,
             arguments: call.call.arguments.clone(),
@@ -244,12 +244,12 @@ fn unattended(reason: Option<WaitReason>) -> &'static str {
 
 /// The declarations of these tools, by names that differ.
 fn offered(callable: &[(ToolRef, Callable)]) -> Vec<OfferedTool> {
-    let ids: Vec<ToolId> = callable
+    let ids: Vec<ToolRef> = callable
         .iter()
         .map(|(of, callable)| match callable.server {
-            CallableServer::Own(_) => id_of(of),
+            CallableServer::Own(_) => of.clone(),
             // Ids of servers mean nothing to a model.
-            CallableServer::Configured(ref server, _) => ToolId {
+            CallableServer::Configured(ref server, _) => ToolRef {
                 server: server.name.clone(),
                 tool: of.tool.clone(),
             },

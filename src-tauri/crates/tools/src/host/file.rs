@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use api::ToolRule;
 use files::Durability;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::catalog::ToolId;
+use crate::catalog::ToolRef;
 use crate::configuration::Server;
 use crate::consent::{Rule, Rules};
 use crate::error::{Error, Result};
@@ -30,17 +31,7 @@ pub struct Configuration {
     /// The servers, in the order in which they were added.
     pub servers: Vec<Server>,
     /// A person's words about tools: by server, then by tool.
-    pub rules: BTreeMap<String, BTreeMap<String, StoredRule>>,
-}
-
-/// A person's word about a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoredRule {
-    /// Every call is asked about.
-    Ask,
-    /// No call runs.
-    Deny,
+    pub rules: BTreeMap<String, BTreeMap<String, ToolRule>>,
 }
 
 impl Configuration {
@@ -50,12 +41,12 @@ impl Configuration {
     }
 
     /// A person's words about a tool. A file allows nothing.
-    pub fn rules(&self, tool: &ToolId) -> Rules {
+    pub fn rules(&self, tool: &ToolRef) -> Rules {
         let rule = self.rules.get(&tool.server).and_then(|rules| rules.get(&tool.tool));
         Rules {
             tool: rule.map(|rule| match rule {
-                StoredRule::Ask => Rule::Ask,
-                StoredRule::Deny => Rule::Deny,
+                ToolRule::Ask => Rule::Ask,
+                ToolRule::Deny => Rule::Deny,
             }),
             server: None,
         }

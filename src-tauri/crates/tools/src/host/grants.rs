@@ -11,7 +11,7 @@ use files::Durability;
 use net::Keychain;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::ToolId;
+use crate::catalog::ToolRef;
 use crate::consent::{Grant, SealKey, SealedGrant};
 use crate::error::{Error, Result};
 
@@ -39,7 +39,7 @@ pub struct Kept {
     /// The consents.
     pub grants: Vec<Grant>,
     /// The descriptions that were shown for them.
-    pub descriptions: HashMap<ToolId, String>,
+    pub descriptions: HashMap<ToolRef, String>,
 }
 
 /// The file.

@@ -18,7 +18,7 @@ use protocol::ToolRef;
 use tokio::sync::watch;
 
 use crate::builtin::{self, Builtin};
-use crate::catalog::{Tool, ToolId};
+use crate::catalog::Tool;
 use crate::configuration::Server;
 use crate::error::{Error, Result};
 use crate::stdio::Guard;
@@ -172,19 +172,5 @@ impl Callable {
             CallableServer::Own(_) => String::new(),
             CallableServer::Configured(server, _) => server.command_line(),
         }
-    }
-}
-
-fn id_of(of: &ToolRef) -> ToolId {
-    ToolId {
-        server: of.server.clone(),
-        tool: of.tool.clone(),
-    }
-}
-
-fn ref_of(id: &ToolId) -> ToolRef {
-    ToolRef {
-        server: id.server.clone(),
-        tool: id.tool.clone(),
     }
 }

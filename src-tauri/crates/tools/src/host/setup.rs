@@ -6,10 +6,10 @@ use api::{FoundServer, ServerPart, ToolRule, ToolSetup};
 use protocol::ToolRef;
 use uuid::Uuid;
 
-use super::file::{StoredRule, MOST_SERVERS};
+use super::file::MOST_SERVERS;
 use super::grants::keychain;
 use super::servers::secret_name;
-use super::{id_of, Tools, OWN_NAME};
+use super::{Tools, OWN_NAME};
 use crate::builtin;
 use crate::configuration::{Server, Setting, Transport, Variable};
 use crate::error::{Error, Result};
@@ -198,14 +198,12 @@ impl Tools {
     /// # Errors
     /// [`Error::File`].
     pub fn set_rule(&self, tool: &ToolRef, rule: Option<ToolRule>) -> Result<()> {
-        let id = id_of(tool);
         self.0.file.change(|configuration| {
-            let rules = configuration.rules.entry(id.server).or_default();
+            let rules = configuration.rules.entry(tool.server.clone()).or_default();
             match rule {
-                None => drop(rules.remove(&id.tool)),
-                Some(ToolRule::Ask) => drop(rules.insert(id.tool, StoredRule::Ask)),
-                Some(ToolRule::Deny) => drop(rules.insert(id.tool, StoredRule::Deny)),
-            }
+                None => rules.remove(&tool.tool),
+                Some(rule) => rules.insert(tool.tool.clone(), rule),
+            };
             configuration.rules.retain(|_, rules| !rules.is_empty());
             Ok(())
         })?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::grants::Kept;
-use crate::catalog::ToolId;
+use crate::catalog::ToolRef;
 use crate::consent::{CallKey, Consents, Denial, Permit, TurnCalls};
 use crate::import::Found;
 
@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) turns: HashMap<String, TurnCalls>,
     pub(super) asked: HashMap<CallKey, Asked>,
     /// The descriptions that persons were shown when they allowed a tool in all chats.
-    pub(super) descriptions: HashMap<ToolId, String>,
+    pub(super) descriptions: HashMap<ToolRef, String>,
     pub(super) can_keep: bool,
     /// Servers that were found elsewhere, with their secrets, which no window is told.
     pub(super) found: Vec<Found>,

@@ -1,12 +1,12 @@
 //! The servers, tools and consents as windows and the command line show them.
 
-use api::{ServerPart, ToolGrant, ToolRule, ToolServer, ToolServerState, ToolView, ToolsView};
+use api::{ServerPart, ToolGrant, ToolServer, ToolServerState, ToolView, ToolsView};
 
 use super::calls::declaration;
-use super::file::{Configuration, StoredRule};
+use super::file::Configuration;
 use super::servers::Phase;
 use super::waiting::effects_of;
-use super::{ref_of, Tools, OWN_NAME};
+use super::{Tools, OWN_NAME};
 use crate::builtin::{self, Builtin};
 use crate::catalog::Tool;
 use crate::configuration::{Server, Setting, Transport};
@@ -50,7 +50,7 @@ impl Tools {
         };
         let grants = grants.into_iter().map(|grant| ToolGrant {
             server_name: name_of(&grant.tool.server),
-            tool: ref_of(&grant.tool),
+            tool: grant.tool.clone(),
             granted_at: grant.granted_at,
         });
         Ok(ToolsView {
@@ -124,9 +124,6 @@ fn tool_view(configuration: &Configuration, server: &str, tool: &Tool) -> ToolVi
         description: visible(&tool.description),
         effects: effects_of(tool.effects),
         tokens: u32::try_from(bytes / BYTES_A_TOKEN).unwrap_or(u32::MAX),
-        rule: rule.map(|rule| match rule {
-            StoredRule::Ask => ToolRule::Ask,
-            StoredRule::Deny => ToolRule::Deny,
-        }),
+        rule: rule.copied(),
     }
 }

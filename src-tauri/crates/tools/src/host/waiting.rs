@@ -6,8 +6,8 @@ use api::{CallApproval, CallEffects, ConsentExtent, ConsentReason, WaitingCall};
 
 use super::grants::Kept;
 use super::state::{Decision, State};
-use super::{arguments, ref_of, Tools};
-use crate::catalog::{Effects, ToolId};
+use super::{arguments, Tools};
+use crate::catalog::{Effects, ToolRef};
 use crate::consent::{Approval, CallHash, CallKey, Error as ConsentError, Extent, Pending, WaitReason};
 use crate::error::{Error, Result};
 use crate::visible::visible;
@@ -92,7 +92,7 @@ impl Tools {
         self.read_grants().await;
         let kept = {
             let mut state = self.state();
-            state.consents.revoke(&super::id_of(tool));
+            state.consents.revoke(tool);
             state.kept()
         };
         self.keep(kept, true).await
@@ -109,7 +109,7 @@ impl Tools {
 fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
     let call = pending.call();
     let asked = state.asked.get(&call.key)?;
-    let was_allowed = |tool: &ToolId| state.consents.always().iter().any(|grant| grant.tool == *tool);
+    let was_allowed = |tool: &ToolRef| state.consents.always().iter().any(|grant| grant.tool == *tool);
     let reason = match pending.reason() {
         _ if asked.again => ConsentReason::Again,
         WaitReason::NoGrant if was_allowed(&call.tool) => ConsentReason::Changed,
@@ -127,7 +127,7 @@ fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
         call: call.key.call.clone(),
         hash: pending.hash().to_string(),
         chat: call.chat.clone(),
-        tool: ref_of(&call.tool),
+        tool: call.tool.clone(),
         server_name: visible(&asked.server_name),
         server_command: visible(&asked.server_command),
         title: visible(&asked.title),

@@ -5,7 +5,7 @@ mod random_histories;
 use serde_json::{json, Value};
 
 use super::*;
-use crate::catalog::{Binding, Effects, Tool, ToolId};
+use crate::catalog::{Binding, Effects, Tool, ToolRef};
 
 fn call(id: &str, effects: Effects) -> LiveCall {
     let tool = Tool {
@@ -21,7 +21,7 @@ fn call(id: &str, effects: Effects) -> LiveCall {
             answer: "answer".to_owned(),
             call: id.to_owned(),
         },
-        tool: ToolId {
+        tool: ToolRef {
             server: "server".to_owned(),
             tool: "write".to_owned(),
         },

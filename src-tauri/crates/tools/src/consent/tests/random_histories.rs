@@ -8,7 +8,7 @@ use proptest::test_runner::RngAlgorithm;
 use serde_json::{json, Value};
 
 use super::super::*;
-use crate::catalog::{Binding, Effects, Tool, ToolId};
+use crate::catalog::{Binding, Effects, Tool, ToolRef};
 
 const TOOLS: usize = 3;
 const CHATS: usize = 2;
@@ -102,7 +102,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Said {
     process: usize,
     chat: String,
-    tool: ToolId,
+    tool: ToolRef,
     binding: Binding,
     extent: Extent,
     at: usize,
@@ -126,7 +126,7 @@ struct World {
 }
 
 impl World {
-    fn tool(&self, index: usize) -> (ToolId, Binding, Effects) {
+    fn tool(&self, index: usize) -> (ToolRef, Binding, Effects) {
         let effects = Effects {
             read_only: index == 0,
             destructive: index == 2,
@@ -139,7 +139,7 @@ impl World {
             parameters: json!({ "type": "object" }),
             effects,
         };
-        let id = ToolId {
+        let id = ToolRef {
             server: "server".to_owned(),
             tool: tool.name.clone(),
         };
