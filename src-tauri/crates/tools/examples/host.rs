@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tools::stdio::{take_role, Guard, Launch, Limits, Session};
+use tools::session::{Limits, Session};
+use tools::stdio::{take_role, Guard, Launch};
 
 fn main() -> ExitCode {
     if let Some(end) = take_role() {

@@ -13,5 +13,6 @@ pub mod host;
 pub mod import;
 pub mod outcome;
 pub mod search_path;
+pub mod session;
 pub mod stdio;
 pub mod visible;

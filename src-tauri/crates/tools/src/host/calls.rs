@@ -12,7 +12,7 @@ use crate::catalog::{model_names, Binding};
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
 use crate::outcome::Outcome;
-use crate::stdio::CallError;
+use crate::session::CallError;
 
 /// Bytes of a result that are kept with its chat. A model is given less.
 const MOST_KEPT: usize = 4 << 20;

@@ -12,7 +12,8 @@ use tokio::sync::{watch, OnceCell};
 use crate::catalog::Listing;
 use crate::configuration::{Server, Setting, Transport, Variable};
 use crate::search_path::search_path;
-use crate::stdio::{Guard, Launch, Limits, Session};
+use crate::session::{Limits, Session};
+use crate::stdio::{Guard, Launch};
 
 /// A server that did not start is not started again by itself for this long.
 const REST: Duration = Duration::from_secs(60);

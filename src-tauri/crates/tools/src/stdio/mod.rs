@@ -3,9 +3,7 @@
 mod error_lines;
 mod guard;
 mod launch;
-mod session;
 
 pub use error_lines::ErrorLines;
 pub use guard::take_role;
 pub use launch::{Guard, Launch, StartError};
-pub use session::{CallError, Limits, Progress, Session};

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::sync::watch;
 use tools::outcome::{Outcome, ResultPart};
-use tools::stdio::{CallError, Guard, Launch, Limits, Progress, Session, StartError};
+use tools::session::{CallError, Limits, Progress, Session};
+use tools::stdio::{Guard, Launch, StartError};
 
 /// Short, so that a call is given up soon, and long enough for a busy computer.
 const LIMITS: Limits = Limits {

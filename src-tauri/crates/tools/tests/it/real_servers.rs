@@ -6,7 +6,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tools::configuration::{Setting, Transport};
 use tools::import;
-use tools::stdio::{Launch, Limits, Session};
+use tools::session::{Limits, Session};
+use tools::stdio::Launch;
 
 use crate::guard;
 

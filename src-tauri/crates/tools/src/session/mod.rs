@@ -1,27 +1,32 @@
 //! A server that runs: what it lists, and calls of its tools.
 
+mod handler;
+mod limits;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, CustomRequest, Implementation, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion, ServerResult,
-};
+use rmcp::model::{ClientRequest, CustomRequest, ProgressToken, ServerResult};
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions,
-    RequestHandle, RunningService, ServiceError,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, PeerRequestOptions, RequestHandle, RunningService,
+    ServiceError,
 };
-use rmcp::{ClientHandler, RoleClient};
+use rmcp::RoleClient;
 use serde_json::{json, Value};
 use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at, Instant};
 
-use super::{ErrorLines, Guard, Launch, StartError};
 use crate::catalog::{tools_of, Listing};
 use crate::outcome::Outcome;
+use crate::stdio::{ErrorLines, Guard, Launch, StartError};
+
+pub use handler::Progress;
+pub use limits::Limits;
+
+use handler::Handler;
 
 /// Pages of a list at most.
 const MOST_PAGES: usize = 32;
@@ -32,43 +37,11 @@ const SAID: usize = 8;
 /// How long its guard may take to end a server: twice its own patience, and some.
 const END: Duration = Duration::from_secs(8);
 
+/// How long the rest of a standard error may take; a process that outlives its server may hold it open.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// How long a server may take to react to a cancellation, which is a wish.
 const CANCEL: Duration = Duration::from_secs(2);
-
-/// Time limits.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// From the start until the server is ready.
-    pub start: Duration,
-    /// Of a list.
-    pub list: Duration,
-    /// Of a call that says nothing; each progress begins it anew.
-    pub call: Duration,
-    /// Of a call as a whole.
-    pub whole_call: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            start: Duration::from_secs(30),
-            list: Duration::from_secs(30),
-            call: Duration::from_secs(60),
-            whole_call: Duration::from_secs(600),
-        }
-    }
-}
-
-/// How far a call is.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Progress {
-    /// The part that is done, in the server's own measure.
-    pub done: f64,
-    /// All of it, if that is known.
-    pub total: Option<f64>,
-    /// A word of the server.
-    pub message: Option<String>,
-}
 
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -105,9 +78,10 @@ impl Session {
     pub async fn start(launch: &Launch, guard: &Guard, limits: Limits) -> Result<Self, StartError> {
         let mut child = launch.start(guard)?;
         let errors = ErrorLines::default();
-        if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(errors.clone().read(stderr));
-        }
+        let reading = child
+            .stderr
+            .take()
+            .map(|stderr| tokio::spawn(errors.clone().read(stderr)));
         let pipes = child.stdout.take().zip(child.stdin.take());
         let pipes = pipes.ok_or_else(|| StartError::System(std::io::ErrorKind::BrokenPipe.into()))?;
         let (listed, list_changes) = watch::channel(0);
@@ -125,6 +99,11 @@ impl Session {
                 // Its input is closed, so that the guard ends it; what it said last is read until then.
                 let ended = timeout(END, child.wait()).await;
                 tracing::debug!(?ended, "a server of tools did not become ready");
+                if let Some(reading) = reading {
+                    // The last words may still be in the pipe when the process is gone.
+                    let read = timeout(LAST_WORDS, reading).await;
+                    tracing::debug!(?read, "its standard error ended");
+                }
                 let said = errors.last(SAID);
                 return Err(match failed {
                     Err(_) => StartError::Silent(limits.start, said),
@@ -264,35 +243,6 @@ impl Session {
 
     fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, watch::Sender<Progress>>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Hears what a server says unasked. Requests of it are refused by default: sampling, roots, questions to the person.
-struct Handler {
-    listed: watch::Sender<u64>,
-    progress: Arc<Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>>,
-}
-
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        let own = Implementation::new("ponder", env!("CARGO_PKG_VERSION"));
-        // The newest version belongs to another beginning than `initialize`.
-        ClientConfig::new(ClientCapabilities::default(), own).with_protocol_version(ProtocolVersion::V_2025_11_25)
-    }
-
-    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let calls = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = calls.get(&said.progress_token) {
-            call.send_replace(Progress {
-                done: said.progress,
-                total: said.total,
-                message: said.message,
-            });
-        }
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.listed.send_modify(|times| *times += 1);
     }
 }
 
