@@ -17,13 +17,16 @@ fn open_settings(home: &Path, environment: &[(&str, &str)]) -> Window {
     window
 }
 
-/// Chooses an entry of a picker by its label.
+/// Chooses an entry of a picker by its label. The picker is opened again if the page closed it meanwhile, as one does
+/// that is drawn anew in another language.
 pub fn choose_in(window: &Window, picker: &str, label: &str) {
-    window.click(picker);
-    let choose = "const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[0]);
+    let choose = "const button = document.querySelector(`[data-testid=${arguments[0]}]`);
+        if (button?.getAttribute('aria-expanded') === 'false') button.click();
+        const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[1]);
         if (option) option.click(); return Boolean(option)";
+    window.click(picker);
     window.wait_until("it is offered", || {
-        window.run(choose, json!([label])) == Value::Bool(true)
+        window.run(choose, json!([picker, label])) == Value::Bool(true)
     });
 }
 
