@@ -52,6 +52,8 @@ mod temporary_chat_window;
 #[cfg(target_os = "linux")]
 mod thinking_window;
 #[cfg(target_os = "linux")]
+mod tool_turn_window;
+#[cfg(target_os = "linux")]
 mod tools_window;
 #[cfg(target_os = "linux")]
 mod two_models;

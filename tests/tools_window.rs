@@ -10,18 +10,26 @@ use crate::support::driver::Window;
 /// A question to which Pebble calls its calculator.
 const SUM: &str = "What is 347 * 89? Use the tool.";
 
-/// Opens the app and switches Ponder's own tools on in its new chat.
+/// Switches Ponder's own tools on in the new chat of an app that was just opened.
 fn with_tools(window: &Window) {
     window.wait_for("composer");
     if window.attribute("thinking-switch", "aria-checked") == "true" {
         window.click("thinking-switch");
     }
+    choose_server(window, "Ponder");
+}
+
+/// Switches the tools of a server on in the open chat.
+pub fn choose_server(window: &Window, name: &str) {
     window.click("composer-add");
     window.click("tools");
-    window.wait_for("server-switch");
-    window.click("server-switch");
-    window.wait_until("its tools are on", || {
-        window.attribute("server-switch", "aria-checked") == "true"
+    let switch = "const [name] = arguments;
+        const servers = [...document.querySelectorAll('[data-testid=tool-server]')];
+        const one = servers.find((server) => server.querySelector('h4')?.textContent.trim() === name)?.querySelector('[data-testid=server-switch]');
+        if (one?.getAttribute('aria-checked') === 'false' && !one.disabled) one.click();
+        return one?.getAttribute('aria-checked') ?? ''";
+    window.wait_until(&format!("the tools of {name} are on"), || {
+        window.run(switch, json!([name])) == json!("true")
     });
     window.image("tools-panel");
     window.type_into("tools-panel", "\u{e00c}");
@@ -51,7 +59,8 @@ fn states(window: &Window) -> Vec<String> {
     serde_json::from_value(window.run(script, json!([]))).expect("texts")
 }
 
-fn state(window: &Window) -> String {
+/// The state of the last call in the open chat.
+pub fn state(window: &Window) -> String {
     states(window).pop().unwrap_or_default()
 }
 

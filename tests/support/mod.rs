@@ -11,6 +11,8 @@ pub mod driver;
 pub mod input;
 pub mod keyboard;
 pub mod outside;
+#[path = "../../src-tauri/crates/cli/tests/it/support/python.rs"]
+pub mod python;
 pub mod views;
 pub mod vision_endpoint;
 

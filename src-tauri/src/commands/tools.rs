@@ -18,6 +18,12 @@ pub async fn chat_tools(app: State<'_, App>) -> Result<ToolsView> {
     Ok(app.tools.view().await?)
 }
 
+/// Starts a server that is switched on, so that its tools are known.
+#[command(chat)]
+pub async fn start_tool_server(app: State<'_, App>, id: String) -> Result<()> {
+    Ok(app.tools.start(&id).await?)
+}
+
 /// Asks about the calls of an answer again, whose process is gone; each is shown whole.
 #[command(chat)]
 pub async fn run_calls_again(app: State<'_, App>, answer: String) -> Result<ChatView> {

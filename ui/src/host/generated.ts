@@ -310,6 +310,8 @@ export interface Commands {
   clientSetups(model: string, withKey: boolean): Promise<Array<ClientSetup>>;
   /** Servers and tools, for the choice of a chat. Nothing is started. */
   chatTools(): Promise<ToolsView>;
+  /** Starts a server that is switched on, so that its tools are known. */
+  startToolServer(id: string): Promise<void>;
   /** Asks about the calls of an answer again, whose process is gone; each is shown whole. */
   runCallsAgain(answer: string): Promise<ChatView>;
   /** Begins the next answer without the results of calls that have none. */
@@ -536,6 +538,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   servedModels: ['settings'],
   clientSetups: ['settings'],
   chatTools: ['chat'],
+  startToolServer: ['chat'],
   runCallsAgain: ['chat'],
   goOnWithoutCalls: ['chat'],
   showConsent: ['chat'],
@@ -721,6 +724,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   servedModels: () => invoke('served_models'),
   clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
   chatTools: () => invoke('chat_tools'),
+  startToolServer: (id) => invoke('start_tool_server', { id }),
   runCallsAgain: (answer) => invoke('run_calls_again', { answer }),
   goOnWithoutCalls: (answer) => invoke('go_on_without_calls', { answer }),
   showConsent: () => invoke('show_consent'),

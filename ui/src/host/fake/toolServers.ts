@@ -38,6 +38,8 @@ export const toolServerControls = () => ({
   foundServers: [] as readonly FoundServer[],
   /** The lines that every server wrote. */
   toolLog: [] as readonly string[],
+  /** The tools that a server has once it was started. */
+  startedTools: [] as ToolView[],
   toolListeners: new Set<() => void>(),
 });
 
@@ -84,6 +86,12 @@ export function toolServers(host: Controls) {
     },
     async restartToolServer(id) {
       changeToolServer(host, id, { state: { kind: 'starting' } });
+    },
+    async startToolServer(id) {
+      const known = host.toolServers.find((server) => server.id === id);
+      if (!known) throw missing(id);
+      if (known.state.kind === 'off') throw refused('It is not switched on.');
+      changeToolServer(host, id, { state: { kind: 'ready' }, tools: host.startedTools });
     },
     async toolServerLog(id) {
       if (!host.toolServers.some((known) => known.id === id)) throw missing(id);

@@ -115,6 +115,18 @@ describe('the tools of a chat', () => {
     expect(all('tools-chip')).toEqual([]);
   });
 
+  it('are listed once their server was started, by the switch for all of them', async () => {
+    host.toolServers = [server('a', { state: { kind: 'idle' }, tools: [] })];
+    host.startedTools = [tool('read', 100), tool('write', 40)];
+    const { id } = host.addChat('A chat', Date.now()).summary;
+    await open('chat', id);
+    await openPanel();
+    expect(all('tool-switch')).toEqual([]);
+    await press(the('server-switch'));
+    expect(chosen(id)).toEqual(['a/read', 'a/write']);
+    expect(all('tool-switch').map(isOn)).toEqual([true, true]);
+  });
+
   it('tell the state of their server, and lead to the settings', async () => {
     host.toolServers = [
       server('a', { state: { kind: 'failed', reason: 'env: \u2018node\u2019: No such file' } }),
