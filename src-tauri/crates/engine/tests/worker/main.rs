@@ -19,4 +19,5 @@ mod reuse;
 mod schemas;
 mod thoughts;
 mod together;
+mod tool_turns;
 mod turns;
