@@ -7,6 +7,7 @@ mod library;
 mod other_windows;
 mod reading;
 mod readme;
+mod tools;
 mod writing;
 
 use std::any::Any;
@@ -333,6 +334,7 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     chats::put(home.path());
     ponder_json_chat(home.path());
     model_without_vision(&home.path().join("my-models/blind"));
+    let _told = tools::fill(home.path());
     let stage = open();
     stage.size();
     invoke_in_settings(
@@ -349,6 +351,7 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     chat_window::states(&stage);
     writing::states(&stage);
     library::states(&stage);
+    tools::states(&stage);
     other_windows::states(&stage);
     failed.extend(stage.failed.take());
     stage.window.close();
