@@ -10,6 +10,7 @@ mod failures;
 mod files;
 mod generated_titles;
 mod images;
+mod injections;
 mod prefetch;
 mod previews;
 mod processes;

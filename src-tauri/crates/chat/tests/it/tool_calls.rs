@@ -33,7 +33,7 @@ fn tool(name: &str) -> ToolRef {
 }
 
 /// A harness with tools, and a chat in which two are on.
-async fn with_tools() -> (Harness, FakeToolbox, String) {
+pub async fn with_tools() -> (Harness, FakeToolbox, String) {
     let harness = Harness::new().await;
     let toolbox = FakeToolbox::default();
     harness.chat.set_toolbox(Arc::new(toolbox.clone()));
@@ -45,7 +45,8 @@ async fn with_tools() -> (Harness, FakeToolbox, String) {
     (harness, toolbox, chat)
 }
 
-async fn next_call(toolbox: &FakeToolbox) -> FakeCall {
+/// The next call that the box of tools is given.
+pub async fn next_call(toolbox: &FakeToolbox) -> FakeCall {
     for _ in 0..6000 {
         if let Some(call) = toolbox.take_call() {
             return call;
@@ -57,7 +58,7 @@ async fn next_call(toolbox: &FakeToolbox) -> FakeCall {
 
 impl Harness {
     /// A question whose answer makes these calls.
-    async fn answer_with_calls(&self, chat: &str, names: &[&str]) -> String {
+    pub async fn answer_with_calls(&self, chat: &str, names: &[&str]) -> String {
         let (answer, job) = self.ask(chat, "Weather?").await;
         calls(names).into_iter().for_each(|call| job.events.send(call));
         job.events.send(done(FinishReason::ToolCalls));
@@ -65,7 +66,8 @@ impl Harness {
         answer
     }
 
-    async fn call_of(&self, answer: &str, until: CallState) -> CallStatus {
+    /// The call of an answer, once one is in this state.
+    pub async fn call_of(&self, answer: &str, until: CallState) -> CallStatus {
         for _ in 0..6000 {
             let message = self.message(answer).await;
             if let Some(call) = message.calls.iter().find(|call| call.state == until) {

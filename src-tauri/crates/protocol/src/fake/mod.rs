@@ -1,5 +1,6 @@
 //! A scripted engine for the tests of other crates; it records its requests.
 
+mod injections;
 mod toolbox;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+pub use injections::injections;
 pub use toolbox::{FakeCall, FakeToolbox};
 
 use crate::{
