@@ -14,7 +14,7 @@ pub struct ErrorLines(Arc<Mutex<VecDeque<u8>>>);
 
 impl ErrorLines {
     /// Reads until the stream ends.
-    pub(super) async fn read(self, mut stream: impl AsyncRead + Unpin) {
+    pub(crate) async fn read(self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 8 << 10];
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -89,7 +89,7 @@ pub struct Launch {
 
 impl Launch {
     /// Starts it behind a guard.
-    pub(super) fn start(&self, guard: &Guard) -> Result<Child, StartError> {
+    pub(crate) fn start(&self, guard: &Guard) -> Result<Child, StartError> {
         let path = self.env.get("PATH").map_or_else(|| self.path.clone(), OsString::from);
         let program = find(&self.command, &path).ok_or_else(|| StartError::NotFound {
             command: self.command.clone(),
