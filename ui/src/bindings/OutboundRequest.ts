@@ -23,7 +23,7 @@ host: string,
  */
 purpose: Purpose, 
 /**
- * `GET`, `HEAD` or `POST`.
+ * `GET`, `HEAD`, `POST` or `DELETE`.
  */
 method: string, 
 /**

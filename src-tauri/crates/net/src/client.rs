@@ -89,6 +89,11 @@ impl Net {
         RequestBuilder::new(Arc::clone(&self.0), reqwest::Method::POST, address, purpose)
     }
 
+    /// A request that ends what an address stands for.
+    pub fn delete(&self, address: &str, purpose: Purpose) -> RequestBuilder {
+        RequestBuilder::new(Arc::clone(&self.0), reqwest::Method::DELETE, address, purpose)
+    }
+
     /// True while no connection to another computer may be opened.
     pub fn is_offline(&self) -> bool {
         self.0.is_offline()

@@ -102,7 +102,7 @@ impl Connections {
     /// The nearest place that the first address of a request may lead to. One that the user set may lead anywhere.
     pub(crate) fn reach_of(&self, purpose: Purpose, address: &Url) -> Place {
         let mirror = self.mirrored && self.endpoint.as_ref().is_ok_and(|endpoint| endpoint.owns(address));
-        if purpose == Purpose::Inference || mirror || is_loopback(address) {
+        if purpose.is_for_own_addresses() || mirror || is_loopback(address) {
             Place::ThisComputer
         } else {
             Place::Internet
@@ -171,10 +171,10 @@ pub(crate) enum OfflineLock {
 }
 
 impl OfflineLock {
-    /// Inference by a server on this computer is exempt. A request to the hub never is: a hub on loopback is a mirror
-    /// or a tunnel, and stands for one that is elsewhere.
+    /// Inference and tools by a server on this computer are exempt. A request to the hub never is: a hub on loopback is a
+    /// mirror or a tunnel, and stands for one that is elsewhere.
     pub(crate) fn of(purpose: Purpose, address: &Url) -> Self {
-        if purpose == Purpose::Inference && is_loopback(address) {
+        if purpose.is_for_own_addresses() && is_loopback(address) {
             Self::Exempt
         } else {
             Self::Obeys

@@ -35,4 +35,5 @@ export const network = translation({
   'purpose.update': 'البحث عن تحديث نموذج',
   'purpose.inference': 'رد من نموذج بعيد',
   'purpose.app_update': 'تحديث التطبيق',
+  'purpose.tool_server': 'خادم أدوات',
 });

@@ -35,4 +35,5 @@ export const network = translation({
   'purpose.update': 'Suche nach Modell-Update',
   'purpose.inference': 'Antwort eines entfernten Modells',
   'purpose.app_update': 'App-Update',
+  'purpose.tool_server': 'Server von Werkzeugen',
 });

@@ -33,4 +33,5 @@ export const network = {
   'purpose.update': 'Check for model update',
   'purpose.inference': 'Response from a remote model',
   'purpose.app_update': 'App update',
+  'purpose.tool_server': 'Server of tools',
 } as const;

@@ -415,6 +415,15 @@ pub enum Purpose {
     Inference,
     /// Check for a newer version of Ponder, or its download.
     AppUpdate,
+    /// A server of tools: its messages, and signing in to it.
+    ToolServer,
+}
+
+impl Purpose {
+    /// True if the addresses for it are those that the user set, and the hub has no part in it.
+    pub fn is_for_own_addresses(self) -> bool {
+        matches!(self, Self::Inference | Self::ToolServer)
+    }
 }
 
 /// A request that went over the network, or was blocked.
@@ -431,7 +440,7 @@ pub struct OutboundRequest {
     pub host: String,
     /// Its purpose.
     pub purpose: Purpose,
-    /// `GET`, `HEAD` or `POST`.
+    /// `GET`, `HEAD`, `POST` or `DELETE`.
     pub method: String,
     /// The status of the response; `None` until there is one.
     pub status: Option<u16>,

@@ -23,6 +23,14 @@ use crate::requests::RequestEntry;
 
 const MOST_REDIRECTS: usize = 10;
 
+/// The redirects that a request follows; another one is returned as its response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Redirects {
+    Followed,
+    OnTheHub,
+    Returned,
+}
+
 /// A request that is being put together.
 #[must_use = "nothing is asked before `send`"]
 pub struct RequestBuilder {
@@ -34,7 +42,8 @@ pub struct RequestBuilder {
     body: Option<Bytes>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
-    stays: bool,
+    redirects: Redirects,
+    named_by: Option<String>,
     wrong: Option<Error>,
 }
 
@@ -51,13 +60,14 @@ impl RequestBuilder {
             body: None,
             key: None,
             timeouts: Timeouts::default(),
-            stays: false,
+            redirects: Redirects::Followed,
+            named_by: None,
             wrong: None,
         }
     }
 
     /// A header, sent along with redirects. `Authorization` is refused: this crate adds the hub's token itself, and a
-    /// key goes through [`RequestBuilder::bearer`].
+    /// key goes through [`RequestBuilder::bearer`] or [`RequestBuilder::authorization`].
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(value)) if name != AUTHORIZATION => {
@@ -91,6 +101,15 @@ impl RequestBuilder {
         self.header(IF_RANGE.as_str(), &quoted)
     }
 
+    /// A body of this kind.
+    pub fn body(mut self, kind: &str, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        self = self.header(CONTENT_TYPE.as_str(), kind);
+        self.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        self.body = Some(body);
+        self
+    }
+
     /// A body of JSON.
     pub fn json(mut self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
@@ -122,6 +141,25 @@ impl RequestBuilder {
         self
     }
 
+    /// The whole value of `Authorization` for this call. It goes where a [`RequestBuilder::bearer`] goes.
+    pub fn authorization(mut self, value: &str) -> Self {
+        match HeaderValue::try_from(value.trim()) {
+            Ok(mut value) if !value.is_empty() => {
+                value.set_sensitive(true);
+                self.key = Some(value);
+            }
+            _ => self.wrong = Some(Error::BadKey),
+        }
+        self
+    }
+
+    /// Says that no user set this address but a server named it, at this address of its own, which was asked before. Like a
+    /// redirect of it, it leads no nearer to this computer than that server is.
+    pub fn named_by(mut self, server: &str) -> Self {
+        self.named_by = Some(server.to_owned());
+        self
+    }
+
     /// How long the stages of this call may take.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
@@ -137,7 +175,13 @@ impl RequestBuilder {
     /// Follows only redirects that stay on the hub. One that leaves it is returned as the response; its headers say
     /// what the file is.
     pub fn stay_on_hub(mut self) -> Self {
-        self.stays = true;
+        self.redirects = Redirects::OnTheHub;
+        self
+    }
+
+    /// Follows no redirect; it is returned as the response.
+    pub fn return_redirects(mut self) -> Self {
+        self.redirects = Redirects::Returned;
         self
     }
 
@@ -154,14 +198,19 @@ impl RequestBuilder {
         let endpoint = match &self.net.endpoint {
             Ok(endpoint) => Some(endpoint),
             // A wrong address of the hub does not matter to other servers.
-            Err(_) if self.purpose == Purpose::Inference => None,
+            Err(_) if self.purpose.is_for_own_addresses() => None,
             Err(error) => return Err(error.clone()),
         };
         let of_the_hub = |address: &Url| endpoint.is_some_and(|endpoint| endpoint.owns(address));
         let mut address = parsed(&self.address)?;
         let mut passed: Vec<HeaderMap> = Vec::new();
-        let mut reach = self.net.reach_of(self.purpose, &address);
-        let mut from: Option<String> = None;
+        let (mut reach, mut from) = match &self.named_by {
+            None => (self.net.reach_of(self.purpose, &address), None),
+            Some(server) => {
+                let server = parsed(server)?;
+                (self.net.reach_from(&server), Some(host_of(&server)))
+            }
+        };
         for hops in 0.. {
             let (answer, entry, sent) = self.hop(&address, reach).await.map_err(|error| match (error, &from) {
                 (Error::LocalNetwork { host }, Some(from)) => into_the_network(from, &host),
@@ -171,11 +220,12 @@ impl RequestBuilder {
                 .headers()
                 .get(LOCATION)
                 .filter(|_| answer.status().is_redirection());
+            let location = location.filter(|_| self.redirects != Redirects::Returned);
             let next = location.map(|location| target(&address, location)).transpose()?;
             if let Some(next) = &next {
                 self.may_be_repeated(answer.status(), &address, next)?;
             }
-            let Some(next) = next.filter(|next| !self.stays || of_the_hub(next)) else {
+            let Some(next) = next.filter(|next| self.redirects == Redirects::Followed || of_the_hub(next)) else {
                 return Ok(Response {
                     net: Arc::clone(&self.net),
                     answer,
@@ -203,7 +253,8 @@ impl RequestBuilder {
         })
     }
 
-    /// Refuses a redirect that would carry a key or a body to another origin, or drop the body.
+    /// Refuses a redirect that would carry a key or a body to another origin, or drop the body. A server of tools is the one
+    /// that the user set, so none leads elsewhere.
     fn may_be_repeated(&self, status: StatusCode, from: &Url, to: &Url) -> Result<()> {
         let refused = |reason: String| {
             Err(Error::Redirect {
@@ -211,7 +262,8 @@ impl RequestBuilder {
                 reason,
             })
         };
-        if (self.key.is_some() || self.body.is_some()) && from.origin() != to.origin() {
+        let bound = self.key.is_some() || self.body.is_some() || self.purpose == Purpose::ToolServer;
+        if bound && from.origin() != to.origin() {
             let (scheme, host) = (to.scheme(), host_of(to));
             let reason = format!("to {scheme}://{host}, which was not meant to get what was sent");
             return refused(reason);
@@ -241,7 +293,7 @@ impl RequestBuilder {
         if let Some(key) = &self.key {
             headers.insert(AUTHORIZATION, key.clone());
             with_secret = true;
-        } else if self.purpose != Purpose::Inference
+        } else if !self.purpose.is_for_own_addresses()
             && net
                 .endpoint
                 .as_ref()

@@ -134,3 +134,32 @@ async fn a_redirect_leads_no_nearer_than_the_server_that_sent_it() {
     .await;
     assert!(matches!(asked, Err(Error::Redirect { .. })), "{asked:?}");
 }
+
+#[tokio::test]
+async fn an_address_that_a_server_named_leads_no_nearer_than_that_server() {
+    let port = server().await;
+    for (by, to, allowed) in [
+        ("tools.internet", "sign-in.internet", true),
+        ("tools.internet", "printer.network", false),
+        ("tools.internet", "rebound.here", false),
+        ("tools.internet", "127.0.0.1", false),
+        ("tools.internet", "169.254.169.254", false),
+        ("tools.network", "sign-in.network", true),
+        ("tools.network", "rebound.here", false),
+        ("127.0.0.1", "127.0.0.1", true),
+    ] {
+        let net = connections(None);
+        let server = format!("http://{by}:{port}/");
+        assert_eq!(ask(&net, Purpose::ToolServer, &server).await, Ok(200), "{by}");
+        let address = format!("http://{to}:{port}/");
+        let request = RequestBuilder::new(Arc::clone(&net), reqwest::Method::GET, &address, Purpose::ToolServer);
+        let asked = request.named_by(&server).send().await;
+        match asked {
+            Ok(answer) => assert!(allowed && answer.status() == 200, "{by} names {to}"),
+            Err(error) => assert!(
+                !allowed && matches!(error, Error::Redirect { .. }),
+                "{by} names {to}: {error}"
+            ),
+        }
+    }
+}

@@ -68,6 +68,12 @@ impl Response {
         self.answer.headers().get(name)?.to_str().ok()
     }
 
+    /// The headers that are text.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.answer.headers().iter();
+        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
     /// A header as the hub itself sent it: of this response if it comes from the hub, else of the redirect that led
     /// away from the hub. So `X-Linked-Etag` and `X-Repo-Commit` never come from a CDN.
     pub fn hub_header(&self, name: &str) -> Option<&str> {
@@ -124,7 +130,7 @@ impl Response {
         let host = self.host();
         let elsewhere = !self.is_of_hub();
         let with_token = self.sent.with_secret;
-        let inference = self.sent.purpose == Purpose::Inference;
+        let inference = self.sent.purpose.is_for_own_addresses();
         // huggingface_hub reads the same header in `hf_raise_for_status`.
         let reason = self.header("x-error-code").unwrap_or_default();
         Some(match status.as_u16() {
