@@ -28,6 +28,10 @@ parts: Array<ServerPart>,
  */
 builtin: boolean, 
 /**
+ * True if the person signed in to it.
+ */
+signed_in: boolean, 
+/**
  * Its state.
  */
 state: ToolServerState, 

@@ -7,4 +7,4 @@ export type ToolServerState = { "kind": "off" } | { "kind": "idle" } | { "kind":
 /**
  * The reason, with its last words.
  */
-reason: string, };
+reason: string, } | { "kind": "needs_sign_in" };

@@ -66,6 +66,7 @@ export const REASONS: readonly Reason[] = [
   "key_unencrypted",
   "call_changed",
   "tools_refused",
+  "tools_not_registered",
   "bad_token",
   "bad_key",
   "bad_address",

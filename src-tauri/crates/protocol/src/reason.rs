@@ -96,6 +96,8 @@ reasons! {
     CallChanged => BadRequest,
     /// A server of tools is refused or does not run: `why`.
     ToolsRefused => BadRequest,
+    /// A server of tools lets no program register itself, and wants a client id: `why`.
+    ToolsNotRegistered => BadRequest,
     /// The text is no access token.
     BadToken => BadRequest,
     /// The text is no API key.

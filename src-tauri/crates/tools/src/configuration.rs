@@ -59,6 +59,15 @@ pub struct Server {
     /// A person saw the command or the address and switched it on. Nothing starts before.
     #[serde(default)]
     pub enabled: bool,
+    /// A person signed in to it. The tokens are in the keychain.
+    #[serde(default)]
+    pub signed_in: bool,
+}
+
+/// True for an address, as opposed to a command line.
+pub fn is_address(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    line.starts_with("http://") || line.starts_with("https://")
 }
 
 impl Server {
@@ -131,6 +140,7 @@ mod tests {
                 env: Vec::new(),
             },
             enabled: true,
+            signed_in: false,
         };
         assert_eq!(server("a", "x").binding(), server("b", "x").binding());
         assert_ne!(server("a", "x").binding(), server("a", "y").binding());

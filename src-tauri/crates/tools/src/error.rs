@@ -44,6 +44,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A program of this computer, to which nobody signs in.
+    #[error("the server {0} is a program of this computer, to which nobody signs in")]
+    NoSignIn(String),
+    /// Nobody is signed in to a server that wants it.
+    #[error(transparent)]
+    SignIn(#[from] crate::oauth::Error),
     /// An approval that does not count.
     #[error(transparent)]
     Consent(#[from] consent::Error),
@@ -73,6 +79,9 @@ impl From<Error> for protocol::Error {
             Error::NoServer(_) | Error::NoTool { .. } => ErrorCode::NotFound,
             Error::File { .. } => ErrorCode::Storage,
             Error::Keychain(_) => ErrorCode::Keychain,
+            Error::SignIn(crate::oauth::Error::NoRegistration(_)) => {
+                return Self::because(Reason::ToolsNotRegistered, message.clone()).with("why", message);
+            }
             Error::Consent(_) => return Self::because(Reason::CallChanged, message),
             _ => return Self::because(Reason::ToolsRefused, message.clone()).with("why", message),
         };

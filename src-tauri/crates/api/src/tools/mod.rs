@@ -5,5 +5,6 @@ mod servers;
 
 pub use calls::{CallApproval, CallEffects, CallState, CallStatus, ConsentExtent, ConsentReason, WaitingCall};
 pub use servers::{
-    FoundServer, ServerPart, ToolGrant, ToolRule, ToolServer, ToolServerState, ToolSetup, ToolView, ToolsView,
+    FoundServer, ServerPart, ToolClient, ToolGrant, ToolRule, ToolServer, ToolServerState, ToolSetup, ToolView,
+    ToolsView,
 };

@@ -35,6 +35,26 @@ pub enum ToolServerState {
         /// The reason, with its last words.
         reason: String,
     },
+    /// It runs only for somebody who signed in, or did so with more permissions.
+    NeedsSignIn,
+}
+
+/// A client id that a person got where a server is run, for a server that lets no program register itself.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ToolClient {
+    /// The id.
+    pub id: String,
+    /// The secret; empty if there is none. It goes to the keychain.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for ToolClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolClient")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A variable or a header of a server. Secrets stay in the keychain.
@@ -79,6 +99,8 @@ pub struct ToolServer {
     pub parts: Vec<ServerPart>,
     /// True if it is Ponder's own.
     pub builtin: bool,
+    /// True if the person signed in to it.
+    pub signed_in: bool,
     /// Its state.
     pub state: ToolServerState,
     /// Its tools, as far as they are known.

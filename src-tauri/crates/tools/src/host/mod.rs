@@ -6,6 +6,7 @@ mod file;
 mod grants;
 mod servers;
 mod setup;
+mod sign_in;
 mod state;
 mod view;
 mod waiting;
@@ -13,7 +14,7 @@ mod waiting;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use net::Keychain;
+use net::{Keychain, Net};
 use protocol::ToolRef;
 use tokio::sync::watch;
 
@@ -26,6 +27,7 @@ use crate::stdio::Guard;
 use file::ConfigurationFile;
 use grants::GrantsFile;
 use servers::Servers;
+use sign_in::SignIns;
 use state::State;
 
 /// The name of Ponder's own tools for people.
@@ -39,7 +41,9 @@ struct Inner {
     file: ConfigurationFile,
     grants: GrantsFile,
     keychain: Arc<dyn Keychain>,
+    net: Net,
     servers: Servers,
+    sign_ins: SignIns,
     state: Mutex<State>,
     /// False if nobody can be asked: then a call without a consent is refused.
     attended: bool,
@@ -61,15 +65,17 @@ enum CallableServer {
 }
 
 impl Tools {
-    /// The tools whose configuration is in this folder. Nothing is started. `attended` is true if a person can be asked;
-    /// `guard` is what servers run behind.
-    pub fn open(data_dir: &Path, keychain: Arc<dyn Keychain>, guard: Guard, attended: bool) -> Self {
+    /// The tools whose configuration is in this folder. Nothing is started, and nothing is asked. `attended` is true if a
+    /// person can be asked; `guard` is what programs run behind, `net` what reaches addresses.
+    pub fn open(data_dir: &Path, net: Net, keychain: Arc<dyn Keychain>, guard: Guard, attended: bool) -> Self {
         let changed = watch::Sender::new(());
         Self(Arc::new(Inner {
             file: ConfigurationFile::new(data_dir),
             grants: GrantsFile::new(data_dir, keychain.clone()),
-            servers: Servers::new(guard, keychain.clone(), changed.clone()),
+            servers: Servers::new(guard, net.clone(), keychain.clone(), changed.clone()),
+            sign_ins: SignIns::default(),
             keychain,
+            net,
             state: Mutex::default(),
             attended,
             waiting: watch::Sender::new(()),

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use net::Keychain;
+use net::{Keychain, Net};
 use tokio::sync::{watch, OnceCell};
 
 use crate::catalog::Listing;
 use crate::configuration::{Server, Setting, Transport, Variable};
+use crate::http::{Challenge, ConnectError, Header, HttpClient};
+use crate::oauth::{SignInStore, SignedIn};
 use crate::search_path::search_path;
-use crate::session::{Limits, Session};
+use crate::session::{Connection, Limits, Session};
 use crate::stdio::{Guard, Launch};
 
 /// A server that did not start is not started again by itself for this long.
@@ -21,6 +23,9 @@ const REST: Duration = Duration::from_secs(60);
 /// Programs that may fetch a server before they start it, and the time for that.
 const FETCHERS: [&str; 5] = ["npx", "uvx", "bunx", "pipx", "docker"];
 const FETCHING: Duration = Duration::from_secs(120);
+
+/// The reason why a server does not run that wants somebody to sign in.
+const SIGN_IN: &str = "it wants you to sign in: press Sign In under Settings › Tools, or run `ponder tools sign-in`";
 
 /// Lines of standard error that are shown.
 const LOG_LINES: usize = 400;
@@ -64,6 +69,20 @@ pub enum Phase {
     Ready(Arc<Running>),
     /// It did not start, or ended, at this time.
     Failed(String, Instant),
+    /// Somebody has to sign in, as it said at this time.
+    NeedsSignIn(Challenge, Instant),
+}
+
+/// Why a server does not run.
+enum Trouble {
+    Failed(String),
+    NeedsSignIn(Challenge),
+}
+
+impl From<String> for Trouble {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
 }
 
 struct Slot {
@@ -78,6 +97,7 @@ struct Slot {
 /// The servers.
 pub struct Servers {
     guard: Guard,
+    net: Net,
     keychain: Arc<dyn Keychain>,
     path: OnceCell<OsString>,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
@@ -86,9 +106,10 @@ pub struct Servers {
 
 impl Servers {
     /// None runs yet. `changed` hears when the state of one changes.
-    pub fn new(guard: Guard, keychain: Arc<dyn Keychain>, changed: watch::Sender<()>) -> Self {
+    pub fn new(guard: Guard, net: Net, keychain: Arc<dyn Keychain>, changed: watch::Sender<()>) -> Self {
         Self {
             guard,
+            net,
             keychain,
             path: OnceCell::new(),
             slots: Mutex::default(),
@@ -104,12 +125,25 @@ impl Servers {
         let mut phase = lock(&slot.phase);
         if let Phase::Ready(running) = &*phase {
             if running.session.is_closed() {
-                let said = running.session.errors().last(LOG_LINES);
+                let said = running.session.log(LOG_LINES);
                 lock(&slot.known).1 = said;
                 *phase = Phase::Failed("it ended".to_owned(), Instant::now());
+            } else if let Some(challenge) = running.session.refused_sign_in() {
+                lock(&slot.known).1 = running.session.log(LOG_LINES);
+                running.session.let_go();
+                *phase = Phase::NeedsSignIn(challenge, Instant::now());
             }
         }
         phase.clone()
+    }
+
+    /// The demand of a server that somebody signs in, or allows more than when they did.
+    pub fn demand(&self, id: &str) -> Option<Challenge> {
+        match self.phase(id) {
+            Phase::NeedsSignIn(challenge, _) => Some(challenge),
+            Phase::Ready(running) => running.session.wanted_permission(),
+            _ => None,
+        }
     }
 
     /// The tools that a server listed last.
@@ -121,7 +155,7 @@ impl Servers {
     /// The last lines of a server's standard error.
     pub fn log(&self, id: &str) -> Vec<String> {
         if let Phase::Ready(running) = self.phase(id) {
-            return running.session.errors().last(LOG_LINES);
+            return running.session.log(LOG_LINES);
         }
         let slot = lock(&self.slots).get(id).cloned();
         slot.map(|slot| lock(&slot.known).1.clone()).unwrap_or_default()
@@ -141,19 +175,28 @@ impl Servers {
         match self.phase(&server.id) {
             Phase::Ready(running) => return Ok(running),
             Phase::Failed(reason, at) if at.elapsed() < REST && !reason.starts_with("it ended") => return Err(reason),
-            Phase::Idle | Phase::Starting | Phase::Failed(..) => {}
+            Phase::NeedsSignIn(_, at) if at.elapsed() < REST => return Err(SIGN_IN.to_owned()),
+            Phase::Idle | Phase::Starting | Phase::Failed(..) | Phase::NeedsSignIn(..) => {}
         }
         self.set(&slot, Phase::Starting);
-        match self.start(server).await {
+        let started = match &server.transport {
+            Transport::Stdio { command, args, env } => self.start(&server.id, command, args, env).await,
+            Transport::Http { url, headers } => self.connect(&server.id, url, headers).await,
+        };
+        match started {
             Ok(running) => {
                 lock(&slot.known).0 = lock(&running.listing).clone();
                 let running = Arc::new(running);
                 self.set(&slot, Phase::Ready(running.clone()));
                 Ok(running)
             }
-            Err(reason) => {
+            Err(Trouble::Failed(reason)) => {
                 self.set(&slot, Phase::Failed(reason.clone(), Instant::now()));
                 Err(reason)
+            }
+            Err(Trouble::NeedsSignIn(challenge)) => {
+                self.set(&slot, Phase::NeedsSignIn(challenge, Instant::now()));
+                Err(SIGN_IN.to_owned())
             }
         }
     }
@@ -195,14 +238,11 @@ impl Servers {
         self.changed.send_replace(());
     }
 
-    async fn start(&self, server: &Server) -> Result<Running, String> {
-        let Transport::Stdio { command, args, env } = &server.transport else {
-            return Err("Ponder does not reach servers by HTTP yet".to_owned());
-        };
+    async fn start(&self, id: &str, command: &str, args: &[String], env: &[Variable]) -> Result<Running, Trouble> {
         let launch = Launch {
-            command: command.clone(),
-            args: args.clone(),
-            env: self.values(&server.id, env).await?,
+            command: command.to_owned(),
+            args: args.to_vec(),
+            env: self.values(id, env).await?,
             path: self.path.get_or_init(own_path).await.clone(),
         };
         let mut limits = Limits::default();
@@ -213,13 +253,29 @@ impl Servers {
         let session = Session::start(&launch, &self.guard, limits)
             .await
             .map_err(|error| error.to_string())?;
-        let list_changes = session.list_changes();
-        let listing = session.tools().await.map_err(|error| error.to_string())?;
-        Ok(Running {
-            listing: Mutex::new(Arc::new(listing)),
-            list_changes: Mutex::new(list_changes),
-            session,
-        })
+        listed(session).await
+    }
+
+    async fn connect(&self, id: &str, url: &str, headers: &[Variable]) -> Result<Running, Trouble> {
+        let values = self.values(id, headers).await?;
+        let headers = values.into_iter().map(|(name, value)| Header { name, value });
+        let store = SignInStore::of(self.keychain.clone(), id);
+        let tokens = SignedIn::new(self.net.clone(), url.to_owned(), store);
+        let connection = Connection {
+            address: url.to_owned(),
+            client: HttpClient::new(self.net.clone(), headers.collect(), Some(Arc::new(tokens))),
+        };
+        let session = match Session::connect(connection, Limits::default()).await {
+            Ok(session) => session,
+            Err(ConnectError::Failed(failure)) => {
+                return Err(match failure.challenge() {
+                    Some(challenge) => Trouble::NeedsSignIn(challenge.clone()),
+                    None => Trouble::Failed(failure.to_string()),
+                });
+            }
+            Err(error) => return Err(Trouble::Failed(error.to_string())),
+        };
+        listed(session).await
     }
 
     /// The variables with their secrets.
@@ -244,6 +300,20 @@ impl Servers {
             .await
             .unwrap_or_else(|_| Err("the keychain broke down".to_owned()))
     }
+}
+
+/// The server with its tools, which it may show only to somebody who signed in.
+async fn listed(session: Session) -> Result<Running, Trouble> {
+    let list_changes = session.list_changes();
+    let listing = session.tools().await.map_err(|error| {
+        let challenge = session.refused_sign_in().or_else(|| session.wanted_permission());
+        challenge.map_or(Trouble::Failed(error.to_string()), Trouble::NeedsSignIn)
+    })?;
+    Ok(Running {
+        listing: Mutex::new(Arc::new(listing)),
+        list_changes: Mutex::new(list_changes),
+        session,
+    })
 }
 
 fn end(slot: &Slot) {

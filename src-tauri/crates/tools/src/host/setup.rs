@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use api::{FoundServer, ServerPart, ToolRule, ToolSetup};
 use protocol::ToolRef;
+use url::Url;
 use uuid::Uuid;
 
 use super::file::MOST_SERVERS;
@@ -11,9 +12,11 @@ use super::grants::keychain;
 use super::servers::secret_name;
 use super::{Tools, OWN_NAME};
 use crate::builtin;
-use crate::configuration::{Server, Setting, Transport, Variable};
+use crate::configuration::{is_address, Server, Setting, Transport, Variable};
 use crate::error::{Error, Result};
+use crate::http::check_header;
 use crate::import::{self, Found, Imported};
+use crate::oauth::SignInStore;
 
 /// Characters of a name at most.
 const LONGEST_NAME: usize = 60;
@@ -30,50 +33,64 @@ impl Tools {
     /// # Errors
     /// For a name that is taken, and a command that is none; nothing is added then.
     pub async fn add(&self, setup: ToolSetup) -> Result<String> {
-        let words = shlex::split(setup.command.trim()).filter(|_| setup.command.len() <= LONGEST_COMMAND);
-        let mut words = words
-            .ok_or(Error::BadSetup("its quotation marks do not match, or it is too long"))?
-            .into_iter();
-        let command = words.next().ok_or(Error::BadSetup("it has no command"))?;
-        if command.starts_with("http://") || command.starts_with("https://") {
-            return Err(Error::BadSetup(
-                "Ponder reaches programs on this computer, and no addresses yet",
-            ));
+        let line = setup.command.trim();
+        if line.len() > LONGEST_COMMAND {
+            return Err(Error::BadSetup("it is too long"));
         }
-        let name = name_of(&setup.name, &command, words.as_slice());
-        let id = Uuid::now_v7().simple().to_string();
-        let (mut env, mut secrets) = (Vec::new(), Vec::new());
-        for ServerPart { name, value } in setup.parts {
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(Error::BadSetup("a variable has no name, or an impossible one"));
+        let (transport, given) = match is_address(line) {
+            true => {
+                let url = address(line)?;
+                let name = url.host_str().unwrap_or_default().to_owned();
+                let url = url.into();
+                let headers = Vec::new();
+                (Transport::Http { url, headers }, name)
             }
+            false => {
+                let (command, args) = command_of(line)?;
+                let name = name_of(&command, &args);
+                let env = Vec::new();
+                (Transport::Stdio { command, args, env }, name)
+            }
+        };
+        let name = match setup.name.trim() {
+            "" => given.trim_start_matches("mcp.").trim_start_matches("www."),
+            name => name,
+        };
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        let id = Uuid::now_v7().simple().to_string();
+        let (mut parts, mut secrets) = (Vec::new(), Vec::new());
+        for ServerPart { name, value } in setup.parts {
             // A secret that was found elsewhere, which no window is told.
             let value = match value.filter(|value| !value.is_empty()) {
                 Some(value) => value,
-                None => self.found_secret(&setup.command, &name).unwrap_or_default(),
+                None => self.found_secret(line, &name).unwrap_or_default(),
             };
-            if Variable::looks_secret(&name, &value) {
-                secrets.push((secret_name(&id, &name), value));
-                env.push(Variable {
-                    name,
-                    value: Setting::Secret,
-                });
-            } else {
-                env.push(Variable {
-                    name,
-                    value: Setting::Plain(value),
-                });
+            if let Some(problem) = problem_of(&transport, &name, &value) {
+                return Err(Error::BadSetup(problem));
             }
+            let value = match Variable::looks_secret(&name, &value) {
+                true => {
+                    secrets.push((secret_name(&id, &name), value));
+                    Setting::Secret
+                }
+                false => Setting::Plain(value),
+            };
+            parts.push(Variable { name, value });
         }
+        let transport = match transport {
+            Transport::Stdio { command, args, .. } => Transport::Stdio {
+                command,
+                args,
+                env: parts,
+            },
+            Transport::Http { url, .. } => Transport::Http { url, headers: parts },
+        };
         let server = Server {
             id: id.clone(),
             name: name.clone(),
-            transport: Transport::Stdio {
-                command,
-                args: words.collect(),
-                env,
-            },
+            transport,
             enabled: false,
+            signed_in: false,
         };
         self.check_name(&name)?;
         self.with_keychain(move |chain| {
@@ -144,6 +161,7 @@ impl Tools {
             server.ok_or_else(|| Error::NoServer(id.to_owned()))?.enabled = false;
             Ok(())
         })?;
+        self.0.sign_ins.end(id);
         self.0.servers.stop(id);
         self.changed();
         Ok(())
@@ -163,8 +181,12 @@ impl Tools {
             configuration.rules.remove(id);
             Ok(())
         })?;
+        self.0.sign_ins.end(id);
         self.0.servers.stop(id);
         self.changed();
+        if server.signed_in {
+            SignInStore::of(self.0.keychain.clone(), id).forget().await?;
+        }
         let (Transport::Stdio { env: variables, .. } | Transport::Http { headers: variables, .. }) = server.transport;
         let secrets = variables
             .into_iter()
@@ -258,15 +280,7 @@ impl Tools {
     fn found_secret(&self, command: &str, variable: &str) -> Option<String> {
         let state = self.state();
         let mut found = state.found.iter().rev();
-        let found = found.find(|found| {
-            let Transport::Stdio {
-                command: program, args, ..
-            } = &found.transport
-            else {
-                return false;
-            };
-            command_line(program, args) == command && found.secrets.contains_key(variable)
-        });
+        let found = found.find(|found| line_of(&found.transport) == command && found.secrets.contains_key(variable));
         found.and_then(|found| found.secrets.get(variable).cloned())
     }
 
@@ -291,9 +305,43 @@ impl Tools {
 impl Server {
     /// The program with its arguments as a shell would take them, or the address.
     pub fn command_line(&self) -> String {
-        match &self.transport {
-            Transport::Stdio { command, args, .. } => command_line(command, args),
-            Transport::Http { url, .. } => url.clone(),
+        line_of(&self.transport)
+    }
+}
+
+fn line_of(transport: &Transport) -> String {
+    match transport {
+        Transport::Stdio { command, args, .. } => command_line(command, args),
+        Transport::Http { url, .. } => url.clone(),
+    }
+}
+
+/// The address of a server.
+fn address(line: &str) -> Result<Url> {
+    let mut url = Url::parse(line).map_err(|_| Error::BadSetup("it is no address"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::BadSetup(
+            "an address has no name and password in front of it; set a header instead",
+        ));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// The program and the arguments of a command line.
+fn command_of(line: &str) -> Result<(String, Vec<String>)> {
+    let words = shlex::split(line).ok_or(Error::BadSetup("its quotation marks do not match"))?;
+    let mut words = words.into_iter();
+    let command = words.next().ok_or(Error::BadSetup("it has no command"))?;
+    Ok((command, words.collect()))
+}
+
+/// Why a variable of a program, or a header of an address, cannot be set, if it cannot.
+fn problem_of(transport: &Transport, name: &str, value: &str) -> Option<&'static str> {
+    match transport {
+        Transport::Http { .. } => check_header(name, value),
+        Transport::Stdio { .. } => {
+            (name.is_empty() || name.contains(['=', '\0'])).then_some("a variable has no name, or an impossible one")
         }
     }
 }
@@ -304,12 +352,8 @@ fn command_line(command: &str, args: &[String]) -> String {
     shlex::try_join(words).unwrap_or_default()
 }
 
-/// The name that a person gave, or one out of the command: the package of `npx -y @scope/server-x` is `x`.
-fn name_of(given: &str, command: &str, args: &[String]) -> String {
-    let given = given.trim();
-    if !given.is_empty() {
-        return given.chars().take(LONGEST_NAME).collect();
-    }
+/// A name out of the command: the package of `npx -y @scope/server-x` is `x`.
+fn name_of(command: &str, args: &[String]) -> String {
     let package = args.iter().find(|arg| !arg.starts_with('-')).map(String::as_str);
     let fetcher = ["npx", "uvx", "bunx", "pipx"]
         .iter()
@@ -317,20 +361,11 @@ fn name_of(given: &str, command: &str, args: &[String]) -> String {
     let word = package.filter(|_| fetcher).unwrap_or(command);
     let last = word.rsplit('/').next().unwrap_or(word);
     let plain = last.trim_start_matches("mcp-").trim_start_matches("server-");
-    plain
-        .split('@')
-        .next()
-        .unwrap_or(plain)
-        .chars()
-        .take(LONGEST_NAME)
-        .collect()
+    plain.split('@').next().unwrap_or(plain).to_owned()
 }
 
 fn shown(from: &str, found: &Found) -> FoundServer {
-    let (command, parts) = match &found.transport {
-        Transport::Stdio { command, args, env } => (command_line(command, args), env),
-        Transport::Http { url, headers } => (url.clone(), headers),
-    };
+    let (Transport::Stdio { env: parts, .. } | Transport::Http { headers: parts, .. }) = &found.transport;
     let parts = parts.iter().map(|variable| ServerPart {
         name: variable.name.clone(),
         value: match &variable.value {
@@ -350,7 +385,7 @@ fn shown(from: &str, found: &Found) -> FoundServer {
         from: from.to_owned(),
         setup: ToolSetup {
             name: found.name.clone(),
-            command,
+            command: line_of(&found.transport),
             parts: parts.collect(),
         },
         problem: (!missing.is_empty()).then(|| missing.join(", ")),

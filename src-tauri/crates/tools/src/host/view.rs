@@ -30,6 +30,7 @@ impl Tools {
             command: String::new(),
             parts: Vec::new(),
             builtin: true,
+            signed_in: false,
             state: ToolServerState::Ready,
             tools: Builtin::ALL
                 .into_iter()
@@ -78,12 +79,14 @@ impl Tools {
     fn server_view(&self, configuration: &Configuration, server: &Server) -> ToolServer {
         let state = match self.0.servers.phase(&server.id) {
             _ if !server.enabled => ToolServerState::Off,
+            _ if self.0.servers.demand(&server.id).is_some() => ToolServerState::NeedsSignIn,
             Phase::Idle => ToolServerState::Idle,
             Phase::Starting => ToolServerState::Starting,
             Phase::Ready(_) => ToolServerState::Ready,
             Phase::Failed(reason, _) => ToolServerState::Failed {
                 reason: visible(&reason),
             },
+            Phase::NeedsSignIn(..) => ToolServerState::NeedsSignIn,
         };
         let listing = self.0.servers.known(&server.id);
         let (Transport::Stdio { env: parts, .. } | Transport::Http { headers: parts, .. }) = &server.transport;
@@ -102,6 +105,7 @@ impl Tools {
                 })
                 .collect(),
             builtin: false,
+            signed_in: server.signed_in,
             state,
             tools: listing
                 .tools

@@ -1,5 +1,8 @@
 //! A server that runs: what it lists, and calls of its tools.
 
+mod carrier;
+mod changes;
+mod connect;
 mod handler;
 mod limits;
 
@@ -15,17 +18,19 @@ use rmcp::service::{
 };
 use rmcp::RoleClient;
 use serde_json::{json, Value};
-use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at, Instant};
 
 use crate::catalog::{tools_of, Listing};
+use crate::http::{failure_of_service, Challenge, Failure};
 use crate::outcome::Outcome;
 use crate::stdio::{ErrorLines, Guard, Launch, StartError};
 
+pub use connect::Connection;
 pub use handler::Progress;
 pub use limits::Limits;
 
+use carrier::Carrier;
 use handler::Handler;
 
 /// Pages of a list at most.
@@ -49,6 +54,12 @@ pub enum CallError {
     /// The server refused it.
     #[error("the server refused: {0}")]
     Refused(String),
+    /// The server was not reached, or refused before it worked.
+    #[error("{0}; nothing was done")]
+    NotDone(Failure),
+    /// The server's answer did not arrive, or cannot be read.
+    #[error("{0}; the call may or may not have been done")]
+    Lost(Failure),
     /// The server ended; whether the call was done is not known.
     #[error("the server ended while it worked, so it may or may not have been done")]
     Ended,
@@ -63,8 +74,7 @@ pub enum CallError {
 /// A server that runs.
 pub struct Session {
     service: RunningService<RoleClient, Handler>,
-    guard: Child,
-    errors: ErrorLines,
+    carrier: Carrier,
     limits: Limits,
     list_changes: watch::Receiver<u64>,
     progress: Arc<Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>>,
@@ -120,17 +130,16 @@ impl Session {
         };
         Ok(Self {
             service,
-            guard: child,
-            errors,
+            carrier: Carrier::Program { guard: child, errors },
             limits,
             list_changes,
             progress,
         })
     }
 
-    /// The end of its standard error.
-    pub fn errors(&self) -> &ErrorLines {
-        &self.errors
+    /// The last lines of a program's standard error; of an address, the failures that came last.
+    pub fn log(&self, count: usize) -> Vec<String> {
+        self.carrier.log(count)
     }
 
     /// Changes each time the server says that its list changed.
@@ -150,7 +159,7 @@ impl Session {
             let asked = self.ask("tools/list", params);
             let answer = timeout_at(deadline, async { asked.await?.await_response().await }).await;
             let page = match answer {
-                Ok(answer) => value(answer.map_err(failure)?),
+                Ok(answer) => value(answer.map_err(|error| self.failure(error))?),
                 Err(_) => return Err(CallError::Silent(self.limits.list)),
             };
             let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
@@ -177,7 +186,10 @@ impl Session {
     ) -> Result<Outcome, CallError> {
         let params = json!({ "name": tool, "arguments": arguments });
         let whole = Instant::now() + self.limits.whole_call;
-        let mut handle = self.ask("tools/call", params).await.map_err(failure)?;
+        let mut handle = self
+            .ask("tools/call", params)
+            .await
+            .map_err(|error| self.failure(error))?;
         let (token, mut heard) = (handle.progress_token.clone(), progress.subscribe());
         self.progress().insert(token.clone(), progress);
         let answer = loop {
@@ -191,7 +203,7 @@ impl Session {
         };
         self.progress().remove(&token);
         match answer {
-            Ok(answer) => Ok(Outcome::read(&value(answer.map_err(failure)?))),
+            Ok(answer) => Ok(Outcome::read(&value(answer.map_err(|error| self.failure(error))?))),
             Err(given_up) => {
                 let cancel = handle.cancel(Some("given up by the person or a time limit".to_owned()));
                 let told = timeout(CANCEL, cancel).await;
@@ -201,17 +213,15 @@ impl Session {
         }
     }
 
-    /// Ends the server and everything that it started.
+    /// Ends the server and everything that it started; of an address, the session with it.
     pub async fn close(self) {
         let Self {
-            mut service, mut guard, ..
+            mut service, carrier, ..
         } = self;
         let closed = service.close_with_timeout(CANCEL).await;
         tracing::debug!(?closed, "a server of tools was told to end");
         drop(service);
-        if timeout(END, guard.wait()).await.is_err() {
-            tracing::warn!("a server of tools did not end");
-        }
+        carrier.end(END).await;
     }
 
     /// Lets the server go: its guard ends it and everything that it started. A call that runs is lost.
@@ -219,14 +229,20 @@ impl Session {
         self.service.cancellation_token().cancel();
     }
 
+    /// The demand of an address that refused whoever signed in, or that nobody did.
+    pub fn refused_sign_in(&self) -> Option<Challenge> {
+        self.carrier.demand(|failure| matches!(failure, Failure::SignIn(_)))
+    }
+
+    /// The demand of an address for a permission that was not given, which other calls do without.
+    pub fn wanted_permission(&self) -> Option<Challenge> {
+        self.carrier
+            .demand(|failure| matches!(failure, Failure::MorePermissions(_)))
+    }
+
     /// True if the server lets nothing through any more.
     pub fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
-    }
-
-    /// True if the server ended.
-    pub fn has_ended(&mut self) -> bool {
-        !matches!(self.guard.try_wait(), Ok(None))
     }
 
     fn ask(
@@ -241,6 +257,17 @@ impl Session {
             .send_request_with_option(request, PeerRequestOptions::no_options())
     }
 
+    fn failure(&self, error: ServiceError) -> CallError {
+        match error {
+            ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
+            error => match failure_of_service(&error) {
+                Some(failure) if failure.is_before_work() => CallError::NotDone(failure),
+                Some(failure) => CallError::Lost(failure),
+                None => self.carrier.lost(&error),
+            },
+        }
+    }
+
     fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, watch::Sender<Progress>>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,14 +275,4 @@ impl Session {
 
 fn value(answer: ServerResult) -> Value {
     serde_json::to_value(answer).unwrap_or_default()
-}
-
-fn failure(error: ServiceError) -> CallError {
-    match error {
-        ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => {
-            CallError::Ended
-        }
-        other => CallError::Refused(other.to_string()),
-    }
 }

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tools::host::Tools;
 
-use crate::{example, guard, marker, none_is_left};
+use crate::{example, guard, marker, net, none_is_left};
 
 /// A host with one server, whose calls and description lie in files.
 pub struct Host {
@@ -40,7 +40,7 @@ impl Host {
     async fn off(way: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Arc::new(MemoryKeychain::default());
-        let tools = Tools::open(folder.path(), keychain.clone(), guard(), true);
+        let tools = Tools::open(folder.path(), net(), keychain.clone(), guard(), true);
         let marker = marker();
         std::fs::write(folder.path().join("description"), "Says it again.").unwrap();
         let file = |name: &str| Some(folder.path().join(name).display().to_string());
@@ -71,7 +71,7 @@ impl Host {
 
     /// Another process with the same data.
     fn other(&self) -> Tools {
-        Tools::open(self.folder.path(), self.keychain.clone(), guard(), true)
+        Tools::open(self.folder.path(), net(), self.keychain.clone(), guard(), true)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -271,7 +271,13 @@ async fn a_consent_in_a_file_that_was_not_given_here_counts_for_nothing() {
     running.await.unwrap();
     let kept = std::fs::read_to_string(host.file("tool-grants.json")).unwrap();
     // Another chain has another key, or none.
-    let stranger = Tools::open(host.folder.path(), Arc::new(MemoryKeychain::default()), guard(), true);
+    let stranger = Tools::open(
+        host.folder.path(),
+        net(),
+        Arc::new(MemoryKeychain::default()),
+        guard(),
+        true,
+    );
     assert!(stranger.view().await.unwrap().grants.is_empty());
     for forged in [
         kept.replace("echo", "other"),
@@ -369,7 +375,7 @@ async fn a_server_that_is_off_is_not_started_by_anything() {
 #[tokio::test]
 async fn without_a_person_only_what_was_allowed_for_the_run_runs() {
     let host = Host::new("fine").await;
-    let tools = Tools::open(host.folder.path(), host.keychain.clone(), guard(), false);
+    let tools = Tools::open(host.folder.path(), net(), host.keychain.clone(), guard(), false);
     let (running, _stop) = host.call_in(&tools, host.request("one", json!({})));
     let result = running.await.unwrap();
     assert_eq!(result.end, CallEnd::Refused, "{result:?}");

@@ -1,13 +1,16 @@
 //! Servers as real processes behind the real guard.
 #![allow(clippy::unwrap_used)]
 
+mod conformance;
 mod host;
+mod http;
 mod injections;
 mod real_servers;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use net::Net;
 use serde_json::json;
 use tokio::sync::watch;
 use tools::outcome::{Outcome, ResultPart};
@@ -29,6 +32,11 @@ fn example(name: &str) -> PathBuf {
 
 fn guard() -> Guard {
     Guard::of(example("guard"))
+}
+
+/// What reaches addresses; nothing of this computer's settings.
+fn net() -> Net {
+    Net::open(net::Settings::of_a_test("https://hub.invalid"))
 }
 
 /// A misbehaving server, with an argument by which its processes are found.

@@ -1,0 +1,94 @@
+//! The beginning of a session with a server behind an address.
+
+use std::sync::Arc;
+
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+use rmcp::RoleClient;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::carrier::Carrier;
+use super::changes;
+use super::handler::Handler;
+use super::limits::Limits;
+use super::Session;
+use crate::http::{ConnectError, Failure, HttpClient};
+
+/// How often a stream of events that broke off is asked for again, after 1, 2, 4 and 8 seconds.
+const RECONNECTIONS: usize = 4;
+
+/// A server behind an address.
+pub struct Connection {
+    /// The address.
+    pub address: String,
+    /// What asks it.
+    pub client: HttpClient,
+}
+
+impl Session {
+    /// Begins a session with a server behind an address and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; nothing runs on then.
+    pub async fn connect(connection: Connection, limits: Limits) -> Result<Self, ConnectError> {
+        let Connection { address, client } = connection;
+        let (listed, list_changes) = watch::channel(0);
+        let progress = Arc::default();
+        // Only one of the ways to begin has the handler in the end.
+        let handler = || Handler {
+            listed: listed.clone(),
+            progress: Arc::clone(&progress),
+        };
+        let beginning = async {
+            let error = match begin(handler(), &address, &client, both_protocols()).await {
+                Ok(service) => return Ok(service),
+                Err(error) => ConnectError::of(&error, client.last_failure()),
+            };
+            match error {
+                // Servers before 2026-07-28 may break on a method that they do not know.
+                ConnectError::Failed(Failure::Status { status: 500.., .. }) => {
+                    let begun = begin(handler(), &address, &client, ClientLifecycleMode::Initialize).await;
+                    begun.map_err(|error| ConnectError::of(&error, client.last_failure()))
+                }
+                error => Err(error),
+            }
+        };
+        let begun = timeout(limits.start, beginning).await;
+        let service = begun.map_err(|_| ConnectError::Silent(limits.start))??;
+        if changes::are_told(service.peer()) {
+            tokio::spawn(changes::hear(service.peer().clone(), listed.clone()));
+        }
+        Ok(Self {
+            service,
+            carrier: Carrier::Address(client),
+            limits,
+            list_changes,
+            progress,
+        })
+    }
+}
+
+/// The newest protocol, and the one before it for servers that do not know it.
+fn both_protocols() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    }
+}
+
+async fn begin(
+    handler: Handler,
+    address: &str,
+    client: &HttpClient,
+    lifecycle: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, Handler>, ClientInitializeError> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(address);
+    let mut patience = ExponentialBackoff::default();
+    patience.max_times = Some(RECONNECTIONS);
+    config.retry_config = Arc::new(patience);
+    let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+    handler.serve_with_lifecycle(transport, lifecycle).await
+}

@@ -1,0 +1,87 @@
+//! The Model Context Protocol's own suite for clients, in two releases: each scenario passes, or fails for a reason that is
+//! known.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::example;
+
+/// The suite of 2025-11-25.
+const BEFORE: &str = "conformance-2025-11-25";
+
+/// The suite of 2026-07-28, which has the one before in it.
+const NEWEST: &str = "conformance-2026-07-28";
+
+/// Scenarios that fail, and why.
+const FAILED: [(&str, &str); 0] = [];
+
+/// The scenarios of both suites.
+const SCENARIOS: [&str; 0] = [];
+
+/// The scenarios of the newest one alone.
+const NEWER: [&str; 0] = [];
+
+/// `PONDER_MCP_CONFORMANCE` names the folder in which both are installed.
+fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("PONDER_MCP_CONFORMANCE");
+    if folder.is_none() {
+        println!("report: the conformance suite of MCP is not here, so no scenario was tried");
+    }
+    folder.map(PathBuf::from)
+}
+
+fn run(folder: &Path, suite: &str, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(folder.join("node_modules/node/bin/node"))
+        .arg(folder.join("node_modules").join(suite).join("dist/index.js"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The scenarios that a suite lists for clients.
+fn listed(folder: &Path, suite: &str) -> Vec<String> {
+    let (_, text) = run(folder, suite, &["list", "--client"]);
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    names
+        .map(|line| line.split(' ').next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn tried(suite: &str, expected: &[&str]) {
+    let Some(folder) = folder() else { return };
+    let mut names: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
+    let mut all = listed(&folder, suite);
+    names.sort();
+    all.sort();
+    assert_eq!(all, names, "the scenarios of {suite}");
+    let client = example("conformance_client").display().to_string();
+    let failed: BTreeMap<&str, &str> = FAILED.into();
+    let mut wrong = Vec::new();
+    for name in &names {
+        let (passed, said) = run(&folder, suite, &["client", "--command", &client, "--scenario", name]);
+        let known = failed.get(name.as_str());
+        let word = if passed { "passed" } else { "failed" };
+        println!(
+            "report: {suite}: {name}: {word}{}",
+            known.map_or(String::new(), |why| format!(", {why}"))
+        );
+        if passed == known.is_some() {
+            let end: String = said.chars().rev().take(3000).collect();
+            wrong.push(format!("{name} {word}:\n{}", end.chars().rev().collect::<String>()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn every_scenario_of_2025_11_25_passes_or_fails_for_a_known_reason() {
+    tried(BEFORE, &SCENARIOS);
+}
+
+#[test]
+fn every_scenario_of_2026_07_28_passes_or_fails_for_a_known_reason() {
+    tried(NEWEST, &[&SCENARIOS[..], &NEWER[..]].concat());
+}
