@@ -62,6 +62,7 @@ fn of_server(server: &ToolServer) -> String {
         ToolServerState::Ready | ToolServerState::Idle if server.builtin => ("built in", None),
         ToolServerState::Off => ("off", None),
         ToolServerState::Idle | ToolServerState::Starting | ToolServerState::Ready => ("on", None),
+        ToolServerState::NeedsSignIn => ("needs sign-in", None),
         ToolServerState::Failed { reason } => ("on", Some(reason)),
     };
     let name = one_line(&server.name, usize::MAX);
@@ -71,6 +72,9 @@ fn of_server(server: &ToolServer) -> String {
     };
     if let Some(reason) = failure {
         text += &format!("  does not run: {}\n", one_line(reason, usize::MAX));
+    }
+    if server.state == ToolServerState::NeedsSignIn {
+        text += &format!("  'ponder tools sign-in {name}' signs in to it\n");
     }
     if server.tools.is_empty() && failure.is_none() && server.state == ToolServerState::Idle {
         text += "  Its tools are not known until it starts. --start lists them\n";
@@ -128,6 +132,7 @@ mod tests {
                 },
             ],
             builtin: false,
+            signed_in: false,
             state,
             tools: Vec::new(),
             problems: Vec::new(),
@@ -143,6 +148,18 @@ mod tests {
             of_server(&server(ToolServerState::Failed { reason })),
             format!("{line}  (on)\n  does not run: it said: no key\n")
         );
+    }
+
+    #[test]
+    fn a_server_that_wants_somebody_to_sign_in_says_how() {
+        let address = ToolServer {
+            command: "https://mcp.example.com/mcp".into(),
+            parts: Vec::new(),
+            ..server(ToolServerState::NeedsSignIn)
+        };
+        let expected =
+            "files  https://mcp.example.com/mcp  (needs sign-in)\n  'ponder tools sign-in files' signs in to it\n";
+        assert_eq!(of_server(&address), expected);
     }
 
     #[test]

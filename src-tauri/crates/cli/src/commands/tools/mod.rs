@@ -2,6 +2,7 @@ mod import;
 mod list;
 mod named;
 mod servers;
+mod sign_in;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,12 +10,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use api::ToolRule;
 use clap::{Args, Subcommand, ValueEnum};
-use net::SystemKeychain;
+use net::{Net, SystemKeychain};
 use serde_json::json;
 use tools::host::Tools;
 use tools::stdio::Guard;
 
 use self::servers::AddArgs;
+use self::sign_in::SignInArgs;
 use crate::output;
 
 pub(super) use named::{tool_named, tools_named};
@@ -23,7 +25,9 @@ pub(super) use named::{tool_named, tools_named};
 pub const EXAMPLES: &str = r#"Examples:
   ponder tools add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
   ponder tools enable files
-  ponder ask --use-tools files "Which files are in my documents?""#;
+  ponder ask --use-tools files "Which files are in my documents?"
+  ponder tools add tracker -- https://mcp.example.com/mcp
+  ponder tools sign-in tracker"#;
 
 /// `ponder tools`.
 #[derive(Args)]
@@ -43,7 +47,7 @@ enum Command {
         #[arg(long)]
         start: bool,
     },
-    /// Add an MCP server, a program on this computer, switched off
+    /// Add an MCP server, a program on this computer or an address, switched off
     Add(AddArgs),
     /// Add the MCP servers of another program's configuration, switched off
     Import {
@@ -61,6 +65,13 @@ enum Command {
     },
     /// Switch a server off
     Disable {
+        /// Name of the server
+        name: String,
+    },
+    /// Sign in to a server at an address, in a browser
+    SignIn(SignInArgs),
+    /// Forget the permission that signing in to a server gave
+    SignOut {
         /// Name of the server
         name: String,
     },
@@ -105,7 +116,9 @@ enum RuleArg {
 /// When this computer names no place for Ponder's data.
 pub(super) fn open() -> Result<Tools> {
     let guard = Guard::of_this_program().context("the servers of tools cannot be used")?;
-    Ok(Tools::open(&hub::data_dir()?, Arc::new(SystemKeychain), guard, false))
+    let data_dir = hub::data_dir()?;
+    let net = Net::open(net::Settings::of_this_computer(&data_dir));
+    Ok(Tools::open(&data_dir, net, Arc::new(SystemKeychain), guard, false))
 }
 
 /// Lists and changes the servers of tools.
@@ -126,6 +139,8 @@ async fn carry_out(tools: &Tools, command: Command, json: bool) -> Result<()> {
         Command::Import { file } => import::import(tools, &file, json).await,
         Command::Enable { name, yes } => servers::enable(tools, &name, yes, json).await,
         Command::Disable { name } => servers::disable(tools, &name, json),
+        Command::SignIn(args) => sign_in::sign_in(tools, args, json).await,
+        Command::SignOut { name } => sign_in::sign_out(tools, &name, json).await,
         Command::Remove { name } => servers::remove(tools, &name, json).await,
         Command::Log { name } => servers::log(tools, &name, json).await,
         Command::Revoke { tool } => revoke(tools, &tool, json).await,

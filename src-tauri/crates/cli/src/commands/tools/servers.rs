@@ -5,7 +5,7 @@ use api::{ServerPart, ToolServer, ToolSetup};
 use clap::Args;
 use protocol::{Error, ErrorCode};
 use serde_json::json;
-use tools::configuration::Variable;
+use tools::configuration::{is_address, Variable};
 use tools::host::Tools;
 
 use super::list::command;
@@ -20,13 +20,13 @@ const LONGEST: u64 = 1 << 20;
 pub struct AddArgs {
     /// Name of the server
     name: String,
-    /// Set a variable of its environment (repeatable)
+    /// Set a variable of its environment, or a header of an address (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<ServerPart>,
     /// Read this variable from standard input, into the keychain (repeatable, one line each)
     #[arg(long, value_name = "NAME")]
     secret: Vec<String>,
-    /// Program and its arguments, after --
+    /// Program and its arguments, or an address, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -50,8 +50,10 @@ fn variable(text: &str) -> std::result::Result<ServerPart, String> {
 /// # Errors
 /// When its name is taken, its command is none, or the keychain refuses.
 pub async fn add(tools: &Tools, args: AddArgs, json: bool) -> Result<()> {
-    let words = args.command.iter().map(String::as_str);
-    let line = shlex::try_join(words).context("the command cannot be used")?;
+    let line = match &args.command[..] {
+        [address] if is_address(address) => address.clone(),
+        words => shlex::try_join(words.iter().map(String::as_str)).context("the command cannot be used")?,
+    };
     let mut parts = args.env;
     parts.extend(read_secrets(args.secret)?);
     let setup = ToolSetup {
@@ -114,16 +116,20 @@ fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
 pub async fn enable(tools: &Tools, name: &str, yes: bool, json: bool) -> Result<()> {
     let server = changeable(tools, name).await?;
     let (_, seen) = tools.command_of(&server.id).map_err(protocol::Error::from)?;
+    let there = is_address(&server.command);
     let (name, command) = (&server.name, command(&server));
     if !yes {
         let asked = !json && std::io::stdin().is_terminal();
         if !asked {
-            let message = format!("enabling {name} lets Ponder start {command}. Add --yes to confirm");
+            let does = if there { "connect to" } else { "start" };
+            let message = format!("enabling {name} lets Ponder {does} {command}. Add --yes to confirm");
             return Err(Error::new(ErrorCode::BadRequest, message).into());
         }
-        let question = format!(
-            "{name} is a program that runs with your rights, outside of Ponder:\n  {command}\nSwitch it on? [y/N] "
-        );
+        let about = match there {
+            true => "is a server that gets the calls that you allow",
+            false => "is a program that runs with your rights, outside of Ponder",
+        };
+        let question = format!("{name} {about}:\n  {command}\nSwitch it on? [y/N] ");
         if !confirmed(&question)? {
             return Err(Error::new(ErrorCode::Stopped, "nothing was changed").into());
         }
