@@ -110,7 +110,7 @@ impl App {
         let updates = AppUpdates::new(net.clone(), releases);
         // The settings, endpoints and model folders among them, are in the history, which is opened along with the
         // engine.
-        let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
+        let remote = RemoteEngine::new(net.clone(), Handle::current(), Vec::new());
         let router = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
         let chat = match read_only {
@@ -118,7 +118,7 @@ impl App {
             false => Chat::open(&data_dir.join(HISTORY), Arc::new(router), shelf).await?,
         };
         let guard = Guard::of_this_program().map_err(failed(Reason::PonderFault, "the tools could not be opened"))?;
-        let tools = Tools::open(data_dir, Arc::new(net::SystemKeychain), guard, true);
+        let tools = Tools::open(data_dir, net, Arc::new(net::SystemKeychain), guard, true);
         chat.set_toolbox(Arc::new(tools.clone()));
         let app = Self {
             chat,

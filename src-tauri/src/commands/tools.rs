@@ -1,13 +1,16 @@
 //! Tools: servers, rules, consents, and calls that wait. Only the consent window may approve a call, and only a dialog of
-//! the system switches a server on: no page gains anything by calling the other commands.
+//! the system switches a server on or opens the page at which somebody signs in: no page gains anything by calling the
+//! other commands.
 
-use api::{CallApproval, ChatView, FoundServer, ToolRule, ToolSetup, ToolsView, WaitingCall, WindowName};
+use api::{CallApproval, ChatView, FoundServer, ToolClient, ToolRule, ToolSetup, ToolsView, WaitingCall, WindowName};
 use command::command;
 use protocol::{Reason, Result, ToolRef};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
+use tools::oauth::Browser;
+use tools::visible::visible;
 
 use crate::app::state::App;
-use crate::system::failed;
+use crate::system::{failed, link};
 use crate::windows::question::{self, Answer, Question};
 use crate::windows::window;
 use crate::words;
@@ -93,7 +96,13 @@ pub async fn switch_tool_server(window: WebviewWindow, app: State<'_, App>, id: 
         return Ok(true);
     }
     let (name, command) = app.tools.command_of(&id)?;
-    if !agrees(&window, &name, &command).await {
+    let words = words::current(window.app_handle());
+    let (title, consequences) = match tools::configuration::is_address(&command) {
+        true => (words.connect_tool_server_question, words.connect_tool_server_text),
+        false => (words.run_tool_server_question, words.run_tool_server_text),
+    };
+    let question = question_about(title, &[&name, &command, consequences], words.switch_on, words.cancel);
+    if question::ask(&window, question).await != Answer::Yes {
         return Ok(false);
     }
     app.tools.switch_on(&id, &command)?;
@@ -133,23 +142,56 @@ pub async fn revoke_tool_grant(app: State<'_, App>, tool: ToolRef) -> Result<()>
     Ok(app.tools.revoke(&tool).await?)
 }
 
-/// True if the user agrees that the command of a server runs.
-async fn agrees(window: &WebviewWindow, name: &str, command: &str) -> bool {
+/// Signs in to a server at an address in the browser, and connects once it came back. Asks in a dialog of the system, which
+/// shows the page, before it opens; false if the user declines, or began anew.
+#[command(settings)]
+pub async fn sign_in_tool_server(
+    window: WebviewWindow,
+    app: State<'_, App>,
+    id: String,
+    client: Option<ToolClient>,
+) -> Result<bool> {
+    let (name, _) = app.tools.command_of(&id)?;
     let words = words::current(window.app_handle());
+    let browser = Browser {
+        open: Box::new(move |page| Box::pin(async move { opens(&window, &name, &page).await })),
+        done: words.signed_in_page.to_owned(),
+        refused: words.sign_in_refused_page.to_owned(),
+    };
+    Ok(app.tools.sign_in(&id, client, browser).await?)
+}
+
+/// Forgets the tokens of a server and who Ponder is to it.
+#[command(settings)]
+pub async fn sign_out_tool_server(app: State<'_, App>, id: String) -> Result<()> {
+    Ok(app.tools.sign_out(&id).await?)
+}
+
+/// Opens the page at which somebody signs in to a server, if the user agrees.
+async fn opens(window: &WebviewWindow, name: &str, page: &str) -> bool {
+    let words = words::current(window.app_handle());
+    // What stands behind the question mark is long and says nothing to a person.
+    let shown = page.split('?').next().unwrap_or(page);
+    let question = question_about(
+        words.sign_in_question,
+        &[name, shown, words.sign_in_text],
+        words.open_page,
+        words.cancel,
+    );
+    question::ask(window, question).await == Answer::Yes
+        && link::understood(page).is_ok_and(|page| tauri_plugin_opener::open_url(&page, None::<&str>).is_ok())
+}
+
+/// A question about texts of strangers.
+fn question_about(title: &'static str, texts: &[&str], yes: &'static str, no: &'static str) -> Question {
     // GTK takes a text as a format.
     let percent = if cfg!(target_os = "linux") { "％" } else { "%" };
-    let shown = |text: &str| tools::visible::visible(text).replace('%', percent);
-    let question = Question {
-        title: words.run_tool_server_question,
-        text: format!(
-            "{}\n\n{}\n\n{}",
-            shown(name),
-            shown(command),
-            words.run_tool_server_text
-        ),
-        yes: words.switch_on,
+    let shown = texts.iter().map(|text| visible(text).replace('%', percent));
+    Question {
+        title,
+        text: shown.collect::<Vec<_>>().join("\n\n"),
+        yes,
         more: None,
-        no: words.cancel,
-    };
-    question::ask(window, question).await == Answer::Yes
+        no,
+    }
 }

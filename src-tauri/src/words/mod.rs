@@ -54,8 +54,22 @@ pub struct Words {
     pub run_tool_server_question: &'static str,
     /// Its consequences; the command stands before it.
     pub run_tool_server_text: &'static str,
+    /// The question before a server of tools at an address is switched on.
+    pub connect_tool_server_question: &'static str,
+    /// Its consequences; the address stands before it.
+    pub connect_tool_server_text: &'static str,
     /// The button that does it.
     pub switch_on: &'static str,
+    /// The question before the page opens at which somebody signs in to a server of tools.
+    pub sign_in_question: &'static str,
+    /// Its consequences; the address stands before it.
+    pub sign_in_text: &'static str,
+    /// The button that opens it.
+    pub open_page: &'static str,
+    /// The page in the browser after somebody signed in.
+    pub signed_in_page: &'static str,
+    /// The page in the browser after that was refused.
+    pub sign_in_refused_page: &'static str,
     /// The title of the window that shows a damaged history.
     pub history_damaged: &'static str,
 
