@@ -58,6 +58,7 @@ import type { Slowdown } from '../bindings/Slowdown';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { SummaryProgress } from '../bindings/SummaryProgress';
 import type { TokenCount } from '../bindings/TokenCount';
+import type { ToolClient } from '../bindings/ToolClient';
 import type { ToolRef } from '../bindings/ToolRef';
 import type { ToolRule } from '../bindings/ToolRule';
 import type { ToolSetup } from '../bindings/ToolSetup';
@@ -338,6 +339,10 @@ export interface Commands {
   removeToolServer(id: string): Promise<void>;
   /** Ends a server and starts it anew. */
   restartToolServer(id: string): Promise<void>;
+  /** Signs in to a server at an address in the browser, and connects once it came back. Asks in a dialog of the system, which shows the page, before it opens; false if the user declines, or began anew. */
+  signInToolServer(id: string, client: ToolClient | null): Promise<boolean>;
+  /** Forgets the tokens of a server and who Ponder is to it. */
+  signOutToolServer(id: string): Promise<void>;
   /** The last lines of a server's standard error. */
   toolServerLog(id: string): Promise<Array<string>>;
   /** Stores the person's word about a tool; null takes it back. */
@@ -552,6 +557,8 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   switchToolServer: ['settings'],
   removeToolServer: ['settings'],
   restartToolServer: ['settings'],
+  signInToolServer: ['settings'],
+  signOutToolServer: ['settings'],
   toolServerLog: ['settings'],
   setToolRule: ['settings'],
   revokeToolGrant: ['settings'],
@@ -738,6 +745,8 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   switchToolServer: (id, on) => invoke('switch_tool_server', { id, on }),
   removeToolServer: (id) => invoke('remove_tool_server', { id }),
   restartToolServer: (id) => invoke('restart_tool_server', { id }),
+  signInToolServer: (id, client) => invoke('sign_in_tool_server', { id, client }),
+  signOutToolServer: (id) => invoke('sign_out_tool_server', { id }),
   toolServerLog: (id) => invoke('tool_server_log', { id }),
   setToolRule: (tool, rule) => invoke('set_tool_rule', { tool, rule }),
   revokeToolGrant: (tool) => invoke('revoke_tool_grant', { tool }),

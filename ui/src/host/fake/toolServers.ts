@@ -26,6 +26,7 @@ const OWN: ToolServer = {
   command: '',
   parts: [],
   builtin: true,
+  signed_in: false,
   state: { kind: 'ready' },
   tools: [tool('get_time', 'Time'), tool('calculate', 'Calculator')],
   problems: [],
@@ -40,6 +41,8 @@ export const toolServerControls = () => ({
   toolLog: [] as readonly string[],
   /** The tools that a server has once it was started. */
   startedTools: [] as ToolView[],
+  /** True if a server knows only clients that somebody registered. */
+  toolClientNeeded: false,
   toolListeners: new Set<() => void>(),
 });
 
@@ -93,6 +96,15 @@ export function toolServers(host: Controls) {
       if (known.state.kind === 'off') throw refused('It is not switched on.');
       changeToolServer(host, id, { state: { kind: 'ready' }, tools: host.startedTools });
     },
+    async signInToolServer(id, client) {
+      if (host.toolClientNeeded && client === null) throw unregistered('It wants a client id.');
+      if (ask(host, 'tools') === 'no') return false;
+      changeToolServer(host, id, { state: { kind: 'ready' }, signed_in: true });
+      return true;
+    },
+    async signOutToolServer(id) {
+      changeToolServer(host, id, { state: { kind: 'needs_sign_in' }, signed_in: false });
+    },
     async toolServerLog(id) {
       if (!host.toolServers.some((known) => known.id === id)) throw missing(id);
       return [...host.toolLog];
@@ -120,6 +132,10 @@ function missing(id: string): HostError {
 
 function refused(why: string): HostError {
   return refusal('bad_request', why, { why }, 'tools_refused');
+}
+
+function unregistered(why: string): HostError {
+  return refusal('bad_request', why, { why }, 'tools_not_registered');
 }
 
 /** The servers of Claude's form; the real host reads others as well. */
@@ -167,6 +183,7 @@ export function fillToolServers(host: Controls): void {
     server('notes', { command: 'npx -y @modelcontextprotocol/server-filesystem "/home/me/My notes"', tools: notes }),
     server('weather', { command: 'uvx weather', parts: [key], state: { kind: 'idle' }, tools: [weather], problems }),
     server('memory', { command: 'npx -y server-memory', state: { kind: 'failed', reason }, tools: [] }),
+    server('tracker', { command: 'https://mcp.example/mcp', state: { kind: 'needs_sign_in' }, tools: [] }),
     server('search', { command: 'https://search.example/mcp', parts: [key], state: { kind: 'off' }, tools: [] }),
   ];
   const read = { server: 'notes', tool: 'read_text_file' };

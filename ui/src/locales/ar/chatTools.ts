@@ -16,6 +16,7 @@ export const chatTools = translation({
   'chatTools.idle': 'يبدأ عند الحاجة',
   'chatTools.starting': 'جارٍ البدء…',
   'chatTools.failed': 'فشل: {reason}',
+  'chatTools.needs_sign_in': 'يحتاج إلى تسجيل الدخول',
   'chatTools.turnOn': 'تشغيله من الإعدادات…',
   'chatTools.fix': 'فتح الإعدادات…',
   'chatTools.add': 'إضافة خوادم من الإعدادات…',

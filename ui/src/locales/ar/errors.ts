@@ -105,6 +105,8 @@ export const errors = translation({
   'reason.call_changed': 'لم يعد الاستدعاء ينتظر، أو تغيّر في هذه الأثناء. انظر إليه مرة أخرى.',
   'reason.tools_refused.title': 'رُفض خادم الأدوات',
   'reason.tools_refused': '{why}',
+  'reason.tools_not_registered.title': 'معرّف العميل مطلوب',
+  'reason.tools_not_registered': '{why}',
   'reason.endpoint_name_taken.title': 'الاسم مستخدم',
   'reason.endpoint_name_taken': 'توجد نقطة اتصال باسم {name}. اختر اسمًا آخر.',
   'reason.endpoint_address.title': 'لا يمكن استخدام العنوان',

@@ -16,6 +16,7 @@ export const chatTools = translation({
   'chatTools.idle': 'Startet bei Bedarf',
   'chatTools.starting': 'Startet …',
   'chatTools.failed': 'Fehlgeschlagen: {reason}',
+  'chatTools.needs_sign_in': 'Anmeldung nötig',
   'chatTools.turnOn': 'In den Einstellungen einschalten …',
   'chatTools.fix': 'Einstellungen öffnen …',
   'chatTools.add': 'Server in den Einstellungen hinzufügen …',

@@ -105,6 +105,8 @@ export const errors = translation({
   'reason.call_changed': 'Der Aufruf wartet nicht mehr oder hat sich inzwischen geändert. Bitte noch einmal ansehen.',
   'reason.tools_refused.title': 'Werkzeug-Server abgelehnt',
   'reason.tools_refused': '{why}',
+  'reason.tools_not_registered.title': 'Client-ID nötig',
+  'reason.tools_not_registered': '{why}',
   'reason.endpoint_name_taken.title': 'Name bereits vergeben',
   'reason.endpoint_name_taken': 'Einen Endpunkt namens {name} gibt es schon. Einen anderen Namen wählen.',
   'reason.endpoint_address.title': 'Adresse nicht verwendbar',

@@ -14,6 +14,7 @@ export const chatTools = {
   'chatTools.idle': 'Starts when needed',
   'chatTools.starting': 'Starting…',
   'chatTools.failed': 'Failed: {reason}',
+  'chatTools.needs_sign_in': 'Needs sign-in',
   'chatTools.turnOn': 'Turn on in Settings…',
   'chatTools.fix': 'Open settings…',
   'chatTools.add': 'Add servers in Settings…',

@@ -103,6 +103,8 @@ export const errors = {
   'reason.call_changed': 'The call does not wait any more, or changed meanwhile. Look at it again.',
   'reason.tools_refused.title': 'Tool server was refused',
   'reason.tools_refused': '{why}',
+  'reason.tools_not_registered.title': 'Client ID needed',
+  'reason.tools_not_registered': '{why}',
   'reason.endpoint_name_taken.title': 'Name is in use',
   'reason.endpoint_name_taken': 'An endpoint called {name} already exists. Choose another name.',
   'reason.endpoint_address.title': 'Address can’t be used',

@@ -18,6 +18,7 @@ const FILES: ToolServer = {
     { name: 'API_KEY', value: null },
   ],
   builtin: false,
+  signed_in: false,
   state: { kind: 'ready' },
   tools: [
     tool('read_file', 'Read a file', { description: 'Reads <b>one</b> file.', tokens: 120 }),
@@ -91,12 +92,14 @@ describe('the list', () => {
     [{ kind: 'idle' }, 'Starts when a chat needs it', 'true'],
     [{ kind: 'starting' }, 'Starting…', 'true'],
     [{ kind: 'ready' }, 'Running', 'true'],
+    [{ kind: 'needs_sign_in' }, 'Needs sign-in', 'true'],
     [{ kind: 'failed', reason: 'It ended.\nenv: ‘node’: No such file' }, 'Failed', 'true'],
   ] as const)('says of a server what it does: %o', async (state, words, on) => {
     await openTools({ ...FILES, state });
     expect(said(part('files', 'tool-server-state'))).toBe(words);
     expect(part('files', 'tool-server-switch')?.getAttribute('aria-checked')).toBe(on);
-    expect(part('files', 'restart-tool-server') !== null).toBe(['ready', 'failed'].includes(state.kind));
+    expect(part('files', 'restart-tool-server') !== null).toBe(['ready', 'failed', 'needs_sign_in'].includes(state.kind));
+    expect(part('files', 'sign-in-tool-server') !== null).toBe(state.kind === 'needs_sign_in');
     expect(part('files', 'tool-server-reason')?.textContent).toBe(state.kind === 'failed' ? state.reason : undefined);
   });
 
@@ -206,6 +209,89 @@ describe('a server', () => {
     await pass(0);
     expect(host.toolServers.map(({ id }) => id)).toEqual(['ponder']);
     expect([all('remove-tool-sheet'), all('tool-server').length]).toEqual([[], 1]);
+  });
+});
+
+describe('a server at an address', () => {
+  const TRACKER: ToolServer = {
+    ...FILES,
+    id: 'tracker',
+    name: 'Tracker',
+    command: 'https://mcp.example/mcp',
+    parts: [{ name: 'X-Key', value: null }],
+    state: { kind: 'needs_sign_in' },
+    tools: [],
+  };
+
+  it('shows the address with its headers', async () => {
+    await openTools(TRACKER);
+    expect(part('tracker', 'tool-command')?.textContent).toBe('https://mcp.example/mcp');
+    expect(all('tool-variable').map(said)).toEqual(['X-Key: ••••••••Hidden, stored in your keychain']);
+  });
+
+  it('is signed in to once the person agreed to the page, and out again', async () => {
+    host.dialogAnswer = 'no';
+    await openTools(TRACKER);
+    await click('sign-in-tool-server');
+    await pass(0);
+    expect([host.asked, said(part('tracker', 'tool-server-state'))]).toEqual([['tools'], 'Needs sign-in']);
+    expect(part('tracker', 'sign-out-tool-server')).toBeNull();
+    host.dialogAnswer = 'yes';
+    await click('sign-in-tool-server');
+    await pass(0);
+    expect(said(part('tracker', 'tool-server-state'))).toBe('Running');
+    expect(part('tracker', 'sign-in-tool-server')).toBeNull();
+    await click('sign-out-tool-server');
+    await pass(0);
+    expect(said(part('tracker', 'tool-server-state'))).toBe('Needs sign-in');
+    expect(part('tracker', 'sign-out-tool-server')).toBeNull();
+  });
+
+  it('says that it waits for the browser, and can be asked anew', async () => {
+    const asked = vi.spyOn(host, 'signInToolServer');
+    asked.mockImplementationOnce(() => pause(1000).then(() => false));
+    asked.mockImplementationOnce(() => pause(5000).then(() => true));
+    await openTools(TRACKER);
+    await click('sign-in-tool-server');
+    expect(said(part('tracker', 'sign-in-waits'))).toBe('Continue in your browser.');
+    await click('sign-in-tool-server');
+    await pass(1000);
+    // The first one ended because of the second, which goes on.
+    expect(part('tracker', 'sign-in-waits')).not.toBeNull();
+    await pass(5000);
+    expect(part('tracker', 'sign-in-waits')).toBeNull();
+    expect(asked.mock.calls).toEqual([
+      ['tracker', null],
+      ['tracker', null],
+    ]);
+  });
+
+  it('takes a client id where no app registers itself', async () => {
+    host.toolClientNeeded = true;
+    await openTools(TRACKER);
+    await click('sign-in-tool-server');
+    await pass(0);
+    expect(the('tool-client-sheet').textContent).toContain('doesn’t let apps register themselves');
+    expect(the('use-tool-client')).toHaveProperty('disabled', true);
+    const asked = vi.spyOn(host, 'signInToolServer');
+    await write('tool-client-id', ' my-id ');
+    await write('tool-client-secret', 'my-secret');
+    expect(field('tool-client-secret').type).toBe('password');
+    await submit('tool-client-id');
+    await pass(0);
+    expect(asked.mock.calls).toEqual([['tracker', { id: 'my-id', secret: 'my-secret' }]]);
+    expect([all('tool-client-sheet'), said(part('tracker', 'tool-server-state'))]).toEqual([[], 'Running']);
+  });
+
+  it('says why nobody was signed in', async () => {
+    await openTools(TRACKER);
+    const why = 'Nothing came back from the browser.';
+    const error = { code: 'bad_request', reason: 'tools_refused', arguments: { why }, message: why };
+    vi.spyOn(host, 'signInToolServer').mockRejectedValue(error);
+    await click('sign-in-tool-server');
+    await pass(0);
+    expect(document.body.textContent).toContain(why);
+    expect(all('tool-client-sheet')).toEqual([]);
   });
 });
 

@@ -23,6 +23,7 @@ const server = (id: string, more: Partial<ToolServer> = {}): ToolServer => ({
   command: `run ${id}`,
   parts: [],
   builtin: false,
+  signed_in: false,
   state: { kind: 'ready' },
   tools: [tool('read', 100), tool('write', 40)],
   problems: [],

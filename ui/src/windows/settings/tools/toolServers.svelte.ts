@@ -1,9 +1,10 @@
 /** Servers of tools: listed, added, switched on and off, removed; rules of their tools, and what is always allowed. */
 
 import { createContext } from 'svelte';
-import { SvelteSet } from 'svelte/reactivity';
+import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { FoundServer } from '../../../bindings/FoundServer';
+import type { ToolClient } from '../../../bindings/ToolClient';
 import type { ToolRef } from '../../../bindings/ToolRef';
 import type { ToolRule } from '../../../bindings/ToolRule';
 import type { ToolSetup } from '../../../bindings/ToolSetup';
@@ -18,6 +19,8 @@ export class ToolServers {
   problem = $state.raw<HostError | null>(null);
   /** The servers whose switch waits for the host, which may ask the person. */
   readonly #switching = new SvelteSet<string>();
+  /** The servers whose sign-in waits for the browser, with how many of them were begun. */
+  readonly #signingIn = new SvelteMap<string, number>();
   #requests = 0;
 
   constructor(
@@ -60,6 +63,37 @@ export class ToolServers {
 
   async restart(id: string): Promise<void> {
     await this.#change(() => this.platform.restartToolServer(id), `restart of ${id}`);
+  }
+
+  /** True while its sign-in waits for the browser. */
+  isSigningIn(id: string): boolean {
+    return this.#signingIn.has(id);
+  }
+
+  /**
+   * Signs in to one in the browser, anew if it waits for that already. Resolves to the error of a server that wants a
+   * client id of its own; other errors are shown.
+   */
+  async signIn(id: string, client: ToolClient | null = null): Promise<HostError | null> {
+    const begun = (this.#signingIn.get(id) ?? 0) + 1;
+    this.#signingIn.set(id, begun);
+    let unknown: HostError | null = null;
+    const signingIn = async (): Promise<void> => {
+      try {
+        await this.platform.signInToolServer(id, client);
+      } catch (reason) {
+        const error = asHostError(reason);
+        if (error.reason !== 'tools_not_registered') throw reason;
+        unknown = error;
+      }
+    };
+    await this.#change(signingIn, `sign-in of ${id}`);
+    if (this.#signingIn.get(id) === begun) this.#signingIn.delete(id);
+    return unknown;
+  }
+
+  async signOut(id: string): Promise<void> {
+    await this.#change(() => this.platform.signOutToolServer(id), `sign-in of ${id}`);
   }
 
   /** Removes one; resolves to whether it is gone. */
