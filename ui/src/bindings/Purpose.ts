@@ -3,4 +3,4 @@
 /**
  * The purpose of an outbound request.
  */
-export type Purpose = "search" | "model_info" | "file_list" | "card" | "download" | "verify" | "update" | "inference" | "app_update" | "tool_server";
+export type Purpose = "search" | "model_info" | "file_list" | "card" | "download" | "verify" | "update" | "inference" | "app_update" | "tool_server" | "web_page" | "web_search";

@@ -101,17 +101,22 @@ impl Connections {
 
     /// The nearest place that the first address of a request may lead to. One that the user set may lead anywhere.
     pub(crate) fn reach_of(&self, purpose: Purpose, address: &Url) -> Place {
-        let mirror = self.mirrored && self.endpoint.as_ref().is_ok_and(|endpoint| endpoint.owns(address));
-        if purpose.is_for_own_addresses() || mirror || is_loopback(address) {
-            Place::ThisComputer
-        } else {
-            Place::Internet
+        let mirror = || self.mirrored && self.endpoint.as_ref().is_ok_and(|endpoint| endpoint.owns(address));
+        match purpose {
+            // A model chose the address.
+            Purpose::WebPage => Place::Internet,
+            Purpose::Inference | Purpose::ToolServer | Purpose::WebSearch => Place::ThisComputer,
+            _ if is_loopback(address) || mirror() => Place::ThisComputer,
+            _ => Place::Internet,
         }
     }
 
-    /// The nearest place that the server of an address may redirect to: its own.
-    pub(crate) fn reach_from(&self, address: &Url) -> Place {
-        Place::spelled(address).unwrap_or_else(|| self.names.place_of(address.host_str().unwrap_or_default()))
+    /// The nearest place that the server of an address may redirect to: its own, or none for a page of the web.
+    pub(crate) fn reach_from(&self, purpose: Purpose, address: &Url) -> Place {
+        match purpose {
+            Purpose::WebPage => Place::Internet,
+            _ => Place::spelled(address).unwrap_or_else(|| self.names.place_of(address.host_str().unwrap_or_default())),
+        }
     }
 
     /// The client for an address. This computer itself is never asked through a proxy: to a proxy, the name means the
@@ -161,6 +166,14 @@ fn builder() -> reqwest::ClientBuilder {
         .referer(false)
 }
 
+/// True for requests to the hub and what belongs to it, which alone see its token and need its address.
+pub(crate) fn concerns_the_hub(purpose: Purpose) -> bool {
+    !matches!(
+        purpose,
+        Purpose::Inference | Purpose::ToolServer | Purpose::WebPage | Purpose::WebSearch
+    )
+}
+
 /// How the *Offline* switch applies to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OfflineLock {
@@ -174,7 +187,7 @@ impl OfflineLock {
     /// Inference and tools by a server on this computer are exempt. A request to the hub never is: a hub on loopback is a
     /// mirror or a tunnel, and stands for one that is elsewhere.
     pub(crate) fn of(purpose: Purpose, address: &Url) -> Self {
-        if purpose.is_for_own_addresses() && is_loopback(address) {
+        if matches!(purpose, Purpose::Inference | Purpose::ToolServer) && is_loopback(address) {
             Self::Exempt
         } else {
             Self::Obeys

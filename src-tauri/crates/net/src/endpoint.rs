@@ -68,8 +68,8 @@ impl Endpoint {
         host_of(&self.base)
     }
 
-    /// Scheme, host and port, as text: under this name the keychain keeps the token.
-    pub(crate) fn origin(&self) -> String {
+    /// Scheme, host and port, as text: under this name the keychain keeps a secret for it.
+    pub fn origin(&self) -> String {
         self.base.origin().ascii_serialization()
     }
 

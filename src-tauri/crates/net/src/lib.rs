@@ -26,7 +26,7 @@ mod requests;
 
 pub use api::{OutboundRequest, Purpose};
 pub use bytes::Bytes;
-pub use call::{RequestBuilder, Response, Timeouts};
+pub use call::{public_host, RequestBuilder, Response, Timeouts};
 pub use client::{Net, Settings};
 pub use credentials::{Keychain, MemoryKeychain, SystemKeychain};
 pub use endpoint::{is_loopback, Endpoint, PUBLIC_HUB};

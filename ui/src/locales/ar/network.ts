@@ -2,7 +2,7 @@ import { translation } from '../en/catalogue';
 
 /** Offline, the access token, and the requests that left this computer. */
 export const network = translation({
-  'network.intro': 'تبقى المحادثات على هذا الحاسوب ما لم تختر نموذجًا بعيدًا. لا يتصل Ponder بالشبكة إلا لما تبدؤه أنت: البحث عن النماذج وتنزيلها وفحصها وتحديثها، والنماذج البعيدة، وتحديثات التطبيق.',
+  'network.intro': 'تبقى المحادثات على هذا الحاسوب ما لم تختر نموذجًا بعيدًا. لا يتصل Ponder بالشبكة إلا لما تبدؤه أنت: البحث عن النماذج وتنزيلها وفحصها وتحديثها، والنماذج البعيدة، وصفحات الويب وعمليات البحث التي تسمح بها، وتحديثات التطبيق.',
   'network.offline': 'بلا اتصال',
   'network.offlineAbout': 'لا يفتح Ponder أي اتصال بحاسوب آخر.',
   'network.offlineForced': 'شُغّل من خارج Ponder، فلا يمكن إيقافه هنا.',
@@ -36,4 +36,6 @@ export const network = translation({
   'purpose.inference': 'رد من نموذج بعيد',
   'purpose.app_update': 'تحديث التطبيق',
   'purpose.tool_server': 'خادم أدوات',
+  'purpose.web_page': 'صفحة ويب لنموذج',
+  'purpose.web_search': 'بحث في الويب لنموذج',
 });

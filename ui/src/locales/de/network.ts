@@ -2,7 +2,7 @@ import { translation } from '../en/catalogue';
 
 /** Offline, the access token, and the requests that left this computer. */
 export const network = translation({
-  'network.intro': 'Chats bleiben auf diesem Computer, außer mit einem entfernten Modell. Ponder geht nur für das online, was jemand auslöst: Modelle suchen, laden, prüfen und aktualisieren, entfernte Modelle und App-Updates.',
+  'network.intro': 'Chats bleiben auf diesem Computer, außer mit einem entfernten Modell. Ponder geht nur für das online, was jemand auslöst: Modelle suchen, laden, prüfen und aktualisieren, entfernte Modelle, erlaubte Webseiten und Websuchen sowie App-Updates.',
   'network.offline': 'Offline',
   'network.offlineAbout': 'Ponder öffnet keine Verbindung zu einem anderen Computer.',
   'network.offlineForced': 'Außerhalb von Ponder eingeschaltet und hier deshalb nicht ausschaltbar.',
@@ -36,4 +36,6 @@ export const network = translation({
   'purpose.inference': 'Antwort eines entfernten Modells',
   'purpose.app_update': 'App-Update',
   'purpose.tool_server': 'Server von Werkzeugen',
+  'purpose.web_page': 'Webseite für ein Modell',
+  'purpose.web_search': 'Websuche für ein Modell',
 });

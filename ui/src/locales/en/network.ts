@@ -1,6 +1,6 @@
 /** Offline, the access token, and the requests that left this computer. */
 export const network = {
-  'network.intro': 'Chats stay on this computer unless you choose a remote model. Ponder goes online only for what you start: finding, downloading, verifying and updating models, remote models, and app updates.',
+  'network.intro': 'Chats stay on this computer unless you choose a remote model. Ponder goes online only for what you start: finding, downloading, verifying and updating models, remote models, web pages and searches that you allow, and app updates.',
   'network.offline': 'Offline',
   'network.offlineAbout': 'Ponder opens no connection to another computer.',
   'network.offlineForced': 'Turned on outside Ponder, so it can’t be turned off here.',
@@ -34,4 +34,6 @@ export const network = {
   'purpose.inference': 'Response from a remote model',
   'purpose.app_update': 'App update',
   'purpose.tool_server': 'Server of tools',
+  'purpose.web_page': 'Web page for a model',
+  'purpose.web_search': 'Web search for a model',
 } as const;

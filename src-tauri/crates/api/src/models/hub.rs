@@ -417,13 +417,10 @@ pub enum Purpose {
     AppUpdate,
     /// A server of tools: its messages, and signing in to it.
     ToolServer,
-}
-
-impl Purpose {
-    /// True if the addresses for it are those that the user set, and the hub has no part in it.
-    pub fn is_for_own_addresses(self) -> bool {
-        matches!(self, Self::Inference | Self::ToolServer)
-    }
+    /// A page of the web that a model asked for.
+    WebPage,
+    /// A search of the web that a model asked for.
+    WebSearch,
 }
 
 /// A request that went over the network, or was blocked.

@@ -15,7 +15,7 @@ use url::Url;
 use super::redirect::{into_the_network, parsed, target};
 use super::response::{Response, Sent};
 use super::timeouts::Timeouts;
-use crate::connections::{Connections, OfflineLock, CONNECT_TIMEOUT, USER_AGENT};
+use crate::connections::{concerns_the_hub, Connections, OfflineLock, CONNECT_TIMEOUT, USER_AGENT};
 use crate::credentials::one_word;
 use crate::endpoint::{host_of, is_loopback, without_secrets, Place};
 use crate::error::{Error, Result};
@@ -23,12 +23,16 @@ use crate::requests::RequestEntry;
 
 const MOST_REDIRECTS: usize = 10;
 
+/// Redirects that are followed from one page of a host to another.
+const MOST_ON_HOST: usize = 5;
+
 /// The redirects that a request follows; another one is returned as its response.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Redirects {
-    Followed,
-    OnTheHub,
-    Returned,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    All,
+    WithinHub,
+    WithinHost,
+    None,
 }
 
 /// A request that is being put together.
@@ -40,9 +44,9 @@ pub struct RequestBuilder {
     purpose: Purpose,
     headers: HeaderMap,
     body: Option<Bytes>,
-    key: Option<HeaderValue>,
+    key: Option<(HeaderName, HeaderValue)>,
     timeouts: Timeouts,
-    redirects: Redirects,
+    follows: Follows,
     named_by: Option<String>,
     wrong: Option<Error>,
 }
@@ -60,7 +64,7 @@ impl RequestBuilder {
             body: None,
             key: None,
             timeouts: Timeouts::default(),
-            redirects: Redirects::Followed,
+            follows: Follows::All,
             named_by: None,
             wrong: None,
         }
@@ -130,11 +134,20 @@ impl RequestBuilder {
 
     /// A key for this call, sent as `Authorization: Bearer …`. It goes to the address's own origin and nowhere else: a
     /// redirect to another one is [`Error::Redirect`].
-    pub fn bearer(mut self, key: &str) -> Self {
-        match one_word(key).and_then(|key| HeaderValue::try_from(format!("Bearer {key}")).ok()) {
+    pub fn bearer(self, key: &str) -> Self {
+        self.key(AUTHORIZATION, "Bearer ", key)
+    }
+
+    /// A key for this call in a header of another name; it goes no further than that of [`RequestBuilder::bearer`].
+    pub fn key_header(self, name: &'static str, key: &str) -> Self {
+        self.key(HeaderName::from_static(name), "", key)
+    }
+
+    fn key(mut self, name: HeaderName, before: &str, key: &str) -> Self {
+        match one_word(key).and_then(|key| HeaderValue::try_from(format!("{before}{key}")).ok()) {
             Some(mut value) => {
                 value.set_sensitive(true);
-                self.key = Some(value);
+                self.key = Some((name, value));
             }
             None => self.wrong = Some(Error::BadKey),
         }
@@ -175,13 +188,20 @@ impl RequestBuilder {
     /// Follows only redirects that stay on the hub. One that leaves it is returned as the response; its headers say
     /// what the file is.
     pub fn stay_on_hub(mut self) -> Self {
-        self.redirects = Redirects::OnTheHub;
+        self.follows = Follows::WithinHub;
         self
     }
 
     /// Follows no redirect; it is returned as the response.
     pub fn return_redirects(mut self) -> Self {
-        self.redirects = Redirects::Returned;
+        self.follows = Follows::None;
+        self
+    }
+
+    /// Follows at most five redirects, and only those that stay on the host. One that leaves it is returned as the
+    /// response; [`Response::redirects_to`] says where it leads.
+    pub fn stay_on_host(mut self) -> Self {
+        self.follows = Follows::WithinHost;
         self
     }
 
@@ -198,7 +218,7 @@ impl RequestBuilder {
         let endpoint = match &self.net.endpoint {
             Ok(endpoint) => Some(endpoint),
             // A wrong address of the hub does not matter to other servers.
-            Err(_) if self.purpose.is_for_own_addresses() => None,
+            Err(_) if !concerns_the_hub(self.purpose) => None,
             Err(error) => return Err(error.clone()),
         };
         let of_the_hub = |address: &Url| endpoint.is_some_and(|endpoint| endpoint.owns(address));
@@ -208,8 +228,12 @@ impl RequestBuilder {
             None => (self.net.reach_of(self.purpose, &address), None),
             Some(server) => {
                 let server = parsed(server)?;
-                (self.net.reach_from(&server), Some(host_of(&server)))
+                (self.net.reach_from(self.purpose, &server), Some(host_of(&server)))
             }
+        };
+        let most = match self.follows {
+            Follows::WithinHost => MOST_ON_HOST,
+            Follows::All | Follows::WithinHub | Follows::None => MOST_REDIRECTS,
         };
         for hops in 0.. {
             let (answer, entry, sent) = self.hop(&address, reach).await.map_err(|error| match (error, &from) {
@@ -220,12 +244,18 @@ impl RequestBuilder {
                 .headers()
                 .get(LOCATION)
                 .filter(|_| answer.status().is_redirection());
-            let location = location.filter(|_| self.redirects != Redirects::Returned);
+            let location = location.filter(|_| self.follows != Follows::None);
             let next = location.map(|location| target(&address, location)).transpose()?;
             if let Some(next) = &next {
                 self.may_be_repeated(answer.status(), &address, next)?;
             }
-            let Some(next) = next.filter(|next| self.redirects == Redirects::Followed || of_the_hub(next)) else {
+            let is_followed = |next: &Url| match self.follows {
+                Follows::All => true,
+                Follows::WithinHub => of_the_hub(next),
+                Follows::WithinHost => host_of(next) == host_of(&address),
+                Follows::None => false,
+            };
+            let Some(next) = next.filter(is_followed) else {
                 return Ok(Response {
                     net: Arc::clone(&self.net),
                     answer,
@@ -236,20 +266,20 @@ impl RequestBuilder {
                     begun: false,
                 });
             };
-            if hops == MOST_REDIRECTS {
+            if hops == most {
                 break;
             }
             // Only the hub's own headers about a file count, not what another server on the way claims.
             if of_the_hub(&address) {
                 passed.push(answer.headers().clone());
             }
-            reach = self.net.reach_from(&address);
+            reach = self.net.reach_from(self.purpose, &address);
             from = Some(host_of(&address));
             address = next;
         }
         Err(Error::Redirect {
             host: host_of(&address),
-            reason: format!("more than {MOST_REDIRECTS} times in a row"),
+            reason: format!("more than {most} times in a row"),
         })
     }
 
@@ -290,10 +320,10 @@ impl RequestBuilder {
         }
         let mut headers = self.headers.clone();
         let mut with_secret = false;
-        if let Some(key) = &self.key {
-            headers.insert(AUTHORIZATION, key.clone());
+        if let Some((name, key)) = &self.key {
+            headers.insert(name.clone(), key.clone());
             with_secret = true;
-        } else if !self.purpose.is_for_own_addresses()
+        } else if concerns_the_hub(self.purpose)
             && net
                 .endpoint
                 .as_ref()

@@ -8,5 +8,6 @@ mod response;
 mod timeouts;
 
 pub use builder::RequestBuilder;
+pub use redirect::public_host;
 pub use response::Response;
 pub use timeouts::Timeouts;

@@ -20,6 +20,22 @@ pub(super) fn parsed(address: &str) -> Result<Url> {
     Ok(parsed)
 }
 
+/// The host of an address of the internet, with its port if that is not the scheme's default: as far as the address
+/// tells, because a name is not looked up for it.
+///
+/// # Errors
+/// [`Error::BadAddress`] for what is no plain web address, [`Error::LocalNetwork`] for one that spells this computer or
+/// its network.
+pub fn public_host(address: &str) -> Result<String> {
+    let address = parsed(address)?;
+    match Place::spelled(&address) {
+        None | Some(Place::Internet) => Ok(host_of(&address)),
+        Some(Place::Network | Place::ThisComputer) => Err(Error::LocalNetwork {
+            host: host_of(&address),
+        }),
+    }
+}
+
 /// The target of a redirect, if it may be followed.
 pub(super) fn target(from: &Url, location: &HeaderValue) -> Result<Url> {
     let refused = |reason: &str| Error::Redirect {
@@ -51,6 +67,37 @@ pub(super) fn into_the_network(from: &str, to: &str) -> Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_host_of_a_page_is_on_the_internet() {
+        for (address, host) in [
+            ("https://Example.org/a?b#c", "example.org"),
+            ("http://example.org:443/", "example.org:443"),
+            ("https://example.org:443/", "example.org"),
+            ("https://b\u{fc}cher.example/", "xn--bcher-kva.example"),
+            ("https://1.1.1.1/", "1.1.1.1"),
+        ] {
+            assert_eq!(public_host(address).as_deref(), Ok(host), "{address}");
+        }
+        for near in [
+            "http://localhost/",
+            "http://2130706433/",
+            "https://10.1.2.3/",
+            "http://[::1]/",
+            "http://[fd00::1]/",
+        ] {
+            assert!(matches!(public_host(near), Err(Error::LocalNetwork { .. })), "{near}");
+        }
+        for none in [
+            "",
+            "example.org",
+            "file:///etc/passwd",
+            "https://me:you@example.org/",
+            "javascript:alert(1)",
+        ] {
+            assert!(matches!(public_host(none), Err(Error::BadAddress { .. })), "{none}");
+        }
+    }
 
     #[test]
     fn a_redirect_never_leads_to_less_safety() {

@@ -7,12 +7,13 @@ use api::Purpose;
 use bytes::Bytes;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::Timestamp;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, LOCATION};
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::redirect::target;
 use super::timeouts::Timeouts;
-use crate::connections::{Connections, OfflineLock};
+use crate::connections::{concerns_the_hub, Connections, OfflineLock};
 use crate::endpoint::host_of;
 use crate::error::{Error, Result};
 use crate::requests::RequestEntry;
@@ -61,6 +62,21 @@ impl Response {
     /// The host that answered, after redirects.
     pub fn host(&self) -> String {
         host_of(&self.address)
+    }
+
+    /// The address that answered, after redirects.
+    pub fn address(&self) -> &str {
+        self.address.as_str()
+    }
+
+    /// The address that a redirect leads to which was not followed; `None` if this is none, or its address is not safe.
+    pub fn redirects_to(&self) -> Option<String> {
+        let location = self.answer.headers().get(LOCATION)?;
+        let leads = self.answer.status().is_redirection();
+        leads
+            .then(|| target(&self.address, location).ok())
+            .flatten()
+            .map(Into::into)
     }
 
     /// A header of this response, if it is text.
@@ -130,7 +146,7 @@ impl Response {
         let host = self.host();
         let elsewhere = !self.is_of_hub();
         let with_token = self.sent.with_secret;
-        let inference = self.sent.purpose.is_for_own_addresses();
+        let inference = !concerns_the_hub(self.sent.purpose);
         // huggingface_hub reads the same header in `hf_raise_for_status`.
         let reason = self.header("x-error-code").unwrap_or_default();
         Some(match status.as_u16() {

@@ -3,7 +3,5 @@
 mod resolver;
 mod switch;
 
-#[cfg(test)]
-pub(crate) use resolver::Found;
-pub(crate) use resolver::{LoopbackResolver, Names, Resolver};
+pub(crate) use resolver::{Found, LoopbackResolver, Names, Resolver};
 pub(crate) use switch::OfflineSwitch;
