@@ -45,8 +45,8 @@ impl Effects {
     }
 }
 
-/// The tool that a consent was given to: another one once its server, its name, its description, its schema or its
-/// effects change.
+/// The tool that a consent was given to: another one once its server, its name, its description, its schema, its effects
+/// or the host that it reaches change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Binding(Digest);
 
@@ -66,6 +66,15 @@ impl Binding {
             &canonical(&tool.parameters),
             &canonical(&effects),
         ]))
+    }
+
+    /// That of the tool for calls that reach this host alone; the same if there is none.
+    #[must_use]
+    pub fn for_host(self, host: Option<&str>) -> Self {
+        match host {
+            Some(host) => Self(Digest::of(&[&self.0.to_string(), host])),
+            None => self,
+        }
     }
 
     /// The digest that it is.

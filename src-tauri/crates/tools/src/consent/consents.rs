@@ -178,6 +178,7 @@ impl Consents {
                 let grant = Grant {
                     tool: tool.clone(),
                     binding,
+                    host: call.host.clone(),
                     granted_at: at,
                 };
                 turn.granted(&tool, binding);
@@ -210,9 +211,11 @@ impl Consents {
         keys.into_iter().map(|key| key.call).collect()
     }
 
-    /// Takes back every grant for a tool, whatever it was then, in all chats. What is sealed anew goes under a new key.
-    pub fn revoke(&mut self, tool: &ToolRef) {
-        self.always.retain(|(granted, _), _| granted != tool);
+    /// Takes back every grant for a tool, whatever it was then, in all chats; if a host is named, of those that hold in
+    /// all chats only the ones for it. What is sealed anew goes under a new key.
+    pub fn revoke(&mut self, tool: &ToolRef, host: Option<&str>) {
+        self.always
+            .retain(|_, grant| grant.tool != *tool || host.is_some() && grant.host.as_deref() != host);
         self.in_chat.retain(|(_, granted, _)| granted != tool);
     }
 

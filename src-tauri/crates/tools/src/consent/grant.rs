@@ -16,6 +16,8 @@ pub struct Grant {
     pub tool: ToolRef,
     /// The tool as it was shown.
     pub binding: Binding,
+    /// The host that its calls may reach, if the binding names one.
+    pub host: Option<String>,
     /// When it was given, in Unix milliseconds.
     pub granted_at: i64,
 }
@@ -44,6 +46,8 @@ pub struct SealedGrant {
     server: String,
     tool: String,
     binding: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
     granted_at: i64,
     seal: String,
 }
@@ -55,6 +59,7 @@ impl SealedGrant {
             server: grant.tool.server.clone(),
             tool: grant.tool.tool.clone(),
             binding: grant.binding.digest().to_string(),
+            host: grant.host.clone(),
             granted_at: grant.granted_at,
             seal: Digest::from_bytes(mac(grant, key).finalize().into_bytes().into()).to_string(),
         }
@@ -68,6 +73,7 @@ impl SealedGrant {
                 tool: self.tool.clone(),
             },
             binding: Binding::from_digest(Digest::parse(&self.binding)?),
+            host: self.host.clone(),
             granted_at: self.granted_at,
         };
         let seal = Digest::parse(&self.seal)?;
@@ -79,13 +85,10 @@ impl SealedGrant {
 
 fn mac(grant: &Grant, key: &SealKey) -> Hmac<Sha256> {
     let ToolRef { server, tool } = &grant.tool;
-    let said = Digest::of(&[
-        "ponder tool grant 1",
-        server,
-        tool,
-        &grant.binding.digest().to_string(),
-        &grant.granted_at.to_string(),
-    ]);
+    let (binding, granted_at) = (grant.binding.digest().to_string(), grant.granted_at.to_string());
+    let mut said = vec!["ponder tool grant 1", server, tool, &binding, &granted_at];
+    said.extend(grant.host.as_deref());
+    let said = Digest::of(&said);
     // A key of the length of a block, as a shorter one is filled up.
     let mut block = [0; 64];
     block[..32].copy_from_slice(&key.0);

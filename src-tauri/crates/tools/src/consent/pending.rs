@@ -25,6 +25,8 @@ pub struct LiveCall {
     pub tool: ToolRef,
     /// The tool as it is now.
     pub binding: Binding,
+    /// The host that it reaches, if its binding names one.
+    pub host: Option<String>,
     /// The effects of a call, as its server describes them.
     pub effects: Effects,
     /// The arguments, a JSON object.

@@ -26,6 +26,7 @@ fn call(id: &str, effects: Effects) -> LiveCall {
             tool: "write".to_owned(),
         },
         binding: Binding::of(&json!({}), &tool),
+        host: None,
         effects,
         arguments: json!({ "id": id }),
     }
@@ -108,10 +109,43 @@ fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
 }
 
 #[test]
+fn a_consent_for_a_host_covers_no_other_and_is_taken_back_alone() {
+    let mut consents = Consents::default();
+    let at = |id: &str, host: &str| {
+        let call = call(id, Effects::UNKNOWN);
+        LiveCall {
+            binding: call.binding.for_host(Some(host)),
+            host: Some(host.to_owned()),
+            ..call
+        }
+    };
+    let runs = |consents: &mut Consents, call: LiveCall| {
+        let verdict = consents.request(call, Rules::default(), &mut TurnCalls::default());
+        matches!(verdict, Verdict::Run(_))
+    };
+    for (id, host) in [("1", "example.org"), ("2", "example.com")] {
+        assert!(!runs(&mut consents, at(id, host)));
+        let permit = approve(&mut consents, &mut TurnCalls::default(), &at(id, host), Extent::Always);
+        assert_eq!(permit.call().host.as_deref(), Some(host));
+    }
+    assert!(runs(&mut consents, at("3", "example.org")) && runs(&mut consents, at("4", "example.com")));
+    for (id, other) in [("5", "example.org:8443"), ("6", "www.example.org"), ("7", "")] {
+        assert!(!runs(&mut consents, at(id, other)), "{other}");
+    }
+    assert!(!runs(&mut consents, call("8", Effects::UNKNOWN)));
+    let tool = call("1", Effects::UNKNOWN).tool;
+    consents.revoke(&tool, Some("example.org"));
+    assert!(!runs(&mut consents, at("9", "example.org")) && runs(&mut consents, at("10", "example.com")));
+    consents.revoke(&tool, None);
+    assert!(!runs(&mut consents, at("11", "example.com")) && consents.always().is_empty());
+}
+
+#[test]
 fn a_seal_is_broken_by_every_change() {
     let grant = Grant {
         tool: call("1", Effects::UNKNOWN).tool,
         binding: call("1", Effects::UNKNOWN).binding,
+        host: Some("example.org".to_owned()),
         granted_at: 5,
     };
     let key = SealKey::new([7; 32]);
@@ -123,6 +157,8 @@ fn a_seal_is_broken_by_every_change() {
         ("server", json!("other")),
         ("tool", json!("other")),
         ("granted_at", json!(6)),
+        ("host", json!("example.com")),
+        ("host", json!(null)),
         ("binding", json!("00".repeat(32))),
         ("binding", json!("none")),
         ("seal", json!("00".repeat(32))),

@@ -12,6 +12,7 @@ use crate::catalog::{Binding, Effects, Tool, ToolRef};
 
 const TOOLS: usize = 3;
 const CHATS: usize = 2;
+const HOSTS: [&str; 2] = ["one.example", "two.example"];
 
 /// Something that happens.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ enum Step {
     Revoke {
         process: usize,
         tool: usize,
+        /// One of the hosts, or all.
+        host: usize,
     },
     NewTurn {
         process: usize,
@@ -87,7 +90,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => process.clone().prop_map(|process| Step::Replay { process }),
         1 => (process.clone(), 0..4usize).prop_map(|(process, which)| Step::Refuse { process, which }),
         1 => tool.clone().prop_map(|tool| Step::Change { tool }),
-        1 => (process.clone(), tool.clone()).prop_map(|(process, tool)| Step::Revoke { process, tool }),
+        1 => (process.clone(), tool.clone(), 0..3usize)
+            .prop_map(|(process, tool, host)| Step::Revoke { process, tool, host }),
         1 => (process.clone(), chat.clone()).prop_map(|(process, chat)| Step::NewTurn { process, chat }),
         1 => (process.clone(), chat).prop_map(|(process, chat)| Step::Strangers { process, chat }),
         2 => process.clone().prop_map(|process| Step::Read { process }),
@@ -104,6 +108,7 @@ struct Said {
     chat: String,
     tool: ToolRef,
     binding: Binding,
+    host: Option<String>,
     extent: Extent,
     at: usize,
     revoked: bool,
@@ -126,6 +131,13 @@ struct World {
 }
 
 impl World {
+    /// The tool, and the binding of a call with these arguments: the second one reaches one of two hosts.
+    fn call_of(&self, index: usize, arguments: u8) -> (ToolRef, Binding, Option<String>, Effects) {
+        let (tool, binding, effects) = self.tool(index);
+        let host = (index == 1).then(|| HOSTS[usize::from(arguments) % 2].to_owned());
+        (tool, binding.for_host(host.as_deref()), host, effects)
+    }
+
     fn tool(&self, index: usize) -> (ToolRef, Binding, Effects) {
         let effects = Effects {
             read_only: index == 0,
@@ -200,7 +212,7 @@ impl World {
                 arguments,
                 rule,
             } => {
-                let (tool, binding, effects) = self.tool(tool);
+                let (tool, binding, host, effects) = self.call_of(tool, arguments);
                 let call = LiveCall {
                     chat: chat.to_string(),
                     key: CallKey {
@@ -209,6 +221,7 @@ impl World {
                     },
                     tool,
                     binding,
+                    host,
                     effects,
                     arguments: json!({ "n": arguments }),
                 };
@@ -274,16 +287,21 @@ impl World {
                 assert!(self.ran.insert(key));
             }
             Step::Change { tool } => self.versions[tool] += 1,
-            Step::Revoke { process, tool } => {
+            Step::Revoke { process, tool, host } => {
                 self.read(process);
                 let (tool, ..) = self.tool(tool);
-                self.processes[process].revoke(&tool);
+                let host = HOSTS.get(host).copied();
+                self.processes[process].revoke(&tool, host);
                 // A new key, so that no older file has a grant that counts. The other process reads before it decides.
                 self.key = self.key.wrapping_add(1);
                 self.store(process);
                 self.read(1 - process);
                 for said in self.said.iter_mut().filter(|said| said.tool == tool) {
-                    said.revoked |= said.extent == Extent::Always || said.process == process;
+                    let meant = host.is_none() || said.host.as_deref() == host;
+                    said.revoked |= match said.extent {
+                        Extent::Always => meant,
+                        Extent::Once | Extent::Chat => said.process == process,
+                    };
                 }
             }
             Step::NewTurn { process, chat } => {
@@ -305,6 +323,7 @@ impl World {
                 let grant = Grant {
                     tool,
                     binding,
+                    host: None,
                     granted_at: 0,
                 };
                 self.file.push(SealedGrant::seal(&grant, &SealKey::new([0xFF; 32])));
@@ -350,6 +369,7 @@ impl World {
             chat: call.chat.clone(),
             tool: call.tool.clone(),
             binding: call.binding,
+            host: call.host.clone(),
             extent: approval.extent,
             at: self.now,
             revoked: false,
