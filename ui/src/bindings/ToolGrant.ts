@@ -14,6 +14,10 @@ tool: ToolRef,
  */
 server_name: string, 
 /**
+ * The host that its calls may reach, if it was given for one.
+ */
+host: string | null, 
+/**
  * The time at which it was given.
  */
 granted_at: number, };

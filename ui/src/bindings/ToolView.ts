@@ -29,4 +29,8 @@ tokens: number,
 /**
  * The person's word about it.
  */
-rule: ToolRule | null, };
+rule: ToolRule | null, 
+/**
+ * True if it is switched on; `None` for a tool without a switch of its own.
+ */
+on: boolean | null, };

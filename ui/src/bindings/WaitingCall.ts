@@ -41,6 +41,11 @@ server_command: string,
  */
 title: string, 
 /**
+ * The host that the call reaches; a consent that goes further than this call is one for this host. `None` for a
+ * tool that reaches any, or none.
+ */
+host: string | null, 
+/**
  * Its description.
  */
 description: string, 

@@ -21,6 +21,23 @@ pub enum Error {
     /// A server that is not switched on.
     #[error("the server {0} is not switched on")]
     Off(String),
+    /// A tool of Ponder that is not switched on.
+    #[error("Ponder's tool {0} is not switched on; the person does that under Settings › Tools")]
+    ToolOff(&'static str),
+    /// A switch that there is not.
+    #[error("Ponder's tool {0} is always on; a rule can deny it")]
+    NoSwitch(String),
+    /// A search engine that cannot be used, or none.
+    #[error("this is no search engine: {0}")]
+    SearchEngine(String),
+    /// Arguments that a person wrote and that lead to another host than was shown.
+    #[error("the address leads to {written} now and not to {shown}, which was shown; allow this call once")]
+    OtherHost {
+        /// The host that was shown.
+        shown: String,
+        /// The host of what the person wrote.
+        written: String,
+    },
     /// Ponder's own tools cannot be changed.
     #[error("Ponder's own tools can be neither added nor removed")]
     BuiltIn,

@@ -142,6 +142,9 @@ pub struct WaitingCall {
     pub server_command: String,
     /// The tool's name for people.
     pub title: String,
+    /// The host that the call reaches; a consent that goes further than this call is one for this host. `None` for a
+    /// tool that reaches any, or none.
+    pub host: Option<String>,
     /// Its description.
     pub description: String,
     /// Its description when it was allowed before, if it is another one now.

@@ -4,7 +4,7 @@ use protocol::ToolRef;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::CallEffects;
+use super::{CallEffects, WebSearch};
 
 /// A word of a person about a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -83,6 +83,8 @@ pub struct ToolView {
     pub tokens: u32,
     /// The person's word about it.
     pub rule: Option<ToolRule>,
+    /// True if it is switched on; `None` for a tool without a switch of its own.
+    pub on: Option<bool>,
 }
 
 /// A server of tools.
@@ -117,6 +119,8 @@ pub struct ToolGrant {
     pub tool: ToolRef,
     /// The name of its server.
     pub server_name: String,
+    /// The host that its calls may reach, if it was given for one.
+    pub host: Option<String>,
     /// The time at which it was given.
     #[ts(type = "number")]
     pub granted_at: i64,
@@ -130,6 +134,8 @@ pub struct ToolsView {
     pub servers: Vec<ToolServer>,
     /// The consents.
     pub grants: Vec<ToolGrant>,
+    /// The search engine of Ponder's own tool, if one is chosen.
+    pub web_search: Option<WebSearch>,
 }
 
 /// A server as a person sets it up: a command line or an address.

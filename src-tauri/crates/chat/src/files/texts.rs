@@ -46,6 +46,22 @@ impl Files {
         })
     }
 
+    /// The files of a chat's messages, as its branch is shown, and of its project: those of the project first, then the
+    /// oldest.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such chat.
+    pub async fn of_chat(&self, chat: &str) -> Result<Vec<Content>> {
+        let view = self.core.history.chat(chat).await?;
+        let project = self.core.history.project_of(chat).await?;
+        let files = project.into_iter().flat_map(|project| project.files);
+        let parts = view.messages.into_iter().flat_map(|message| message.parts);
+        Ok(files
+            .chain(parts.map(|part| part.content))
+            .filter(|part| matches!(part, Content::File { .. }))
+            .collect())
+    }
+
     /// Tokens that this would take in a question to the model of this reference, or to the default model; images left
     /// out, which [`Files::image_tokens`] counts. Nothing is loaded for it.
     ///

@@ -52,6 +52,27 @@ fn attachment(file: &Content) -> &str {
 const QUOTED: &str = "File `a.md`:\n\n```md\n# Tea\n```\n\nFile `b.txt`:\n\n```txt\nCups: 2\n```\n\n";
 
 #[tokio::test]
+async fn a_chat_has_the_files_of_its_project_and_of_its_messages_and_no_others() {
+    let harness = Harness::new().await;
+    let (chat, _, files) = harness.chat_with_two_files().await;
+    let other = harness.new_chat().await;
+    let add = |name: &'static str| harness.chat.files().add_file(b"Milk".to_vec(), name);
+    let (own, foreign) = (add("own.txt").await.unwrap(), add("foreign.txt").await.unwrap());
+    let answers = harness.chat.answers();
+    for (chat, file) in [(&chat, &own), (&other, &foreign)] {
+        answers
+            .send(chat, &[file.clone(), Content::text("Read it")], &Position::End)
+            .await
+            .unwrap();
+    }
+    let of = harness.chat.files().of_chat(&chat).await.unwrap();
+    assert_eq!(of, [files[0].clone(), files[1].clone(), own]);
+    assert_eq!(harness.chat.files().of_chat(&other).await.unwrap(), [foreign]);
+    let missing = harness.chat.files().of_chat("no such chat").await.unwrap_err();
+    assert_eq!(missing.code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
 async fn every_chat_of_a_project_takes_its_files_along_at_the_same_place_in_every_turn() {
     let harness = Harness::new().await;
     let (chat, project, files) = harness.chat_with_two_files().await;

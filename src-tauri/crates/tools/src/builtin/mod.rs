@@ -1,12 +1,21 @@
-//! Tools that Ponder has itself. They read no file and ask no network.
+//! Tools that Ponder has itself.
 
+mod attachments;
 mod calculator;
+mod chats;
 mod clock;
+mod declarations;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod web;
 
-use serde_json::{json, Value};
+use serde_json::Value;
 
-use crate::catalog::{Effects, Tool};
 use crate::outcome::{Outcome, ResultPart};
+
+pub use sources::{AttachedFile, ChatSource, NoChats, Sources};
+pub use web::SearchEngine;
 
 /// The server that built-in tools belong to.
 pub const SERVER: &str = "ponder";
@@ -18,17 +27,49 @@ pub enum Builtin {
     GetTime,
     /// The value of an expression, in exact decimals.
     Calculate,
+    /// Places in the person's own chats.
+    SearchChats,
+    /// The text of a file of the chat.
+    ReadAttachment,
+    /// The text of a page of the web.
+    FetchPage,
+    /// Pages of the web about something.
+    SearchWeb,
+}
+
+/// A call of a built-in tool.
+#[derive(Debug)]
+pub struct OwnCall<'a> {
+    /// The arguments, which fit its schema.
+    pub arguments: &'a Value,
+    /// The chat.
+    pub chat: &'a str,
+    /// The person's time zone.
+    pub zone: &'a str,
+    /// The search engine that the person chose.
+    pub engine: Option<&'a SearchEngine>,
 }
 
 impl Builtin {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::GetTime, Self::Calculate];
+    pub const ALL: [Self; 6] = [
+        Self::GetTime,
+        Self::Calculate,
+        Self::SearchChats,
+        Self::ReadAttachment,
+        Self::FetchPage,
+        Self::SearchWeb,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::GetTime => "get_time",
             Self::Calculate => "calculate",
+            Self::SearchChats => "search_chats",
+            Self::ReadAttachment => "read_attachment",
+            Self::FetchPage => "fetch_page",
+            Self::SearchWeb => "search_web",
         }
     }
 
@@ -37,55 +78,41 @@ impl Builtin {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// As a tool among others.
-    pub fn tool(self) -> Tool {
-        let (title, description, parameters) = match self {
-            Self::GetTime => (
-                "Time",
-                "Tells the date and the time now, in a time zone.",
-                json!({
-                    "type": "object",
-                    "properties": {
-                        "timezone": {
-                            "type": "string",
-                            "description": "A name of the IANA database, such as Europe/Berlin. Without it: the user's own."
-                        }
-                    },
-                    "additionalProperties": false
-                }),
-            ),
-            Self::Calculate => (
-                "Calculator",
-                "Computes an expression exactly, such as 0.1 + 0.2, 2^64 / 3 or 15% of 80.",
-                json!({
-                    "type": "object",
-                    "properties": { "expression": { "type": "string", "description": "The expression." } },
-                    "required": ["expression"],
-                    "additionalProperties": false
-                }),
-            ),
-        };
-        Tool {
-            name: self.name().to_owned(),
-            title: Some(title.to_owned()),
-            description: description.to_owned(),
-            parameters,
-            effects: Effects {
-                read_only: true,
-                destructive: false,
-                open_world: false,
-            },
+    /// True if it reaches the internet, so that it is off until a person switches it on, and a consent to it is one for
+    /// a host.
+    pub fn reaches_the_internet(self) -> bool {
+        matches!(self, Self::FetchPage | Self::SearchWeb)
+    }
+
+    /// True if a result may hold words of strangers: of pages, files, and answers about them in other chats.
+    pub fn may_quote_strangers(self) -> bool {
+        !matches!(self, Self::GetTime | Self::Calculate)
+    }
+
+    /// The host that a call with these arguments reaches; `None` for a tool that reaches none.
+    ///
+    /// # Errors
+    /// A sentence about an address that it does not reach; nothing was asked then.
+    pub fn host(self, arguments: &Value, engine: Option<&SearchEngine>) -> Result<Option<String>, String> {
+        match self {
+            Self::FetchPage => web::host_of_page(text(arguments, "url").unwrap_or_default()).map(Some),
+            Self::SearchWeb => engine.map(SearchEngine::host).transpose(),
+            _ => Ok(None),
         }
     }
 
-    /// Runs it; `own_zone` is the user's time zone. It takes some milliseconds, or two seconds at most.
-    pub fn run(self, arguments: &Value, own_zone: &str) -> Outcome {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    /// Runs it.
+    pub async fn run(self, call: OwnCall<'_>, sources: &Sources) -> Outcome {
+        let OwnCall { arguments, chat, .. } = call;
         let result = match self {
-            Self::GetTime => clock::time(text("timezone").unwrap_or(own_zone)),
-            Self::Calculate => match text("expression") {
-                Some(expression) => calculator::value(expression),
-                None => Err("there is no expression".to_owned()),
+            Self::GetTime => clock::time(text(arguments, "timezone").unwrap_or(call.zone)),
+            Self::Calculate => calculate(text(arguments, "expression")).await,
+            Self::SearchChats => chats::search(&*sources.chats, chat, arguments, call.zone).await,
+            Self::ReadAttachment => attachments::read(&*sources.chats, chat, arguments).await,
+            Self::FetchPage => web::fetch(sources, arguments).await,
+            Self::SearchWeb => match call.engine {
+                Some(engine) => web::search(sources, engine, text(arguments, "query").unwrap_or_default()).await,
+                None => Err("no search engine is set up; the person does that under Settings › Tools".to_owned()),
             },
         };
         match result {
@@ -98,65 +125,20 @@ impl Builtin {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+async fn calculate(expression: Option<&str>) -> Result<String, String> {
+    let Some(expression) = expression.map(str::to_owned) else {
+        return Err("there is no expression".to_owned());
+    };
+    let computed = tokio::task::spawn_blocking(move || calculator::value(&expression)).await;
+    computed.unwrap_or_else(|_| Err("the expression cannot be computed".to_owned()))
+}
 
-    fn run(tool: Builtin, arguments: Value) -> (String, bool) {
-        let outcome = tool.run(&arguments, "UTC");
-        (outcome.for_model(1000), outcome.is_error)
-    }
+/// An argument that is text.
+fn text<'a>(arguments: &'a Value, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str)
+}
 
-    #[test]
-    fn sums_are_exact() {
-        for (expression, value) in [
-            ("0.1 + 0.2", "0.3"),
-            ("2^64", "18446744073709551616"),
-            ("7 * (3 - 10)", "-49"),
-            ("1.10 * 3", "3.3"),
-            ("15% of 80", "12"),
-            ("347 + 589", "936"),
-        ] {
-            let result = run(Builtin::Calculate, json!({ "expression": expression }));
-            assert_eq!(result, (value.to_owned(), false), "{expression}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_computed_says_so_and_nothing_runs_for_ever() {
-        let begun = std::time::Instant::now();
-        for expression in [
-            "1/0",
-            "hello + ",
-            "9^9^9^9^9",
-            "(((((",
-            "",
-            &"(".repeat(50_000),
-            &"9".repeat(2_000_000),
-        ] {
-            let (_, is_error) = run(Builtin::Calculate, json!({ "expression": expression }));
-            assert!(is_error, "{:.40}", expression);
-        }
-        assert!(run(Builtin::Calculate, json!({})).1);
-        assert!(run(Builtin::Calculate, json!({ "expression": 5 })).1);
-        assert!(begun.elapsed().as_secs() < 20);
-    }
-
-    #[test]
-    fn the_time_is_that_of_the_zone() {
-        let (berlin, is_error) = run(Builtin::GetTime, json!({ "timezone": "Europe/Berlin" }));
-        assert!(!is_error && berlin.contains("Europe/Berlin"), "{berlin}");
-        assert!(run(Builtin::GetTime, json!({})).0.contains("UTC"));
-        let (wrong, is_error) = run(Builtin::GetTime, json!({ "timezone": "Mars/Olympus" }));
-        assert!(is_error && wrong.contains("Mars/Olympus"), "{wrong}");
-    }
-
-    #[test]
-    fn every_tool_is_found_by_its_name() {
-        for tool in Builtin::ALL {
-            assert_eq!(Builtin::named(tool.name()), Some(tool));
-            assert!(!tool.tool().effects.has_side_effects());
-        }
-        assert_eq!(Builtin::named("shell"), None);
-    }
+/// An argument that is a number from 0.
+fn number(arguments: &Value, name: &str) -> Option<usize> {
+    usize::try_from(arguments.get(name)?.as_u64()?).ok()
 }

@@ -8,7 +8,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::state::{Asked, Decision, State};
 use super::{arguments, Callable, CallableServer, Tools};
-use crate::catalog::{model_names, Binding};
+use crate::builtin::{OwnCall, Sources};
+use crate::catalog::model_names;
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
 use crate::outcome::Outcome;
@@ -53,13 +54,19 @@ impl Toolbox for Tools {
 }
 
 impl Tools {
-    /// Lets calls of a tool run in one conversation, as the person said when it began; the tool is bound as it is now.
+    /// Lets calls of a tool run in one conversation, as the person said when it began; the tool is bound as it is now. A
+    /// tool that reads pages is allowed for a host.
     ///
     /// # Errors
     /// If there is no such tool, or its server does not run.
-    pub async fn allow_in_chat(&self, chat: &str, of: &ToolRef) -> Result<()> {
+    pub async fn allow_in_chat(&self, chat: &str, of: &ToolRef, host: Option<&str>) -> Result<()> {
         let callable = self.callable(of).await?;
-        let binding = Binding::of(&callable.configuration(), &callable.tool);
+        let known = match host {
+            Some(host) => Some(host.to_owned()),
+            // The host of a search engine is known without arguments.
+            None => callable.host(&Value::Null).unwrap_or_default(),
+        };
+        let binding = callable.binding(known.as_deref());
         self.state().consents.allow_in_chat(chat, of.clone(), binding);
         Ok(())
     }
@@ -70,8 +77,12 @@ impl Tools {
             let told = format!("The call was not run, because its arguments do not fit the tool: {complaint}");
             return Ok(ended(CallEnd::Failed, told));
         }
+        let host = match callable.host(&call.call.arguments) {
+            Ok(host) => host,
+            Err(reason) => return Ok(ended(CallEnd::Failed, format!("The call was not run: {reason}."))),
+        };
         self.read_grants().await;
-        let permit = match self.consent(&call, &callable, stop.clone()).await? {
+        let permit = match self.consent(&call, &callable, host, stop.clone()).await? {
             Ok(permit) => permit,
             Err(result) => return Ok(result),
         };
@@ -80,8 +91,8 @@ impl Tools {
             let told = format!("The call was not run, because its beginning could not be stored: {error}");
             return Ok(ended(CallEnd::Failed, told));
         }
-        let strangers = matches!(callable.server, CallableServer::Configured(..));
-        let result = run(callable, permit, stop).await;
+        let strangers = callable.may_quote_strangers();
+        let result = run(callable, permit, &self.0.sources, stop).await;
         if strangers {
             self.state().turns.entry(call.turn).or_default().note_untrusted_result();
         }
@@ -93,6 +104,7 @@ impl Tools {
         &self,
         call: &CallRequest,
         callable: &Callable,
+        host: Option<String>,
         mut stop: watch::Receiver<bool>,
     ) -> Result<std::result::Result<Permit, CallResult>> {
         let key = CallKey {
@@ -106,7 +118,8 @@ impl Tools {
             chat: call.chat.clone(),
             key: key.clone(),
             tool: call.tool.clone(),
-            binding: Binding::of(&callable.configuration(), &callable.tool),
+            binding: callable.binding(host.as_deref()),
+            host,
             effects: callable.tool.effects,
             arguments: call.call.arguments.clone(),
         };
@@ -141,6 +154,10 @@ impl Tools {
                 again,
                 server_name: callable.server_name(),
                 server_command: callable.server_command(),
+                own: match &callable.server {
+                    CallableServer::Own(own, engine) => Some((*own, engine.clone())),
+                    CallableServer::Configured(..) => None,
+                },
                 title: callable
                     .tool
                     .title
@@ -184,13 +201,22 @@ impl Drop for Waits<'_> {
 }
 
 /// Runs a call, for which there is a permit.
-async fn run(callable: Callable, permit: Permit, stop: watch::Receiver<bool>) -> CallResult {
+async fn run(callable: Callable, permit: Permit, sources: &Sources, mut stop: watch::Receiver<bool>) -> CallResult {
     let arguments = permit.call().arguments.clone();
     let outcome = match callable.server {
-        CallableServer::Own(own) => {
-            let zone = own_zone();
-            let outcome = tokio::task::spawn_blocking(move || own.run(&arguments, &zone)).await;
-            outcome.unwrap_or_else(|_| Outcome::failed("The tool broke down."))
+        CallableServer::Own(own, engine) => {
+            let call = OwnCall {
+                arguments: &arguments,
+                chat: &permit.call().chat,
+                zone: &own_zone(),
+                engine: engine.as_ref(),
+            };
+            tokio::select! {
+                outcome = own.run(call, sources) => outcome,
+                _ = stop.wait_for(|stop| *stop) => {
+                    return ended(CallEnd::Stopped, CallError::Stopped.to_string());
+                }
+            }
         }
         CallableServer::Configured(_, running) => {
             let (progress, _) = watch::channel(Default::default());
@@ -247,7 +273,7 @@ fn offered(callable: &[(ToolRef, Callable)]) -> Vec<OfferedTool> {
     let ids: Vec<ToolRef> = callable
         .iter()
         .map(|(of, callable)| match callable.server {
-            CallableServer::Own(_) => of.clone(),
+            CallableServer::Own(..) => of.clone(),
             // Ids of servers mean nothing to a model.
             CallableServer::Configured(ref server, _) => ToolRef {
                 server: server.name.clone(),
@@ -255,7 +281,7 @@ fn offered(callable: &[(ToolRef, Callable)]) -> Vec<OfferedTool> {
             },
         })
         .collect();
-    let own = |callable: &Callable| matches!(callable.server, CallableServer::Own(_));
+    let own = |callable: &Callable| matches!(callable.server, CallableServer::Own(..));
     let names = model_names(&ids).into_iter().zip(callable);
     names
         .map(|(name, (of, callable))| {

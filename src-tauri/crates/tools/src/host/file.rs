@@ -1,6 +1,6 @@
 //! The file of servers and rules: `tools.json` in the data folder. No secret stands in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use files::Durability;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::builtin::{Builtin, SearchEngine};
 use crate::catalog::ToolRef;
 use crate::configuration::Server;
 use crate::consent::{Rule, Rules};
@@ -32,12 +33,21 @@ pub struct Configuration {
     pub servers: Vec<Server>,
     /// A person's words about tools: by server, then by tool.
     pub rules: BTreeMap<String, BTreeMap<String, ToolRule>>,
+    /// Those of Ponder's own tools that reach the internet and were switched on.
+    pub switched_on: BTreeSet<String>,
+    /// The search engine.
+    pub search_engine: Option<SearchEngine>,
 }
 
 impl Configuration {
     /// The server with this id.
     pub fn server(&self, id: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.id == id)
+    }
+
+    /// True if one of Ponder's own tools may be offered and run.
+    pub fn is_on(&self, own: Builtin) -> bool {
+        !own.reaches_the_internet() || self.switched_on.contains(own.name())
     }
 
     /// A person's words about a tool. A file allows nothing.

@@ -4,6 +4,7 @@ mod arguments;
 mod calls;
 mod file;
 mod grants;
+mod own;
 mod servers;
 mod setup;
 mod sign_in;
@@ -16,10 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use net::{Keychain, Net};
 use protocol::ToolRef;
+use serde_json::{json, Value};
 use tokio::sync::watch;
 
-use crate::builtin::{self, Builtin};
-use crate::catalog::Tool;
+use crate::builtin::{self, Builtin, ChatSource, SearchEngine, Sources};
+use crate::catalog::{Binding, Tool};
 use crate::configuration::Server;
 use crate::error::{Error, Result};
 use crate::stdio::Guard;
@@ -42,6 +44,7 @@ struct Inner {
     grants: GrantsFile,
     keychain: Arc<dyn Keychain>,
     net: Net,
+    sources: Sources,
     servers: Servers,
     sign_ins: SignIns,
     state: Mutex<State>,
@@ -60,14 +63,22 @@ struct Callable {
 }
 
 enum CallableServer {
-    Own(Builtin),
+    Own(Builtin, Option<SearchEngine>),
     Configured(Server, Arc<servers::Running>),
 }
 
 impl Tools {
     /// The tools whose configuration is in this folder. Nothing is started, and nothing is asked. `attended` is true if a
-    /// person can be asked; `guard` is what programs run behind, `net` what reaches addresses.
-    pub fn open(data_dir: &Path, net: Net, keychain: Arc<dyn Keychain>, guard: Guard, attended: bool) -> Self {
+    /// person can be asked; `guard` is what programs run behind, `net` what reaches addresses; Ponder's own tools read
+    /// `chats`.
+    pub fn open(
+        data_dir: &Path,
+        net: Net,
+        keychain: Arc<dyn Keychain>,
+        chats: Arc<dyn ChatSource>,
+        guard: Guard,
+        attended: bool,
+    ) -> Self {
         let changed = watch::Sender::new(());
         Self(Arc::new(Inner {
             file: ConfigurationFile::new(data_dir),
@@ -75,6 +86,7 @@ impl Tools {
             servers: Servers::new(guard, net.clone(), keychain.clone(), changed.clone()),
             sign_ins: SignIns::default(),
             keychain,
+            sources: Sources::new(net.clone(), chats),
             net,
             state: Mutex::default(),
             attended,
@@ -124,9 +136,17 @@ impl Tools {
         };
         if of.server == builtin::SERVER {
             let own = Builtin::named(&of.tool).ok_or_else(|| no_tool(OWN_NAME))?;
+            let configuration = self.0.file.get()?;
+            if !configuration.is_on(own) {
+                return Err(Error::ToolOff(own.name()));
+            }
+            let engine = configuration.search_engine.filter(|_| own == Builtin::SearchWeb);
+            if own == Builtin::SearchWeb && engine.is_none() {
+                return Err(Error::SearchEngine("none is set up under Settings › Tools".to_owned()));
+            }
             return Ok(Callable {
                 tool: own.tool(),
-                server: CallableServer::Own(own),
+                server: CallableServer::Own(own, engine),
             });
         }
         let server = self.server(&of.server)?;
@@ -158,16 +178,38 @@ impl Tools {
 
 impl Callable {
     /// The configuration that a consent binds to.
-    fn configuration(&self) -> serde_json::Value {
+    fn configuration(&self) -> Value {
         match &self.server {
-            CallableServer::Own(_) => serde_json::json!({ "id": builtin::SERVER }),
+            CallableServer::Own(_, None) => json!({ "id": builtin::SERVER }),
+            CallableServer::Own(_, Some(engine)) => json!({ "id": builtin::SERVER, "engine": engine.binding() }),
             CallableServer::Configured(server, _) => server.binding(),
+        }
+    }
+
+    /// The tool as it is now, for calls that reach this host.
+    fn binding(&self, host: Option<&str>) -> Binding {
+        Binding::of(&self.configuration(), &self.tool).for_host(host)
+    }
+
+    /// The host that a call with these arguments reaches; `None` for a tool that reaches any, or none.
+    fn host(&self, arguments: &Value) -> std::result::Result<Option<String>, String> {
+        match &self.server {
+            CallableServer::Own(own, engine) => own.host(arguments, engine.as_ref()),
+            CallableServer::Configured(..) => Ok(None),
+        }
+    }
+
+    /// True if a result may hold words of strangers.
+    fn may_quote_strangers(&self) -> bool {
+        match &self.server {
+            CallableServer::Own(own, _) => own.may_quote_strangers(),
+            CallableServer::Configured(..) => true,
         }
     }
 
     fn server_name(&self) -> String {
         match &self.server {
-            CallableServer::Own(_) => OWN_NAME.to_owned(),
+            CallableServer::Own(..) => OWN_NAME.to_owned(),
             CallableServer::Configured(server, _) => server.name.clone(),
         }
     }
@@ -175,7 +217,7 @@ impl Callable {
     /// The command or the address of its server; empty for Ponder's own.
     fn server_command(&self) -> String {
         match &self.server {
-            CallableServer::Own(_) => String::new(),
+            CallableServer::Own(..) => String::new(),
             CallableServer::Configured(server, _) => server.command_line(),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::grants::Kept;
+use crate::builtin::{Builtin, SearchEngine};
 use crate::catalog::ToolRef;
 use crate::consent::{CallKey, Consents, Denial, Permit, TurnCalls};
 use crate::import::Found;
@@ -36,6 +37,8 @@ pub(super) struct Asked {
     pub(super) again: bool,
     pub(super) server_name: String,
     pub(super) server_command: String,
+    /// The tool, if it is Ponder's own, and the search engine.
+    pub(super) own: Option<(Builtin, Option<SearchEngine>)>,
     pub(super) title: String,
     pub(super) description: String,
     pub(super) parameters: Value,

@@ -34,7 +34,10 @@ impl Tools {
             state: ToolServerState::Ready,
             tools: Builtin::ALL
                 .into_iter()
-                .map(|own| tool_view(&configuration, builtin::SERVER, &own.tool()))
+                .map(|own| ToolView {
+                    on: own.reaches_the_internet().then(|| configuration.is_on(own)),
+                    ..tool_view(&configuration, builtin::SERVER, &own.tool())
+                })
                 .collect(),
             problems: Vec::new(),
         };
@@ -52,11 +55,13 @@ impl Tools {
         let grants = grants.into_iter().map(|grant| ToolGrant {
             server_name: name_of(&grant.tool.server),
             tool: grant.tool.clone(),
+            host: grant.host.clone(),
             granted_at: grant.granted_at,
         });
         Ok(ToolsView {
             servers,
             grants: grants.collect(),
+            web_search: self.web_search(&configuration).await,
         })
     }
 
@@ -129,5 +134,6 @@ fn tool_view(configuration: &Configuration, server: &str, tool: &Tool) -> ToolVi
         effects: effects_of(tool.effects),
         tokens: u32::try_from(bytes / BYTES_A_TOKEN).unwrap_or(u32::MAX),
         rule: rule.copied(),
+        on: None,
     }
 }

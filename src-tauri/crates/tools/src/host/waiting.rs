@@ -3,9 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::{CallApproval, CallEffects, ConsentExtent, ConsentReason, WaitingCall};
+use serde_json::Value;
 
 use super::grants::Kept;
-use super::state::{Decision, State};
+use super::state::{Asked, Decision, State};
 use super::{arguments, Tools};
 use crate::catalog::{Effects, ToolRef};
 use crate::consent::{Approval, CallHash, CallKey, Error as ConsentError, Extent, Pending, WaitReason};
@@ -39,6 +40,9 @@ impl Tools {
             let asked = state.asked.get(&key).ok_or(ConsentError::NotWaiting)?;
             if let Some(written) = &approval.arguments {
                 arguments::check(&asked.parameters, written).map_err(Error::Arguments)?;
+                let shown = state.consents.waiting().find(|pending| pending.call().key == key);
+                let shown = shown.and_then(|pending| pending.call().host.clone());
+                check_host(asked, written, shown, extent)?;
             }
             let turn = state.turns.entry(asked.turn.clone()).or_default();
             let approval = Approval {
@@ -84,15 +88,15 @@ impl Tools {
         Ok(())
     }
 
-    /// Takes back every consent for a tool, whatever it was then.
+    /// Takes back every consent for a tool, whatever it was then, or those for this host.
     ///
     /// # Errors
     /// [`Error::Keychain`] and [`Error::File`]; it counts no more in this process whatever happens.
-    pub async fn revoke(&self, tool: &protocol::ToolRef) -> Result<()> {
+    pub async fn revoke(&self, tool: &protocol::ToolRef, host: Option<&str>) -> Result<()> {
         self.read_grants().await;
         let kept = {
             let mut state = self.state();
-            state.consents.revoke(tool);
+            state.consents.revoke(tool, host);
             state.kept()
         };
         self.keep(kept, true).await
@@ -106,10 +110,29 @@ impl Tools {
     }
 }
 
+/// Refuses arguments that a person wrote and that a consent which goes further would not be for.
+fn check_host(asked: &Asked, written: &Value, shown: Option<String>, extent: Extent) -> Result<()> {
+    let Some((own, engine)) = &asked.own else { return Ok(()) };
+    let host = own.host(written, engine.as_ref()).map_err(Error::Arguments)?;
+    match extent {
+        Extent::Chat | Extent::Always if host != shown => Err(Error::OtherHost {
+            shown: shown.unwrap_or_default(),
+            written: host.unwrap_or_default(),
+        }),
+        Extent::Once | Extent::Chat | Extent::Always => Ok(()),
+    }
+}
+
 fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
     let call = pending.call();
     let asked = state.asked.get(&call.key)?;
-    let was_allowed = |tool: &ToolRef| state.consents.always().iter().any(|grant| grant.tool == *tool);
+    // One for another host says nothing about this one.
+    let was_allowed = |tool: &ToolRef| {
+        let always = state.consents.always();
+        always
+            .iter()
+            .any(|grant| grant.tool == *tool && grant.host == call.host)
+    };
     let reason = match pending.reason() {
         _ if asked.again => ConsentReason::Again,
         WaitReason::NoGrant if was_allowed(&call.tool) => ConsentReason::Changed,
@@ -131,6 +154,7 @@ fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
         server_name: visible(&asked.server_name),
         server_command: visible(&asked.server_command),
         title: visible(&asked.title),
+        host: call.host.as_deref().map(visible),
         description: visible(&asked.description),
         former_description: former.map(|text| visible(text)),
         parameters: asked.parameters.clone(),

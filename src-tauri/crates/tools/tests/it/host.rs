@@ -1,6 +1,6 @@
 //! A host of tools with a real server: consent, its limits, and what nobody but a person can give.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,9 +15,15 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use tools::builtin::NoChats;
 use tools::host::Tools;
 
 use crate::{example, guard, marker, net, none_is_left};
+
+/// Tools without chats, on a network where nothing is.
+fn open(folder: &Path, keychain: Arc<MemoryKeychain>, attended: bool) -> Tools {
+    Tools::open(folder, net(), keychain, Arc::new(NoChats), guard(), attended)
+}
 
 /// A host with one server, whose calls and description lie in files.
 pub struct Host {
@@ -40,7 +46,7 @@ impl Host {
     async fn off(way: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Arc::new(MemoryKeychain::default());
-        let tools = Tools::open(folder.path(), net(), keychain.clone(), guard(), true);
+        let tools = open(folder.path(), keychain.clone(), true);
         let marker = marker();
         std::fs::write(folder.path().join("description"), "Says it again.").unwrap();
         let file = |name: &str| Some(folder.path().join(name).display().to_string());
@@ -71,7 +77,7 @@ impl Host {
 
     /// Another process with the same data.
     fn other(&self) -> Tools {
-        Tools::open(self.folder.path(), net(), self.keychain.clone(), guard(), true)
+        open(self.folder.path(), self.keychain.clone(), true)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -155,7 +161,7 @@ pub fn approval(call: &WaitingCall, extent: ConsentExtent) -> CallApproval {
     }
 }
 
-fn text(result: &CallResult) -> String {
+pub fn text(result: &CallResult) -> String {
     result.content.iter().filter_map(|part| part.as_text()).collect()
 }
 
@@ -247,7 +253,7 @@ async fn a_consent_for_always_binds_to_the_tool_and_ends_when_it_is_taken_back()
     assert_eq!(fourth.await.unwrap().end, CallEnd::Done);
     let kept = std::fs::read(host.file("tool-grants.json")).unwrap();
     assert_eq!(host.tools.view().await.unwrap().grants.len(), 1);
-    other.revoke(&host.tool()).await.unwrap();
+    other.revoke(&host.tool(), None).await.unwrap();
     std::fs::write(host.file("tool-grants.json"), kept).unwrap();
     assert_eq!(host.tools.view().await.unwrap().grants.len(), 0);
     let (fifth, stop) = host.call("five");
@@ -271,13 +277,7 @@ async fn a_consent_in_a_file_that_was_not_given_here_counts_for_nothing() {
     running.await.unwrap();
     let kept = std::fs::read_to_string(host.file("tool-grants.json")).unwrap();
     // Another chain has another key, or none.
-    let stranger = Tools::open(
-        host.folder.path(),
-        net(),
-        Arc::new(MemoryKeychain::default()),
-        guard(),
-        true,
-    );
+    let stranger = open(host.folder.path(), Arc::new(MemoryKeychain::default()), true);
     assert!(stranger.view().await.unwrap().grants.is_empty());
     for forged in [
         kept.replace("echo", "other"),
@@ -375,12 +375,12 @@ async fn a_server_that_is_off_is_not_started_by_anything() {
 #[tokio::test]
 async fn without_a_person_only_what_was_allowed_for_the_run_runs() {
     let host = Host::new("fine").await;
-    let tools = Tools::open(host.folder.path(), net(), host.keychain.clone(), guard(), false);
+    let tools = open(host.folder.path(), host.keychain.clone(), false);
     let (running, _stop) = host.call_in(&tools, host.request("one", json!({})));
     let result = running.await.unwrap();
     assert_eq!(result.end, CallEnd::Refused, "{result:?}");
     assert!(tools.waiting().is_empty());
-    tools.allow_in_chat("chat", &host.tool()).await.unwrap();
+    tools.allow_in_chat("chat", &host.tool(), None).await.unwrap();
     let (running, _stop) = host.call_in(&tools, host.request("two", json!({})));
     assert_eq!(running.await.unwrap().end, CallEnd::Done);
     // Words of strangers have come in this turn: what may send or change is not covered any more.
@@ -392,7 +392,7 @@ async fn without_a_person_only_what_was_allowed_for_the_run_runs() {
         server: "ponder".into(),
         tool: "calculate".into(),
     };
-    tools.allow_in_chat("chat", &own).await.unwrap();
+    tools.allow_in_chat("chat", &own, None).await.unwrap();
     let mut sum = host.request("four", json!({ "expression": "0.1 + 0.2" }));
     sum.tool = own;
     let (running, _stop) = host.call_in(&tools, sum);

@@ -5,7 +5,10 @@ mod conformance;
 mod host;
 mod http;
 mod injections;
+mod own_tools;
+mod pages;
 mod real_servers;
+mod searches;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

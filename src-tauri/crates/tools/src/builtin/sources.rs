@@ -1,0 +1,71 @@
+//! The rooms that built-in tools read from, as hosts hand them over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{FileText, HistoryHits, HistoryQuery};
+use futures::future::BoxFuture;
+use futures::FutureExt;
+use net::Net;
+use protocol::{Error, ErrorCode, Result};
+
+/// The person's chats.
+pub trait ChatSource: Send + Sync {
+    /// Finds words in the stored chats: in no temporary one, and in none in the trash.
+    fn search(&self, query: HistoryQuery) -> BoxFuture<'_, Result<HistoryHits>>;
+
+    /// The files of a chat and of its project, the latest last.
+    fn files(&self, chat: String) -> BoxFuture<'_, Result<Vec<AttachedFile>>>;
+
+    /// The text of one of these files.
+    fn text(&self, chat: String, attachment: String) -> BoxFuture<'_, Result<FileText>>;
+}
+
+/// A file of a chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedFile {
+    /// Its name.
+    pub name: String,
+    /// The id of its text.
+    pub attachment: String,
+}
+
+/// Everything that built-in tools read from.
+#[derive(Clone)]
+pub struct Sources {
+    /// The network.
+    pub net: Net,
+    /// The chats.
+    pub chats: Arc<dyn ChatSource>,
+    /// How long a page may take in all; a search has half of it.
+    pub time: Duration,
+}
+
+impl Sources {
+    /// With as much time as a slow page takes.
+    pub fn new(net: Net, chats: Arc<dyn ChatSource>) -> Self {
+        Self {
+            net,
+            chats,
+            time: Duration::from_secs(60),
+        }
+    }
+}
+
+/// For a host without chats: nothing is found in it.
+#[derive(Debug, Clone, Copy)]
+pub struct NoChats;
+
+impl ChatSource for NoChats {
+    fn search(&self, _query: HistoryQuery) -> BoxFuture<'_, Result<HistoryHits>> {
+        async { Ok(HistoryHits::default()) }.boxed()
+    }
+
+    fn files(&self, _chat: String) -> BoxFuture<'_, Result<Vec<AttachedFile>>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn text(&self, _chat: String, _attachment: String) -> BoxFuture<'_, Result<FileText>> {
+        async { Err(Error::new(ErrorCode::NotFound, "there are no files here")) }.boxed()
+    }
+}
