@@ -4,3 +4,4 @@ pub mod app_update;
 pub mod local_server;
 pub mod state;
 pub mod temporary;
+pub mod tool_chats;

@@ -23,6 +23,7 @@ use tools::stdio::Guard;
 use crate::app::app_update::AppUpdates;
 use crate::app::local_server::LocalServer;
 use crate::app::temporary::TemporaryChat;
+use crate::app::tool_chats::ToolChats;
 use crate::system::failed;
 
 /// The time that quitting waits for the engine.
@@ -50,7 +51,7 @@ pub struct App {
     /// Chats and their answers.
     pub chat: Chat,
     /// The chat of which nothing is written.
-    pub temporary: TemporaryChat,
+    pub temporary: Arc<TemporaryChat>,
     /// The models on this computer.
     pub models: ModelFolder,
     /// The hub and its downloads.
@@ -118,11 +119,16 @@ impl App {
             false => Chat::open(&data_dir.join(HISTORY), Arc::new(router), shelf).await?,
         };
         let guard = Guard::of_this_program().map_err(failed(Reason::PonderFault, "the tools could not be opened"))?;
-        let tools = Tools::open(data_dir, net, Arc::new(net::SystemKeychain), guard, true);
+        let temporary = Arc::<TemporaryChat>::default();
+        let read = Arc::new(ToolChats {
+            stored: chat.clone(),
+            temporary: temporary.clone(),
+        });
+        let tools = Tools::open(data_dir, net, Arc::new(net::SystemKeychain), read, guard, true);
         chat.set_toolbox(Arc::new(tools.clone()));
         let app = Self {
             chat,
-            temporary: TemporaryChat::default(),
+            temporary,
             models,
             hub,
             memory_guard,

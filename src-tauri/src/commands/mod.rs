@@ -95,7 +95,7 @@ command::list![
         chat_tools, start_tool_server, run_calls_again, go_on_without_calls, show_consent, waiting_calls,
         approve_call, refuse_call, tools, add_tool_server, found_tool_servers, read_tool_configuration,
         switch_tool_server, remove_tool_server, restart_tool_server, sign_in_tool_server, sign_out_tool_server,
-        tool_server_log, set_tool_rule, revoke_tool_grant,
+        tool_server_log, set_tool_rule, revoke_tool_grant, switch_own_tool, set_web_search,
     },
     settings::{settings, change_settings, chat_window_state, set_chat_window_state},
     import_export::{export_chats, show_export, import_chats, save_code},

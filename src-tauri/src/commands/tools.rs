@@ -2,7 +2,10 @@
 //! the system switches a server on or opens the page at which somebody signs in: no page gains anything by calling the
 //! other commands.
 
-use api::{CallApproval, ChatView, FoundServer, ToolClient, ToolRule, ToolSetup, ToolsView, WaitingCall, WindowName};
+use api::{
+    CallApproval, ChatView, FoundServer, ToolClient, ToolRule, ToolSetup, ToolsView, WaitingCall, WebSearchSetup,
+    WindowName,
+};
 use command::command;
 use protocol::{Reason, Result, ToolRef};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
@@ -136,10 +139,22 @@ pub fn set_tool_rule(app: State<'_, App>, tool: ToolRef, rule: Option<ToolRule>)
     Ok(app.tools.set_rule(&tool, rule)?)
 }
 
-/// Takes back every consent for a tool.
+/// Takes back every consent for a tool, or those for this host.
 #[command(settings)]
-pub async fn revoke_tool_grant(app: State<'_, App>, tool: ToolRef) -> Result<()> {
-    Ok(app.tools.revoke(&tool).await?)
+pub async fn revoke_tool_grant(app: State<'_, App>, tool: ToolRef, host: Option<String>) -> Result<()> {
+    Ok(app.tools.revoke(&tool, host.as_deref()).await?)
+}
+
+/// Switches one of Ponder's own tools that reach the internet on or off.
+#[command(settings)]
+pub fn switch_own_tool(app: State<'_, App>, tool: String, on: bool) -> Result<()> {
+    Ok(app.tools.switch_own_tool(&tool, on)?)
+}
+
+/// Chooses the search engine; its key goes to the keychain. Null chooses none.
+#[command(settings)]
+pub async fn set_web_search(app: State<'_, App>, setup: Option<WebSearchSetup>) -> Result<()> {
+    Ok(app.tools.set_web_search(setup).await?)
 }
 
 /// Signs in to a server at an address in the browser, and connects once it came back. Asks in a dialog of the system, which
