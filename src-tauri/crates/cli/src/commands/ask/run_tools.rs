@@ -11,7 +11,7 @@ use tools::builtin;
 use tools::host::Tools;
 use tools::outcome::{Outcome, ResultPart};
 
-use crate::commands::tools::{open, tool_named, tools_named};
+use crate::commands::tools::{allowed_named, open, tools_named};
 
 /// The id of the run in its own process, in place of a chat and a turn.
 const RUN: &str = "ask";
@@ -58,12 +58,13 @@ impl RunTools {
         }
         let mut allowed = BTreeSet::new();
         for name in allow {
-            let tool = tool_named(&tools, name)?;
+            let (tool, host) = allowed_named(&tools, name)?;
             ensure!(
                 chosen.contains(&tool),
                 "--allow {name} names no tool of --use-tools, or one that a rule denies"
             );
-            tools.allow_in_chat(RUN, &tool).await.map_err(protocol::Error::from)?;
+            let done = tools.allow_in_chat(RUN, &tool, host.as_deref()).await;
+            done.map_err(protocol::Error::from)?;
             allowed.insert(tool);
         }
         let chosen: Vec<ToolRef> = chosen.into_iter().collect();

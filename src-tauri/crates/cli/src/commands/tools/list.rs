@@ -46,9 +46,12 @@ fn text(view: &ToolsView) -> String {
     if view.servers.iter().all(|server| server.builtin) {
         text += "No other servers. Add one with 'ponder tools add'.\n";
     }
-    let granted = view.grants.iter().map(|grant| match grant.server_name.is_empty() {
-        true => grant.tool.tool.clone(),
-        false => format!("{}/{}", grant.server_name, grant.tool.tool),
+    let granted = view.grants.iter().map(|grant| {
+        let on = grant.host.iter().map(|host| format!(" on {host}")).collect::<String>();
+        match grant.server_name.is_empty() {
+            true => format!("{}{on}", grant.tool.tool),
+            false => format!("{}/{}{on}", grant.server_name, grant.tool.tool),
+        }
     });
     let granted: Vec<String> = granted.map(|name| visible_line(&name, usize::MAX)).collect();
     if !granted.is_empty() {
@@ -96,7 +99,8 @@ fn of_tool(tool: &ToolView, width: usize) -> String {
     };
     let first = tool.description.lines().next().unwrap_or_default();
     let (name, first) = (visible_line(&tool.name, usize::MAX), one_line(first, LONGEST));
-    format!("  {}{rule}\n", format!("{name:<width$}  {first}").trim_end())
+    let off = if tool.on == Some(false) { "  (off)" } else { "" };
+    format!("  {}{off}{rule}\n", format!("{name:<width$}  {first}").trim_end())
 }
 
 /// The whole command of a server on one line, with its variables before it, as a shell has them. Secrets are named and
@@ -175,13 +179,15 @@ mod tests {
             },
             tokens: 9,
             rule: Some(ToolRule::Deny),
+            on: None,
         };
         assert_eq!(of_tool(&tool, 8), "  read      Reads a file.  (denied)\n");
         let bare = ToolView {
             description: String::new(),
             rule: None,
+            on: Some(false),
             ..tool
         };
-        assert_eq!(of_tool(&bare, 8), "  read\n");
+        assert_eq!(of_tool(&bare, 8), "  read  (off)\n");
     }
 }

@@ -1,6 +1,8 @@
+mod chats;
 mod import;
 mod list;
 mod named;
+mod own;
 mod servers;
 mod sign_in;
 
@@ -15,11 +17,12 @@ use serde_json::json;
 use tools::host::Tools;
 use tools::stdio::Guard;
 
+use self::own::SearchEngineArgs;
 use self::servers::AddArgs;
 use self::sign_in::SignInArgs;
 use crate::output;
 
-pub(super) use named::{tool_named, tools_named};
+pub(super) use named::{allowed_named, tools_named};
 
 /// Examples below the help of `ponder tools`.
 pub const EXAMPLES: &str = r#"Examples:
@@ -55,17 +58,17 @@ enum Command {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Show a server's command, and switch it on
+    /// Show a server's command, and switch it on; or a tool of Ponder's own that reaches the internet
     Enable {
-        /// Name of the server
+        /// Name of the server, or ponder/fetch_page
         name: String,
         /// Switch it on without asking
         #[arg(long, short)]
         yes: bool,
     },
-    /// Switch a server off
+    /// Switch a server, or a tool of Ponder's own that reaches the internet, off
     Disable {
-        /// Name of the server
+        /// Name of the server, or ponder/fetch_page
         name: String,
     },
     /// Sign in to a server at an address, in a browser
@@ -85,6 +88,8 @@ enum Command {
         /// Name of the server
         name: String,
     },
+    /// Choose the search engine of ponder/search_web; its key is read from standard input
+    SearchEngine(SearchEngineArgs),
     /// Withdraw the permission for a tool in all chats
     Revoke {
         /// The tool
@@ -118,7 +123,8 @@ pub(super) fn open() -> Result<Tools> {
     let guard = Guard::of_this_program().context("the servers of tools cannot be used")?;
     let data_dir = hub::data_dir()?;
     let net = Net::open(net::Settings::of_this_computer(&data_dir));
-    Ok(Tools::open(&data_dir, net, Arc::new(SystemKeychain), guard, false))
+    let (keychain, chats) = (Arc::new(SystemKeychain), Arc::new(chats::StoredChats));
+    Ok(Tools::open(&data_dir, net, keychain, chats, guard, false))
 }
 
 /// Lists and changes the servers of tools.
@@ -137,6 +143,9 @@ async fn carry_out(tools: &Tools, command: Command, json: bool) -> Result<()> {
         Command::List { start } => list::list(tools, start, json).await,
         Command::Add(added) => servers::add(tools, added, json).await,
         Command::Import { file } => import::import(tools, &file, json).await,
+        Command::Enable { name, .. } if own::switch(tools, &name, true, json)? => Ok(()),
+        Command::Disable { name } if own::switch(tools, &name, false, json)? => Ok(()),
+        Command::SearchEngine(args) => own::choose_engine(tools, args, json).await,
         Command::Enable { name, yes } => servers::enable(tools, &name, yes, json).await,
         Command::Disable { name } => servers::disable(tools, &name, json),
         Command::SignIn(args) => sign_in::sign_in(tools, args, json).await,
@@ -150,7 +159,7 @@ async fn carry_out(tools: &Tools, command: Command, json: bool) -> Result<()> {
 
 async fn revoke(tools: &Tools, name: &str, json: bool) -> Result<()> {
     let tool = tool_named(tools, name)?;
-    tools.revoke(&tool).await.map_err(protocol::Error::from)?;
+    tools.revoke(&tool, None).await.map_err(protocol::Error::from)?;
     let text = format!("{name} is no longer allowed in all chats.");
     Ok(output::report(json, &json!({"revoked": name}), &text)?)
 }

@@ -71,15 +71,38 @@ pub async fn tools_named(tools: &Tools, name: &str) -> Result<Vec<ToolRef>> {
         let allowed = server
             .tools
             .into_iter()
-            .filter(|tool| tool.rule != Some(ToolRule::Deny));
+            .filter(|tool| tool.rule != Some(ToolRule::Deny) && tool.on != Some(false));
         return Ok(allowed.map(|tool| of(tool.name)).collect());
     }
     let tool = tool_named(tools, name)?;
     let server = started(tools, &tool.server).await?;
-    match server.tools.iter().any(|of| of.name == tool.tool) {
-        true => Ok(vec![tool]),
-        false => Err(no_tool(&server.name, &tool.tool)),
+    match server.tools.iter().find(|of| of.name == tool.tool) {
+        Some(of) if of.on == Some(false) => {
+            bail!("{name} is off, because it reaches the internet. 'ponder tools enable {name}' switches it on")
+        }
+        Some(_) => Ok(vec![tool]),
+        None => Err(no_tool(&server.name, &tool.tool)),
     }
+}
+
+/// The tool of `--allow`, and the host that it is allowed for: `ponder/fetch_page@example.org`.
+///
+/// # Errors
+/// When there is no such tool, or a tool that reads pages is named without a host.
+pub fn allowed_named(tools: &Tools, name: &str) -> Result<(ToolRef, Option<String>)> {
+    let is_page = |tool: &ToolRef| tool.server == builtin::SERVER && tool.tool == Builtin::FetchPage.name();
+    if let Some((before, host)) = name.rsplit_once('@') {
+        let tool = tool_named(tools, before).ok().filter(is_page);
+        if let Some(tool) = tool {
+            let host = net::public_host(&format!("https://{host}/")).map_err(protocol::Error::from)?;
+            return Ok((tool, Some(host)));
+        }
+    }
+    let tool = tool_named(tools, name)?;
+    if is_page(&tool) {
+        bail!("{name} is allowed for one host. --allow {name}@example.org lets it read that one");
+    }
+    Ok((tool, None))
 }
 
 fn no_tool(server: &str, tool: &str) -> anyhow::Error {

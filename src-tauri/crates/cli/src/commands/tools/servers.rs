@@ -72,7 +72,7 @@ pub async fn add(tools: &Tools, args: AddArgs, json: bool) -> Result<()> {
 }
 
 /// Secrets on standard input: the whole of it for one, a line each for several.
-fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
+pub(super) fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -191,7 +191,8 @@ pub async fn log(tools: &Tools, name: &str, json: bool) -> Result<()> {
 }
 
 /// Ponder's own tools belong to no server that could be changed.
-const OWN: &str = "Ponder's own tools are always there. 'ponder tools rule' can deny one";
+const OWN: &str = "Ponder's own tools are always there. 'ponder tools rule' can deny one, and 'ponder tools enable ponder/fetch_page' \
+                   switches one on that reaches the internet";
 
 async fn changeable(tools: &Tools, name: &str) -> Result<ToolServer> {
     let server = server_named(tools, name).await?;
