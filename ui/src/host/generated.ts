@@ -70,6 +70,7 @@ import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import type { WaitingCall } from '../bindings/WaitingCall';
+import type { WebSearchSetup } from '../bindings/WebSearchSetup';
 import type { WindowName } from '../bindings/WindowName';
 import type { WindowPage } from '../bindings/WindowPage';
 
@@ -347,8 +348,12 @@ export interface Commands {
   toolServerLog(id: string): Promise<Array<string>>;
   /** Stores the person's word about a tool; null takes it back. */
   setToolRule(tool: ToolRef, rule: ToolRule | null): Promise<void>;
-  /** Takes back every consent for a tool. */
-  revokeToolGrant(tool: ToolRef): Promise<void>;
+  /** Takes back every consent for a tool, or those for this host. */
+  revokeToolGrant(tool: ToolRef, host: string | null): Promise<void>;
+  /** Switches one of Ponder's own tools that reach the internet on or off. */
+  switchOwnTool(tool: string, on: boolean): Promise<void>;
+  /** Chooses the search engine; its key goes to the keychain. Null chooses none. */
+  setWebSearch(setup: WebSearchSetup | null): Promise<void>;
   /** The settings of the whole app. */
   settings(): Promise<Settings>;
   /** Changes some settings by their keys and tells every window. Returns all of them. */
@@ -562,6 +567,8 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   toolServerLog: ['settings'],
   setToolRule: ['settings'],
   revokeToolGrant: ['settings'],
+  switchOwnTool: ['settings'],
+  setWebSearch: ['settings'],
   settings: ['chat', 'models', 'settings', 'quick', 'consent'],
   changeSettings: ['chat', 'models', 'settings', 'quick', 'consent'],
   chatWindowState: ['chat'],
@@ -749,7 +756,9 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   signOutToolServer: (id) => invoke('sign_out_tool_server', { id }),
   toolServerLog: (id) => invoke('tool_server_log', { id }),
   setToolRule: (tool, rule) => invoke('set_tool_rule', { tool, rule }),
-  revokeToolGrant: (tool) => invoke('revoke_tool_grant', { tool }),
+  revokeToolGrant: (tool, host) => invoke('revoke_tool_grant', { tool, host }),
+  switchOwnTool: (tool, on) => invoke('switch_own_tool', { tool, on }),
+  setWebSearch: (setup) => invoke('set_web_search', { setup }),
   settings: () => invoke('settings'),
   changeSettings: (change) => invoke('change_settings', { change }),
   chatWindowState: () => invoke('chat_window_state'),

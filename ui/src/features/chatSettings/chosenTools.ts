@@ -8,8 +8,13 @@ function isSame(one: ToolRef, other: ToolRef): boolean {
 }
 
 /** All tools of a server. */
-export function toolsOf({ id, tools }: ToolServer): ToolRef[] {
+function toolsOf({ id, tools }: ToolServer): ToolRef[] {
   return tools.map(({ name }) => ({ server: id, tool: name }));
+}
+
+/** The tools of a server that are not switched off in the settings. */
+export function usableTools(server: ToolServer): ToolRef[] {
+  return toolsOf({ ...server, tools: server.tools.filter(({ on }) => on !== false) });
 }
 
 export function isChosen(chosen: readonly ToolRef[], tool: ToolRef): boolean {

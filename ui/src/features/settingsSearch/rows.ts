@@ -107,6 +107,7 @@ const LIST = {
   endpoints: { page: 'connections', labelKey: 'settings.endpoints', aboutKey: 'settings.endpoints.intro', setting },
 
   toolServers: { page: 'tools', labelKey: 'settings.tools', aboutKey: 'settings.tools.intro', setting },
+  webSearch: { page: 'tools', labelKey: 'settings.tools.search', aboutKey: 'settings.tools.search.about', setting },
   toolGrants: { page: 'tools', labelKey: 'settings.tools.grants', aboutKey: 'settings.tools.grantsAbout' },
 
   server: { page: 'server', labelKey: 'server.switch', aboutKey: 'server.intro', setting },

@@ -45,7 +45,7 @@ export function toolCalls(host: Controls) {
   };
   const commands = {
     async chatTools() {
-      return { servers: [...host.toolServers], grants: [] };
+      return { servers: [...host.toolServers], grants: [], web_search: null };
     },
     async waitingCalls() {
       refuse(host, 'waitingCalls');

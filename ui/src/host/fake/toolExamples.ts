@@ -30,6 +30,7 @@ function waitingCall(reason: ConsentReason, place: number): WaitingCall {
     server_name: 'notes',
     server_command: 'npx -y @modelcontextprotocol/server-filesystem /home/ada/notes',
     title: 'Write a file',
+    host: null,
     description: DESCRIPTION,
     former_description: reason === 'changed' ? 'Writes a text to a file in the folder of notes.' : null,
     parameters: {

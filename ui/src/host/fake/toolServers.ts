@@ -6,6 +6,7 @@ import type { ToolGrant } from '../../bindings/ToolGrant';
 import type { ToolRef } from '../../bindings/ToolRef';
 import type { ToolServer } from '../../bindings/ToolServer';
 import type { ToolView } from '../../bindings/ToolView';
+import type { WebSearch } from '../../bindings/WebSearch';
 import type { Platform } from '../types';
 import { ask, listen, refusal, type Shared } from './shared';
 
@@ -17,8 +18,11 @@ export const tool = (name: string, title: string, more: Partial<ToolView> = {}):
   effects: { read_only: true, destructive: false, open_world: false },
   tokens: 60,
   rule: null,
+  on: null,
   ...more,
 });
+
+const OUTSIDE = { read_only: true, destructive: false, open_world: true };
 
 const OWN: ToolServer = {
   id: 'ponder',
@@ -28,13 +32,19 @@ const OWN: ToolServer = {
   builtin: true,
   signed_in: false,
   state: { kind: 'ready' },
-  tools: [tool('get_time', 'Time'), tool('calculate', 'Calculator')],
+  tools: [
+    tool('get_time', 'Time'),
+    tool('calculate', 'Calculator'),
+    tool('fetch_page', 'Read web page', { effects: OUTSIDE, on: false }),
+    tool('search_web', 'Search the web', { effects: OUTSIDE, on: false }),
+  ],
   problems: [],
 };
 
 export const toolServerControls = () => ({
   toolServers: [OWN] as readonly ToolServer[],
   toolGrants: [] as readonly ToolGrant[],
+  webSearch: null as WebSearch | null,
   /** The servers in the configurations of other programs. */
   foundServers: [] as readonly FoundServer[],
   /** The lines that every server wrote. */
@@ -60,7 +70,7 @@ export function toolServers(host: Controls) {
   const same = (one: ToolRef, other: ToolRef): boolean => one.server === other.server && one.tool === other.tool;
   return {
     async tools() {
-      return { servers: [...host.toolServers], grants: [...host.toolGrants] };
+      return { servers: [...host.toolServers], grants: [...host.toolGrants], web_search: host.webSearch };
     },
     async addToolServer({ name, command, parts }) {
       if (/^https?:\/*$/.test(command)) throw refused('This address has no host.');
@@ -114,8 +124,24 @@ export function toolServers(host: Controls) {
       const tools = known.map((other) => (other.name === of.tool ? { ...other, rule } : other));
       changeToolServer(host, of.server, { tools });
     },
-    async revokeToolGrant(of) {
-      host.toolGrants = host.toolGrants.filter(({ tool }) => !same(tool, of));
+    async revokeToolGrant(of, at) {
+      const meant = ({ tool, host }: ToolGrant): boolean => same(tool, of) && (at === null || host === at);
+      host.toolGrants = host.toolGrants.filter((grant) => !meant(grant));
+      toolsChanged(host);
+    },
+    async switchOwnTool(name, on) {
+      const known = host.toolServers.find(({ id }) => id === OWN.id)?.tools ?? [];
+      const isSwitched = (own: ToolView): boolean => own.name === name && own.on !== null;
+      if (!known.some(isSwitched)) throw refused(`Ponder's tool ${name} is always on.`);
+      changeToolServer(host, OWN.id, { tools: known.map((own) => (isSwitched(own) ? { ...own, on } : own)) });
+    },
+    async setWebSearch(setup) {
+      if (setup && !/^(https?:\/\/[^/?@]+.*)?$/.test(setup.address))
+        throw refused('This is no address of a search engine.');
+      const before = host.webSearch;
+      const stays = setup && before && before.provider === setup.provider && before.address === setup.address;
+      const has_key = Boolean(setup?.key) || Boolean(stays && before.has_key);
+      host.webSearch = setup && { provider: setup.provider, address: setup.address, has_key };
       toolsChanged(host);
     },
     onToolsChanged: (listener) => listen(host.toolListeners, listener),
@@ -187,7 +213,11 @@ export function fillToolServers(host: Controls): void {
     server('search', { command: 'https://search.example/mcp', parts: [key], state: { kind: 'off' }, tools: [] }),
   ];
   const read = { server: 'notes', tool: 'read_text_file' };
-  host.toolGrants = [{ tool: read, server_name: 'notes', granted_at: Date.now() }];
+  const page = { server: 'ponder', tool: 'fetch_page' };
+  host.toolGrants = [
+    { tool: read, server_name: 'notes', host: null, granted_at: Date.now() },
+    { tool: page, server_name: 'Ponder', host: 'en.wikipedia.org', granted_at: Date.now() },
+  ];
   host.toolLog = ['npm warn deprecated node-domexception@1.0.0', 'Secure MCP server running on stdio'];
   const time = { name: 'time', command: 'uvx mcp-server-time', parts: [] };
   const github = { name: 'github', command: 'npx github', parts: [{ name: 'GITHUB_TOKEN', value: '${input:token}' }] };

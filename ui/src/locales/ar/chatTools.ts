@@ -17,6 +17,7 @@ export const chatTools = translation({
   'chatTools.starting': 'جارٍ البدء…',
   'chatTools.failed': 'فشل: {reason}',
   'chatTools.needs_sign_in': 'يحتاج إلى تسجيل الدخول',
+  'chatTools.toolOff': 'متوقفة. تتصل بالإنترنت.',
   'chatTools.turnOn': 'تشغيله من الإعدادات…',
   'chatTools.fix': 'فتح الإعدادات…',
   'chatTools.add': 'إضافة خوادم من الإعدادات…',

@@ -7,6 +7,8 @@ export const consent = translation({
   'consent.reading': 'جارٍ قراءة الاستدعاءات…',
   'consent.gone': 'تغيّر هذا الاستدعاء أو لم يعد ينتظر. لم يُسمح بشيء.',
   'consent.own': 'جزء من Ponder',
+  'consent.host': 'تتصل بـ {host}',
+  'consent.newHost': 'لم يُسمح بهذه الأداة لهذا الموقع من قبل.',
   'consent.reason.new': 'لم يُسمح بهذه الأداة من قبل.',
   'consent.reason.changed': 'تغيّرت هذه الأداة أو خادمها منذ السماح بها.',
   'consent.reason.rule': 'اخترت أن تُسأل عن كل استدعاء لهذه الأداة.',
@@ -47,6 +49,8 @@ export const consent = translation({
   'consent.once': 'مرة واحدة',
   'consent.chat': 'في هذه المحادثة',
   'consent.always': 'دائمًا لهذه الأداة',
+  'consent.chatHost': 'هذا الموقع في هذه المحادثة',
+  'consent.alwaysHost': 'دائمًا لهذا الموقع',
   'consent.deny': 'رفض',
   'consent.word': 'السبب للنموذج (اختياري)',
 });

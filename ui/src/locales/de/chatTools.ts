@@ -17,6 +17,7 @@ export const chatTools = translation({
   'chatTools.starting': 'Startet …',
   'chatTools.failed': 'Fehlgeschlagen: {reason}',
   'chatTools.needs_sign_in': 'Anmeldung nötig',
+  'chatTools.toolOff': 'Aus. Es geht ins Internet.',
   'chatTools.turnOn': 'In den Einstellungen einschalten …',
   'chatTools.fix': 'Einstellungen öffnen …',
   'chatTools.add': 'Server in den Einstellungen hinzufügen …',

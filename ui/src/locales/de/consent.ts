@@ -7,6 +7,8 @@ export const consent = translation({
   'consent.reading': 'Aufrufe werden gelesen …',
   'consent.gone': 'Dieser Aufruf hat sich geändert oder wartet nicht mehr. Nichts wurde erlaubt.',
   'consent.own': 'Teil von Ponder',
+  'consent.host': 'Verbindet sich mit {host}',
+  'consent.newHost': 'Dieses Werkzeug wurde für diese Website noch nie erlaubt.',
   'consent.reason.new': 'Dieses Werkzeug wurde noch nie erlaubt.',
   'consent.reason.changed': 'Dieses Werkzeug oder sein Server hat sich geändert, seit es erlaubt wurde.',
   'consent.reason.rule': 'Für dieses Werkzeug ist eingestellt, vor jedem Aufruf zu fragen.',
@@ -48,6 +50,8 @@ export const consent = translation({
   'consent.once': 'Einmal',
   'consent.chat': 'In diesem Chat',
   'consent.always': 'Immer für dieses Werkzeug',
+  'consent.chatHost': 'Diese Website in diesem Chat',
+  'consent.alwaysHost': 'Immer für diese Website',
   'consent.deny': 'Ablehnen',
   'consent.word': 'Grund für das Modell (freiwillig)',
 });

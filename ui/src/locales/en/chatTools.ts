@@ -15,6 +15,7 @@ export const chatTools = {
   'chatTools.starting': 'Starting…',
   'chatTools.failed': 'Failed: {reason}',
   'chatTools.needs_sign_in': 'Needs sign-in',
+  'chatTools.toolOff': 'Off. It connects to the internet.',
   'chatTools.turnOn': 'Turn on in Settings…',
   'chatTools.fix': 'Open settings…',
   'chatTools.add': 'Add servers in Settings…',

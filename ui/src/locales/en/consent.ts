@@ -5,6 +5,8 @@ export const consent = {
   'consent.reading': 'Reading calls…',
   'consent.gone': 'This call changed or no longer waits. Nothing was allowed.',
   'consent.own': 'Part of Ponder',
+  'consent.host': 'Connects to {host}',
+  'consent.newHost': 'You haven’t allowed this tool for this site before.',
   'consent.reason.new': 'You haven’t allowed this tool before.',
   'consent.reason.changed': 'This tool or its server has changed since you allowed it.',
   'consent.reason.rule': 'You chose to be asked about every call of this tool.',
@@ -45,6 +47,8 @@ export const consent = {
   'consent.once': 'Once',
   'consent.chat': 'In this chat',
   'consent.always': 'Always for this tool',
+  'consent.chatHost': 'This site in this chat',
+  'consent.alwaysHost': 'Always for this site',
   'consent.deny': 'Deny',
   'consent.word': 'Reason for the model (optional)',
 } as const;

@@ -20,6 +20,7 @@ const WRITE: WaitingCall = {
   server_name: 'Files',
   server_command: 'npx -y @modelcontextprotocol/server-filesystem /home/ada/notes',
   title: 'Write a file',
+  host: null,
   description: 'Writes a text to a file.',
   former_description: null,
   parameters: {
@@ -139,6 +140,19 @@ describe('a call that waits', () => {
       expect(document.querySelectorAll('[data-testid=consent] :is(img, a, iframe, script, form)')).toHaveLength(0);
     }
     expect(ran).not.toHaveBeenCalled();
+  });
+
+  it('names the host that it reaches, for which a further consent holds', async () => {
+    await openCalls({ host: 'example.org:8443', tool: { server: 'ponder', tool: 'fetch_page' } });
+    expect(the('call-host').textContent?.trim()).toBe('Connects to example.org:8443');
+    expect(the('call-reason').textContent).toContain('for this site before');
+    expect(['chat', 'always'].map((extent) => the(`allow-${extent}`).textContent?.trim())).toEqual([
+      'This site in this chat',
+      'Always for this site',
+    ]);
+    await openCalls({});
+    expect(all('call-host')).toEqual([]);
+    expect(the('allow-always').textContent?.trim()).toBe('Always for this tool');
   });
 
   it('is one of several, oldest first', async () => {

@@ -127,7 +127,7 @@ describe('the list', () => {
   });
 
   it('is empty while it is read', async () => {
-    const view = { servers: [...host.toolServers], grants: [] };
+    const view = { servers: [...host.toolServers], grants: [], web_search: null };
     vi.spyOn(host, 'tools').mockImplementation(() => pause(1000).then(() => view));
     await openTools();
     expect([the('tools-loading').textContent, all('open-add-tools')]).toEqual(['Loading…', []]);
@@ -331,6 +331,58 @@ describe('its tools', () => {
   });
 });
 
+describe('the tools of Ponder that reach the internet', () => {
+  const own = (name: string): HTMLElement => {
+    const found = all('tool').find(({ dataset }) => dataset['tool'] === name);
+    if (!found) throw new Error(`no tool ${name}`);
+    return found;
+  };
+  const toggle = (name: string): HTMLElement | null => own(name).querySelector('[data-testid="own-tool-switch"]');
+
+  it('are off, and are switched on and off by themselves', async () => {
+    await openTools();
+    await click('unfold-tools');
+    expect(toggle('calculate')).toBeNull();
+    expect(toggle('fetch_page')?.getAttribute('aria-label')).toBe('Let Read web page use the internet');
+    for (const on of ['true', 'false']) {
+      toggle('fetch_page')?.click();
+      await pass(0);
+      expect(['fetch_page', 'search_web'].map((name) => toggle(name)?.getAttribute('aria-checked'))).toEqual([on, 'false']);
+    }
+  });
+
+  it('search with the engine that the person chose, whose key is not shown again', async () => {
+    await openTools();
+    expect(the('search-provider').getAttribute('aria-label')).toBe('Search engine: None');
+    expect(all('search-key')).toEqual([]);
+    await choose('search-provider', 'Brave');
+    expect(the('web-search-about').textContent).toContain('A key from your account');
+    expect(the('save-web-search')).toHaveProperty('disabled', true);
+    await write('search-key', 'my-key');
+    await submit('search-key');
+    expect(host.webSearch).toEqual({ provider: 'brave', address: '', has_key: true });
+    expect(the('web-search-about').textContent).toBe('The key is stored in your keychain.');
+    expect([field('search-key').value, document.body.innerHTML.includes('my-key')]).toEqual(['', false]);
+    await choose('search-provider', 'None');
+    await pass(0);
+    expect(host.webSearch).toBeNull();
+  });
+
+  it('search with an address, and say why one is none', async () => {
+    await openTools();
+    await choose('search-provider', 'SearXNG');
+    await write('search-address', 'localhost:8888');
+    await submit('search-address');
+    expect(the('web-search-problem').textContent).toContain('This is no address of a search engine.');
+    expect([host.webSearch, field('search-address').value]).toEqual([null, 'localhost:8888']);
+    await write('search-address', ' http://localhost:8888 ');
+    expect(the('web-search-problem').textContent).toBe('');
+    await submit('search-address');
+    expect(host.webSearch).toEqual({ provider: 'searxng', address: 'http://localhost:8888', has_key: false });
+    expect(the('web-search-saved').textContent).toBe('Saved');
+  });
+});
+
 describe('adding a server', () => {
   it('takes a command with variables, and adds it switched off', async () => {
     await openTools();
@@ -487,10 +539,26 @@ describe('a configuration', () => {
 });
 
 describe('always allowed', () => {
+  it('names the host of a page, and takes back one host alone', async () => {
+    const tool = { server: 'ponder', tool: 'fetch_page' };
+    host.toolGrants = ['a.example', 'b.example'].map((name) => ({
+      tool,
+      server_name: 'Ponder',
+      host: name,
+      granted_at: NOW,
+    }));
+    await openTools();
+    expect(all('tool-grant').map(said)[1]).toBe('Read web page Ponder · b.example · allowed just now Take back');
+    expect(the('revoke-grant').getAttribute('aria-label')).toMatch(/for Read web page on [ab]\.example$/);
+    all('revoke-grant')[0]?.click();
+    await pass(0);
+    expect(host.toolGrants.map((grant) => grant.host)).toEqual(['b.example']);
+  });
+
   it('lists tools with their server and time, and takes each back', async () => {
     host.toolGrants = [
-      { tool: { server: 'files', tool: 'read_file' }, server_name: 'Files', granted_at: NOW - 20 * 60_000 },
-      { tool: { server: 'gone', tool: 'old' }, server_name: 'Gone', granted_at: NOW },
+      { tool: { server: 'files', tool: 'read_file' }, server_name: 'Files', host: null, granted_at: NOW - 20 * 60_000 },
+      { tool: { server: 'gone', tool: 'old' }, server_name: 'Gone', host: null, granted_at: NOW },
     ];
     await openTools(FILES);
     expect(all('tool-grant').map(said)).toEqual([

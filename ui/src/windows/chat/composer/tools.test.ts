@@ -15,6 +15,7 @@ const tool = (name: string, tokens: number): ToolServer['tools'][number] => ({
   effects: { read_only: true, destructive: false, open_world: false },
   tokens,
   rule: null,
+  on: null,
 });
 
 const server = (id: string, more: Partial<ToolServer> = {}): ToolServer => ({
@@ -126,6 +127,18 @@ describe('the tools of a chat', () => {
     await press(the('server-switch'));
     expect(chosen(id)).toEqual(['a/read', 'a/write']);
     expect(all('tool-switch').map(isOn)).toEqual([true, true]);
+  });
+
+  it('leave out those that are switched off in the settings, and say so', async () => {
+    const off = { ...tool('fetch', 30), on: false };
+    host.toolServers = [server('own', { builtin: true, tools: [tool('read', 100), off] })];
+    const { id } = host.addChat('A chat', Date.now()).summary;
+    await open('chat', id);
+    await openPanel();
+    expect(the('tool-off').textContent).toContain('It connects to the internet.');
+    expect(switchOf('fetch')).toHaveProperty('disabled', true);
+    await press(the('server-switch'));
+    expect([chosen(id), isOn(the('server-switch'))]).toEqual([['own/read'], true]);
   });
 
   it('tell the state of their server, and lead to the settings', async () => {

@@ -5,10 +5,12 @@ import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { FoundServer } from '../../../bindings/FoundServer';
 import type { ToolClient } from '../../../bindings/ToolClient';
+import type { ToolGrant } from '../../../bindings/ToolGrant';
 import type { ToolRef } from '../../../bindings/ToolRef';
 import type { ToolRule } from '../../../bindings/ToolRule';
 import type { ToolSetup } from '../../../bindings/ToolSetup';
 import type { ToolsView } from '../../../bindings/ToolsView';
+import type { WebSearchSetup } from '../../../bindings/WebSearchSetup';
 import { asHostError, type HostError, type Platform } from '../../../host';
 import type { Toasts } from '../../../design/toasts.svelte';
 
@@ -142,9 +144,25 @@ export class ToolServers {
     await this.#change(() => this.platform.setToolRule(tool, rule), `rule of ${tool.server}/${tool.tool}`);
   }
 
-  /** Takes back that a tool may run without asking. */
-  async revoke(tool: ToolRef): Promise<void> {
-    await this.#change(() => this.platform.revokeToolGrant(tool), `grant of ${tool.server}/${tool.tool}`);
+  /** Takes back that a tool may run without asking, on this host if it was allowed for one. */
+  async revoke({ tool, host }: ToolGrant): Promise<void> {
+    await this.#change(() => this.platform.revokeToolGrant(tool, host), `grant of ${tool.server}/${tool.tool}`);
+  }
+
+  /** Switches a tool of Ponder that reaches the internet on or off. */
+  async switchOwn(name: string, on: boolean): Promise<void> {
+    await this.#change(() => this.platform.switchOwnTool(name, on), `switch of ${name}`);
+  }
+
+  /** Chooses the search engine, or none. Says why it could not; `null` if it did. */
+  async setWebSearch(setup: WebSearchSetup | null): Promise<HostError | null> {
+    try {
+      await this.platform.setWebSearch(setup);
+    } catch (reason) {
+      return asHostError(reason);
+    }
+    await this.refresh();
+    return null;
   }
 
   /** Shows the result of a change; resolves to whether it was made. */
