@@ -163,3 +163,27 @@ async fn an_address_that_a_server_named_leads_no_nearer_than_that_server() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_page_leads_to_the_internet_alone_and_a_search_where_the_user_set_it() {
+    let port = server().await;
+    for (name, allowed) in [
+        ("cdn.internet", true),
+        ("printer.network", false),
+        ("rebound.here", false),
+        ("127.0.0.1", false),
+        ("localhost", false),
+    ] {
+        let address = format!("http://{name}:{port}/");
+        // Not even to the mirror that the user set.
+        for hub in [None, Some(address.as_str()), Some("no hub at all")] {
+            let net = connections(hub);
+            let asked = ask(&net, Purpose::WebPage, &address).await;
+            assert_eq!(asked.is_ok(), allowed, "{name}: {asked:?}");
+            assert_eq!(ask(&net, Purpose::WebSearch, &address).await, Ok(200), "{name}");
+        }
+    }
+    let there = format!("http://cdn.internet:{port}/to/http://printer.network:{port}/");
+    let asked = ask(&connections(None), Purpose::WebPage, &there).await;
+    assert!(matches!(asked, Err(Error::Redirect { .. })), "{asked:?}");
+}
