@@ -119,7 +119,7 @@ async fn refusal(provider: SearchProvider, response: Response) -> String {
         (_, 402 | 429 | 432 | 433) => {
             format!("the quota of the key for {host} is used up, or searches came too fast; try again later")
         }
-        (_, 300..400) => format!("{host} redirects elsewhere, which was not followed; check its address"),
+        (_, 300..=399) => format!("{host} redirects elsewhere, which was not followed; check its address"),
         (_, 404) => format!("{host} has no search at this address; the person sets another one under Settings › Tools"),
         (_, 500..) => format!("{host} has a problem at the moment (status {status}); try again later"),
         _ => format!("{host} refused the search with status {status}"),
