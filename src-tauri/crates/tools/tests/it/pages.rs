@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -93,11 +93,12 @@ fn to(address: String) -> Response {
     (StatusCode::FOUND, [("location", address)]).into_response()
 }
 
-fn packed(bytes: usize) -> Vec<u8> {
+/// Fifty megabytes in fifty kilobytes.
+static PACKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(&vec![b'a'; bytes]).unwrap();
+    gzip.write_all(&vec![b'a'; 50 << 20]).unwrap();
     gzip.finish().unwrap()
-}
+});
 
 /// Pieces that never end, one after each pause.
 fn endless(piece: &'static [u8], pause: Duration) -> Body {
@@ -126,10 +127,10 @@ fn pages(path: &str) -> Response {
         "/binary" => html(vec![0_u8; 10_000]),
         "/gzip" => (
             [("content-type", "text/html"), ("content-encoding", "gzip")],
-            packed(50 << 20),
+            PACKED.clone(),
         )
             .into_response(),
-        "/gzip-unsaid" => html(packed(50 << 20)),
+        "/gzip-unsaid" => html(PACKED.clone()),
         "/table" => html(format!("<table>{}", "<tr><td>1<td>2".repeat(300_000))),
         "/deep" => html(format!("{}bottom", "<div>".repeat(900_000))),
         "/attributes" => html(format!("<p {}>end", "a=1 ".repeat(1_000_000))),
@@ -192,6 +193,8 @@ async fn text_of_a_page_is_read_and_nothing_of_this_computer_is_sent() {
 
 #[tokio::test]
 async fn what_is_no_text_is_refused() {
+    // Before anybody waits for it.
+    LazyLock::force(&PACKED);
     let (port, _) = serve(pages).await;
     let net = net(port);
     for (path, word) in [
