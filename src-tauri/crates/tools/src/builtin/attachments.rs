@@ -4,8 +4,8 @@ use api::FileText;
 use protocol::ExcerptUnit;
 use serde_json::Value;
 
+use super::arguments::{number, text};
 use super::sources::{AttachedFile, ChatSource};
-use super::{number, text};
 use crate::visible::readable;
 
 /// Bytes of a part at most.

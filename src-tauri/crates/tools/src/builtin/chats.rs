@@ -7,8 +7,8 @@ use jiff::{Timestamp, ToSpan};
 use protocol::Role;
 use serde_json::Value;
 
+use super::arguments::text;
 use super::sources::ChatSource;
-use super::text;
 use crate::visible::readable;
 
 /// Places that a model is told of at most.

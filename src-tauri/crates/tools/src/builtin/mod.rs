@@ -1,5 +1,6 @@
 //! Tools that Ponder has itself.
 
+mod arguments;
 mod attachments;
 mod calculator;
 mod chats;
@@ -13,6 +14,8 @@ mod web;
 use serde_json::Value;
 
 use crate::outcome::{Outcome, ResultPart};
+
+use arguments::text;
 
 pub use sources::{AttachedFile, ChatSource, NoChats, Sources};
 pub use web::SearchEngine;
@@ -131,14 +134,4 @@ async fn calculate(expression: Option<&str>) -> Result<String, String> {
     };
     let computed = tokio::task::spawn_blocking(move || calculator::value(&expression)).await;
     computed.unwrap_or_else(|_| Err("the expression cannot be computed".to_owned()))
-}
-
-/// An argument that is text.
-fn text<'a>(arguments: &'a Value, name: &str) -> Option<&'a str> {
-    arguments.get(name).and_then(Value::as_str)
-}
-
-/// An argument that is a number from 0.
-fn number(arguments: &Value, name: &str) -> Option<usize> {
-    usize::try_from(arguments.get(name)?.as_u64()?).ok()
 }

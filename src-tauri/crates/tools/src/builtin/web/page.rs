@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::body::{as_utf8, file_name, media_type, read, MOST_READ};
+use crate::builtin::arguments::{number, text};
 use crate::builtin::sources::Sources;
-use crate::builtin::{number, text};
 use crate::visible::readable;
 
 /// Bytes of text in one result at most.
