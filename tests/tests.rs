@@ -8,6 +8,8 @@ mod answers_window;
 #[cfg(target_os = "linux")]
 mod app_window;
 #[cfg(target_os = "linux")]
+mod artifacts_window;
+#[cfg(target_os = "linux")]
 mod branches_window;
 #[cfg(target_os = "linux")]
 mod bundle;

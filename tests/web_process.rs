@@ -49,7 +49,7 @@ fn kill(process: u32) {
 }
 
 /// The number of first frames in the app's log.
-fn first_paints(home: &Path) -> usize {
+pub fn first_paints(home: &Path) -> usize {
     log(home).matches("first paint").count()
 }
 

@@ -32,12 +32,14 @@ use crate::desktop::{closing, consent, notify, power, run_command};
 use crate::system::deferred_tasks::DeferredTasks;
 use crate::system::logging;
 use crate::system::login::{Login, AT_LOGIN};
+use crate::system::navigation::PREVIEW;
 #[cfg(target_os = "macos")]
 use crate::system::web_process;
 #[cfg(target_os = "linux")]
 use crate::system::{caret, graphics, running_app};
 use crate::windows::pending_quit::Quit;
 use crate::windows::places::{self, Places};
+use crate::windows::previews::{self, Previews};
 use crate::windows::quick::{self, QuickEntry};
 use crate::windows::{appearance, images, window};
 use crate::words::Words;
@@ -107,9 +109,11 @@ pub fn run() -> Result<()> {
         .manage(Quit::default())
         .manage(Tray::default())
         .manage(QuickEntry::default())
+        .manage(Previews::default())
         .manage(DeferredTasks::<AppHandle>::default())
         .manage(Commands::<Wry>::default())
         .register_asynchronous_uri_scheme_protocol(images::SCHEME, images::answer)
+        .register_asynchronous_uri_scheme_protocol(PREVIEW, previews::answer)
         .invoke_handler(commands::all())
         .on_menu_event(|app, event| run_command::chosen(app, event.id().as_ref()))
         .setup(move |app| {

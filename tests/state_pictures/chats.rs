@@ -15,6 +15,7 @@ const DIAGRAM: &str = include_str!("answers/diagrams.md");
 const BROKEN_DIAGRAM: &str = include_str!("answers/broken-diagram.md");
 const TABLES: &str = include_str!("answers/tables.md");
 const ARABIC: &str = include_str!("answers/arabic.md");
+const ARTIFACTS: &str = include_str!("answers/artifacts.md");
 const THOUGHT: &str = include_str!("answers/thought.md");
 
 fn chat(title: &str, day: &str, turns: &[[&str; 3]]) -> Value {
@@ -75,6 +76,14 @@ pub fn put(home: &Path) {
             "Diagrams",
             "2026-11-17",
             &[["Draw it.", "", DIAGRAM], ["Draw it wrongly.", "", BROKEN_DIAGRAM]],
+        ),
+        chat(
+            "Tides",
+            "2026-11-16",
+            &[
+                ["Write a page about tides.", "", ARTIFACTS],
+                ["Once more, with a moon.", "", ARTIFACTS],
+            ],
         ),
         chat(
             "Tables",

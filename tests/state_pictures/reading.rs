@@ -19,6 +19,35 @@ fn context_menu(stage: &Stage, css: &str) {
     stage.window.wait_for("context-menu");
 }
 
+/// The preview of a page, its code, a drawing, a diagram, and a page that was stopped.
+fn previews(stage: &Stage) {
+    let open = |stage: &Stage, place: u64| {
+        stage.open_chat("Tides");
+        drawn(stage);
+        let press = "const button = document.querySelectorAll('[data-testid=open-preview]')[arguments[0]]; button?.click(); return button !== undefined";
+        stage.page(press, json!([place]));
+        stage.window.wait_for("preview");
+    };
+    stage.images("chat", "preview-page", |stage| {
+        open(stage, 0);
+        stage.window.wait_for("preview-frame");
+        stage.image("preview-page");
+        stage.press_for("preview-code", "preview-source");
+        stage.image("preview-code");
+        stage.press_for("preview-code", "preview-frame");
+        stage.press_for("preview-stop", "preview-stopped");
+        stage.image("preview-stopped");
+    });
+    stage.state("chat", "preview-drawing", |stage| {
+        open(stage, 1);
+        stage.window.wait_for("preview-frame");
+    });
+    stage.state("chat", "preview-diagram", |stage| {
+        open(stage, 2);
+        stage.window.wait_for("diagram");
+    });
+}
+
 pub fn states(stage: &Stage) {
     for (name, title) in [
         ("markdown", "Markdown"),
@@ -42,6 +71,7 @@ pub fn states(stage: &Stage) {
         stage.page(draw, json!([]));
         stage.image_all("diagrams-drawn");
     });
+    previews(stage);
     stage.images("chat", "code-wrapped", |stage| {
         stage.open_chat("Code");
         drawn(stage);

@@ -25,6 +25,7 @@ mod local_models;
 mod models;
 mod network;
 mod power;
+mod previews;
 mod server;
 mod settings;
 mod tools;
@@ -73,6 +74,7 @@ command::list![
     answers::{send, send_to_two, regenerate, stop, answer_now, continue_answer, attach},
     files::{add_file, paste, clipboard_files, clipboard_file, file_text, content_tokens},
     images::{add_image, clipboard_image, image_tokens, image_storage, drag_image},
+    previews::{show_preview, close_preview},
     models::{models, default_model, set_default_model, engine_status},
     power::slowed_by,
     models::{unload_model, capabilities},

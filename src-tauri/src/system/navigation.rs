@@ -1,7 +1,7 @@
-//! Confines every window to Ponder's own pages. A web view is a browser by itself: it follows links, fetches files,
-//! opens windows and offers all of that in a menu. None of it is wanted here, because text by a model or a stranger
-//! could lead it anywhere, past the offline switch and past the list of requests. `commands::windows::open_link` opens
-//! links in the browser.
+//! Confines every window to Ponder's own pages, and to frames with previews of what a response wrote. A web view is a
+//! browser by itself: it follows links, fetches files, opens windows and offers all of that in a menu. None of it is
+//! wanted here, because text by a model or a stranger could lead it anywhere, past the offline switch and past the list
+//! of requests. `commands::windows::open_link` opens links in the browser.
 
 use tauri::webview::{DownloadEvent, NewWindowResponse};
 use tauri::{Manager, Url, WebviewWindowBuilder, Wry};
@@ -9,6 +9,14 @@ use tauri::{Manager, Url, WebviewWindowBuilder, Wry};
 /// Suppresses the web view's own menu everywhere. Runs before the page's own listeners, which still receive the event
 /// and may show a menu of ours.
 const NO_BROWSER_MENU: &str = "addEventListener('contextmenu', (event) => event.preventDefault(), true);";
+
+/// Takes connections between peers from every frame: no content security policy speaks of them, and the page of a
+/// preview could tell a server of its choice anything by them.
+const NO_PEERS: &str = "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCIceGatherer'])
+    delete globalThis[name];";
+
+/// The scheme of previews, which `crate::windows::previews` answers.
+pub const PREVIEW: &str = "ponder-preview";
 
 /// A proxy without a listener (the port is the system's own). WebKitGTK sends the request of a link with `download`
 /// before it asks the app, so on Linux the web view has no way to the network at all; the app's pages and calls need
@@ -46,7 +54,8 @@ pub fn confine<'a, M: Manager<Wry>>(
             }
             false
         })
-        .initialization_script(NO_BROWSER_MENU)
+        .initialization_script_for_all_frames(NO_BROWSER_MENU)
+        .initialization_script_for_all_frames(NO_PEERS)
 }
 
 /// True for a page of the app: a file inside the program, or of the development server while there is one.
@@ -56,8 +65,16 @@ fn is_own_page(url: &Url, dev_server: Option<&Url>) -> bool {
         // The web view of Windows has no custom schemes.
         "http" | "https" if cfg!(windows) && url.host_str() == Some("tauri.localhost") => true,
         "http" | "https" => dev_server.is_some_and(|server| url.origin() == server.origin()),
+        // The web view asks for frames as well. A sandbox keeps the page of a preview in its frame, and a link of it
+        // to another path would leave an empty one.
+        PREVIEW => url.path() == "/" && url.query().is_none() && url.host_str().is_some_and(is_preview_id),
         _ => false,
     }
+}
+
+/// True for the host of a preview's address: 32 digits of base 16.
+pub fn is_preview_id(host: &str) -> bool {
+    host.len() == 32 && host.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
@@ -71,6 +88,8 @@ mod tests {
             is_own_page(&parse(url), dev_server.map(parse).as_ref())
         };
         assert!(own("tauri://localhost/index.html?window=models", None));
+        assert!(own("ponder-preview://0123456789abcdef0123456789abcdef/", None));
+        assert!(own("ponder-preview://0123456789abcdef0123456789abcdef/#part", None));
         let strange = [
             "https://example.org/",
             "http://localhost:5173/",
@@ -80,6 +99,9 @@ mod tests {
             "data:text/html,hello",
             "about:blank",
             "javascript:alert(1)",
+            "ponder-preview://localhost/",
+            "ponder-preview://0123456789abcdef0123456789abcdef/other.html",
+            "ponder-preview://0123456789abcdef0123456789abcdef/?a=b",
         ];
         for url in strange {
             assert!(!own(url, None), "{url} is no page of the app");

@@ -1,6 +1,6 @@
 //! Recovers from the end of a web view's process, which may happen at any time: the system kills it when memory is
-//! short, or it crashes. Its page is loaded again. Its content, draft and scroll position are in the history, and
-//! running answers are followed again.
+//! short, it crashes, or a preview in it never ends. Its page is loaded again. Its content, draft and scroll position are
+//! in the history, and running answers are followed again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +11,10 @@ use tauri::{Webview, Wry};
 const AT_ONCE: usize = 3;
 const WHILE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(15);
+
+/// The time that a page has once the web view reports that it does not react to a person, which takes 3 s.
+#[cfg(target_os = "linux")]
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The times at which processes ended, the last ones only.
 static ENDED: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
@@ -27,6 +31,30 @@ pub fn follow(view: &Webview<Wry>) -> tauri::Result<()> {
             None
         };
         platform.inner().connect_local("web-process-terminated", false, ended);
+    })
+}
+
+/// Ends the process of a web view that no longer reacts to a person, if `may_end` says so then and after a while. Scripts
+/// of frames run in the process of their page, so an endless one would hold up the window for ever. The web view of
+/// macOS has no such report.
+#[cfg(target_os = "linux")]
+pub fn end_if_stuck(view: &Webview<Wry>, may_end: impl Fn() -> bool + Clone + Send + 'static) -> tauri::Result<()> {
+    use webkit2gtk::WebViewExt;
+
+    view.with_webview(move |platform| {
+        platform.inner().connect_is_web_process_responsive_notify(move |view| {
+            let (view, may_end) = (view.clone(), may_end.clone());
+            let is_stuck = move |view: &webkit2gtk::WebView| !view.is_web_process_responsive() && may_end();
+            if !is_stuck(&view) {
+                return;
+            }
+            gtk::glib::timeout_add_local_once(PATIENCE, move || {
+                if is_stuck(&view) {
+                    tracing::warn!("a page with a preview does not react; its process is ended");
+                    view.terminate_web_process();
+                }
+            });
+        });
     })
 }
 

@@ -15,6 +15,8 @@ use crate::system::navigation;
 use crate::system::web_process;
 pub use crate::windows::open_windows::{name_of, open_window};
 use crate::windows::pending_quit::Quit;
+#[cfg(target_os = "linux")]
+use crate::windows::previews::Previews;
 use crate::windows::{appearance, places};
 use crate::words::{self, Words};
 
@@ -159,13 +161,24 @@ fn open(app: &AppHandle, name: WindowName, more: &str, visible: bool) -> tauri::
     };
     let window = window.build()?;
     #[cfg(target_os = "linux")]
-    web_process::follow(window.as_ref())?;
+    follow_process(app, &window, name)?;
     appearance::apply(&window, &look);
     #[cfg(target_os = "macos")]
     if name == WindowName::Quick {
         crate::system::frontmost_app::over_full_screen(&window);
     }
     Ok(())
+}
+
+/// Reloads the page of a window whose process ends, and ends it if a preview in it never does.
+#[cfg(target_os = "linux")]
+fn follow_process(app: &AppHandle, window: &WebviewWindow, name: WindowName) -> tauri::Result<()> {
+    web_process::follow(window.as_ref())?;
+    if name != WindowName::Chat {
+        return Ok(());
+    }
+    let app = app.clone();
+    web_process::end_if_stuck(window.as_ref(), move || app.state::<Previews>().is_any_open())
 }
 
 /// Applies a language to the titles of all windows.

@@ -198,6 +198,10 @@ export interface Commands {
   imageStorage(): Promise<number>;
   /** Starts dragging an image out of the window, as a file of this name without its place and camera. */
   dragImage(attachment: string, name: string): Promise<void>;
+  /** Holds a page that a response wrote, or with `drawing` an SVG, in place of the one before. Returns the address that a frame in a sandbox shows it under. */
+  showPreview(code: string, drawing: boolean): Promise<string>;
+  /** Forgets what the preview shows. Returns true if it showed something: a page that is new may have been ended by it. */
+  closePreview(): Promise<boolean>;
   /** The models on this computer. */
   models(): Promise<Array<LocalModel>>;
   /** The reference of the model that new chats use. */
@@ -491,6 +495,8 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   imageTokens: ['chat'],
   imageStorage: ['chat', 'settings'],
   dragImage: ['chat'],
+  showPreview: ['chat'],
+  closePreview: ['chat'],
   models: ['chat', 'models', 'settings', 'quick'],
   defaultModel: ['chat', 'models', 'settings', 'quick'],
   setDefaultModel: ['models'],
@@ -681,6 +687,8 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   imageTokens: (model, detail, sizes) => invoke('image_tokens', { model, detail, sizes }),
   imageStorage: () => invoke('image_storage'),
   dragImage: (attachment, name) => invoke('drag_image', { attachment, name }),
+  showPreview: (code, drawing) => invoke('show_preview', { code, drawing }),
+  closePreview: () => invoke('close_preview'),
   models: () => invoke('models'),
   defaultModel: () => invoke('default_model'),
   setDefaultModel: (reference) => invoke('set_default_model', { reference }),

@@ -16,6 +16,7 @@ import { fileControls, files } from './files';
 import { hub, hubControls } from './hub';
 import { imageControls, images } from './images';
 import { library, libraryControls } from './library';
+import { previewControls, previews } from './previews';
 import { server, serverControls } from './server';
 import { settings } from './settings';
 import { shared } from './shared';
@@ -40,6 +41,7 @@ export function fakeHost(pace: number) {
     ...hubControls(),
     ...imageControls(),
     ...libraryControls(),
+    ...previewControls(),
     ...serverControls(),
     ...toolCallControls(),
     ...toolServerControls(),
@@ -58,6 +60,7 @@ export function fakeHost(pace: number) {
     ...hub(state),
     ...images(state),
     ...library(state),
+    ...previews(state),
     ...server(state),
     ...settings(state),
     ...toolCalls(state),

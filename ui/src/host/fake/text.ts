@@ -97,6 +97,11 @@ export function scriptFor(question: string, thinks: boolean): Script {
   }
   if (/boat/i.test(question)) return [...thought('Names that sailors like: birds, calm, colours.'), { channel: 'text', text: BOATS }];
   if (/tour|markdown/i.test(question)) return [...thought('Show everything once.'), { channel: 'text', text: MIX }];
+  // A page about tides, whose text is the question.
+  if (/web page/i.test(question)) {
+    const page = `<!doctype html>\n<title>Tides</title>\n<p>${question}</p>`;
+    return [...thought('A small page.'), { channel: 'text', text: `Here it is.\n\n\`\`\`html\n${page}\n\`\`\`\n\nOpen it.` }];
+  }
   if (/story|long|count/i.test(question)) {
     const paragraphs = Array.from({ length: 30 }, (_, i) => `${SENTENCES[i % 4]} ${SENTENCES[(i + 1) % 4]}`);
     return [...thought('A story in many parts.'), { channel: 'text', text: paragraphs.join('\n\n') }];

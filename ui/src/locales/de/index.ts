@@ -20,6 +20,7 @@ import { library } from './library';
 import { message } from './message';
 import { models } from './models';
 import { network } from './network';
+import { preview } from './preview';
 import { server } from './server';
 import { settings } from './settings';
 import { sidebar } from './sidebar';
@@ -52,6 +53,7 @@ export const de = translation({
   ...message,
   ...models,
   ...network,
+  ...preview,
   ...server,
   ...settings,
   ...sidebar,

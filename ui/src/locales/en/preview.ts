@@ -1,0 +1,22 @@
+/** The preview of a page, a drawing or a diagram that a response wrote. */
+export const preview = {
+  'preview.open': 'Open preview',
+  'preview.kind.html': 'Page',
+  'preview.kind.svg': 'Drawing',
+  'preview.kind.mermaid': 'Diagram',
+  'preview.versions': 'Versions',
+  'preview.version': '{number} of {count}',
+  'preview.older': 'Older version',
+  'preview.newer': 'Newer version',
+  'preview.stop': 'Stop preview',
+  'preview.run': 'Run again',
+  'preview.reload': 'Reload',
+  'preview.showCode': 'Show code',
+  'preview.hideCode': 'Show preview',
+  'preview.save': 'Save…',
+  'preview.close': 'Close preview',
+  'preview.resize': 'Width of the preview',
+  'preview.stopped': 'The preview was stopped.',
+  'preview.tookFocus': 'The preview was stopped because it took the keyboard while you worked elsewhere.',
+  'preview.ended': 'The window was reloaded while a preview was open. Your chats and drafts are safe.',
+} as const;
