@@ -1,6 +1,6 @@
 //! Recovers from the end of a web view's process, which may happen at any time: the system kills it when memory is
-//! short, it crashes, or a preview in it never ends. Its page is loaded again. Its content, draft and scroll position are
-//! in the history, and running answers are followed again.
+//! short, it crashes, or a preview in it never ends. Its page is loaded again. Its content, draft and scroll position
+//! are in the history, and running answers are followed again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,9 +34,9 @@ pub fn follow(view: &Webview<Wry>) -> tauri::Result<()> {
     })
 }
 
-/// Ends the process of a web view that no longer reacts to a person, if `may_end` says so then and after a while. Scripts
-/// of frames run in the process of their page, so an endless one would hold up the window for ever. The web view of
-/// macOS has no such report.
+/// Ends the process of a web view that no longer reacts to a person, if `may_end` says so then and after a while.
+/// Scripts of frames run in the process of their page, so an endless one would hold up the window for ever. The web view
+/// of macOS has no such report.
 #[cfg(target_os = "linux")]
 pub fn end_if_stuck(view: &Webview<Wry>, may_end: impl Fn() -> bool + Clone + Send + 'static) -> tauri::Result<()> {
     use webkit2gtk::WebViewExt;

@@ -32,7 +32,7 @@ const DRAWING_RULES: &str =
 const DRAWING_STYLE: &str = "<style>html,body{height:100%;margin:0}body{display:grid;place-items:center}\
     svg{max-width:100%;max-height:100%}</style>";
 
-/// What the preview shows now: one page at most.
+/// The page that the preview shows now: one at most.
 #[derive(Default)]
 pub struct Previews(Mutex<Option<Preview>>);
 

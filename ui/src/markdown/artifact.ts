@@ -2,7 +2,7 @@
 
 import { isDiagram } from './diagram';
 import { withNewlines } from './markdown';
-import { lex } from './markdownDraft';
+import { isCode, labelOf, lex } from './markdownDraft';
 import { sectionsOf } from './sections';
 
 /** A page with scripts, a drawing, a diagram of mermaid. */
@@ -32,7 +32,7 @@ const WHOLE_PAGE = /^\s{0,100}<!doctype html\b/i;
 const DRAWING = /^\s{0,100}(?:<\?xml[^>]{0,200}\?>\s{0,100})?(?:<!--[^>]{0,400}-->\s{0,100})?<svg[\s>]/i;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
-/** What a code block with this label makes; `null` if it makes nothing that could be shown. */
+/** The kind of thing that a code block with this label makes; `null` if it makes nothing that could be shown. */
 export function artifactKind(label: string, code: string): ArtifactKind | null {
   if (code.length > LONGEST || code.trim() === '') return null;
   const named = label.toLowerCase();
@@ -62,15 +62,13 @@ export function artifactsIn(answer: string, growing: boolean): Artifact[] {
   const untitled = { html: 0, svg: 0, mermaid: 0 };
   for (const { source } of sectionsOf(withNewlines(answer))) {
     if (!FENCE.test(source) || (growing && !isClosed(source))) continue;
-    for (const token of lex(source, {}).tokens) {
-      if (token.type !== 'code' || !('text' in token) || typeof token.text !== 'string') continue;
-      const label = 'lang' in token && typeof token.lang === 'string' ? token.lang : '';
-      const kind = artifactKind(/^[^\s{,]*/.exec(label)?.[0] ?? '', token.text);
+    for (const { lang, text: code } of lex(source, {}).tokens.filter(isCode)) {
+      const kind = artifactKind(labelOf(lang), code);
       if (kind === null) continue;
-      const title = titleOf(kind, token.text);
+      const title = titleOf(kind, code);
       // Without a title it is the version of what stood in its place in another answer.
       const name = title || `#${(untitled[kind] += 1)}`;
-      found.push({ kind, code: token.text, title, name });
+      found.push({ kind, code, title, name });
     }
   }
   return found;

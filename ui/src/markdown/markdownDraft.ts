@@ -219,7 +219,8 @@ export function visible(token: BlockToken): boolean {
   return token.type !== 'space' && token.type !== 'def';
 }
 
-function isCode(token: BlockToken): token is Tokens.Code {
+/** True for a block of code. */
+export function isCode(token: BlockToken): token is Tokens.Code {
   return token.type === 'code';
 }
 
@@ -319,7 +320,8 @@ function colours(code: string, label: string): string | null {
   return html;
 }
 
-function labelOf(lang: string | undefined): string {
+/** The label of a block of code: the first word after its fence. */
+export function labelOf(lang: string | undefined): string {
   return /^[^\s{,]*/.exec(lang ?? '')?.[0] ?? '';
 }
 

@@ -34,7 +34,7 @@ export class Preview {
   /** The place of the shown version. */
   readonly index = $derived(this.versions.findLastIndex(({ code }) => code === this.shown?.code));
   readonly #known = new WeakMap<StoredMessage, readonly Artifact[]>();
-  /** What running answers have so far, and with how many fences that was found. */
+  /** The artifacts of running answers so far, and the number of fences with which they were found. */
   readonly #growing = new Map<string, { fences: number; artifacts: readonly Artifact[] }>();
   /** The number of versions when it was looked at last. */
   #count = 0;

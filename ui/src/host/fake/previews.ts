@@ -7,7 +7,7 @@ import { refusal } from './shared';
 const LONGEST = 4 << 20;
 
 export const previewControls = () => ({
-  /** What the preview shows; `null` if it is closed. */
+  /** The code that the preview shows; `null` if it is closed. */
   preview: null as { code: string; drawing: boolean } | null,
   /** The number of previews so far. */
   previews: 0,

@@ -255,6 +255,17 @@ export const cases: readonly Case[] = [
     },
   },
   {
+    name: 'there is one preview at a time, each at an address of its own',
+    async run(host) {
+      const first = await host.showPreview('<p>one</p>', false);
+      holds((await host.showPreview('<p>one</p>', false)) !== first, 'another address for the same page');
+      holds(await host.closePreview(), 'there was one');
+      holds(!(await host.closePreview()), 'there is none any more');
+      await refused('bad_request', () => host.showPreview('x'.repeat((4 << 20) + 1), true));
+      holds(!(await host.closePreview()), 'a refused one is not held');
+    },
+  },
+  {
     name: 'the text of a file is kept once, counted, read again, and stays in a draft',
     async run(host) {
       const bytes = new TextEncoder().encode('one\ntwo\nthree\n');
