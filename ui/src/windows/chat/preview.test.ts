@@ -96,7 +96,8 @@ describe('a preview', () => {
     await click('preview-older');
     await click('preview-older');
     await pass(20);
-    expect([version(), the('preview-older')]).toEqual(['1 of 3', expect.objectContaining({ disabled: true })]);
+    expect(version()).toBe('1 of 3');
+    expect(the('preview-older')).toHaveProperty('disabled', true);
     await openBlock(1);
     expect(all('preview-version')).toEqual([]);
   });
@@ -124,11 +125,8 @@ describe('a preview', () => {
 
   it('shows, copies and saves its code', async () => {
     const copied: string[] = [];
-    vi.stubGlobal('navigator', {
-      ...navigator,
-      platform: 'Linux',
-      clipboard: { writeText: async (text: string) => void copied.push(text) },
-    });
+    const clipboard = { writeText: async (text: string) => void copied.push(text) };
+    vi.stubGlobal('navigator', Object.assign(Object.create(navigator), { clipboard }));
     await openChat(page('Tides', '<b>one</b>'));
     await openBlock(0);
     await click('preview-code');
