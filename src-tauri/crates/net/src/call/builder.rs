@@ -159,7 +159,7 @@ impl RequestBuilder {
         match HeaderValue::try_from(value.trim()) {
             Ok(mut value) if !value.is_empty() => {
                 value.set_sensitive(true);
-                self.key = Some(value);
+                self.key = Some((AUTHORIZATION, value));
             }
             _ => self.wrong = Some(Error::BadKey),
         }
