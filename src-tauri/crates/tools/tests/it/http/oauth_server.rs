@@ -152,7 +152,7 @@ impl Served {
         });
         match way.as_str() {
             "other issuer" => metadata["issuer"] = json!("https://other.example"),
-            "no registration" => drop(metadata.as_object_mut().unwrap().remove("registration_endpoint")),
+            "no registration" => metadata["registration_endpoint"] = Value::Null,
             "no proof" => metadata["code_challenge_methods_supported"] = json!(["plain"]),
             "token in the clear" => metadata["token_endpoint"] = json!("http://sign-in.example/token"),
             "page in the clear" => metadata["authorization_endpoint"] = json!("http://sign-in.example/authorize"),
@@ -190,21 +190,27 @@ impl Served {
             "wrong state" => "a-guess",
             _ => asked["state"].as_str(),
         };
-        back.query_pairs_mut().append_pair("state", state);
-        match self.way.as_str() {
-            "denied" => back.query_pairs_mut().append_pair("error", "access_denied"),
-            _ => {
-                let mut state = self.state.lock().unwrap();
-                let code = format!("code-{}", state.codes.len());
-                state.codes.insert(code.clone(), asked.clone());
-                back.query_pairs_mut().append_pair("code", &code)
-            }
+        let issuer = match self.way.as_str() {
+            "wrong iss" => Some("https://other.example"),
+            "no iss" => None,
+            _ => Some(self.origin.as_str()),
         };
-        match self.way.as_str() {
-            "wrong iss" => drop(back.query_pairs_mut().append_pair("iss", "https://other.example")),
-            "no iss" => {}
-            _ => drop(back.query_pairs_mut().append_pair("iss", &self.origin)),
-        }
+        let code = {
+            let mut state = self.state.lock().unwrap();
+            let code = format!("code-{}", state.codes.len());
+            state.codes.insert(code.clone(), asked.clone());
+            code
+        };
+        let given = match self.way.as_str() {
+            "denied" => ("error", "access_denied"),
+            _ => ("code", code.as_str()),
+        };
+        let pairs = [
+            Some(("state", state)),
+            Some(given),
+            issuer.map(|issuer| ("iss", issuer)),
+        ];
+        back.query_pairs_mut().extend_pairs(pairs.into_iter().flatten());
         send(to, "302 Found", &format!("Location: {back}\r\n"), b"").await
     }
 

@@ -107,10 +107,8 @@ async fn somebody_signs_in_and_out_and_nothing_begins_before() {
     assert_eq!(host.state().await, ToolServerState::Ready);
     assert_eq!(host.call("read").await, "read");
     let registered = server.asked("/register").remove(0).body;
-    assert_eq!(
-        (&registered["client_name"], &registered["application_type"]),
-        (&"Ponder".into(), &"native".into())
-    );
+    assert_eq!(registered["client_name"], "Ponder");
+    assert_eq!(registered["application_type"], "native");
     let page = host.opened.lock().unwrap()[0].clone();
     assert!(page.contains("scope=read&") || page.ends_with("scope=read"), "{page}");
     // Tokens are in the keychain alone.
