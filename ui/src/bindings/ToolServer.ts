@@ -42,4 +42,8 @@ tools: Array<ToolView>,
 /**
  * Why some of its tools are left out.
  */
-problems: Array<string>, };
+problems: Array<string>, 
+/**
+ * The folders that the person chose for it.
+ */
+roots: Array<string>, };

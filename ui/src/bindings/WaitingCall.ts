@@ -62,6 +62,10 @@ parameters: JsonValue,
  */
 arguments: JsonValue, 
 /**
+ * The same as JSON text, in which no number is rounded.
+ */
+arguments_text: string, 
+/**
  * The effects of a call.
  */
 effects: CallEffects, 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use api::{ChatView, LocalModel, ModelShelf, Settings};
+use api::{ChatView, LocalModel, ModelShelf, RunningCall, Settings};
 use history::{now, History};
 use protocol::{Capabilities, Engine, ModelInfo, ModelSource, Result, Toolbox};
 use tokio::sync::watch;
@@ -45,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) toolbox: OnceLock<Arc<dyn Toolbox>>,
     /// The answers whose calls this process asks about or runs, by message.
     tool_turns: Mutex<HashMap<String, Arc<ToolTurn>>>,
+    /// The calls that this process runs, as far as their progress is known.
+    pub(crate) running_calls: watch::Sender<Vec<RunningCall>>,
 }
 
 impl Core {
@@ -55,7 +57,8 @@ impl Core {
     ) -> Result<Arc<Self>> {
         let settings = watch::Sender::new(history.settings().await?);
         let changes = watch::Sender::new(());
-        Ok(Self::with(history.clone(), history, engine, shelf, settings, changes))
+        let told = (changes, watch::Sender::default());
+        Ok(Self::with(history.clone(), history, engine, shelf, settings, told))
     }
 
     /// The same engine, models and settings with chats in memory, of which nothing is written. Whoever follows these
@@ -63,8 +66,8 @@ impl Core {
     pub(crate) async fn in_memory(&self) -> Result<Arc<Self>> {
         let (engine, shelf) = (self.engine.clone(), self.shelf.clone());
         let (history, settings) = (History::in_memory().await?, self.settings.clone());
-        let changes = self.changes.clone();
-        let core = Self::with(history, self.settings_history.clone(), engine, shelf, settings, changes);
+        let told = (self.changes.clone(), self.running_calls.clone());
+        let core = Self::with(history, self.settings_history.clone(), engine, shelf, settings, told);
         if let Some(toolbox) = self.toolbox.get() {
             let _ = core.toolbox.set(toolbox.clone());
         }
@@ -77,7 +80,7 @@ impl Core {
         engine: Arc<dyn Engine>,
         shelf: Arc<dyn ModelShelf>,
         settings: watch::Sender<Settings>,
-        changes: watch::Sender<()>,
+        (changes, running_calls): (watch::Sender<()>, watch::Sender<Vec<RunningCall>>),
     ) -> Arc<Self> {
         Arc::new(Self {
             history,
@@ -93,6 +96,7 @@ impl Core {
             live: Mutex::default(),
             toolbox: OnceLock::new(),
             tool_turns: Mutex::default(),
+            running_calls,
         })
     }
 

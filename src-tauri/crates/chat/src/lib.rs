@@ -23,7 +23,7 @@ mod temporary;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::ModelShelf;
+use api::{ModelShelf, RunningCall};
 use history::{now, History};
 use protocol::{Engine, Result, Toolbox};
 use tokio::sync::watch;
@@ -160,6 +160,11 @@ impl Chat {
     /// Tells whenever the list of chats may look different, or another process wrote to the history.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.core.changes.subscribe()
+    }
+
+    /// The calls of tools that this process runs, in these chats or in temporary ones, as far as their progress is known.
+    pub fn running_calls(&self) -> watch::Receiver<Vec<RunningCall>> {
+        self.core.running_calls.subscribe()
     }
 
     /// An empty list of chats in memory, with the same engine, models and settings. Nothing of a chat in it is written:

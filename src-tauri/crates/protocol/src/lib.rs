@@ -51,4 +51,6 @@ pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
 pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use router::EngineRouter;
-pub use toolbox::{CallEnd, CallOrigin, CallRequest, CallResult, OfferedTool, StoreStart, ToolRef, Toolbox};
+pub use toolbox::{
+    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, OfferedTool, StoreStart, TellProgress, ToolRef, Toolbox,
+};

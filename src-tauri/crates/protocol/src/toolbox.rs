@@ -1,5 +1,7 @@
 //! The contract with a box of tools: what it offers to a model, and calls that it runs once a person consented.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,6 +64,22 @@ pub struct CallRequest {
 /// run.
 pub type StoreStart = Box<dyn FnOnce(Value) -> BoxFuture<'static, Result<()>> + Send>;
 
+/// The progress of a call that runs. Nothing of it is stored.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, TS)]
+pub struct CallProgress {
+    /// The part that is done, in the server's own measure.
+    pub done: Option<f64>,
+    /// All of it, if that is known.
+    pub total: Option<f64>,
+    /// A word of the server, without anything invisible.
+    pub message: Option<String>,
+    /// True while its server asks the person for something.
+    pub asks: bool,
+}
+
+/// Hears of the progress of a call.
+pub type TellProgress = Arc<dyn Fn(CallProgress) + Send + Sync>;
+
 /// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnd {
@@ -89,9 +107,15 @@ pub trait Toolbox: Send + Sync {
     /// These tools as a model is told of them, sorted; a tool that is not there any more is left out.
     fn offer(&self, tools: &[ToolRef]) -> BoxFuture<'_, Vec<OfferedTool>>;
 
-    /// Runs a call once a person consented to it, and waits for both. `stop` becomes true when the person stops the
-    /// turn.
-    fn run(&self, call: CallRequest, start: StoreStart, stop: watch::Receiver<bool>) -> BoxFuture<'_, CallResult>;
+    /// Runs a call once a person consented to it, and waits for both. `tell` hears how far it is; `stop` becomes true
+    /// when the person stops the turn.
+    fn run(
+        &self,
+        call: CallRequest,
+        start: StoreStart,
+        tell: TellProgress,
+        stop: watch::Receiver<bool>,
+    ) -> BoxFuture<'_, CallResult>;
 
     /// Forgets the calls of a turn, which ended.
     fn end_turn(&self, turn: &str);

@@ -1,5 +1,6 @@
 //! A server of tools that misbehaves in the way its first argument names, for tests.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -24,6 +25,7 @@ fn main() {
         }
     }
     let mut lists = 0;
+    let mut relay = Relay::default();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
@@ -36,7 +38,9 @@ fn main() {
                 lists += 1;
                 list(&way, &id, lists);
             }
+            Some("tools/call") if way.starts_with("relays") => relay.begin(&way, id, &message["params"]),
             Some("tools/call") => call(&way, &id, &message["params"]),
+            None => relay.hear(message),
             Some("notifications/cancelled") if way == "after cancel" => {
                 let id = message["params"]["requestId"].clone();
                 progress(&json!(0), 99);
@@ -48,6 +52,84 @@ fn main() {
     if way == "stays" {
         loop {
             thread::sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Requests to the client that the arguments of a call name. The result of the call is what the client said to them.
+#[derive(Default)]
+struct Relay {
+    call: Value,
+    requests: VecDeque<Value>,
+    replies: Vec<Value>,
+    expected: usize,
+    at_once: bool,
+}
+
+impl Relay {
+    fn begin(&mut self, way: &str, call: Value, params: &Value) {
+        // Those of an answer that wanted something of the person first.
+        if let Some(responses) = params.get("inputResponses") {
+            return text(&call, &json!([params["requestState"], responses]).to_string());
+        }
+        let requests = params["arguments"]["requests"].as_array().cloned().unwrap_or_default();
+        if way == "relays in answers" {
+            let named = requests.into_iter().enumerate();
+            let named: serde_json::Map<String, Value> = named.map(|(n, request)| (n.to_string(), request)).collect();
+            return answer(
+                &call,
+                &json!({ "resultType": "input_required", "inputRequests": named, "requestState": "state" }),
+            );
+        }
+        if way == "relays in errors" {
+            let pages: Vec<&Value> = requests.iter().map(|request| &request["params"]).collect();
+            let error = json!({ "code": -32042, "message": "pages first", "data": { "elicitations": pages } });
+            return send(&json!({ "jsonrpc": "2.0", "id": call, "error": error }));
+        }
+        let expected = requests.len();
+        *self = Self {
+            call,
+            requests: requests.into(),
+            replies: Vec::new(),
+            expected,
+            at_once: way == "relays at once",
+        };
+        if expected == 0 {
+            return text(&self.call, &params["arguments"].to_string());
+        }
+        if way == "relays after" {
+            text(&self.call, "over");
+            thread::sleep(Duration::from_millis(500));
+        }
+        self.ask();
+        if way == "relays and ends" {
+            thread::sleep(Duration::from_millis(500));
+            text(&self.call, "without you");
+        }
+    }
+
+    fn ask(&mut self) {
+        while let Some(request) = self.requests.pop_front() {
+            let mut request = request;
+            request["jsonrpc"] = json!("2.0");
+            request["id"] = json!(format!("relayed-{}", self.requests.len()));
+            send(&request);
+            if !self.at_once {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Value) {
+        let reply = message.get("result").or_else(|| message.get("error")).cloned();
+        self.replies.extend(reply);
+        if let Some(path) = std::env::var_os("BAD_CALLS") {
+            let calls = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let _ = calls.and_then(|mut calls| writeln!(calls, "heard {message}"));
+        }
+        match self.replies.len() == self.expected {
+            true => text(&self.call, &json!(self.replies).to_string()),
+            false => self.ask(),
         }
     }
 }

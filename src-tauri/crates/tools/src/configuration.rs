@@ -1,5 +1,7 @@
 //! A server of tools as a person set it up.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 
@@ -62,6 +64,9 @@ pub struct Server {
     /// A person signed in to it. The tokens are in the keychain.
     #[serde(default)]
     pub signed_in: bool,
+    /// The folders that a person chose for it, which it is told of (*roots*).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<PathBuf>,
 }
 
 /// True for an address, as opposed to a command line.
@@ -73,13 +78,24 @@ pub fn is_address(line: &str) -> bool {
 impl Server {
     /// The part that a consent to one of its tools binds to: how it is reached, not how it is called.
     pub fn binding(&self) -> Value {
-        json!({ "id": self.id, "transport": self.transport })
+        match self.roots.as_slice() {
+            [] => json!({ "id": self.id, "transport": self.transport }),
+            roots => json!({ "id": self.id, "transport": self.transport, "roots": roots }),
+        }
     }
 }
 
 impl Variable {
     /// True if the value looks like something that nobody else should read.
     pub fn looks_secret(name: &str, value: &str) -> bool {
+        const BEGINNINGS: [&str; 8] = ["sk-", "ghp_", "github_pat_", "xox", "hf_", "glpat-", "Bearer ", "eyJ"];
+        let has_password = || value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+        let begins = || BEGINNINGS.iter().any(|begin| value.starts_with(begin));
+        !value.is_empty() && (Self::is_named_like_a_secret(name) || begins() || has_password())
+    }
+
+    /// True if what has this name should be read by nobody else.
+    pub fn is_named_like_a_secret(name: &str) -> bool {
         const MARKS: [&str; 9] = [
             "key",
             "token",
@@ -91,12 +107,9 @@ impl Variable {
             "credentials",
             "cookie",
         ];
-        const BEGINNINGS: [&str; 8] = ["sk-", "ghp_", "github_pat_", "xox", "hf_", "glpat-", "Bearer ", "eyJ"];
         let name = name.to_lowercase();
         let mut words = name.split(|character: char| !character.is_alphanumeric());
-        let has_mark = words.any(|word| word == "pat" || MARKS.iter().any(|mark| word.ends_with(mark)));
-        let has_password = || value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
-        !value.is_empty() && (has_mark || BEGINNINGS.iter().any(|begin| value.starts_with(begin)) || has_password())
+        words.any(|word| word == "pat" || MARKS.iter().any(|mark| word.ends_with(mark)))
     }
 }
 
@@ -141,8 +154,14 @@ mod tests {
             },
             enabled: true,
             signed_in: false,
+            roots: Vec::new(),
         };
         assert_eq!(server("a", "x").binding(), server("b", "x").binding());
         assert_ne!(server("a", "x").binding(), server("a", "y").binding());
+        let with_root = Server {
+            roots: vec!["/home/me/notes".into()],
+            ..server("a", "x")
+        };
+        assert_ne!(with_root.binding(), server("a", "x").binding());
     }
 }

@@ -73,6 +73,15 @@ pub enum Error {
     /// Arguments that a person wrote and the tool does not take.
     #[error("the tool does not take these arguments: {0}")]
     Arguments(String),
+    /// A request of a server that waits no more.
+    #[error("the server does not ask for this any more; nothing was sent")]
+    NotAsked,
+    /// Values of a form that are no JSON object.
+    #[error("the values of a form are a JSON object; nothing was sent")]
+    BadForm,
+    /// A folder that a server cannot be told of.
+    #[error("a server cannot be told of this folder: {0}")]
+    BadFolder(&'static str),
     /// The file of servers cannot be read or written.
     #[error("the file of tool servers {path} cannot be used: {reason}; nothing was changed")]
     File {
@@ -93,7 +102,8 @@ impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         let code = match &error {
-            Error::NoServer(_) | Error::NoTool { .. } => ErrorCode::NotFound,
+            Error::NoServer(_) | Error::NoTool { .. } | Error::NotAsked => ErrorCode::NotFound,
+            Error::BadForm => ErrorCode::BadRequest,
             Error::File { .. } => ErrorCode::Storage,
             Error::Keychain(_) => ErrorCode::Keychain,
             Error::SignIn(crate::oauth::Error::NoRegistration(_)) => {

@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod catalog;
 pub mod configuration;
 pub mod consent;
+pub mod elicitation;
 pub mod error;
 pub mod host;
 pub mod http;

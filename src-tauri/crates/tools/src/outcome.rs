@@ -5,6 +5,9 @@ use serde_json::Value;
 /// Bytes of a result for the model at most; a share of its context bounds it as well.
 pub const MOST_FOR_MODEL: usize = 32 << 10;
 
+/// The words for a page that a server wants to show in the chat (*MCP Apps*).
+const NO_APPS: &str = "[an interactive page (MCP App), which Ponder does not show]";
+
 /// Parts of a result that are read.
 const MOST_PARTS: usize = 256;
 
@@ -106,6 +109,10 @@ impl ResultPart {
                 .map(str::to_owned)
         };
         let read = match part.get("type").and_then(Value::as_str) {
+            // The page of an MCP App.
+            Some("resource") if of_resource("uri").is_some_and(|uri| uri.starts_with("ui://")) => {
+                Some(Self::Text(NO_APPS.to_owned()))
+            }
             Some("text") => text("text").map(Self::Text),
             Some("image" | "audio") => text("data").map(|base64| Self::Media {
                 media_type: text("mimeType").unwrap_or_default(),
@@ -159,6 +166,13 @@ mod tests {
         assert!(!outcome.is_error);
         let expected = "four\n[image/png]\ninside\n[link: page, https://example.org]";
         assert_eq!(outcome.for_model(1000), expected);
+    }
+
+    #[test]
+    fn a_page_of_a_server_is_refused_with_a_word() {
+        let page = json!({ "uri": "ui://app/main", "mimeType": "text/html", "text": "<script>steal()</script>" });
+        let outcome = Outcome::read(&json!({ "content": [{ "type": "resource", "resource": page }] }));
+        assert_eq!(outcome.for_model(1000), NO_APPS);
     }
 
     #[test]

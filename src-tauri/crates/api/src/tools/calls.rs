@@ -1,6 +1,6 @@
 //! Calls of tools as the history stores them, and those that wait for a person's consent.
 
-use protocol::{CallEnd, ToolRef};
+use protocol::{CallEnd, CallProgress, ToolRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ts_rs::TS;
@@ -78,6 +78,18 @@ pub struct CallStatus {
     pub ended_at: Option<i64>,
 }
 
+/// A call that this process runs, and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RunningCall {
+    /// The answer that made it.
+    pub answer: String,
+    /// The id of the call.
+    pub call: String,
+    /// How far it is.
+    pub progress: CallProgress,
+}
+
 /// The reason for asking a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
@@ -153,6 +165,8 @@ pub struct WaitingCall {
     pub parameters: Value,
     /// The arguments.
     pub arguments: Value,
+    /// The same as JSON text, in which no number is rounded.
+    pub arguments_text: String,
     /// The effects of a call.
     pub effects: CallEffects,
     /// Why the person is asked.
@@ -173,6 +187,6 @@ pub struct CallApproval {
     pub hash: String,
     /// How far it reaches.
     pub extent: ConsentExtent,
-    /// The arguments that the person wrote in place of the shown ones.
-    pub arguments: Option<Value>,
+    /// The arguments that the person wrote in place of the shown ones, as JSON text, in which no number is rounded.
+    pub arguments: Option<String>,
 }

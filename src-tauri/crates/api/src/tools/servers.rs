@@ -109,6 +109,8 @@ pub struct ToolServer {
     pub tools: Vec<ToolView>,
     /// Why some of its tools are left out.
     pub problems: Vec<String>,
+    /// The folders that the person chose for it.
+    pub roots: Vec<String>,
 }
 
 /// A consent that holds in all chats.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use api::{AnswerState, CallState, ChatView, StoredMessage};
+use api::{AnswerState, CallState, ChatView, RunningCall, StoredMessage};
 use history::History;
-use protocol::{CallOrigin, CallRequest, Content, OfferedTool, Result, Role, StoreStart, ToolCall, Toolbox};
+use protocol::{
+    CallOrigin, CallRequest, Content, OfferedTool, Result, Role, StoreStart, TellProgress, ToolCall, Toolbox,
+};
 use tokio::sync::watch;
 
 use crate::answers::Answers;
@@ -170,7 +172,16 @@ impl TurnOfCalls {
             tool: tool.of.clone(),
             origin: self.origin,
         };
-        let result = self.toolbox.run(request, self.store_start(call), stop).await;
+        let running = Running {
+            core: &self.core,
+            answer,
+            call: &call.id,
+        };
+        let result = self
+            .toolbox
+            .run(request, self.store_start(call), running.tell(), stop)
+            .await;
+        drop(running);
         let ended = history.end_call(answer, &call.id, result.end.into(), &result.content);
         self.unless_closed(ended.await).map(drop)
     }
@@ -195,6 +206,43 @@ impl TurnOfCalls {
                 core.change(core.history.start_call(&answer, &call.id, written)).await
             })
         })
+    }
+}
+
+/// The progress of a call, which is forgotten when it ends, however it does.
+struct Running<'a> {
+    core: &'a Core,
+    answer: &'a str,
+    call: &'a str,
+}
+
+impl Running<'_> {
+    fn tell(&self) -> TellProgress {
+        let (running, answer, call) = (
+            self.core.running_calls.clone(),
+            self.answer.to_owned(),
+            self.call.to_owned(),
+        );
+        Arc::new(move |progress| {
+            running.send_modify(|known| {
+                known.retain(|other| other.answer != answer || other.call != call);
+                known.push(RunningCall {
+                    answer: answer.clone(),
+                    call: call.clone(),
+                    progress,
+                });
+            });
+        })
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.core.running_calls.send_if_modified(|known| {
+            let count = known.len();
+            known.retain(|other| other.answer != self.answer || other.call != self.call);
+            known.len() != count
+        });
     }
 }
 

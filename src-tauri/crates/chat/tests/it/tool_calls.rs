@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::{AnswerState, CallState, CallStatus, ChatSettings, StoredMessage};
 use protocol::fake::{FakeCall, FakeToolbox};
-use protocol::{CallOrigin, Content, EngineEvent, ErrorCode, FinishReason, Role, ToolCall, ToolRef};
+use protocol::{CallOrigin, CallProgress, Content, EngineEvent, ErrorCode, FinishReason, Role, ToolCall, ToolRef};
 use tokio::time::sleep;
 
 use crate::{done, open, text, Harness};
@@ -283,4 +283,37 @@ async fn a_temporary_chat_calls_as_well() {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("the call goes on");
+}
+
+#[tokio::test]
+async fn the_progress_of_a_call_is_known_while_it_runs_and_stored_nowhere() {
+    let (harness, toolbox, chat) = with_tools().await;
+    let mut running = harness.chat.running_calls();
+    assert!(running.borrow_and_update().is_empty());
+    let answer = harness.answer_with_calls(&chat, &["weather", "news"]).await;
+    let first = next_call(&toolbox).await;
+    let progress = |done: f64| CallProgress {
+        done: Some(done),
+        total: Some(10.0),
+        message: Some("fetching".into()),
+        asks: false,
+    };
+    (first.tell)(progress(1.0));
+    (first.tell)(progress(3.0));
+    let known = running.borrow_and_update().clone();
+    assert_eq!(known.len(), 1);
+    assert_eq!((&known[0].answer, known[0].call.as_str()), (&answer, "call_0"));
+    assert_eq!(known[0].progress, progress(3.0));
+    // In chats in memory, too: whoever follows these hears of those.
+    let temporary = harness.chat.temporary().await.unwrap();
+    assert_eq!(*temporary.running_calls().borrow(), known);
+    first.finish("4 degrees").await.unwrap();
+    next_call(&toolbox).await.refuse("no");
+    for _ in 0..600 {
+        if harness.chat.running_calls().borrow().is_empty() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}", harness.chat.running_calls().borrow());
 }

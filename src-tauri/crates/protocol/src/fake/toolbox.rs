@@ -8,7 +8,7 @@ use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
 
-use crate::{CallEnd, CallRequest, CallResult, Content, OfferedTool, StoreStart, ToolRef, Toolbox};
+use crate::{CallEnd, CallRequest, CallResult, Content, OfferedTool, StoreStart, TellProgress, ToolRef, Toolbox};
 
 /// A call that waits for the test.
 pub struct FakeCall {
@@ -16,6 +16,8 @@ pub struct FakeCall {
     pub request: CallRequest,
     /// Stores that it begins.
     pub start: StoreStart,
+    /// Hears how far it is.
+    pub tell: TellProgress,
     /// Ends it.
     pub end: oneshot::Sender<CallResult>,
 }
@@ -96,10 +98,16 @@ impl Toolbox for FakeToolbox {
         &self,
         request: CallRequest,
         start: StoreStart,
+        tell: TellProgress,
         mut stop: watch::Receiver<bool>,
     ) -> BoxFuture<'_, CallResult> {
         let (end, ended) = oneshot::channel();
-        self.state().calls.push_back(FakeCall { request, start, end });
+        self.state().calls.push_back(FakeCall {
+            request,
+            start,
+            tell,
+            end,
+        });
         async move {
             let stopped = || CallResult {
                 end: CallEnd::Stopped,

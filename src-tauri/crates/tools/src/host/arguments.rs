@@ -5,6 +5,31 @@ use serde_json::Value;
 /// Characters of a complaint at most: it quotes what a model wrote.
 const LONGEST: usize = 500;
 
+/// The greatest whole number that a number of JSON with a fraction stands for exactly.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The arguments that a person wrote.
+///
+/// # Errors
+/// A sentence for the person: about a text that is no JSON, or a number that could not be sent as it is written.
+pub fn read(text: &str) -> Result<Value, String> {
+    let arguments: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match is_exact(&arguments) {
+        true => Ok(arguments),
+        false => Err("a number in it has too many digits to be sent as it is written".to_owned()),
+    }
+}
+
+/// False if a number in it is so large that it was rounded.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => number.as_f64().is_some_and(|float| float.abs() <= EXACT),
+        Value::Array(values) => values.iter().all(is_exact),
+        Value::Object(values) => values.values().all(is_exact),
+        _ => true,
+    }
+}
+
 /// Checks arguments before they are shown or sent.
 ///
 /// # Errors
@@ -58,6 +83,21 @@ mod tests {
         }
         let long = check(&schema, &json!({ "city": ["x".repeat(100_000)] })).unwrap_err();
         assert!(long.chars().count() <= LONGEST);
+    }
+
+    #[test]
+    fn arguments_that_a_person_wrote_are_taken_as_they_are_or_not_at_all() {
+        let exact = r#"{"account":12345678901234567890,"least":-9223372036854775808,"part":0.5}"#;
+        assert_eq!(read(exact).unwrap().to_string(), exact);
+        for text in [
+            "",
+            "{",
+            "{\"a\": 123456789012345678901}",
+            "{\"a\": [1e40]}",
+            "{\"a\": NaN}",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]

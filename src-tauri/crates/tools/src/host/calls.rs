@@ -2,7 +2,10 @@
 
 use futures::future::BoxFuture;
 use futures::FutureExt;
-use protocol::{CallEnd, CallOrigin, CallRequest, CallResult, Content, OfferedTool, StoreStart, ToolRef, Toolbox};
+use protocol::{
+    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, Content, OfferedTool, StoreStart, TellProgress,
+    ToolRef, Toolbox,
+};
 use serde_json::{json, Value};
 use tokio::sync::{oneshot, watch};
 
@@ -13,7 +16,7 @@ use crate::catalog::model_names;
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
 use crate::outcome::Outcome;
-use crate::session::CallError;
+use crate::session::{CallError, Caller};
 
 /// Bytes of a result that are kept with its chat. A model is given less.
 const MOST_KEPT: usize = 4 << 20;
@@ -34,9 +37,15 @@ impl Toolbox for Tools {
         .boxed()
     }
 
-    fn run(&self, call: CallRequest, start: StoreStart, stop: watch::Receiver<bool>) -> BoxFuture<'_, CallResult> {
+    fn run(
+        &self,
+        call: CallRequest,
+        start: StoreStart,
+        tell: TellProgress,
+        stop: watch::Receiver<bool>,
+    ) -> BoxFuture<'_, CallResult> {
         async move {
-            match self.run_call(call, start, stop).await {
+            match self.run_call(call, start, tell, stop).await {
                 Ok(result) => result,
                 Err(error) => ended(CallEnd::Failed, error.to_string()),
             }
@@ -71,7 +80,13 @@ impl Tools {
         Ok(())
     }
 
-    async fn run_call(&self, call: CallRequest, start: StoreStart, stop: watch::Receiver<bool>) -> Result<CallResult> {
+    async fn run_call(
+        &self,
+        call: CallRequest,
+        start: StoreStart,
+        tell: TellProgress,
+        stop: watch::Receiver<bool>,
+    ) -> Result<CallResult> {
         let callable = self.callable(&call.tool).await?;
         if let Err(complaint) = arguments::check(&callable.tool.parameters, &call.call.arguments) {
             let told = format!("The call was not run, because its arguments do not fit the tool: {complaint}");
@@ -92,7 +107,7 @@ impl Tools {
             return Ok(ended(CallEnd::Failed, told));
         }
         let strangers = callable.may_quote_strangers();
-        let result = run(callable, permit, &self.0.sources, stop).await;
+        let result = self.run_permitted(callable, permit, tell, stop).await;
         if strangers {
             self.state().turns.entry(call.turn).or_default().note_untrusted_result();
         }
@@ -183,6 +198,58 @@ impl Tools {
             }
         }
     }
+
+    /// Runs a call, for which there is a permit.
+    async fn run_permitted(
+        &self,
+        callable: Callable,
+        permit: Permit,
+        tell: TellProgress,
+        mut stop: watch::Receiver<bool>,
+    ) -> CallResult {
+        let arguments = permit.call().arguments.clone();
+        let ask = self.asker(&callable, permit.call(), tell.clone());
+        let outcome = match callable.server {
+            CallableServer::Own(own, engine) => {
+                let call = OwnCall {
+                    arguments: &arguments,
+                    chat: &permit.call().chat,
+                    zone: &own_zone(),
+                    engine: engine.as_ref(),
+                };
+                tokio::select! {
+                    outcome = own.run(call, &self.0.sources) => outcome,
+                    _ = stop.wait_for(|stop| *stop) => {
+                        return ended(CallEnd::Stopped, CallError::Stopped.to_string());
+                    }
+                }
+            }
+            CallableServer::Configured(_, running) => {
+                let (progress, mut heard) = watch::channel(CallProgress::default());
+                let caller = Caller {
+                    progress,
+                    ask: Some(ask),
+                };
+                let called = running.session.call(&callable.tool.name, &arguments, caller, stop);
+                let telling = async {
+                    while heard.changed().await.is_ok() {
+                        tell(heard.borrow_and_update().clone());
+                    }
+                };
+                // The call ends the telling.
+                match tokio::join!(called, telling).0 {
+                    Ok(outcome) => outcome,
+                    Err(CallError::Stopped) => return ended(CallEnd::Stopped, CallError::Stopped.to_string()),
+                    Err(error) => Outcome::failed(error.to_string()),
+                }
+            }
+        };
+        let end = match outcome.is_error {
+            true => CallEnd::Failed,
+            false => CallEnd::Done,
+        };
+        ended(end, outcome.text(MOST_KEPT))
+    }
 }
 
 /// Takes a call off the list of those that wait.
@@ -198,44 +265,6 @@ impl Drop for Waits<'_> {
             tools.0.waiting.send_replace(());
         }
     }
-}
-
-/// Runs a call, for which there is a permit.
-async fn run(callable: Callable, permit: Permit, sources: &Sources, mut stop: watch::Receiver<bool>) -> CallResult {
-    let arguments = permit.call().arguments.clone();
-    let outcome = match callable.server {
-        CallableServer::Own(own, engine) => {
-            let call = OwnCall {
-                arguments: &arguments,
-                chat: &permit.call().chat,
-                zone: &own_zone(),
-                engine: engine.as_ref(),
-            };
-            tokio::select! {
-                outcome = own.run(call, sources) => outcome,
-                _ = stop.wait_for(|stop| *stop) => {
-                    return ended(CallEnd::Stopped, CallError::Stopped.to_string());
-                }
-            }
-        }
-        CallableServer::Configured(_, running) => {
-            let (progress, _) = watch::channel(Default::default());
-            let called = running
-                .session
-                .call(&callable.tool.name, &arguments, progress, stop)
-                .await;
-            match called {
-                Ok(outcome) => outcome,
-                Err(CallError::Stopped) => return ended(CallEnd::Stopped, CallError::Stopped.to_string()),
-                Err(error) => Outcome::failed(error.to_string()),
-            }
-        }
-    };
-    let end = match outcome.is_error {
-        true => CallEnd::Failed,
-        false => CallEnd::Done,
-    };
-    ended(end, outcome.text(MOST_KEPT))
 }
 
 fn ended(end: CallEnd, text: String) -> CallResult {

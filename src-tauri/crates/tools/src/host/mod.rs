@@ -2,9 +2,12 @@
 
 mod arguments;
 mod calls;
+mod editing;
+mod elicitations;
 mod file;
 mod grants;
 mod own;
+mod roots;
 mod servers;
 mod setup;
 mod sign_in;

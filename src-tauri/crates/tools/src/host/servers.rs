@@ -75,13 +75,14 @@ pub enum Phase {
 
 /// Why a server does not run.
 enum Trouble {
-    Failed(String),
+    /// The reason, and the last lines of its log.
+    Failed(String, Vec<String>),
     NeedsSignIn(Challenge),
 }
 
 impl From<String> for Trouble {
     fn from(reason: String) -> Self {
-        Self::Failed(reason)
+        Self::Failed(reason, Vec::new())
     }
 }
 
@@ -180,8 +181,8 @@ impl Servers {
         }
         self.set(&slot, Phase::Starting);
         let started = match &server.transport {
-            Transport::Stdio { command, args, env } => self.start(&server.id, command, args, env).await,
-            Transport::Http { url, headers } => self.connect(&server.id, url, headers).await,
+            Transport::Stdio { command, args, env } => self.start(server, command, args, env).await,
+            Transport::Http { url, headers } => self.connect(server, url, headers).await,
         };
         match started {
             Ok(running) => {
@@ -190,7 +191,8 @@ impl Servers {
                 self.set(&slot, Phase::Ready(running.clone()));
                 Ok(running)
             }
-            Err(Trouble::Failed(reason)) => {
+            Err(Trouble::Failed(reason, log)) => {
+                lock(&slot.known).1 = log;
                 self.set(&slot, Phase::Failed(reason.clone(), Instant::now()));
                 Err(reason)
             }
@@ -198,6 +200,13 @@ impl Servers {
                 self.set(&slot, Phase::NeedsSignIn(challenge, Instant::now()));
                 Err(SIGN_IN.to_owned())
             }
+        }
+    }
+
+    /// Tells a server that runs of other folders.
+    pub async fn set_roots(&self, id: &str, roots: Vec<PathBuf>) {
+        if let Phase::Ready(running) = self.phase(id) {
+            running.session.set_roots(roots).await;
         }
     }
 
@@ -238,11 +247,18 @@ impl Servers {
         self.changed.send_replace(());
     }
 
-    async fn start(&self, id: &str, command: &str, args: &[String], env: &[Variable]) -> Result<Running, Trouble> {
+    /// Starts a program.
+    async fn start(
+        &self,
+        server: &Server,
+        command: &str,
+        args: &[String],
+        env: &[Variable],
+    ) -> Result<Running, Trouble> {
         let launch = Launch {
             command: command.to_owned(),
             args: args.to_vec(),
-            env: self.values(id, env).await?,
+            env: self.values(&server.id, env).await?,
             path: self.path.get_or_init(own_path).await.clone(),
         };
         let mut limits = Limits::default();
@@ -250,30 +266,32 @@ impl Servers {
         if FETCHERS.contains(&program) {
             limits.start = FETCHING;
         }
-        let session = Session::start(&launch, &self.guard, limits)
+        let session = Session::start_with_roots(&launch, &self.guard, limits, server.roots.clone())
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Trouble::Failed(error.to_string(), error.lines()))?;
         listed(session).await
     }
 
-    async fn connect(&self, id: &str, url: &str, headers: &[Variable]) -> Result<Running, Trouble> {
-        let values = self.values(id, headers).await?;
+    /// Begins a session with an address.
+    async fn connect(&self, server: &Server, url: &str, headers: &[Variable]) -> Result<Running, Trouble> {
+        let values = self.values(&server.id, headers).await?;
         let headers = values.into_iter().map(|(name, value)| Header { name, value });
-        let store = SignInStore::of(self.keychain.clone(), id);
+        let store = SignInStore::of(self.keychain.clone(), &server.id);
         let tokens = SignedIn::new(self.net.clone(), url.to_owned(), store);
         let connection = Connection {
             address: url.to_owned(),
             client: HttpClient::new(self.net.clone(), headers.collect(), Some(Arc::new(tokens))),
+            roots: server.roots.clone(),
         };
         let session = match Session::connect(connection, Limits::default()).await {
             Ok(session) => session,
             Err(ConnectError::Failed(failure)) => {
                 return Err(match failure.challenge() {
                     Some(challenge) => Trouble::NeedsSignIn(challenge.clone()),
-                    None => Trouble::Failed(failure.to_string()),
+                    None => failure.to_string().into(),
                 });
             }
-            Err(error) => return Err(Trouble::Failed(error.to_string())),
+            Err(error) => return Err(error.to_string().into()),
         };
         listed(session).await
     }
@@ -307,7 +325,10 @@ async fn listed(session: Session) -> Result<Running, Trouble> {
     let list_changes = session.list_changes();
     let listing = session.tools().await.map_err(|error| {
         let challenge = session.refused_sign_in().or_else(|| session.wanted_permission());
-        challenge.map_or(Trouble::Failed(error.to_string()), Trouble::NeedsSignIn)
+        match challenge {
+            Some(challenge) => Trouble::NeedsSignIn(challenge),
+            None => Trouble::Failed(error.to_string(), session.log(LOG_LINES)),
+        }
     })?;
     Ok(Running {
         listing: Mutex::new(Arc::new(listing)),

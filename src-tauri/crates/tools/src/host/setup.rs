@@ -27,12 +27,59 @@ const LONGEST_COMMAND: usize = 16 << 10;
 /// Bytes of another program's configuration at most.
 const LONGEST_FILE: u64 = 1 << 20;
 
+/// A server as a person wrote it.
+pub(super) struct ReadSetup {
+    pub(super) name: String,
+    pub(super) transport: Transport,
+    /// Values for the keychain, by their names in it.
+    pub(super) secrets: Vec<(String, String)>,
+}
+
 impl Tools {
     /// Adds a server, which is off. Secrets go to the keychain. Returns its id.
     ///
     /// # Errors
     /// For a name that is taken, and a command that is none; nothing is added then.
     pub async fn add(&self, setup: ToolSetup) -> Result<String> {
+        let id = Uuid::now_v7().simple().to_string();
+        let ReadSetup {
+            name,
+            transport,
+            secrets,
+        } = self.read_setup(&id, setup, |_| false)?;
+        self.check_name(&name)?;
+        let server = Server {
+            id: id.clone(),
+            name,
+            transport,
+            enabled: false,
+            signed_in: false,
+            roots: Vec::new(),
+        };
+        self.with_keychain(move |chain| {
+            secrets
+                .iter()
+                .try_for_each(|(name, secret)| chain.set(name, secret).map_err(keychain))
+        })
+        .await?;
+        self.0.file.change(|configuration| {
+            if configuration.servers.len() >= MOST_SERVERS {
+                return Err(Error::TooMany(MOST_SERVERS));
+            }
+            configuration.servers.push(server);
+            Ok(())
+        })?;
+        self.changed();
+        Ok(id)
+    }
+
+    /// Reads a server as a person wrote it. `keeps` says of a part that its secret is in the keychain already.
+    pub(super) fn read_setup(
+        &self,
+        id: &str,
+        setup: ToolSetup,
+        keeps: impl Fn(&ServerPart) -> bool,
+    ) -> Result<ReadSetup> {
         let line = setup.command.trim();
         if line.len() > LONGEST_COMMAND {
             return Err(Error::BadSetup("it is too long"));
@@ -57,22 +104,25 @@ impl Tools {
             name => name,
         };
         let name: String = name.chars().take(LONGEST_NAME).collect();
-        let id = Uuid::now_v7().simple().to_string();
         let (mut parts, mut secrets) = (Vec::new(), Vec::new());
-        for ServerPart { name, value } in setup.parts {
+        for part in setup.parts {
+            let kept = keeps(&part);
+            let ServerPart { name, value } = part;
             // A secret that was found elsewhere, which no window is told.
             let value = match value.filter(|value| !value.is_empty()) {
                 Some(value) => value,
+                None if kept => String::new(),
                 None => self.found_secret(line, &name).unwrap_or_default(),
             };
             if let Some(problem) = problem_of(&transport, &name, &value) {
                 return Err(Error::BadSetup(problem));
             }
-            let value = match Variable::looks_secret(&name, &value) {
-                true => {
-                    secrets.push((secret_name(&id, &name), value));
-                    Setting::Secret
-                }
+            let secret = Variable::looks_secret(&name, &value);
+            if secret {
+                secrets.push((secret_name(id, &name), value.clone()));
+            }
+            let value = match kept || secret {
+                true => Setting::Secret,
                 false => Setting::Plain(value),
             };
             parts.push(Variable { name, value });
@@ -85,29 +135,11 @@ impl Tools {
             },
             Transport::Http { url, .. } => Transport::Http { url, headers: parts },
         };
-        let server = Server {
-            id: id.clone(),
-            name: name.clone(),
+        Ok(ReadSetup {
+            name,
             transport,
-            enabled: false,
-            signed_in: false,
-        };
-        self.check_name(&name)?;
-        self.with_keychain(move |chain| {
-            secrets
-                .iter()
-                .try_for_each(|(name, secret)| chain.set(name, secret).map_err(keychain))
+            secrets,
         })
-        .await?;
-        self.0.file.change(|configuration| {
-            if configuration.servers.len() >= MOST_SERVERS {
-                return Err(Error::TooMany(MOST_SERVERS));
-            }
-            configuration.servers.push(server);
-            Ok(())
-        })?;
-        self.changed();
-        Ok(id)
     }
 
     /// The command that starts when a server is switched on: what a person has to see before.
@@ -284,7 +316,7 @@ impl Tools {
         found.and_then(|found| found.secrets.get(variable).cloned())
     }
 
-    fn check_name(&self, name: &str) -> Result<()> {
+    pub(super) fn check_name(&self, name: &str) -> Result<()> {
         let taken = self.0.file.get()?.servers.iter().any(|server| server.name == name);
         match taken || name.eq_ignore_ascii_case(OWN_NAME) {
             true => Err(Error::NameTaken(name.to_owned())),
@@ -292,7 +324,7 @@ impl Tools {
         }
     }
 
-    async fn with_keychain<T: Send + 'static>(
+    pub(super) async fn with_keychain<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn net::Keychain) -> Result<T> + Send + 'static,
     ) -> Result<T> {

@@ -9,6 +9,7 @@ use super::grants::Kept;
 use crate::builtin::{Builtin, SearchEngine};
 use crate::catalog::ToolRef;
 use crate::consent::{CallKey, Consents, Denial, Permit, TurnCalls};
+use crate::elicitation::{Elicitation, Reply};
 use crate::import::Found;
 
 /// The consents of a host, and the calls that wait.
@@ -17,6 +18,8 @@ pub(super) struct State {
     pub(super) consents: Consents,
     pub(super) turns: HashMap<String, TurnCalls>,
     pub(super) asked: HashMap<CallKey, Asked>,
+    /// Requests of servers that wait for the person, oldest first.
+    pub(super) elicited: Vec<Elicited>,
     /// The descriptions that persons were shown when they allowed a tool in all chats.
     pub(super) descriptions: HashMap<ToolRef, String>,
     pub(super) can_keep: bool,
@@ -42,6 +45,23 @@ pub(super) struct Asked {
     pub(super) title: String,
     pub(super) description: String,
     pub(super) parameters: Value,
+}
+
+/// A request of a server that waits for the person.
+pub(super) struct Elicited {
+    pub(super) id: String,
+    pub(super) from: Asker,
+    pub(super) elicitation: Elicitation,
+    pub(super) reply: oneshot::Sender<Reply>,
+}
+
+/// The call amid which a server asks.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) chat: String,
+    pub(super) tool: ToolRef,
+    pub(super) server_name: String,
+    pub(super) server_command: String,
 }
 
 impl State {

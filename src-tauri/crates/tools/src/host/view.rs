@@ -40,6 +40,7 @@ impl Tools {
                 })
                 .collect(),
             problems: Vec::new(),
+            roots: Vec::new(),
         };
         let configured = configuration
             .servers
@@ -117,6 +118,7 @@ impl Tools {
                 .iter()
                 .map(|tool| tool_view(configuration, &server.id, tool))
                 .collect(),
+            roots: server.roots.iter().map(|root| root.display().to_string()).collect(),
             problems: listing.problems.iter().map(|problem| visible(problem)).collect(),
         }
     }

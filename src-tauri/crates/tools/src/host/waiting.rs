@@ -38,7 +38,9 @@ impl Tools {
             let mut state = self.state();
             let state = &mut *state;
             let asked = state.asked.get(&key).ok_or(ConsentError::NotWaiting)?;
-            if let Some(written) = &approval.arguments {
+            let written = approval.arguments.as_deref().map(arguments::read).transpose();
+            let written = written.map_err(Error::Arguments)?;
+            if let Some(written) = &written {
                 arguments::check(&asked.parameters, written).map_err(Error::Arguments)?;
                 let shown = state.consents.waiting().find(|pending| pending.call().key == key);
                 let shown = shown.and_then(|pending| pending.call().host.clone());
@@ -49,7 +51,7 @@ impl Tools {
                 key: key.clone(),
                 hash,
                 extent,
-                arguments: approval.arguments,
+                arguments: written,
             };
             let permit = state.consents.approve(approval, turn, now())?;
             let Some(asked) = state.asked.remove(&key) else {
@@ -158,6 +160,7 @@ fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
         description: visible(&asked.description),
         former_description: former.map(|text| visible(text)),
         parameters: asked.parameters.clone(),
+        arguments_text: serde_json::to_string_pretty(&call.arguments).unwrap_or_default(),
         arguments: call.arguments.clone(),
         effects: effects_of(call.effects),
         reason,

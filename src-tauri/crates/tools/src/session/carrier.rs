@@ -20,7 +20,12 @@ pub(super) enum Carrier {
         errors: ErrorLines,
     },
     /// An address.
-    Address(HttpClient),
+    Address {
+        /// What asks it.
+        client: HttpClient,
+        /// Words of Ponder about what it asked for.
+        notes: ErrorLines,
+    },
 }
 
 impl Carrier {
@@ -28,11 +33,20 @@ impl Carrier {
     pub(super) fn log(&self, count: usize) -> Vec<String> {
         match self {
             Self::Program { errors, .. } => errors.last(count),
-            Self::Address(client) => {
+            Self::Address { client, notes } => {
                 let failures = client.failures();
-                let first = failures.len().saturating_sub(count);
-                failures[first..].iter().map(Failure::to_string).collect()
+                let mut lines: Vec<String> = failures.iter().map(Failure::to_string).collect();
+                lines.extend(notes.last(count));
+                lines.split_off(lines.len().saturating_sub(count))
             }
+        }
+    }
+
+    /// Adds a word of Ponder to the log.
+    pub(super) fn note(&self, word: &str) {
+        match self {
+            Self::Program { errors, .. } => errors.note(word),
+            Self::Address { notes, .. } => notes.note(word),
         }
     }
 
@@ -40,7 +54,7 @@ impl Carrier {
     pub(super) fn demand(&self, is_it: impl Fn(&Failure) -> bool) -> Option<Challenge> {
         match self {
             Self::Program { .. } => None,
-            Self::Address(client) => client.demand().filter(is_it)?.challenge().cloned(),
+            Self::Address { client, .. } => client.demand().filter(is_it)?.challenge().cloned(),
         }
     }
 
@@ -53,7 +67,7 @@ impl Carrier {
         match self {
             _ if !closed => CallError::Refused(error.to_string()),
             Self::Program { .. } => CallError::Ended,
-            Self::Address(client) => CallError::Lost(client.take_stream_failure().unwrap_or(Failure::BrokeOff)),
+            Self::Address { client, .. } => CallError::Lost(client.take_stream_failure().unwrap_or(Failure::BrokeOff)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The beginning of a session with a server behind an address.
 
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use rmcp::model::ProtocolVersion;
@@ -14,8 +16,10 @@ use super::carrier::Carrier;
 use super::changes;
 use super::handler::Handler;
 use super::limits::Limits;
+use super::running_calls::RunningCalls;
 use super::Session;
 use crate::http::{ConnectError, Failure, HttpClient};
+use crate::stdio::ErrorLines;
 
 /// How often a stream of events that broke off is asked for again, after 1, 2, 4 and 8 seconds.
 const RECONNECTIONS: usize = 4;
@@ -26,6 +30,8 @@ pub struct Connection {
     pub address: String,
     /// What asks it.
     pub client: HttpClient,
+    /// The folders that the person chose for it.
+    pub roots: Vec<PathBuf>,
 }
 
 impl Session {
@@ -34,13 +40,16 @@ impl Session {
     /// # Errors
     /// [`ConnectError`]; nothing runs on then.
     pub async fn connect(connection: Connection, limits: Limits) -> Result<Self, ConnectError> {
-        let Connection { address, client } = connection;
+        let Connection { address, client, roots } = connection;
         let (listed, list_changes) = watch::channel(0);
-        let progress = Arc::default();
+        let (calls, roots, notes) = (RunningCalls::default(), watch::Sender::new(roots), ErrorLines::default());
         // Only one of the ways to begin has the handler in the end.
         let handler = || Handler {
             listed: listed.clone(),
-            progress: Arc::clone(&progress),
+            calls: calls.clone(),
+            roots: roots.subscribe(),
+            log: notes.clone(),
+            refused_sampling: AtomicBool::new(false),
         };
         let beginning = async {
             let error = match begin(handler(), &address, &client, both_protocols()).await {
@@ -63,10 +72,11 @@ impl Session {
         }
         Ok(Self {
             service,
-            carrier: Carrier::Address(client),
+            carrier: Carrier::Address { client, notes },
             limits,
             list_changes,
-            progress,
+            calls,
+            roots,
         })
     }
 }

@@ -1,17 +1,19 @@
 //! A server that runs: what it lists, and calls of its tools.
 
+mod call;
 mod carrier;
 mod changes;
 mod connect;
 mod handler;
 mod limits;
+mod running_calls;
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rmcp::model::{ClientRequest, CustomRequest, ProgressToken, ServerResult};
+use rmcp::model::{ClientRequest, CustomRequest, ServerResult};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, PeerRequestOptions, RequestHandle, RunningService,
     ServiceError,
@@ -23,21 +25,22 @@ use tokio::time::{timeout, timeout_at, Instant};
 
 use crate::catalog::{tools_of, Listing};
 use crate::http::{failure_of_service, Challenge, Failure};
-use crate::outcome::Outcome;
 use crate::stdio::{ErrorLines, Guard, Launch, StartError};
 
 pub use connect::Connection;
-pub use handler::Progress;
+pub use handler::can_be_root;
 pub use limits::Limits;
+pub use running_calls::{Ask, Caller};
 
 use carrier::Carrier;
 use handler::Handler;
+use running_calls::RunningCalls;
 
 /// Pages of a list at most.
 const MOST_PAGES: usize = 32;
 
-/// Lines of standard error that go with an error.
-const SAID: usize = 8;
+/// Lines of standard error that go with an error; its sentence has the last ones.
+const SAID: usize = 400;
 
 /// How long its guard may take to end a server: twice its own patience, and some.
 const END: Duration = Duration::from_secs(8);
@@ -77,7 +80,8 @@ pub struct Session {
     carrier: Carrier,
     limits: Limits,
     list_changes: watch::Receiver<u64>,
-    progress: Arc<Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>>,
+    calls: RunningCalls,
+    roots: watch::Sender<Vec<PathBuf>>,
 }
 
 impl Session {
@@ -86,6 +90,19 @@ impl Session {
     /// # Errors
     /// [`StartError`]; nothing of the server runs on then.
     pub async fn start(launch: &Launch, guard: &Guard, limits: Limits) -> Result<Self, StartError> {
+        Self::start_with_roots(launch, guard, limits, Vec::new()).await
+    }
+
+    /// The same with folders that the person chose for it.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing of the server runs on then.
+    pub async fn start_with_roots(
+        launch: &Launch,
+        guard: &Guard,
+        limits: Limits,
+        roots: Vec<PathBuf>,
+    ) -> Result<Self, StartError> {
         let mut child = launch.start(guard)?;
         let errors = ErrorLines::default();
         let reading = child
@@ -95,10 +112,13 @@ impl Session {
         let pipes = child.stdout.take().zip(child.stdin.take());
         let pipes = pipes.ok_or_else(|| StartError::System(std::io::ErrorKind::BrokenPipe.into()))?;
         let (listed, list_changes) = watch::channel(0);
-        let progress = Arc::default();
+        let (calls, roots) = (RunningCalls::default(), watch::Sender::new(roots));
         let handler = Handler {
             listed,
-            progress: Arc::clone(&progress),
+            calls: calls.clone(),
+            roots: roots.subscribe(),
+            log: errors.clone(),
+            refused_sampling: AtomicBool::new(false),
         };
         // The newest protocol's probe would end a server that is slow to start.
         let serving = handler.serve_with_lifecycle(pipes, ClientLifecycleMode::Initialize);
@@ -133,7 +153,8 @@ impl Session {
             carrier: Carrier::Program { guard: child, errors },
             limits,
             list_changes,
-            progress,
+            calls,
+            roots,
         })
     }
 
@@ -173,43 +194,16 @@ impl Session {
         Ok(tools_of(&pages))
     }
 
-    /// Calls a tool. `progress` hears how far it is; `stop` becomes true when the person stops it.
-    ///
-    /// # Errors
-    /// [`CallError`] if there is no result. What a tool itself says went wrong is a result.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: &Value,
-        progress: watch::Sender<Progress>,
-        mut stop: watch::Receiver<bool>,
-    ) -> Result<Outcome, CallError> {
-        let params = json!({ "name": tool, "arguments": arguments });
-        let whole = Instant::now() + self.limits.whole_call;
-        let mut handle = self
-            .ask("tools/call", params)
-            .await
-            .map_err(|error| self.failure(error))?;
-        let (token, mut heard) = (handle.progress_token.clone(), progress.subscribe());
-        self.progress().insert(token.clone(), progress);
-        let answer = loop {
-            let deadline = whole.min(Instant::now() + self.limits.call);
-            tokio::select! {
-                answer = &mut handle.rx => break Ok(answer.unwrap_or(Err(ServiceError::TransportClosed))),
-                _ = stop.wait_for(|stop| *stop) => break Err(CallError::Stopped),
-                () = tokio::time::sleep_until(deadline) => break Err(CallError::Silent(self.limits.call)),
-                Ok(()) = heard.changed() => {}
-            }
-        };
-        self.progress().remove(&token);
-        match answer {
-            Ok(answer) => Ok(Outcome::read(&value(answer.map_err(|error| self.failure(error))?))),
-            Err(given_up) => {
-                let cancel = handle.cancel(Some("given up by the person or a time limit".to_owned()));
-                let told = timeout(CANCEL, cancel).await;
-                tracing::debug!(?told, "a call of a tool was given up");
-                Err(given_up)
-            }
+    /// Gives the server other folders, and tells it.
+    pub async fn set_roots(&self, roots: Vec<PathBuf>) {
+        let changed = self.roots.send_if_modified(|known| {
+            let changed = *known != roots;
+            *known = roots;
+            changed
+        });
+        if changed {
+            let told = self.service.peer().notify_roots_list_changed().await;
+            tracing::debug!(?told, "a server of tools was told of other folders");
         }
     }
 
@@ -266,10 +260,6 @@ impl Session {
                 None => self.carrier.lost(&error),
             },
         }
-    }
-
-    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, watch::Sender<Progress>>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

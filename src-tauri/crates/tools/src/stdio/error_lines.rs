@@ -24,6 +24,15 @@ impl ErrorLines {
         }
     }
 
+    /// Adds a line of Ponder's own, which a person finds where the server's words are.
+    pub fn note(&self, line: &str) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.back().is_some_and(|last| *last != b'\n') {
+            kept.push_back(b'\n');
+        }
+        kept.extend(format!("Ponder: {line}\n").as_bytes());
+    }
+
     /// The kept bytes, as text.
     pub fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,6 +16,9 @@ const PASSED_ON: [&str; 9] = [
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "USER",
 ];
 
+/// Lines of standard error in the sentence of an error.
+const SAID: usize = 8;
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -46,10 +49,21 @@ pub enum StartError {
     },
 }
 
+impl StartError {
+    /// The last lines of its standard error.
+    pub fn lines(self) -> Vec<String> {
+        match self {
+            Self::Ended(lines) | Self::Silent(_, lines) | Self::NoServer { lines, .. } => lines,
+            Self::NotFound { .. } | Self::System(_) => Vec::new(),
+        }
+    }
+}
+
 fn said(lines: &[String]) -> String {
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("; it said: {}", lines.join("\n")),
+    let last = &lines[lines.len().saturating_sub(SAID)..];
+    match last {
+        [] => String::new(),
+        last => format!("; it said: {}", last.join("\n")),
     }
 }
 

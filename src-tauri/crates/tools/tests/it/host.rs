@@ -27,11 +27,11 @@ fn open(folder: &Path, keychain: Arc<MemoryKeychain>, attended: bool) -> Tools {
 
 /// A host with one server, whose calls and description lie in files.
 pub struct Host {
-    folder: TempDir,
-    keychain: Arc<MemoryKeychain>,
+    pub folder: TempDir,
+    pub keychain: Arc<MemoryKeychain>,
     pub tools: Tools,
-    server: String,
-    marker: String,
+    pub server: String,
+    pub marker: String,
     starts: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -43,7 +43,7 @@ impl Host {
     }
 
     /// With a server that nobody switched on.
-    async fn off(way: &str) -> Self {
+    pub async fn off(way: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Arc::new(MemoryKeychain::default());
         let tools = open(folder.path(), keychain.clone(), true);
@@ -70,7 +70,7 @@ impl Host {
         }
     }
 
-    fn on(&self) {
+    pub fn on(&self) {
         let (_, command) = self.tools.command_of(&self.server).unwrap();
         self.tools.switch_on(&self.server, &command).unwrap();
     }
@@ -80,7 +80,7 @@ impl Host {
         open(self.folder.path(), self.keychain.clone(), true)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -90,7 +90,7 @@ impl Host {
         self.on();
     }
 
-    fn tool(&self) -> ToolRef {
+    pub fn tool(&self) -> ToolRef {
         ToolRef {
             server: self.server.clone(),
             tool: "echo".into(),
@@ -131,12 +131,12 @@ impl Host {
         let (stop, stopped) = watch::channel(false);
         let (tools, start) = (tools.clone(), self.start());
         (
-            tokio::spawn(async move { tools.run(request, start, stopped).await }),
+            tokio::spawn(async move { tools.run(request, start, Arc::new(|_| {}), stopped).await }),
             stop,
         )
     }
 
-    fn call(&self, id: &str) -> (JoinHandle<CallResult>, watch::Sender<bool>) {
+    pub fn call(&self, id: &str) -> (JoinHandle<CallResult>, watch::Sender<bool>) {
         self.call_in(&self.tools, self.request(id, json!({ "n": 1 })))
     }
 }
@@ -194,7 +194,7 @@ async fn a_call_runs_once_after_a_person_approved_exactly_what_was_shown() {
         ..approval(&shown, ConsentExtent::Once)
     };
     let unfit = CallApproval {
-        arguments: Some(json!({ "n": "seven" })),
+        arguments: Some(json!({ "n": "seven" }).to_string()),
         ..approval(&shown, ConsentExtent::Once)
     };
     for approval in [wrong, nonsense, other, unfit] {
@@ -204,7 +204,7 @@ async fn a_call_runs_once_after_a_person_approved_exactly_what_was_shown() {
     assert!(host.calls().is_empty() && host.starts.lock().unwrap().is_empty());
     // The person writes other arguments.
     let written = CallApproval {
-        arguments: Some(json!({ "n": 2 })),
+        arguments: Some(json!({ "n": 2 }).to_string()),
         ..approval(&shown, ConsentExtent::Once)
     };
     host.tools.approve(written.clone()).await.unwrap();
@@ -332,7 +332,7 @@ async fn what_cannot_be_stored_does_not_run_and_what_nobody_waits_for_is_withdra
     let full: StoreStart = Box::new(|_| async { Err(Error::new(ErrorCode::Storage, "the disk is full")) }.boxed());
     let (tools, request) = (host.tools.clone(), host.request("one", json!({})));
     let (_stop, stopped) = watch::channel(false);
-    let running = tokio::spawn(async move { tools.run(request, full, stopped).await });
+    let running = tokio::spawn(async move { tools.run(request, full, Arc::new(|_| {}), stopped).await });
     let shown = waiting(&host.tools).await;
     host.tools.approve(approval(&shown, ConsentExtent::Once)).await.unwrap();
     let result = running.await.unwrap();

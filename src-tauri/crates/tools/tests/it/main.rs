@@ -1,7 +1,9 @@
 //! Servers as real processes behind the real guard.
 #![allow(clippy::unwrap_used)]
 
+mod asks;
 mod conformance;
+mod editing;
 mod host;
 mod http;
 mod injections;
@@ -14,10 +16,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use net::Net;
+use protocol::CallProgress;
 use serde_json::json;
 use tokio::sync::watch;
 use tools::outcome::{Outcome, ResultPart};
-use tools::session::{CallError, Limits, Progress, Session};
+use tools::session::{CallError, Caller, Limits, Session};
 use tools::stdio::{Guard, Launch, StartError};
 
 /// Short, so that a call is given up soon, and long enough for a busy computer.
@@ -94,7 +97,7 @@ fn marker() -> String {
 async fn call(session: &Session) -> Result<Outcome, CallError> {
     let (_stop, stopped) = watch::channel(false);
     session
-        .call("echo", &json!({ "n": 1 }), watch::Sender::default(), stopped)
+        .call("echo", &json!({ "n": 1 }), Caller::default(), stopped)
         .await
 }
 
@@ -191,12 +194,12 @@ async fn a_server_that_ignores_every_request_to_end_is_killed_with_what_it_start
 async fn a_call_is_stopped_and_progress_is_heard() {
     let marker = marker();
     let session = Session::start(&bad("late", &marker), &guard(), LIMITS).await.unwrap();
-    let (progress, mut heard) = watch::channel(Progress::default());
+    let (progress, mut heard) = watch::channel(CallProgress::default());
     let (stop, stopped) = watch::channel(false);
     let arguments = json!({});
     let called = session.call("echo", &arguments, progress, stopped);
     let stopping = async {
-        heard.wait_for(|progress| progress.done >= 2.0).await.unwrap();
+        heard.wait_for(|progress| progress.done >= Some(2.0)).await.unwrap();
         stop.send_replace(true);
         heard.borrow().clone()
     };

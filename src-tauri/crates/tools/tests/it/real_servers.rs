@@ -1,12 +1,15 @@
 //! Servers that people use, as their makers publish them: read out of a configuration, started, listed and called.
 
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::watch;
 use tools::configuration::{Setting, Transport};
+use tools::elicitation::{Elicitation, Input, Reply, Wants};
 use tools::import;
-use tools::session::{Limits, Session};
+use tools::session::{Caller, Limits, Session};
 use tools::stdio::Launch;
 
 use crate::guard;
@@ -74,7 +77,7 @@ async fn servers_that_people_use_start_list_and_answer() {
         let (_stop, stopped) = watch::channel(false);
         let arguments = serde_json::from_str(arguments).unwrap();
         let outcome = session
-            .call(tool, &arguments, watch::Sender::default(), stopped)
+            .call(tool, &arguments, Caller::default(), stopped)
             .await
             .unwrap();
         let text = outcome.for_model(10_000);
@@ -95,4 +98,87 @@ async fn servers_that_people_use_start_list_and_answer() {
             closing.elapsed().as_secs_f64()
         );
     }
+}
+
+/// The reference server asks by a form with every kind of field, and by an address.
+#[tokio::test]
+async fn the_reference_server_asks_the_person() {
+    let Some(path) = std::env::var_os("PONDER_TOOL_SERVERS") else {
+        println!("report: servers of npm and PyPI are not here, so none asked");
+        return;
+    };
+    let imported = import::read(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let server = imported
+        .servers
+        .iter()
+        .find(|server| server.name == "everything")
+        .unwrap();
+    let Transport::Stdio { command, args, .. } = server.transport.clone() else {
+        panic!("it is no program")
+    };
+    let launch = Launch {
+        command,
+        args,
+        env: Default::default(),
+        path: std::env::var_os("PATH").unwrap(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let roots = vec![folder.path().to_path_buf()];
+    let session = Session::start_with_roots(&launch, &guard(), Limits::default(), roots)
+        .await
+        .unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let list = asked.clone();
+    let caller = || {
+        let list = list.clone();
+        Caller {
+            ask: Some(Arc::new(move |elicitation: Elicitation| {
+                let reply = match &elicitation.wants {
+                    Wants::Form(form) => {
+                        let values = json!({ "name": "Ada", "email": "ada@example.org", "integer": 7, "check": true });
+                        Reply::Accept(Some(form.content(values.as_object().unwrap()).unwrap()))
+                    }
+                    Wants::Address(_) => Reply::Accept(None),
+                };
+                list.lock().unwrap().push(elicitation);
+                async { reply }.boxed()
+            })),
+            ..Caller::default()
+        }
+    };
+    let call = async |tool: &str, arguments| {
+        let (_stop, stopped) = watch::channel(false);
+        let outcome = session.call(tool, &arguments, caller(), stopped).await.unwrap();
+        outcome.for_model(10_000)
+    };
+    let said = call("trigger-elicitation-request", json!({})).await;
+    assert!(
+        said.contains("Name: Ada") && said.contains("Favorite Integer: 7"),
+        "{said}"
+    );
+    let said = call("trigger-url-elicitation", json!({ "url": "https://example.org/login" })).await;
+    assert!(said.to_lowercase().contains("accept"), "{said}");
+    let said = call("get-roots-list", json!({})).await;
+    assert!(said.contains(&folder.path().display().to_string()), "{said}");
+    let asked = asked.lock().unwrap().clone();
+    let Wants::Form(form) = &asked[0].wants else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(form.fields.len(), 13);
+    assert_eq!(
+        form.fields
+            .iter()
+            .filter(|field| matches!(field.input, Input::One { .. }))
+            .count(),
+        3
+    );
+    assert_eq!(
+        form.fields
+            .iter()
+            .filter(|field| matches!(field.input, Input::Some { .. }))
+            .count(),
+        2
+    );
+    assert!(matches!(&asked[1].wants, Wants::Address(address) if address.host() == "example.org"));
+    session.close().await;
 }

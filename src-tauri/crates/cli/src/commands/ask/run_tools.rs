@@ -1,10 +1,13 @@
 //! The tools of one run: offered to the model, and called as far as the person who began the run allowed it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use anyhow::{ensure, Result};
 use api::ToolRule;
-use protocol::{CallEnd, CallOrigin, CallRequest, CallResult, Content, OfferedTool, ToolCall, ToolRef, Toolbox};
+use protocol::{
+    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, Content, OfferedTool, ToolCall, ToolRef, Toolbox,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 use tools::builtin;
@@ -12,6 +15,7 @@ use tools::host::Tools;
 use tools::outcome::{Outcome, ResultPart};
 
 use crate::commands::tools::{allowed_named, open, tools_named};
+use crate::output;
 
 /// The id of the run in its own process, in place of a chat and a turn.
 const RUN: &str = "ask";
@@ -115,7 +119,15 @@ impl RunTools {
         };
         // Nothing of a run is kept.
         let start = Box::new(|_| Box::pin(std::future::ready(Ok(()))) as _);
-        let result = self.tools.run(request, start, stop).await;
+        let name = offered.name();
+        let tell = Arc::new(move |progress: CallProgress| {
+            if progress.asks {
+                output::warn(&format!(
+                    "{name} asked you for something, which was declined: a run asks nobody"
+                ));
+            }
+        });
+        let result = self.tools.run(request, start, tell, stop).await;
         let text = text(&result, most);
         match result.end {
             CallEnd::Done => Called::Ended { state: "done", text },

@@ -139,6 +139,7 @@ mod tests {
             signed_in: false,
             state,
             tools: Vec::new(),
+            roots: Vec::new(),
             problems: Vec::new(),
         }
     }
