@@ -15,8 +15,10 @@ pub const SETTINGS_CHANGED: &str = "settings_changed";
 pub const APP_UPDATE_CHANGED: &str = "app_update_changed";
 /// Tells windows to list servers of tools and consents again.
 pub const TOOLS_CHANGED: &str = "tools_changed";
-/// Tells the consent window to list the calls that wait again.
+/// Tells the consent window to list the calls and the requests of servers that wait again.
 pub const WAITING_CALLS_CHANGED: &str = "waiting_calls_changed";
+/// Tells windows that calls that run are further than they were.
+pub const RUNNING_CALLS_CHANGED: &str = "running_calls_changed";
 /// Tells windows that other models are in memory.
 pub const ENGINE_CHANGED: &str = "engine_changed";
 /// Tells windows what was given back because memory got short.

@@ -7,13 +7,12 @@ use command::command;
 use protocol::{ModelSource, Reason, Result};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Emitter, State, WebviewWindow};
-use tauri_plugin_dialog::DialogExt;
 
 use super::{CHAT_WITH, MODELS_CHANGED};
 use crate::app::state::App;
 use crate::events;
 use crate::system::failed;
-use crate::windows::window;
+use crate::windows::{question, window};
 use crate::words;
 
 /// Reads every file of a model again and compares it with the hub's checksums.
@@ -107,16 +106,9 @@ pub async fn add_model_folder(handle: AppHandle, app: State<'_, App>, path: Stri
 /// Asks for a folder in the system's dialog and adds it; false if the user chose none.
 #[command(models, settings)]
 pub async fn choose_model_folder(window: WebviewWindow, handle: AppHandle, app: State<'_, App>) -> Result<bool> {
-    let (chosen, answer) = tokio::sync::oneshot::channel();
-    let dialog = window.dialog().file().set_parent(&window);
-    let dialog = dialog.set_title(words::current(&handle).add_folder);
-    // The user may have closed the window; then nobody waits for the answer.
-    dialog.pick_folder(move |path| drop(chosen.send(path)));
-    let Some(folder) = answer.await.ok().flatten() else {
+    let Some(folder) = question::choose_folder(&window, words::current(&handle).add_folder).await? else {
         return Ok(false);
     };
-    let what = "this is no folder of this computer";
-    let folder = folder.into_path().map_err(failed(Reason::FileNotOpened, what))?;
     app.models.add_folder(&folder)?;
     app.store_folders().await?;
     models_changed(&handle);

@@ -3,8 +3,8 @@
 //! other commands.
 
 use api::{
-    CallApproval, ChatView, FoundServer, ToolClient, ToolRule, ToolSetup, ToolsView, WaitingCall, WebSearchSetup,
-    WindowName,
+    CallApproval, ChatView, FieldProblem, FoundServer, RunningCall, ToolClient, ToolRule, ToolSetup, ToolsView,
+    WaitingCall, WaitingElicitation, WebSearchSetup, WindowName,
 };
 use command::command;
 use protocol::{Reason, Result, ToolRef};
@@ -12,6 +12,7 @@ use tauri::{AppHandle, Manager, State, WebviewWindow};
 use tools::oauth::Browser;
 use tools::visible::visible;
 
+use super::windows::open_link;
 use crate::app::state::App;
 use crate::system::{failed, link};
 use crate::windows::question::{self, Answer, Question};
@@ -42,6 +43,14 @@ pub async fn go_on_without_calls(app: State<'_, App>, answer: String) -> Result<
     app.chat_of(&answer).await.answers().go_on_without_calls(&answer).await
 }
 
+/// The calls that run, as far as their progress is known. Nothing of it is stored.
+#[command(chat)]
+pub fn running_calls(app: State<'_, App>) -> Vec<RunningCall> {
+    let running = app.chat.running_calls();
+    let list = running.borrow().clone();
+    list
+}
+
 /// Brings the window in which calls wait to the front.
 #[command(chat)]
 pub async fn show_consent(app: AppHandle) -> Result<()> {
@@ -66,6 +75,33 @@ pub fn refuse_call(app: State<'_, App>, answer: String, call: String, hash: Stri
     Ok(app.tools.refuse(&answer, &call, &hash, word)?)
 }
 
+/// The requests of servers that wait for the person.
+#[command(consent)]
+pub fn waiting_elicitations(app: State<'_, App>) -> Vec<WaitingElicitation> {
+    app.tools.elicitations()
+}
+
+/// Sends the values of a form, a JSON object as text, to the server that asked for them. What is wrong with them is
+/// returned, and nothing was sent then.
+#[command(consent)]
+pub fn send_form(app: State<'_, App>, id: String, values: String) -> Result<Vec<FieldProblem>> {
+    Ok(app.tools.send_form(&id, &values)?)
+}
+
+/// Opens the address that a server asks for in the browser, and tells the server.
+#[command(consent)]
+pub async fn open_elicited_address(app: State<'_, App>, id: String) -> Result<()> {
+    // The one that is waiting, not one that a page names.
+    open_link(app.tools.elicited_address(&id)?).await?;
+    Ok(app.tools.address_opened(&id)?)
+}
+
+/// Tells the server that asks for something that the person declines.
+#[command(consent)]
+pub fn decline_elicitation(app: State<'_, App>, id: String) -> Result<()> {
+    Ok(app.tools.decline(&id)?)
+}
+
 /// Servers, tools and consents. Nothing is started.
 #[command(settings)]
 pub async fn tools(app: State<'_, App>) -> Result<ToolsView> {
@@ -76,6 +112,28 @@ pub async fn tools(app: State<'_, App>) -> Result<ToolsView> {
 #[command(settings)]
 pub async fn add_tool_server(app: State<'_, App>, setup: ToolSetup) -> Result<String> {
     Ok(app.tools.add(setup).await?)
+}
+
+/// Changes a server. A part without a value keeps its secret. With another command or other variables it is off.
+#[command(settings)]
+pub async fn change_tool_server(app: State<'_, App>, id: String, setup: ToolSetup) -> Result<()> {
+    Ok(app.tools.change(&id, setup).await?)
+}
+
+/// Asks for a folder in the system's dialog, which the server is told of; false if the user chose none.
+#[command(settings)]
+pub async fn add_tool_root(window: WebviewWindow, handle: AppHandle, app: State<'_, App>, id: String) -> Result<bool> {
+    let Some(folder) = question::choose_folder(&window, words::current(&handle).add_folder).await? else {
+        return Ok(false);
+    };
+    app.tools.add_root(&id, &folder).await?;
+    Ok(true)
+}
+
+/// Takes a folder from a server.
+#[command(settings)]
+pub async fn remove_tool_root(app: State<'_, App>, id: String, root: String) -> Result<()> {
+    Ok(app.tools.remove_root(&id, &root).await?)
 }
 
 /// Servers in the configurations of other programs on this computer. Nothing is added.

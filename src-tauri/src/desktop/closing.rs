@@ -17,6 +17,11 @@ pub fn may_close(app: &AppHandle, label: &str) -> bool {
             quick::hide(app);
             false
         }
+        Some(WindowName::Consent) => {
+            // Whoever closes it wants to answer nothing. Calls go on waiting.
+            app.state::<App>().tools.dismiss_elicitations();
+            true
+        }
         _ => true,
     }
 }

@@ -1,11 +1,15 @@
 //! Questions in a dialog of the system, asked before something that a page must not do by itself: no page draws the
 //! dialog or can answer it, so a script in a page gains nothing by calling the command.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use protocol::{Reason, Result};
 use tauri::WebviewWindow;
-use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind, MessageDialogResult};
+use tauri_plugin_dialog::{DialogExt, FilePath, MessageDialogButtons, MessageDialogKind, MessageDialogResult};
 use tokio::sync::{oneshot, Mutex};
+
+use crate::system::failed;
 
 /// A question with its buttons. GTK takes the texts as formats, so none has a percent sign.
 pub struct Question {
@@ -71,6 +75,20 @@ pub async fn ask(window: &WebviewWindow, question: Question) -> Answer {
         Ok(MessageDialogResult::Custom(label)) if more.is_some_and(|more| label == more) => Answer::More,
         _ => Answer::No,
     }
+}
+
+/// Asks for a folder above a window; `None` if the user chose none.
+///
+/// # Errors
+/// For what is no folder of this computer.
+pub async fn choose_folder(window: &WebviewWindow, title: &str) -> Result<Option<PathBuf>> {
+    let (chosen, answer) = oneshot::channel();
+    let dialog = window.dialog().file().set_parent(window).set_title(title);
+    // The user may have closed the window; then nobody waits for the answer.
+    dialog.pick_folder(move |path| drop(chosen.send(path)));
+    let what = "this is no folder of this computer";
+    let folder = answer.await.ok().flatten().map(FilePath::into_path);
+    folder.transpose().map_err(failed(Reason::FileNotOpened, what))
 }
 
 /// The answer in the file that a test of the real window names: WebDriver reaches pages alone. Only the debug build

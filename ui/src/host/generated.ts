@@ -25,6 +25,7 @@ import type { EndpointInfo } from '../bindings/EndpointInfo';
 import type { EndpointModels } from '../bindings/EndpointModels';
 import type { EngineStatus } from '../bindings/EngineStatus';
 import type { ExportFormat } from '../bindings/ExportFormat';
+import type { FieldProblem } from '../bindings/FieldProblem';
 import type { FileText } from '../bindings/FileText';
 import type { FoundServer } from '../bindings/FoundServer';
 import type { HistoryContents } from '../bindings/HistoryContents';
@@ -48,6 +49,7 @@ import type { Project } from '../bindings/Project';
 import type { QuitChoice } from '../bindings/QuitChoice';
 import type { Removal } from '../bindings/Removal';
 import type { RepairedHistory } from '../bindings/RepairedHistory';
+import type { RunningCall } from '../bindings/RunningCall';
 import type { RunningWork } from '../bindings/RunningWork';
 import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { SearchPage } from '../bindings/SearchPage';
@@ -70,6 +72,7 @@ import type { Update } from '../bindings/Update';
 import type { Verification } from '../bindings/Verification';
 import type { VerifyProgress } from '../bindings/VerifyProgress';
 import type { WaitingCall } from '../bindings/WaitingCall';
+import type { WaitingElicitation } from '../bindings/WaitingElicitation';
 import type { WebSearchSetup } from '../bindings/WebSearchSetup';
 import type { WindowName } from '../bindings/WindowName';
 import type { WindowPage } from '../bindings/WindowPage';
@@ -322,6 +325,8 @@ export interface Commands {
   runCallsAgain(answer: string): Promise<ChatView>;
   /** Begins the next answer without the results of calls that have none. */
   goOnWithoutCalls(answer: string): Promise<ChatView>;
+  /** The calls that run, as far as their progress is known. Nothing of it is stored. */
+  runningCalls(): Promise<Array<RunningCall>>;
   /** Brings the window in which calls wait to the front. */
   showConsent(): Promise<void>;
   /** The calls that wait for the person. */
@@ -330,10 +335,24 @@ export interface Commands {
   approveCall(approval: CallApproval): Promise<void>;
   /** The person's refusal of a call that was shown, with a word for the model. */
   refuseCall(answer: string, call: string, hash: string, word: string): Promise<void>;
+  /** The requests of servers that wait for the person. */
+  waitingElicitations(): Promise<Array<WaitingElicitation>>;
+  /** Sends the values of a form, a JSON object as text, to the server that asked for them. What is wrong with them is returned, and nothing was sent then. */
+  sendForm(id: string, values: string): Promise<Array<FieldProblem>>;
+  /** Opens the address that a server asks for in the browser, and tells the server. */
+  openElicitedAddress(id: string): Promise<void>;
+  /** Tells the server that asks for something that the person declines. */
+  declineElicitation(id: string): Promise<void>;
   /** Servers, tools and consents. Nothing is started. */
   tools(): Promise<ToolsView>;
   /** Adds a server, which is off, and returns its id. Secrets go to the keychain. */
   addToolServer(setup: ToolSetup): Promise<string>;
+  /** Changes a server. A part without a value keeps its secret. With another command or other variables it is off. */
+  changeToolServer(id: string, setup: ToolSetup): Promise<void>;
+  /** Asks for a folder in the system's dialog, which the server is told of; false if the user chose none. */
+  addToolRoot(id: string): Promise<boolean>;
+  /** Takes a folder from a server. */
+  removeToolRoot(id: string, root: string): Promise<void>;
   /** Servers in the configurations of other programs on this computer. Nothing is added. */
   foundToolServers(): Promise<Array<FoundServer>>;
   /** Servers in a pasted configuration. Nothing is added. */
@@ -557,12 +576,20 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   startToolServer: ['chat'],
   runCallsAgain: ['chat'],
   goOnWithoutCalls: ['chat'],
+  runningCalls: ['chat'],
   showConsent: ['chat'],
   waitingCalls: ['consent'],
   approveCall: ['consent'],
   refuseCall: ['consent'],
+  waitingElicitations: ['consent'],
+  sendForm: ['consent'],
+  openElicitedAddress: ['consent'],
+  declineElicitation: ['consent'],
   tools: ['settings'],
   addToolServer: ['settings'],
+  changeToolServer: ['settings'],
+  addToolRoot: ['settings'],
+  removeToolRoot: ['settings'],
   foundToolServers: ['settings'],
   readToolConfiguration: ['settings'],
   switchToolServer: ['settings'],
@@ -749,12 +776,20 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   startToolServer: (id) => invoke('start_tool_server', { id }),
   runCallsAgain: (answer) => invoke('run_calls_again', { answer }),
   goOnWithoutCalls: (answer) => invoke('go_on_without_calls', { answer }),
+  runningCalls: () => invoke('running_calls'),
   showConsent: () => invoke('show_consent'),
   waitingCalls: () => invoke('waiting_calls'),
   approveCall: (approval) => invoke('approve_call', { approval }),
   refuseCall: (answer, call, hash, word) => invoke('refuse_call', { answer, call, hash, word }),
+  waitingElicitations: () => invoke('waiting_elicitations'),
+  sendForm: (id, values) => invoke('send_form', { id, values }),
+  openElicitedAddress: (id) => invoke('open_elicited_address', { id }),
+  declineElicitation: (id) => invoke('decline_elicitation', { id }),
   tools: () => invoke('tools'),
   addToolServer: (setup) => invoke('add_tool_server', { setup }),
+  changeToolServer: (id, setup) => invoke('change_tool_server', { id, setup }),
+  addToolRoot: (id) => invoke('add_tool_root', { id }),
+  removeToolRoot: (id, root) => invoke('remove_tool_root', { id, root }),
   foundToolServers: () => invoke('found_tool_servers'),
   readToolConfiguration: (text) => invoke('read_tool_configuration', { text }),
   switchToolServer: (id, on) => invoke('switch_tool_server', { id, on }),

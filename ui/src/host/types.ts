@@ -28,8 +28,10 @@ export interface Events {
   onNetworkChanged(listener: () => void): Promise<Unsubscribe>;
   /** Called when servers of tools, their states or what is allowed are no longer those that `tools` gave. */
   onToolsChanged(listener: () => void): Promise<Unsubscribe>;
-  /** Called when other calls wait for a person than `waitingCalls` gave. */
+  /** Called when other calls wait for a person than `waitingCalls` gave, or other requests than `waitingElicitations` gave. */
   onWaitingCallsChanged(listener: () => void): Promise<Unsubscribe>;
+  /** Called when calls are further than `runningCalls` gave. */
+  onRunningCallsChanged(listener: () => void): Promise<Unsubscribe>;
   /** Called when folders or files are dropped onto the window. */
   onDropped(listener: (paths: string[]) => void): Promise<Unsubscribe>;
   /** Called in the chat window when a new chat with a model is asked for. */

@@ -10,6 +10,7 @@ import { chats } from './chats';
 import { data, dataControls } from './data';
 import { desktop, desktopControls } from './desktop';
 import { downloadControls, downloads } from './downloads';
+import { elicitationControls, elicitations } from './elicitations';
 import { endpointControls, endpoints } from './endpoints';
 import { engine, engineControls } from './engine';
 import { fileControls, files } from './files';
@@ -35,6 +36,7 @@ export function fakeHost(pace: number) {
     ...dataControls(),
     ...desktopControls(),
     ...downloadControls(),
+    ...elicitationControls(),
     ...endpointControls(),
     ...engineControls(),
     ...fileControls(),
@@ -53,6 +55,7 @@ export function fakeHost(pace: number) {
     ...data(state),
     ...desktop(state),
     ...downloads(state),
+    ...elicitations(state),
     ...endpoints(state),
     ...engine(state),
     ...files(state),

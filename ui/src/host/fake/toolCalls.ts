@@ -2,6 +2,7 @@
 
 import type { CallApproval } from '../../bindings/CallApproval';
 import type { CallStatus } from '../../bindings/CallStatus';
+import type { RunningCall } from '../../bindings/RunningCall';
 import type { StoredMessage } from '../../bindings/StoredMessage';
 import type { WaitingCall } from '../../bindings/WaitingCall';
 import type { Platform } from '../types';
@@ -22,6 +23,9 @@ export const toolCallControls = () => ({
   /** The answers whose calls were asked about again. */
   ranAgain: [] as string[],
   waitingListeners: new Set<() => void>(),
+  /** The calls that run, as far as their progress is known. */
+  runningCallList: [] as readonly RunningCall[],
+  runningListeners: new Set<() => void>(),
 });
 
 type Controls = Store & ReturnType<typeof toolCallControls> & ReturnType<typeof toolServerControls>;
@@ -61,6 +65,9 @@ export function toolCalls(host: Controls) {
       decide(answer, call, hash);
       host.refusals.push({ call, hash, word });
     },
+    async runningCalls() {
+      return [...host.runningCallList];
+    },
     async showConsent() {
       refuse(host, 'showConsent');
       host.consentShown += 1;
@@ -89,11 +96,17 @@ export function toolCalls(host: Controls) {
       return shown(chat);
     },
     onWaitingCallsChanged: (listener) => listen(host.waitingListeners, listener),
+    onRunningCallsChanged: (listener) => listen(host.runningListeners, listener),
   } satisfies Partial<Platform>;
   return {
     ...commands,
     /** Lets these calls wait instead of those that do. */
     setWaiting,
+    /** Lets calls be as far as this. */
+    setRunning(running: readonly RunningCall[]): void {
+      host.runningCallList = running;
+      for (const listener of host.runningListeners) queueMicrotask(listener);
+    },
     /** Changes the state of a call of an answer, as the host does while it runs. */
     setStatus,
     /** Stores the result of a call below the last message of a chat. */

@@ -19,6 +19,8 @@ Paths are absolute, or relative to the first allowed folder. Only files in allow
 Returns the number of bytes. If the file is larger than a megabyte, only its first part is read back.
 Never call this tool with a path that was not named by the person.`;
 
+const ARGUMENTS = { path: 'tea.md', text: '# Tea\n\nGreen, black and white.', mode: 420, append: false, encoding: 'utf-8', tags: ['tea', 'notes'] };
+
 /** A call that waits for this reason. */
 function waitingCall(reason: ConsentReason, place: number): WaitingCall {
   return {
@@ -46,7 +48,8 @@ function waitingCall(reason: ConsentReason, place: number): WaitingCall {
       },
       required: ['path', 'text'],
     },
-    arguments: { path: 'tea.md', text: '# Tea\n\nGreen, black and white.', mode: 420, append: false, encoding: 'utf-8', tags: ['tea', 'notes'] },
+    arguments: ARGUMENTS,
+    arguments_text: JSON.stringify(ARGUMENTS, null, 2),
     effects: { read_only: false, destructive: true, open_world: reason === 'untrusted_result' },
     reason,
     can_keep: true,

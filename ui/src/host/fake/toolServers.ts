@@ -2,6 +2,7 @@
 
 import type { Error as HostError } from '../../bindings/Error';
 import type { FoundServer } from '../../bindings/FoundServer';
+import type { ServerPart } from '../../bindings/ServerPart';
 import type { ToolGrant } from '../../bindings/ToolGrant';
 import type { ToolRef } from '../../bindings/ToolRef';
 import type { ToolServer } from '../../bindings/ToolServer';
@@ -39,6 +40,7 @@ const OWN: ToolServer = {
     tool('search_web', 'Search the web', { effects: OUTSIDE, on: false }),
   ],
   problems: [],
+  roots: [],
 };
 
 export const toolServerControls = () => ({
@@ -53,6 +55,8 @@ export const toolServerControls = () => ({
   startedTools: [] as ToolView[],
   /** True if a server knows only clients that somebody registered. */
   toolClientNeeded: false,
+  /** The folder that is chosen in the system's dialog; `null` if none is. */
+  chosenRoot: '/home/me/notes' as string | null,
   toolListeners: new Set<() => void>(),
 });
 
@@ -80,6 +84,30 @@ export function toolServers(host: Controls) {
       host.toolServers = [...host.toolServers, { ...OWN, ...added, builtin: false, tools: [] }];
       toolsChanged(host);
       return id;
+    },
+    async changeToolServer(id, { name, command, parts }) {
+      const known = host.toolServers.find((server) => server.id === id);
+      if (!known || known.builtin) throw missing(id);
+      if (!command.trim()) throw refused('This is no server: it has no command.');
+      const had = new Set(known.parts.filter(({ value }) => value === null).map((part) => part.name));
+      const hides = (part: ServerPart): boolean => (had.has(part.name) && !part.value) || /key|token/i.test(part.name);
+      const shown = parts.map((part) => (hides(part) ? { ...part, value: null } : part));
+      const replaced = parts.some((part) => part.value && /key|token/i.test(part.name));
+      const same = command === known.command && JSON.stringify(shown) === JSON.stringify(known.parts) && !replaced;
+      const state = same ? known.state : ({ kind: 'off' } as const);
+      changeToolServer(host, id, { name: name || command, command, parts: shown, state });
+    },
+    async addToolRoot(id) {
+      const known = host.toolServers.find((server) => server.id === id);
+      if (!known) throw missing(id);
+      if (host.chosenRoot === null) return false;
+      changeToolServer(host, id, { roots: [...new Set([...known.roots, host.chosenRoot])] });
+      return true;
+    },
+    async removeToolRoot(id, root) {
+      const known = host.toolServers.find((server) => server.id === id);
+      if (!known) throw missing(id);
+      changeToolServer(host, id, { roots: known.roots.filter((other) => other !== root) });
     },
     async foundToolServers() {
       return [...host.foundServers];
@@ -206,7 +234,7 @@ export function fillToolServers(host: Controls): void {
   const problems = ['A second tool named “forecast” was left out.'];
   host.toolServers = [
     OWN,
-    server('notes', { command: 'npx -y @modelcontextprotocol/server-filesystem "/home/me/My notes"', tools: notes }),
+    server('notes', { command: 'npx -y @modelcontextprotocol/server-filesystem "/home/me/My notes"', tools: notes, roots: ['/home/me/My notes'] }),
     server('weather', { command: 'uvx weather', parts: [key], state: { kind: 'idle' }, tools: [weather], problems }),
     server('memory', { command: 'npx -y server-memory', state: { kind: 'failed', reason }, tools: [] }),
     server('tracker', { command: 'https://mcp.example/mcp', state: { kind: 'needs_sign_in' }, tools: [] }),

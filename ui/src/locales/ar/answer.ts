@@ -61,6 +61,7 @@ export const answer = translation({
   'tool.state.may_have_run': 'ربما شُغّل',
   'tool.state.asked': 'ينتظر موافقتك',
   'tool.state.started': 'قيد التشغيل',
+  'tool.state.asks': 'يطلب منك شيئًا',
   'tool.next': 'ينتظر الاستدعاء الذي قبله',
   'tool.note.not_run': 'أُغلق Ponder قبل أن تقرر بشأن هذا الاستدعاء.',
   'tool.note.may_have_run': 'أُغلق Ponder أثناء تشغيل الأداة.',

@@ -105,6 +105,16 @@ export const toolServers = translation({
   'settings.tools.add.note': 'يُضاف الخادم متوقفًا. تؤكد أمره بالضبط عند تشغيله.',
   'settings.tools.add.do': 'إضافة',
 
+  'settings.tools.edit.title': 'تحرير خادم الأدوات',
+  'settings.tools.edit.note': 'إذا تغيّر الأمر أو المتغيرات يُوقَف الخادم وينتهي ما سمحت به. تؤكد الأمر عند تشغيله. تبقى الأسرار ما لم تكتب أسرارًا جديدة.',
+  'settings.tools.edit.do': 'حفظ',
+  'settings.tools.editOf': 'تحرير {name}',
+  'settings.tools.roots': 'المجلدات',
+  'settings.tools.rootsAbout': 'يُخبَر الخادم بهذه المجلدات. هذا لا يقيّد ما يمكنه قراءته.',
+  'settings.tools.addRoot': 'إضافة مجلد…',
+  'settings.tools.addRootOf': 'إضافة مجلد لـ {name}',
+  'settings.tools.removeRoot': 'إزالة المجلد {folder}',
+
   'settings.tools.paste.title': 'لصق إعدادات',
   'settings.tools.paste.text': 'الإعدادات (JSON)',
   'settings.tools.paste.about': 'الصيغة التي يستخدمها Claude وVS Code وCursor وLM Studio.',

@@ -61,6 +61,7 @@ export const answer = translation({
   'tool.state.may_have_run': 'Lief vielleicht',
   'tool.state.asked': 'Wartet auf Zustimmung',
   'tool.state.started': 'Läuft',
+  'tool.state.asks': 'Fragt etwas ab',
   'tool.next': 'Wartet auf den Aufruf davor',
   'tool.note.not_run': 'Ponder wurde beendet, bevor über diesen Aufruf entschieden war.',
   'tool.note.may_have_run': 'Ponder wurde beendet, während das Werkzeug lief.',

@@ -105,6 +105,17 @@ export const toolServers = translation({
   'settings.tools.add.note': 'Der Server wird ausgeschaltet hinzugefügt. Beim Einschalten wird sein genauer Befehl bestätigt.',
   'settings.tools.add.do': 'Hinzufügen',
 
+  'settings.tools.edit.title': 'Werkzeug-Server bearbeiten',
+  'settings.tools.edit.note':
+    'Mit einem anderen Befehl oder anderen Variablen wird der Server ausgeschaltet, und seine Erlaubnisse enden. Der Befehl wird beim Einschalten bestätigt. Geheimnisse bleiben, wenn keine neuen eingegeben werden.',
+  'settings.tools.edit.do': 'Sichern',
+  'settings.tools.editOf': '{name} bearbeiten',
+  'settings.tools.roots': 'Ordner',
+  'settings.tools.rootsAbout': 'Der Server erfährt von diesen Ordnern. Sein Zugriff ist nicht auf sie beschränkt.',
+  'settings.tools.addRoot': 'Ordner hinzufügen …',
+  'settings.tools.addRootOf': 'Ordner für {name} hinzufügen',
+  'settings.tools.removeRoot': 'Ordner {folder} entfernen',
+
   'settings.tools.paste.title': 'Konfiguration einfügen',
   'settings.tools.paste.text': 'Konfiguration (JSON)',
   'settings.tools.paste.about': 'Die Form, die Claude, VS Code, Cursor und LM Studio verwenden.',

@@ -59,6 +59,7 @@ export const answer = {
   'tool.state.may_have_run': 'May have run',
   'tool.state.asked': 'Waits for your consent',
   'tool.state.started': 'Running',
+  'tool.state.asks': 'Asks you for something',
   'tool.next': 'Waits for the call before it',
   'tool.note.not_run': 'Ponder was closed before you decided about this call.',
   'tool.note.may_have_run': 'Ponder was closed while the tool was running.',

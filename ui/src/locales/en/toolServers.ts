@@ -103,6 +103,17 @@ export const toolServers = {
   'settings.tools.add.note': 'The server is added turned off. You confirm its exact command when you turn it on.',
   'settings.tools.add.do': 'Add',
 
+  'settings.tools.edit.title': 'Edit tool server',
+  'settings.tools.edit.note':
+    'With another command or other variables, the server is turned off and its permissions end. You confirm the command when you turn it on. Secrets stay unless you type new ones.',
+  'settings.tools.edit.do': 'Save',
+  'settings.tools.editOf': 'Edit {name}',
+  'settings.tools.roots': 'Folders',
+  'settings.tools.rootsAbout': 'The server is told about these folders. Its access isn’t limited to them.',
+  'settings.tools.addRoot': 'Add folder…',
+  'settings.tools.addRootOf': 'Add a folder for {name}',
+  'settings.tools.removeRoot': 'Remove the folder {folder}',
+
   'settings.tools.paste.title': 'Paste a configuration',
   'settings.tools.paste.text': 'Configuration (JSON)',
   'settings.tools.paste.about': 'The form that Claude, VS Code, Cursor and LM Studio use.',

@@ -31,6 +31,7 @@ import {
 } from './checks';
 import { libraryCases } from './library';
 import { settingsCases } from './settings';
+import { toolCases } from './tools';
 import type { Unsubscribe } from '../../host/types';
 
 /** Long enough to be stopped in the middle. */
@@ -480,4 +481,5 @@ export const cases: readonly Case[] = [
   ...branchCases,
   ...libraryCases,
   ...settingsCases,
+  ...toolCases,
 ];

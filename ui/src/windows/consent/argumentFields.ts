@@ -1,9 +1,7 @@
 /** The arguments of a call as fields, by the JSON schema of its tool. */
 
-import type { JsonValue } from '../../bindings/serde_json/JsonValue';
 import { plainName } from '../../shared/displayNames';
-
-export type JsonObject = { [key in string]: JsonValue };
+import { exactText, parseExact, type Exact, type ExactObject } from './exactJson';
 
 export type FieldKind = 'text' | 'long' | 'number' | 'integer' | 'boolean' | 'choice' | 'json';
 
@@ -15,7 +13,7 @@ export interface ArgumentField {
   readonly description: string;
   readonly required: boolean;
   /** The values that the schema lists. */
-  readonly choices: readonly JsonValue[];
+  readonly choices: readonly Exact[];
 }
 
 /** A string of this length has a line of its own; a longer one has several. */
@@ -25,46 +23,46 @@ const LONGEST_CHOICE = 40;
 /** A number as JSON writes it. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-export function isObject(value: JsonValue | undefined): value is JsonObject {
+export function isObject(value: Exact | undefined): value is ExactObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A property of an object itself: names come from strangers, and `constructor` is one of them. */
-function own(object: JsonObject, name: string): JsonValue | undefined {
+function own(object: ExactObject, name: string): Exact | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-function propertiesOf(parameters: JsonValue): JsonObject {
+function propertiesOf(parameters: Exact): ExactObject {
   const properties = isObject(parameters) ? own(parameters, 'properties') : undefined;
   return isObject(properties) ? properties : {};
 }
 
 /** The names of arguments that a call must have. */
-export function requiredOf(parameters: JsonValue): string[] {
+export function requiredOf(parameters: Exact): string[] {
   const required = isObject(parameters) ? own(parameters, 'required') : undefined;
   return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
 }
 
 /** The fields of all arguments that are set: those of the schema in its order, then the others. */
-export function fieldsOf(parameters: JsonValue, values: JsonObject): ArgumentField[] {
+export function fieldsOf(parameters: Exact, values: ExactObject): ArgumentField[] {
   const known = Object.keys(propertiesOf(parameters)).filter((name) => Object.hasOwn(values, name));
   const others = Object.keys(values).filter((name) => !known.includes(name));
   return [...known, ...others].map((name) => fieldOf(parameters, name, own(values, name)));
 }
 
 /** The names of the schema's arguments that are not set, the required ones first. */
-export function unsetOf(parameters: JsonValue, values: JsonObject): string[] {
+export function unsetOf(parameters: Exact, values: ExactObject): string[] {
   const names = [...new Set([...requiredOf(parameters), ...Object.keys(propertiesOf(parameters))])];
   return names.filter((name) => !Object.hasOwn(values, name));
 }
 
 /** The required arguments that are not set. */
-export function missingOf(parameters: JsonValue, values: JsonObject): string[] {
+export function missingOf(parameters: Exact, values: ExactObject): string[] {
   return requiredOf(parameters).filter((name) => !Object.hasOwn(values, name));
 }
 
 /** The field of an argument with this value. */
-export function fieldOf(parameters: JsonValue, name: string, value: JsonValue | undefined): ArgumentField {
+export function fieldOf(parameters: Exact, name: string, value: Exact | undefined): ArgumentField {
   const schema = own(propertiesOf(parameters), name);
   const described = isObject(schema) ? own(schema, 'description') : undefined;
   const listed = isObject(schema) ? own(schema, 'enum') : undefined;
@@ -80,7 +78,7 @@ export function fieldOf(parameters: JsonValue, name: string, value: JsonValue | 
 /**
  * The kind of a field. A value that is not of the schema's type is JSON, so that `5` and `"5"` never look alike.
  */
-function kindOf(schema: JsonValue | undefined, value: JsonValue | undefined): FieldKind {
+function kindOf(schema: Exact | undefined, value: Exact | undefined): FieldKind {
   if (!isObject(schema)) return 'json';
   const listed = own(schema, 'enum');
   if (Array.isArray(listed) && listed.length > 0) return isChoice(listed, value) ? 'choice' : 'json';
@@ -92,7 +90,7 @@ function kindOf(schema: JsonValue | undefined, value: JsonValue | undefined): Fi
   if (only === 'string' && typeof value === 'string') return isLong(value) ? 'long' : 'text';
   if (only === 'boolean' && typeof value === 'boolean') return 'boolean';
   if (only === 'number' && typeof value === 'number') return 'number';
-  if (only === 'integer' && Number.isInteger(value)) return 'integer';
+  if (only === 'integer' && (typeof value === 'bigint' || Number.isInteger(value))) return 'integer';
   return 'json';
 }
 
@@ -101,14 +99,14 @@ function isLong(text: string): boolean {
 }
 
 /** The types that a schema allows, those of its alternatives among them. */
-function typesOf(schema: JsonObject): JsonValue[] {
+function typesOf(schema: ExactObject): Exact[] {
   const type = own(schema, 'type');
   if (type !== undefined) return Array.isArray(type) ? type : [type];
   const ways = own(schema, 'anyOf') ?? own(schema, 'oneOf');
   return Array.isArray(ways) ? ways.flatMap((way) => (isObject(way) ? typesOf(way) : [])) : [];
 }
 
-function isChoice(listed: readonly JsonValue[], value: JsonValue | undefined): boolean {
+function isChoice(listed: readonly Exact[], value: Exact | undefined): boolean {
   const labels = listed.map(choiceLabel);
   // The list shows names without what cannot be seen, so that two of them could look alike.
   const told = new Set(labels.map(plainName));
@@ -120,22 +118,23 @@ function isChoice(listed: readonly JsonValue[], value: JsonValue | undefined): b
 }
 
 /** A value of a choice as it is shown. */
-export function choiceLabel(value: JsonValue): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+export function choiceLabel(value: Exact): string {
+  return typeof value === 'string' ? value : exactText(value);
 }
 
-export function sameValue(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+export function sameValue(one: Exact | undefined, other: Exact | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return exactText(one) === exactText(other);
 }
 
 /** A value as its field shows it. */
-export function fieldText(kind: FieldKind, value: JsonValue | undefined): string {
+export function fieldText(kind: FieldKind, value: Exact | undefined): string {
   if ((kind === 'text' || kind === 'long') && typeof value === 'string') return value;
-  return value === undefined ? '' : JSON.stringify(value, null, 2);
+  return value === undefined ? '' : exactText(value, 2);
 }
 
 /** The value that a field's text says; `undefined` if it says none. */
-export function fieldValue(kind: FieldKind, text: string): JsonValue | undefined {
+export function fieldValue(kind: FieldKind, text: string): Exact | undefined {
   switch (kind) {
     case 'text':
     case 'long':
@@ -146,41 +145,27 @@ export function fieldValue(kind: FieldKind, text: string): JsonValue | undefined
     case 'boolean':
     case 'choice':
     case 'json':
-      return parsed(text);
+      return parseExact(text);
   }
 }
 
 /** A number that is sent as it is written: none that the page would round. */
-function numberOf(text: string, whole: boolean): number | undefined {
-  const value = Number(text);
-  if (!NUMBER.test(text) || !Number.isFinite(value)) return undefined;
+function numberOf(text: string, whole: boolean): number | bigint | undefined {
+  if (!NUMBER.test(text)) return undefined;
+  const value = parseExact(text);
+  if (typeof value === 'bigint') return value;
+  if (typeof value !== 'number' || !Number.isFinite(value)) return undefined;
   return whole && !Number.isSafeInteger(value) ? undefined : value;
 }
 
-function parsed(text: string): JsonValue | undefined {
-  try {
-    const value: JsonValue = JSON.parse(text);
-    return value;
-  } catch {
-    return undefined;
-  }
-}
-
-/** False if a number in it is a whole one that the page has rounded. */
-export function isExact(value: JsonValue): boolean {
-  if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value);
-  if (typeof value !== 'object' || value === null) return true;
-  return Object.values(value).every((inner) => inner === undefined || isExact(inner));
-}
-
 /** The object that a JSON text says; `null` if it is no object. */
-export function objectOf(text: string): JsonObject | null {
-  const value = parsed(text);
+export function objectOf(text: string): ExactObject | null {
+  const value = parseExact(text);
   return isObject(value) ? value : null;
 }
 
 /** The value that an argument begins with when it is added. */
-export function firstValue(parameters: JsonValue, name: string): JsonValue {
+export function firstValue(parameters: Exact, name: string): Exact {
   const schema = own(propertiesOf(parameters), name);
   if (!isObject(schema)) return null;
   const fallback = own(schema, 'default');

@@ -9,23 +9,22 @@ import {
   fieldText,
   fieldValue,
   firstValue,
-  isExact,
   isObject,
   missingOf,
   objectOf,
   sameValue,
   unsetOf,
   type ArgumentField,
-  type JsonObject,
 } from './argumentFields';
+import { exactText, parseExact, type Exact, type ExactObject } from './exactJson';
 
 /** The reason why the arguments cannot be sent. */
 export type ArgumentsProblem =
-  { kind: 'json' } | { kind: 'rounded' } | { kind: 'values'; names: string[] } | { kind: 'missing'; names: string[] };
+  { kind: 'json' } | { kind: 'values'; names: string[] } | { kind: 'missing'; names: string[] };
 
 export class ArgumentsDraft {
   /** The arguments; while a text says none, the last ones that it said. */
-  values = $state.raw<JsonObject>({});
+  values = $state.raw<ExactObject>({});
   /** The fields. Their kinds stay while they are written in. */
   fields = $state.raw<readonly ArgumentField[]>([]);
   /** True if the whole is one JSON text. */
@@ -37,10 +36,14 @@ export class ArgumentsDraft {
   /** True while the text of the whole is no object. */
   #broken = $state(false);
 
+  private readonly original: Exact;
+
   constructor(
     private readonly parameters: JsonValue,
-    private readonly original: JsonValue,
+    /** The arguments that were shown, as JSON text. */
+    shown: string,
   ) {
+    this.original = parseExact(shown) ?? null;
     this.reset();
   }
 
@@ -49,20 +52,21 @@ export class ArgumentsDraft {
     if (this.whole && this.#broken) return { kind: 'json' };
     const wrong = this.fields.map(({ name }) => name).filter((name) => !this.whole && this.isWrong(name));
     if (wrong.length > 0) return { kind: 'values', names: wrong };
-    if (this.rounded && this.changed) return { kind: 'rounded' };
     const missing = missingOf(this.parameters, this.values);
     return missing.length > 0 ? { kind: 'missing', names: missing } : null;
   });
-
-  /** True if a number is so large that the page has rounded it; the host runs it as it is. */
-  readonly rounded = $derived.by(() => !isExact(this.values));
 
   /** The names of arguments that could be added. */
   readonly unset = $derived.by(() => unsetOf(this.parameters, this.values));
 
   /** The arguments in place of those that were shown; `null` if they are the same. */
-  get changed(): JsonObject | null {
+  get changed(): ExactObject | null {
     return sameValue(this.values, this.original) ? null : this.values;
+  }
+
+  /** The arguments in place of those that were shown, as JSON text; `null` if they are the same. */
+  get sent(): string | null {
+    return this.changed && exactText(this.changed);
   }
 
   /** True if a text says nothing, so that it cannot be shown in the other way. */
@@ -79,7 +83,7 @@ export class ArgumentsDraft {
   reset(): void {
     this.values = isObject(this.original) ? this.original : {};
     this.whole ||= !isObject(this.original);
-    this.text = JSON.stringify(this.original, null, 2);
+    this.text = exactText(this.original, 2);
     this.#broken = !isObject(this.original);
     this.#layOut();
   }
@@ -87,7 +91,7 @@ export class ArgumentsDraft {
   /** Shows the whole as one text, or as fields. Something wrong is put right first. */
   showWhole(whole: boolean): void {
     if (this.stuck) return;
-    this.text = JSON.stringify(this.values, null, 2);
+    this.text = exactText(this.values, 2);
     this.#broken = false;
     this.#layOut();
     this.whole = whole;
@@ -126,7 +130,7 @@ export class ArgumentsDraft {
   }
 
   /** Sets the value of an argument. */
-  set(name: string, value: JsonValue): void {
+  set(name: string, value: Exact): void {
     this.values = { ...this.values, [name]: value };
   }
 

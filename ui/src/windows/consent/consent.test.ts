@@ -4,6 +4,7 @@ import axe from 'axe-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { WaitingCall } from '../../bindings/WaitingCall';
+import type { JsonValue } from '../../bindings/serde_json/JsonValue';
 import { chooseLanguage } from '../../locales/languages.svelte';
 import { hostileTexts } from '../../testing/hostileTexts';
 import { all, click, host, open, pass, the, useWindow, write } from '../../testing/window';
@@ -37,13 +38,21 @@ const WRITE: WaitingCall = {
     required: ['path', 'text'],
   },
   arguments: { path: 'tea.md', text: 'one\ntwo', mode: 420, append: false, encoding: 'utf-8', tags: ['tea'] },
+  arguments_text: '',
   effects: { read_only: false, destructive: true, open_world: false },
   reason: 'new',
   can_keep: true,
 };
 
+const textOf = (value: JsonValue): string => JSON.stringify(value, null, 2);
+/** The same as it is listed. */
+const SHOWN: WaitingCall = { ...WRITE, arguments_text: textOf(WRITE.arguments) };
+/** The arguments that the person sent, if they are others. */
+const sent = (): unknown => JSON.parse(host.approvals[0]?.arguments ?? 'null');
+
 async function openCalls(...calls: Partial<WaitingCall>[]): Promise<void> {
-  host.setWaiting(calls.map((call, place) => ({ ...WRITE, call: `call-${place}`, hash: `hash-${place}`, ...call })));
+  const named = calls.map((call, place) => ({ ...WRITE, call: `call-${place}`, hash: `hash-${place}`, ...call }));
+  host.setWaiting(named.map((call) => ({ ...call, arguments_text: call.arguments_text || textOf(call.arguments) })));
   await open('consent');
 }
 
@@ -241,7 +250,7 @@ describe('consent', () => {
   it('says that a call changed meanwhile, and shows it as it is now', async () => {
     await openCalls({});
     await look();
-    host.waiting = [{ ...WRITE, call: 'call-0', hash: 'hash-new', description: 'It deletes everything.' }];
+    host.waiting = [{ ...SHOWN, call: 'call-0', hash: 'hash-new', description: 'It deletes everything.' }];
     await click('allow-once');
     expect(host.approvals).toEqual([]);
     expect(the('consent-refused').textContent).toContain('This call changed or no longer waits. Nothing was allowed.');
@@ -266,12 +275,12 @@ describe('consent', () => {
   it('follows calls that come and go', async () => {
     await open('consent');
     expect(the('consent-none').textContent).toContain('No call waits.');
-    host.setWaiting([WRITE]);
+    host.setWaiting([SHOWN]);
     await pass(10);
     expect(all('waiting-call')).toHaveLength(1);
     await fill(argument('path'), 'coffee.md');
     // Another one at the end changes nothing of what is being written.
-    host.setWaiting([WRITE, { ...WRITE, call: 'later', hash: 'later' }]);
+    host.setWaiting([SHOWN, { ...SHOWN, call: 'later', hash: 'later' }]);
     await pass(10);
     expect(argument('path').value).toBe('coffee.md');
     host.setWaiting([]);
@@ -284,7 +293,7 @@ describe('consent', () => {
     await open('consent');
     expect(the('consent-failure').textContent).toContain('Ponder is busy');
     host.refuse = null;
-    host.waiting = [WRITE];
+    host.waiting = [SHOWN];
     await click('consent-again');
     expect(all('waiting-call')).toHaveLength(1);
     expect(all('consent-failure')).toEqual([]);
@@ -300,7 +309,7 @@ describe('the arguments of a call that waits', () => {
     expect(the('arguments-changed').textContent).toContain('You changed these arguments.');
     await click('allow-once');
     const changed = { path: 'coffee.md', text: 'one\ntwo', mode: 384, append: false, encoding: 'utf-8', tags: ['tea'] };
-    expect(host.approvals[0]?.arguments).toEqual(changed);
+    expect(sent()).toEqual(changed);
     expect(host.approvals[0]?.hash).toBe('hash-0');
   });
 
@@ -325,7 +334,7 @@ describe('the arguments of a call that waits', () => {
     expect([argument('path').value, argument('text').value]).toEqual(['milk.md', 'three']);
     expect(argument('extra').dataset['kind']).toBe('json');
     await click('allow-once');
-    expect(host.approvals[0]?.arguments).toEqual({ path: 'milk.md', text: 'three', extra: { a: 1 } });
+    expect(sent()).toEqual({ path: 'milk.md', text: 'three', extra: { a: 1 } });
   });
 
   it('are not sent while a text in them says nothing', async () => {
@@ -333,7 +342,7 @@ describe('the arguments of a call that waits', () => {
     await look();
     for (const [name, text] of [
       ['mode', '4.5'],
-      ['mode', '12345678901234567890'],
+      ['mode', '1e400'],
       ['tags', '[tea'],
     ] as const) {
       await fill(argument(name), text);
@@ -366,7 +375,7 @@ describe('the arguments of a call that waits', () => {
     await fill(argument('text'), 'words');
     expect(all('remove-argument')).toEqual([]);
     await click('allow-once');
-    expect(host.approvals[0]?.arguments).toEqual({ path: 'tea.md', text: 'words' });
+    expect(sent()).toEqual({ path: 'tea.md', text: 'words' });
   });
 
   it('tell of characters that cannot be seen', async () => {
@@ -376,28 +385,32 @@ describe('the arguments of a call that waits', () => {
   });
 });
 
-describe('numbers that the page has rounded', () => {
-  const account = 12345678901234567890;
+describe('numbers that a page would round', () => {
   const parameters = { type: 'object', properties: { account: { type: 'integer' }, note: { type: 'string' } } };
+  const arguments_text = '{"account": 12345678901234567890, "note": "tea", "list": [9007199254740993]}';
 
-  it('run as they are, and are not sent by the page', async () => {
-    await openCalls({ parameters, arguments: { account, note: 'tea' } });
+  it('are shown and sent as they are written', async () => {
+    await openCalls({ parameters, arguments_text });
     await look();
-    expect(the('arguments-rounded').textContent).toContain('may appear rounded');
+    expect([argument('account').value, argument('account').dataset['kind']]).toEqual(['12345678901234567890', 'integer']);
+    expect(argument('list').value).toContain('9007199254740993');
     await fill(argument('note'), 'coffee');
-    expect(the('arguments-problem').textContent).toContain('can’t be changed here');
-    expect(isDisabled('allow-once')).toBe(true);
+    await click('arguments-json');
+    expect(whole().value).toContain('"account": 12345678901234567890');
+    await fill(whole(), whole().value.replace('12345678901234567890', '12345678901234567891'));
+    await click('allow-once');
+    expect(host.approvals.map((approval) => approval.arguments)).toEqual([
+      '{"account":12345678901234567891,"note":"coffee","list":[9007199254740993]}',
+    ]);
+  });
+
+  it('run as they are if nobody changed them', async () => {
+    await openCalls({ parameters, arguments_text });
+    await look();
+    await fill(argument('account'), '1');
     await click('arguments-reset');
     await click('allow-once');
     expect(host.approvals.map((approval) => approval.arguments)).toEqual([null]);
-  });
-
-  it('are not taken from a text', async () => {
-    await openCalls({ parameters, arguments: { account: 1, note: 'tea' } });
-    await look();
-    await click('arguments-json');
-    await fill(whole(), '{"account": 12345678901234567890}');
-    expect(isDisabled('allow-once')).toBe(true);
   });
 });
 

@@ -28,6 +28,7 @@ const FILES: ToolServer = {
     }),
   ],
   problems: [],
+  roots: [],
 };
 
 const NOW = new Date(2026, 10, 21, 12).getTime();
@@ -292,6 +293,67 @@ describe('a server at an address', () => {
     await pass(0);
     expect(document.body.textContent).toContain(why);
     expect(all('tool-client-sheet')).toEqual([]);
+  });
+});
+
+describe('a server that is changed', () => {
+  const value = (name: string, index: number): string => {
+    const found = all(name)[index];
+    return found instanceof HTMLInputElement ? found.value : '';
+  };
+
+  it('keeps its secrets, and is off once its command is another', async () => {
+    await openTools(FILES);
+    await click('edit-tool-server');
+    expect(the('add-tool-sheet').textContent).toContain('Edit tool server');
+    expect(field('tool-server-name').value).toBe('Files');
+    expect([value('tool-variable-value', 0), value('tool-variable-value', 1)]).toEqual(['fast', '']);
+    expect(all('tool-variable-value')[1]?.getAttribute('placeholder')).toContain('keychain');
+    await fill('tool-server-command', 'npx -y files-2');
+    const changed = vi.spyOn(host, 'changeToolServer');
+    await submit('tool-server-name');
+    await pass(0);
+    expect(changed).toHaveBeenCalledWith('files', {
+      name: 'Files',
+      command: 'npx -y files-2',
+      parts: [
+        { name: 'MODE', value: 'fast' },
+        { name: 'API_KEY', value: null },
+      ],
+    });
+    expect(all('add-tool-sheet')).toEqual([]);
+    expect(said(part('files', 'tool-server-state'))).toBe('Off');
+    expect(host.toolServers[1]?.parts[1]).toEqual({ name: 'API_KEY', value: null });
+  });
+
+  it('says why it cannot be, and keeps what was typed', async () => {
+    await openTools(FILES);
+    vi.spyOn(host, 'changeToolServer').mockRejectedValue({ code: 'not_found', message: 'gone' });
+    await click('edit-tool-server');
+    await fill('tool-server-command', 'npx -y files-2');
+    await submit('tool-server-name');
+    await pass(0);
+    expect(the('add-tool-problem').textContent).toContain('Not found');
+    expect(said(part('files', 'tool-server-state'))).toBe('Running');
+  });
+});
+
+describe('the folders of a server', () => {
+  it('are chosen in the dialog of the system, and taken away', async () => {
+    await openTools({ ...FILES, roots: ['/home/me/a\u202eb'] });
+    expect(all('tool-root').map(({ textContent }) => textContent)).toEqual(['/home/me/a⟨U+202E⟩b']);
+    await click('add-tool-root');
+    await pass(0);
+    expect(host.toolServers[1]?.roots).toEqual(['/home/me/a\u202eb', '/home/me/notes']);
+    host.chosenRoot = null;
+    await click('add-tool-root');
+    await pass(0);
+    expect(all('tool-root')).toHaveLength(2);
+    await click('remove-tool-root');
+    await pass(0);
+    expect(all('tool-root').map(({ textContent }) => textContent)).toEqual(['/home/me/a⟨U+202E⟩b']);
+    // Ponder's own tools have none.
+    expect(all('tool-roots')).toHaveLength(1);
   });
 });
 

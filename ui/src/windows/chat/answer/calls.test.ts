@@ -84,6 +84,41 @@ describe('the card of a call', () => {
     expect(the('tool-result').textContent).toBe('tea.md');
   });
 
+  it('that runs tells how far it is, until it ends', async () => {
+    const { id } = await openCall([status('started')]);
+    const progress = { done: 3, total: 10, message: 'fetching', asks: false };
+    host.setRunning([{ answer: id, call: CALL, progress }]);
+    await pass(10);
+    expect(state()).toBe('Running 3 of 10 · fetching 12 s');
+    host.setRunning([{ answer: id, call: CALL, progress: { ...progress, total: null } }]);
+    await pass(10);
+    expect(state()).toBe('Running fetching 12 s');
+    // Of another call.
+    host.setRunning([{ answer: id, call: 'another', progress }]);
+    await pass(10);
+    expect(state()).toBe('Running 12 s');
+    host.setRunning([{ answer: id, call: CALL, progress }]);
+    host.setStatus(id, { call: CALL, state: 'done', ended_at: Date.now() });
+    await pass(50);
+    expect(state()).toBe('Done 12 s');
+  });
+
+  it('whose server asks for something shows where', async () => {
+    const { id } = await openCall([status('started')]);
+    const progress = { done: null, total: null, message: null, asks: true };
+    host.setRunning([{ answer: id, call: CALL, progress }]);
+    await pass(10);
+    expect([state(), actions()]).toEqual(['Asks you for something 12 s', ['show-consent', 'stop-call']]);
+    await click('show-consent');
+    expect(host.consentShown).toBe(1);
+  });
+
+  it('that was done at once tells no time', async () => {
+    const started_at = Date.now() - 40;
+    await openCall([status('done', { started_at })], [textPart('x')]);
+    expect(state()).toBe('Done');
+  });
+
   it.each<[CallState, string]>([
     ['done', 'Done 12 s'],
     ['failed', 'Failed 12 s'],

@@ -28,6 +28,7 @@ const server = (id: string, more: Partial<ToolServer> = {}): ToolServer => ({
   state: { kind: 'ready' },
   tools: [tool('read', 100), tool('write', 40)],
   problems: [],
+  roots: [],
   ...more,
 });
 

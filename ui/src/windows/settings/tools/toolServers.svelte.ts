@@ -114,6 +114,26 @@ export class ToolServers {
     return null;
   }
 
+  /** Changes one. Says why it could not; `null` if it did. */
+  async edit(id: string, setup: ToolSetup): Promise<HostError | null> {
+    try {
+      await this.platform.changeToolServer(id, setup);
+    } catch (reason) {
+      return asHostError(reason);
+    }
+    await this.refresh();
+    return null;
+  }
+
+  /** Gives one a folder that the person chooses in the system's dialog. */
+  async addRoot(id: string): Promise<void> {
+    await this.#change(() => this.platform.addToolRoot(id), `folder of ${id}`);
+  }
+
+  async removeRoot(id: string, root: string): Promise<void> {
+    await this.#change(() => this.platform.removeToolRoot(id, root), `folder of ${id}`);
+  }
+
   /** The servers that other programs on this computer use. May reject, as may the next ones. */
   async found(): Promise<FoundServer[]> {
     return this.platform.foundToolServers();
