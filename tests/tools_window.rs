@@ -1,10 +1,12 @@
 //! Calls of tools in the real window: Pebble's own loop, with consent in a window of its own, and what a script in a
-//! page and a killed app cannot do.
+//! page and a killed app cannot do. A server of tools as its makers publish it asks the person for a form.
 
 use std::time::Duration;
 
 use serde_json::{json, Value};
 
+use crate::images_window::{choose_model, invoke_in_settings};
+use crate::support::calling_endpoint::CallingEndpoint;
 use crate::support::driver::Window;
 
 /// A question to which Pebble calls its calculator.
@@ -156,5 +158,94 @@ fn a_call_that_waited_when_the_app_was_killed_is_asked_for_again() {
     window.switch_to_window("chat");
     window.wait_until("the call ran", || state(&window) == "done");
     window.wait_until_answer_is("complete");
+    window.close();
+}
+
+/// The command line of the reference server, which asks the person in one of its tools; `None` if it is not installed.
+fn reference_server() -> Option<String> {
+    let configuration =
+        std::fs::read_to_string(std::env::var_os("PONDER_TOOL_SERVERS")?).expect("the servers of tools");
+    // It has comments and commas that JSON has not, and is written by us.
+    let command = configuration
+        .lines()
+        .find(|line| line.contains("mcp-server-everything"));
+    let command = command?.split('"').find(|word| word.ends_with("mcp-server-everything"));
+    Some(format!("'{}'", command?))
+}
+
+#[test]
+fn a_server_that_asks_gets_what_the_person_sends() {
+    let Some(command) = reference_server() else {
+        println!("report: the reference server is not here, so nobody was asked");
+        return;
+    };
+    let home = tempfile::tempdir().expect("a folder");
+    let endpoint = CallingEndpoint::start("trigger-elicitation-request");
+    let window = Window::open(home.path()).with_patience(Duration::from_secs(60));
+    window.answer_dialogs("yes");
+    let lab = json!({"name": "lab", "url": endpoint.url, "key": null, "unencryptedKey": false});
+    let server = json!({"setup": {"name": "everything", "command": command, "parts": []}});
+    invoke_in_settings(&window, &[("add_endpoint", lab), ("add_tool_server", server)]);
+    // Its id is known to the list alone.
+    let tools = planted(&window, "chat_tools", &json!({}));
+    let listed: Value = serde_json::from_str(tools.strip_prefix("done: ").expect("the servers")).expect("JSON");
+    let id = listed["servers"][1]["id"].as_str().expect("a server").to_owned();
+    invoke_in_settings(&window, &[("switch_tool_server", json!({"id": id, "on": true}))]);
+    choose_model(&window, "caller");
+    window.click("composer-add");
+    window.click("tools");
+    window.wait_until("its tools are listed", || {
+        window.run(
+            "return document.querySelectorAll('[data-testid=server-switch]:not(:disabled)').length",
+            json!([]),
+        ) == 2
+    });
+    window.click_last("server-switch");
+    window.type_into("tools-panel", "\u{e00c}");
+    window.wait_for("tools-chip");
+    window.ask("Ask me.");
+
+    window.switch_to_window("consent");
+    window.wait_for("waiting-call");
+    std::thread::sleep(Duration::from_millis(800));
+    window.click("allow-once");
+    window.wait_for("elicitation");
+    window.image("elicitation");
+    assert_eq!(window.newest("elicitation-server"), "everything");
+    let name = "const field = document.querySelector('[data-testid=elicited-field][data-name=name]');
+        field.value = 'Ada Lovelace'; field.dispatchEvent(new InputEvent('input', { bubbles: true }))";
+    // Nothing is sent without what must be there.
+    std::thread::sleep(Duration::from_millis(800));
+    window.click("elicitation-send");
+    window.wait_until("the name is missing", || {
+        window.run("return [...document.querySelectorAll('[data-testid=elicited-problem]')].some((said) => said.textContent !== '')", json!([])) == true
+    });
+    window.image("elicitation-problem");
+
+    // The chat page can neither read nor answer what is asked, and shows where it is.
+    window.switch_to_window("chat");
+    window.wait_until("it asks", || window.newest("call-state").contains("Asks you"));
+    window.image("call-asks");
+    for (command, given) in [
+        ("waiting_elicitations", json!({})),
+        ("send_form", json!({"id": "", "values": "{}"})),
+        ("open_elicited_address", json!({"id": ""})),
+        ("decline_elicitation", json!({"id": ""})),
+    ] {
+        let outcome = planted(&window, command, &given);
+        assert!(
+            outcome.starts_with("refused") && outcome.contains("not allowed"),
+            "{command}: {outcome}"
+        );
+    }
+
+    window.switch_to_window("consent");
+    window.run(name, json!([]));
+    std::thread::sleep(Duration::from_millis(800));
+    window.click_and_leave("elicitation-send");
+    window.switch_to_window("chat");
+    window.wait_until_answer_is("complete");
+    window.wait_until("the answer tells the name", || window.answer().contains("Ada Lovelace"));
+    window.wait_until("the window goes", || window.open_windows() == 1);
     window.close();
 }
