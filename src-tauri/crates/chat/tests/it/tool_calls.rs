@@ -201,7 +201,9 @@ async fn a_question_withdraws_a_call_that_waits() {
 async fn after_a_crash(starts: bool) -> (Harness, FakeToolbox, String, String) {
     let (mut harness, toolbox, chat) = with_tools().await;
     let answer = harness.answer_with_calls(&chat, &["weather"]).await;
-    let FakeCall { request, start, end } = next_call(&toolbox).await;
+    let FakeCall {
+        request, start, end, ..
+    } = next_call(&toolbox).await;
     if starts {
         start(request.call.arguments).await.unwrap();
     }

@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::state::{Asked, Decision, State};
 use super::{arguments, Callable, CallableServer, Tools};
-use crate::builtin::{OwnCall, Sources};
+use crate::builtin::OwnCall;
 use crate::catalog::model_names;
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;

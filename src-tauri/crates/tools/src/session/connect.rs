@@ -42,7 +42,11 @@ impl Session {
     pub async fn connect(connection: Connection, limits: Limits) -> Result<Self, ConnectError> {
         let Connection { address, client, roots } = connection;
         let (listed, list_changes) = watch::channel(0);
-        let (calls, roots, notes) = (RunningCalls::default(), watch::Sender::new(roots), ErrorLines::default());
+        let (calls, roots, notes) = (
+            RunningCalls::default(),
+            watch::Sender::new(roots),
+            ErrorLines::default(),
+        );
         // Only one of the ways to begin has the handler in the end.
         let handler = || Handler {
             listed: listed.clone(),

@@ -14,7 +14,7 @@ use tools::elicitation::{Elicitation, Reply};
 use tools::host::Tools;
 use tools::session::{Caller, Limits, Session};
 
-use crate::host::{approval, text, waiting, Host};
+use crate::host::{approval, open, text, waiting, Host};
 use crate::{bad, guard, marker, none_is_left};
 
 fn form(message: &str, properties: &Value) -> Value {
@@ -372,8 +372,8 @@ async fn a_page_that_a_server_wants_first_is_asked_about_and_the_call_ends() {
 #[tokio::test]
 async fn where_nobody_can_be_asked_the_answer_is_no_and_whoever_runs_the_call_hears_it() {
     let host = Host::new("relays").await;
-    let tools = Tools::open(host.folder.path(), host.keychain.clone(), guard(), false);
-    tools.allow_in_chat("chat", &host.tool()).await.unwrap();
+    let tools = open(host.folder.path(), host.keychain.clone(), false);
+    tools.allow_in_chat("chat", &host.tool(), None).await.unwrap();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
     let tell = Arc::new(move |progress: CallProgress| *count.lock().unwrap() += usize::from(progress.asks));

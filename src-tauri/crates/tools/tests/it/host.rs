@@ -21,7 +21,7 @@ use tools::host::Tools;
 use crate::{example, guard, marker, net, none_is_left};
 
 /// Tools without chats, on a network where nothing is.
-fn open(folder: &Path, keychain: Arc<MemoryKeychain>, attended: bool) -> Tools {
+pub fn open(folder: &Path, keychain: Arc<MemoryKeychain>, attended: bool) -> Tools {
     Tools::open(folder, net(), keychain, Arc::new(NoChats), guard(), attended)
 }
 

@@ -69,7 +69,7 @@ impl Own {
         };
         let tools = self.tools.clone();
         (
-            tokio::spawn(async move { tools.run(request, start, stopped).await }),
+            tokio::spawn(async move { tools.run(request, start, Arc::new(|_| {}), stopped).await }),
             stop,
         )
     }
@@ -142,18 +142,18 @@ async fn a_consent_to_pages_is_one_for_their_host() {
     assert!(shown.effects.open_world && shown.effects.read_only);
     // A person may write another page of the host, and go on to others of it.
     let elsewhere = CallApproval {
-        arguments: Some(at("other.test", "b")),
+        arguments: Some(at("other.test", "b").to_string()),
         ..approval(&shown, ConsentExtent::Always)
     };
     let error = tools.approve(elsewhere).await.unwrap_err().to_string();
     assert!(error.contains("other.test") && error.contains("once"), "{error}");
     let nonsense = CallApproval {
-        arguments: Some(json!({ "url": "http://localhost/" })),
+        arguments: Some(json!({ "url": "http://localhost/" }).to_string()),
         ..approval(&shown, ConsentExtent::Once)
     };
     tools.approve(nonsense).await.unwrap_err();
     let same = CallApproval {
-        arguments: Some(at("page.test", "b")),
+        arguments: Some(at("page.test", "b").to_string()),
         ..approval(&shown, ConsentExtent::Always)
     };
     tools.approve(same).await.unwrap();
@@ -227,7 +227,7 @@ async fn after_words_of_strangers_a_page_is_asked_about_again_and_a_sum_is_not()
         let tools = tools.clone();
         let start: StoreStart = Box::new(|_| async { Ok(()) }.boxed());
         (
-            tokio::spawn(async move { tools.run(request, start, stopped).await }),
+            tokio::spawn(async move { tools.run(request, start, Arc::new(|_| {}), stopped).await }),
             stop,
         )
     };

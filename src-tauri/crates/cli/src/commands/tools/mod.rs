@@ -22,6 +22,8 @@ use self::servers::AddArgs;
 use self::sign_in::SignInArgs;
 use crate::output;
 
+use self::named::tool_named;
+
 pub(super) use named::{allowed_named, tools_named};
 
 /// Examples below the help of `ponder tools`.

@@ -42,9 +42,8 @@ pub async fn sign_in(tools: &Tools, args: SignInArgs, json: bool) -> Result<()> 
         None => None,
     };
     // The demand of the server, which says the permissions that it wants.
-    if let Err(error) = tools.start(&server.id).await {
-        tracing::debug!(%error, "a server of tools wants somebody to sign in");
-    }
+    // Its refusal is the demand.
+    let _demand = tools.start(&server.id).await;
     let browser = Browser {
         open: Box::new(|page| {
             Box::pin(async move {

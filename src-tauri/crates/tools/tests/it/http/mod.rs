@@ -7,6 +7,7 @@ mod sign_in;
 mod wire;
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -24,6 +25,7 @@ fn connection(address: &str) -> Connection {
     Connection {
         address: address.to_owned(),
         client: HttpClient::new(net(), Vec::new(), None),
+        roots: Vec::new(),
     }
 }
 
@@ -212,6 +214,7 @@ async fn headers_reach_the_server_and_the_list_of_requests_names_it() {
     let connection = Connection {
         address: server.address.clone(),
         client: HttpClient::new(net.clone(), headers, None),
+        roots: Vec::new(),
     };
     net.set_offline(true).unwrap();
     // This computer is not elsewhere.
@@ -235,6 +238,7 @@ async fn headers_reach_the_server_and_the_list_of_requests_names_it() {
     let elsewhere = Connection {
         address: "http://192.0.2.1/mcp".into(),
         client: HttpClient::new(net, Vec::new(), None),
+        roots: Vec::new(),
     };
     let error = Session::connect(elsewhere, LIMITS).await.err().unwrap();
     assert_eq!(
@@ -272,7 +276,7 @@ async fn the_newest_protocol_has_no_session_and_tells_changes_to_those_who_subsc
 async fn allowed_call(tools: &Tools, of: ToolRef) -> String {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let number = CALLS.fetch_add(1, Ordering::Relaxed);
-    if let Err(error) = tools.allow_in_chat("chat", &of).await {
+    if let Err(error) = tools.allow_in_chat("chat", &of, None).await {
         return error.to_string();
     }
     let request = CallRequest {
@@ -290,6 +294,6 @@ async fn allowed_call(tools: &Tools, of: ToolRef) -> String {
     };
     let (_stop, stopped) = watch::channel(false);
     let start: StoreStart = Box::new(|_| async { Ok(()) }.boxed());
-    let result = tools.run(request, start, stopped).await;
+    let result = tools.run(request, start, Arc::new(|_| {}), stopped).await;
     result.content.iter().filter_map(|part| part.as_text()).collect()
 }

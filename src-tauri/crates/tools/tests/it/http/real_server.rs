@@ -4,12 +4,13 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use protocol::CallProgress;
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tools::configuration::Transport;
 use tools::import;
-use tools::session::{CallError, Limits, Progress, Session};
+use tools::session::{CallError, Limits, Session};
 
 use super::connection;
 
@@ -94,13 +95,13 @@ async fn the_reference_server_is_listed_called_killed_and_found_again() {
         .iter()
         .find(|tool| tool.name.contains("ong"))
         .expect("a long call");
-    let (progress, mut heard) = watch::channel(Progress::default());
+    let (progress, mut heard) = watch::channel(CallProgress::default());
     let (_stop, stopped) = watch::channel(false);
     let arguments = json!({ "duration": 20, "steps": 40 });
     let called = session.call(&long.name, &arguments, progress, stopped);
     let port = server.port;
     let killing = async {
-        heard.wait_for(|progress| progress.done >= 1.0).await.unwrap();
+        heard.wait_for(|progress| progress.done >= Some(1.0)).await.unwrap();
         drop(server);
         Instant::now()
     };

@@ -11,7 +11,8 @@ use tools::host::Tools;
 use tools::oauth::Browser;
 
 use super::oauth_server::OauthServer;
-use crate::{guard, net};
+use crate::host::open;
+use crate::net;
 
 /// A host with one server at an address.
 struct Host {
@@ -27,7 +28,7 @@ impl Host {
     async fn of(address: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Arc::new(MemoryKeychain::default());
-        let tools = Tools::open(folder.path(), net(), keychain.clone(), guard(), false);
+        let tools = open(folder.path(), keychain.clone(), false);
         let setup = ToolSetup {
             name: String::new(),
             command: address.to_owned(),
@@ -304,7 +305,7 @@ async fn somebody_who_does_not_want_the_page_or_begins_anew_ends_a_sign_in() {
     assert_eq!(host.call("read").await, "read");
     // Without a keychain nobody is signed in.
     let absent = Arc::new(MemoryKeychain::absent());
-    let tools = Tools::open(host.folder.path(), net(), absent, guard(), false);
+    let tools = open(host.folder.path(), absent, false);
     let error = tools.sign_in(&host.id, None, host.browser()).await.unwrap_err();
     assert!(error.to_string().contains("keychain"), "{error}");
 }
