@@ -46,7 +46,8 @@ use crate::words::Words;
 
 /// Reads files of strangers or guards a server of tools if this process was started for that; returns `None` in the app itself.
 pub fn take_role() -> Option<ExitCode> {
-    tools::stdio::take_role().or_else(|| sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]))
+    tools::stdio::take_role()
+        .or_else(|| sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS, &tools::bundle::TASKS]))
 }
 
 /// Starts the app and returns when it is quit.

@@ -3,12 +3,14 @@
 //! other commands.
 
 use api::{
-    CallApproval, ChatView, FieldProblem, FoundServer, RunningCall, ToolClient, ToolRule, ToolSetup, ToolsView,
-    WaitingCall, WaitingElicitation, WebSearchSetup, WindowName,
+    BundleValue, CallApproval, ChatView, FieldProblem, FoundServer, RunningCall, ServerPrompts, ServerResources,
+    ToolBundle, ToolClient, ToolRule, ToolSetup, ToolsChange, ToolsView, WaitingCall, WaitingElicitation,
+    WebSearchSetup, WindowName,
 };
 use command::command;
-use protocol::{Reason, Result, ToolRef};
+use protocol::{Content, Reason, Result, ToolRef};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
+use tauri_plugin_dialog::DialogExt;
 use tools::oauth::Browser;
 use tools::visible::visible;
 
@@ -29,6 +31,61 @@ pub async fn chat_tools(app: State<'_, App>) -> Result<ToolsView> {
 #[command(chat)]
 pub async fn start_tool_server(app: State<'_, App>, id: String) -> Result<()> {
     Ok(app.tools.start(&id).await?)
+}
+
+/// How the tools that a chat names now differ from those that its model is told of; null if they do not. Nothing is
+/// started.
+#[command(chat)]
+pub async fn tools_change(app: State<'_, App>, chat: String) -> Result<Option<ToolsChange>> {
+    app.chat_of(&chat).await.chats().tools_change(&chat).await
+}
+
+/// Has the model of a chat told of the tools that the chat names now; its next prompt is read anew.
+#[command(chat)]
+pub async fn use_new_tools(app: State<'_, App>, chat: String) -> Result<()> {
+    app.chat_of(&chat).await.chats().use_new_tools(&chat).await
+}
+
+/// The resources of the servers that are switched on, which are started for it: the person asked.
+#[command(chat)]
+pub async fn server_resources(app: State<'_, App>) -> Result<Vec<ServerResources>> {
+    Ok(app.tools.resources().await?)
+}
+
+/// Reads a resource of a server as a file of the person is read, and stores it for this chat (empty for a new one). It
+/// belongs to no message yet.
+#[command(chat, types(result = "Extract<Content, { kind: 'image' | 'file' }>"))]
+pub async fn attach_resource(
+    app: State<'_, App>,
+    server: String,
+    uri: String,
+    name: String,
+    chat: String,
+) -> Result<Content> {
+    let file = app.tools.read_resource(&server, &uri, &name).await?;
+    let files = app.chat_of(&chat).await.files();
+    match file.is_image {
+        true => files.add_image_part(file.bytes, &file.name).await,
+        false => files.add_file(file.bytes, &file.name).await,
+    }
+}
+
+/// The prompts of the servers that run; with `start`, also of those that are switched on, which are started for it.
+#[command(chat)]
+pub async fn server_prompts(app: State<'_, App>, start: bool) -> Result<ServerPrompts> {
+    Ok(app.tools.prompts(start).await?)
+}
+
+/// The text of a prompt of a server, filled in with these values by the names of its arguments.
+#[command(chat)]
+pub async fn server_prompt(
+    app: State<'_, App>,
+    server: String,
+    name: String,
+    values: Vec<(String, String)>,
+) -> Result<String> {
+    let values = values.into_iter().collect();
+    Ok(app.tools.prompt(&server, &name, values).await?)
 }
 
 /// Asks about the calls of an answer again, whose process is gone; each is shown whole.
@@ -146,6 +203,36 @@ pub async fn found_tool_servers(app: State<'_, App>) -> Result<Vec<FoundServer>>
 #[command(settings)]
 pub fn read_tool_configuration(app: State<'_, App>, text: String) -> Result<Vec<FoundServer>> {
     Ok(app.tools.read_configuration(&text)?)
+}
+
+/// Lets the user choose a bundle in a dialog of the system and looks into it; null if they choose none. Nothing of it is
+/// written, and nothing runs.
+#[command(settings)]
+pub async fn choose_tool_bundle(window: WebviewWindow, app: State<'_, App>) -> Result<Option<ToolBundle>> {
+    let (chosen, answer) = tokio::sync::oneshot::channel();
+    let words = words::current(window.app_handle());
+    let dialog = window.dialog().file().set_parent(&window);
+    let dialog = dialog.add_filter(words.bundle_kind, &["mcpb", "dxt"]);
+    // The user may have closed the window; then nobody waits for the answer.
+    dialog.pick_file(move |path| drop(chosen.send(path)));
+    let Some(file) = answer.await.ok().flatten() else {
+        return Ok(None);
+    };
+    let what = "this is no file of this computer";
+    let file = file.into_path().map_err(failed(Reason::FileNotOpened, what))?;
+    Ok(Some(app.tools.look_into_bundle(file).await?))
+}
+
+/// Adds the server of the bundle that was looked into, which is off, and returns its id. Sensitive values go to the
+/// keychain.
+#[command(settings)]
+pub async fn add_tool_bundle(
+    app: State<'_, App>,
+    hash: String,
+    name: String,
+    values: Vec<BundleValue>,
+) -> Result<String> {
+    Ok(app.tools.add_bundle(&hash, &name, values).await?)
 }
 
 /// Switches a server on or off. Asks in a dialog of the system, which shows the command, before it is on; false if the

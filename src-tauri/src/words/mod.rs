@@ -58,6 +58,8 @@ pub struct Words {
     pub connect_tool_server_question: &'static str,
     /// Its consequences; the address stands before it.
     pub connect_tool_server_text: &'static str,
+    /// The kind of files in the dialog that chooses a bundle.
+    pub bundle_kind: &'static str,
     /// The button that does it.
     pub switch_on: &'static str,
     /// The question before the page opens at which somebody signs in to a server of tools.

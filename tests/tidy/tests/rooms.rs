@@ -49,7 +49,7 @@ fn arrows_between_rooms_point_one_way() {
         ("power", &["api"]),
         ("remote", &["api", "media", "net", "prompt", "protocol"]),
         ("random-models", &["protocol"]),
-        ("tools", &["api", "documents", "files", "net", "protocol"]),
+        ("tools", &["api", "documents", "files", "net", "protocol", "sandbox"]),
         (
             "server",
             &["api", "constraint", "documents", "media", "openai-wire", "protocol"],

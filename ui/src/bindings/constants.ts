@@ -67,6 +67,7 @@ export const REASONS: readonly Reason[] = [
   "call_changed",
   "tools_refused",
   "tools_not_registered",
+  "no_tool_runs",
   "bad_token",
   "bad_key",
   "bad_address",

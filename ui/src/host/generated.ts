@@ -3,6 +3,7 @@
 import type { AddedImage } from '../bindings/AddedImage';
 import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { AppUpdate } from '../bindings/AppUpdate';
+import type { BundleValue } from '../bindings/BundleValue';
 import type { CallApproval } from '../bindings/CallApproval';
 import type { Capabilities } from '../bindings/Capabilities';
 import type { ChatList } from '../bindings/ChatList';
@@ -54,16 +55,20 @@ import type { RunningWork } from '../bindings/RunningWork';
 import type { ScrollPlace } from '../bindings/ScrollPlace';
 import type { SearchPage } from '../bindings/SearchPage';
 import type { SearchQuery } from '../bindings/SearchQuery';
+import type { ServerPrompts } from '../bindings/ServerPrompts';
+import type { ServerResources } from '../bindings/ServerResources';
 import type { ServerStatus } from '../bindings/ServerStatus';
 import type { Settings } from '../bindings/Settings';
 import type { Slowdown } from '../bindings/Slowdown';
 import type { StoredMessage } from '../bindings/StoredMessage';
 import type { SummaryProgress } from '../bindings/SummaryProgress';
 import type { TokenCount } from '../bindings/TokenCount';
+import type { ToolBundle } from '../bindings/ToolBundle';
 import type { ToolClient } from '../bindings/ToolClient';
 import type { ToolRef } from '../bindings/ToolRef';
 import type { ToolRule } from '../bindings/ToolRule';
 import type { ToolSetup } from '../bindings/ToolSetup';
+import type { ToolsChange } from '../bindings/ToolsChange';
 import type { ToolsView } from '../bindings/ToolsView';
 import type { TrashedChat } from '../bindings/TrashedChat';
 import type { Turn } from '../bindings/Turn';
@@ -321,6 +326,18 @@ export interface Commands {
   chatTools(): Promise<ToolsView>;
   /** Starts a server that is switched on, so that its tools are known. */
   startToolServer(id: string): Promise<void>;
+  /** How the tools that a chat names now differ from those that its model is told of; null if they do not. Nothing is started. */
+  toolsChange(chat: string): Promise<ToolsChange | null>;
+  /** Has the model of a chat told of the tools that the chat names now; its next prompt is read anew. */
+  useNewTools(chat: string): Promise<void>;
+  /** The resources of the servers that are switched on, which are started for it: the person asked. */
+  serverResources(): Promise<Array<ServerResources>>;
+  /** Reads a resource of a server as a file of the person is read, and stores it for this chat (empty for a new one). It belongs to no message yet. */
+  attachResource(server: string, uri: string, name: string, chat: string): Promise<Extract<Content, { kind: 'image' | 'file' }>>;
+  /** The prompts of the servers that run; with `start`, also of those that are switched on, which are started for it. */
+  serverPrompts(start: boolean): Promise<ServerPrompts>;
+  /** The text of a prompt of a server, filled in with these values by the names of its arguments. */
+  serverPrompt(server: string, name: string, values: Array<[string, string]>): Promise<string>;
   /** Asks about the calls of an answer again, whose process is gone; each is shown whole. */
   runCallsAgain(answer: string): Promise<ChatView>;
   /** Begins the next answer without the results of calls that have none. */
@@ -353,6 +370,10 @@ export interface Commands {
   addToolRoot(id: string): Promise<boolean>;
   /** Takes a folder from a server. */
   removeToolRoot(id: string, root: string): Promise<void>;
+  /** Lets the user choose a bundle in a dialog of the system and looks into it; null if they choose none. Nothing of it is written, and nothing runs. */
+  chooseToolBundle(): Promise<ToolBundle | null>;
+  /** Adds the server of the bundle that was looked into, which is off, and returns its id. Sensitive values go to the keychain. */
+  addToolBundle(hash: string, name: string, values: Array<BundleValue>): Promise<string>;
   /** Servers in the configurations of other programs on this computer. Nothing is added. */
   foundToolServers(): Promise<Array<FoundServer>>;
   /** Servers in a pasted configuration. Nothing is added. */
@@ -574,6 +595,12 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   clientSetups: ['settings'],
   chatTools: ['chat'],
   startToolServer: ['chat'],
+  toolsChange: ['chat'],
+  useNewTools: ['chat'],
+  serverResources: ['chat'],
+  attachResource: ['chat'],
+  serverPrompts: ['chat'],
+  serverPrompt: ['chat'],
   runCallsAgain: ['chat'],
   goOnWithoutCalls: ['chat'],
   runningCalls: ['chat'],
@@ -590,6 +617,8 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   changeToolServer: ['settings'],
   addToolRoot: ['settings'],
   removeToolRoot: ['settings'],
+  chooseToolBundle: ['settings'],
+  addToolBundle: ['settings'],
   foundToolServers: ['settings'],
   readToolConfiguration: ['settings'],
   switchToolServer: ['settings'],
@@ -774,6 +803,12 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
   chatTools: () => invoke('chat_tools'),
   startToolServer: (id) => invoke('start_tool_server', { id }),
+  toolsChange: (chat) => invoke('tools_change', { chat }),
+  useNewTools: (chat) => invoke('use_new_tools', { chat }),
+  serverResources: () => invoke('server_resources'),
+  attachResource: (server, uri, name, chat) => invoke('attach_resource', { server, uri, name, chat }),
+  serverPrompts: (start) => invoke('server_prompts', { start }),
+  serverPrompt: (server, name, values) => invoke('server_prompt', { server, name, values }),
   runCallsAgain: (answer) => invoke('run_calls_again', { answer }),
   goOnWithoutCalls: (answer) => invoke('go_on_without_calls', { answer }),
   runningCalls: () => invoke('running_calls'),
@@ -790,6 +825,8 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   changeToolServer: (id, setup) => invoke('change_tool_server', { id, setup }),
   addToolRoot: (id) => invoke('add_tool_root', { id }),
   removeToolRoot: (id, root) => invoke('remove_tool_root', { id, root }),
+  chooseToolBundle: () => invoke('choose_tool_bundle'),
+  addToolBundle: (hash, name, values) => invoke('add_tool_bundle', { hash, name, values }),
   foundToolServers: () => invoke('found_tool_servers'),
   readToolConfiguration: (text) => invoke('read_tool_configuration', { text }),
   switchToolServer: (id, on) => invoke('switch_tool_server', { id, on }),

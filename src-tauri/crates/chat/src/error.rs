@@ -13,6 +13,10 @@ pub(crate) enum Error {
     ResultMissing,
     #[error("only a question or an answer to one can be answered again")]
     NothingToAnswer,
+    #[error(
+        "none of the new tools can be used, because their servers do not run; the chat goes on with those that it has"
+    )]
+    NoToolRuns,
     #[error("an answer needs some words; delete it if it should go")]
     EmptyAnswer,
     #[error(
@@ -45,6 +49,7 @@ impl From<Error> for protocol::Error {
             Error::CannotContinue(_)
             | Error::EmptyQuestion
             | Error::NoQuestion
+            | Error::NoToolRuns
             | Error::ResultMissing
             | Error::EmptyAnswer
             | Error::NothingToAnswer
@@ -68,6 +73,7 @@ impl From<Error> for protocol::Error {
                 return message.narrowed(Reason::ModelCannotContinue).with("model", model);
             }
             Error::Broken => Reason::PonderFault,
+            Error::NoToolRuns => Reason::NoToolRuns,
             Error::NoSummary => Reason::NoSummary,
             Error::NotSaved(error) if !error.is_damage() => Reason::ResponseNotSaved,
             Error::NoQuestion | Error::NothingToAnswer | Error::NotSaved(_) => return message,

@@ -16,7 +16,7 @@ use engine::MlxEngine;
 
 /// Runs `ponder` with the arguments of this process.
 pub fn run() -> ExitCode {
-    let sandboxed = || sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS]);
+    let sandboxed = || sandbox::take_role(&[&documents::TASKS, &media::TASKS, &prompt::TASKS, &tools::bundle::TASKS]);
     if let Some(end) = tools::stdio::take_role().or_else(sandboxed) {
         return end;
     }

@@ -22,6 +22,7 @@ mod notice;
 mod options;
 mod reason;
 mod request;
+mod result_limit;
 mod router;
 mod toolbox;
 
@@ -50,6 +51,7 @@ pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
 pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
+pub use result_limit::{cut_result, most_of_result};
 pub use router::EngineRouter;
 pub use toolbox::{
     CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, OfferedTool, StoreStart, TellProgress, ToolRef, Toolbox,

@@ -98,6 +98,8 @@ reasons! {
     ToolsRefused => BadRequest,
     /// A server of tools lets no program register itself, and wants a client id: `why`.
     ToolsNotRegistered => BadRequest,
+    /// None of the tools that a chat names now can be used.
+    NoToolRuns => BadRequest,
     /// The text is no access token.
     BadToken => BadRequest,
     /// The text is no API key.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use ts_rs::TS;
 
-use crate::{Content, Result, ToolCall};
+use crate::{Content, ImageBytes, Result, ToolCall};
 
 /// Names a tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS)]
@@ -100,12 +100,29 @@ pub struct CallResult {
     pub end: CallEnd,
     /// The words for the model and the person.
     pub content: Vec<Content>,
+    /// Images that came with them, as they came: whoever keeps the result checks them.
+    pub images: Vec<ImageBytes>,
+}
+
+impl CallResult {
+    /// A result of words only.
+    pub fn words(end: CallEnd, text: impl Into<String>) -> Self {
+        Self {
+            end,
+            content: vec![Content::text(text)],
+            images: Vec::new(),
+        }
+    }
 }
 
 /// A box of tools.
 pub trait Toolbox: Send + Sync {
     /// These tools as a model is told of them, sorted; a tool that is not there any more is left out.
     fn offer(&self, tools: &[ToolRef]) -> BoxFuture<'_, Vec<OfferedTool>>;
+
+    /// The declarations of these tools as they are now: `None` for one that its server does not have any more. Nothing
+    /// is started; tools of servers that do not run are left out.
+    fn declarations_now(&self, tools: &[ToolRef]) -> BoxFuture<'_, Vec<(ToolRef, Option<Value>)>>;
 
     /// Runs a call once a person consented to it, and waits for both. `tell` hears how far it is; `stop` becomes true
     /// when the person stops the turn.

@@ -67,6 +67,28 @@ pub enum Error {
     /// Nobody is signed in to a server that wants it.
     #[error(transparent)]
     SignIn(#[from] crate::oauth::Error),
+    /// A resource that cannot be read.
+    #[error("{server} did not give this resource: {reason}; nothing was attached")]
+    NoResource {
+        /// The server's name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// A prompt that cannot be fetched.
+    #[error("{server} did not give this prompt: {reason}; nothing was written")]
+    NoPrompt {
+        /// The server's name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// A bundle that cannot be used.
+    #[error(transparent)]
+    Bundle(#[from] crate::bundle::Error),
+    /// A file of a bundle that cannot be read or written.
+    #[error("the bundle cannot be read or unfolded: {0}; nothing was added")]
+    BundleFile(std::io::Error),
     /// An approval that does not count.
     #[error(transparent)]
     Consent(#[from] consent::Error),

@@ -4,6 +4,7 @@
 //! grant that a person gave and that still binds.
 
 pub mod builtin;
+pub mod bundle;
 pub mod canonical;
 pub mod catalog;
 pub mod configuration;

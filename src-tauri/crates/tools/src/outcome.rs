@@ -1,15 +1,19 @@
 //! The result of a call, read so that nothing odd in it loses the rest.
 
+use protocol::{cut_result, most_of_result, ImageBytes};
 use serde_json::Value;
-
-/// Bytes of a result for the model at most; a share of its context bounds it as well.
-pub const MOST_FOR_MODEL: usize = 32 << 10;
 
 /// The words for a page that a server wants to show in the chat (*MCP Apps*).
 const NO_APPS: &str = "[an interactive page (MCP App), which Ponder does not show]";
 
 /// Parts of a result that are read.
 const MOST_PARTS: usize = 256;
+
+/// Images of a result that are kept.
+const MOST_IMAGES: usize = 8;
+
+/// Bytes of the images of a result that are kept.
+const MOST_IMAGE_BYTES: usize = 32 << 20;
 
 /// A part of a result. None of it is loaded from anywhere.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,10 +80,31 @@ impl Outcome {
         }
     }
 
+    /// Takes the images out, as many as are kept; a line stands for each of the others.
+    pub fn take_images(&mut self) -> Vec<ImageBytes> {
+        let (mut images, mut bytes) = (Vec::new(), 0);
+        self.parts.retain(|part| {
+            let ResultPart::Media { media_type, base64 } = part else {
+                return true;
+            };
+            // Four letters are three bytes: nothing is decoded that would be too large.
+            let fits = images.len() < MOST_IMAGES && bytes + base64.len() / 4 * 3 <= MOST_IMAGE_BYTES;
+            let image = match fits && media_type.starts_with("image/") {
+                true => ImageBytes::from_base64(base64.trim()).filter(|image| image.len() > 0),
+                false => None,
+            };
+            let Some(image) = image else { return true };
+            bytes += image.len();
+            images.push(image);
+            false
+        });
+        images
+    }
+
     /// The one text that a model is given, at most `most` bytes of it: the texts, or the data where there are none, and a
     /// line for everything else. Templates print parts of other kinds in ways that no model knows.
     pub fn for_model(&self, most: usize) -> String {
-        self.text(most.min(MOST_FOR_MODEL))
+        self.text(most.min(most_of_result(None)))
     }
 
     /// [`Outcome::for_model`] with any limit: what a person reads.
@@ -89,18 +114,13 @@ impl Outcome {
         if let (false, Some(data)) = (has_text, &self.structured) {
             pieces.insert(0, data.to_string());
         }
-        let whole = pieces.join("\n");
-        if whole.len() <= most {
-            return whole;
-        }
-        let note = format!("\n[cut: {} of {} bytes]", most, whole.len());
-        let end = whole.floor_char_boundary(most.saturating_sub(note.len()));
-        format!("{}{note}", &whole[..end])
+        cut_result(pieces.join("\n"), most)
     }
 }
 
 impl ResultPart {
-    fn read(part: &Value) -> Self {
+    /// Reads a part of a result, or of a message of a prompt.
+    pub(crate) fn read(part: &Value) -> Self {
         let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
         let resource = part.get("resource");
         let of_resource = |name: &str| {
@@ -133,7 +153,8 @@ impl ResultPart {
         read.unwrap_or_else(|| Self::Other(part.clone()))
     }
 
-    fn for_model(&self) -> Option<String> {
+    /// Its text, or a line that stands for it.
+    pub(crate) fn for_model(&self) -> Option<String> {
         Some(match self {
             Self::Text(text) => text.clone(),
             Self::Media { media_type, .. } if media_type.is_empty() => "[media]".to_owned(),
@@ -187,16 +208,41 @@ mod tests {
     }
 
     #[test]
-    fn a_long_result_is_cut_between_characters_and_says_so() {
+    fn images_are_taken_out_as_far_as_they_are_kept() {
+        let image = |data: &str, kind: &str| json!({ "type": "image", "data": data, "mimeType": kind });
+        let mut outcome = Outcome::read(&json!({ "content": [
+            image("AAAA", "image/png"), { "type": "text", "text": "a map" }, image("no base64", "image/png"),
+            image("", "image/png"), image("AAAA", "text/html"),
+            { "type": "audio", "data": "AAAA", "mimeType": "audio/wav" },
+            { "type": "resource", "resource": { "uri": "file:///a.png", "blob": "AAAB", "mimeType": "image/png" } },
+        ] }));
+        let images = outcome.take_images();
+        assert_eq!(images.len(), 2);
+        assert_eq!(&images[1][..], [0, 0, 1]);
+        assert_eq!(
+            outcome.text(1000),
+            "a map\n[image/png]\n[image/png]\n[text/html]\n[audio/wav]"
+        );
+        let many = vec![image("AAAA", "image/png"); 20];
+        let mut outcome = Outcome::read(&json!({ "content": many }));
+        assert_eq!(outcome.take_images().len(), MOST_IMAGES);
+        assert_eq!(outcome.text(1000).lines().count(), 20 - MOST_IMAGES);
+        let large = "A".repeat(MOST_IMAGE_BYTES);
+        let mut outcome =
+            Outcome::read(&json!({ "content": [image(&large, "image/png"), image(&large, "image/png")] }));
+        assert_eq!((outcome.take_images().len(), outcome.parts.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_long_result_is_cut() {
         let outcome = Outcome::read(&json!({ "content": [{ "type": "text", "text": "ä".repeat(40_000) }] }));
         for most in [100, 101, 1 << 20] {
             let text = outcome.for_model(most);
             assert!(
-                text.len() <= most.min(MOST_FOR_MODEL) && text.ends_with("bytes]"),
+                text.len() <= most.min(32 << 10) && text.contains("[cut: "),
                 "{}",
                 text.len()
             );
         }
-        assert!(outcome.for_model(0).len() < 64);
     }
 }

@@ -112,6 +112,17 @@ export class Draft {
     }
   }
 
+  /** Has an attachment read by the host, which stands in the draft at once. */
+  addFrom(
+    kind: AttachmentContent['kind'],
+    name: string,
+    read: (chat: string) => Promise<AttachmentContent>,
+  ): void {
+    const item = this.#item(kind, name, null);
+    this.items = [...this.items, item];
+    this.#reading = this.#reading.then(() => this.#take(item, read));
+  }
+
   /** Waits until every image was read. */
   async settled(): Promise<void> {
     while (this.reading) await this.#reading;
@@ -195,6 +206,18 @@ export class Draft {
       }
       const { animated, ...image } = await this.platform.addImage(new Uint8Array(await file.arrayBuffer()), this.chat());
       this.#replace(item.key, (now) => ({ ...now, animated, content: { kind: 'image', ...image, alt: now.name } }));
+      this.#storeLater();
+    } catch (reason) {
+      this.#replace(item.key, (now) => ({ ...now, problem: errorText(asHostError(reason)) }));
+    }
+  }
+
+  async #take(item: DraftItem, read: (chat: string) => Promise<AttachmentContent>): Promise<void> {
+    if (!this.items.some((other) => other.key === item.key)) return;
+    try {
+      const content = await read(this.chat());
+      const name = content.kind === 'image' ? content.alt : content.name;
+      this.#replace(item.key, (now) => ({ ...now, kind: content.kind, name, content }));
       this.#storeLater();
     } catch (reason) {
       this.#replace(item.key, (now) => ({ ...now, problem: errorText(asHostError(reason)) }));

@@ -19,6 +19,7 @@ import { imageControls, images } from './images';
 import { library, libraryControls } from './library';
 import { previewControls, previews } from './previews';
 import { server, serverControls } from './server';
+import { serverResourceControls, serverResources } from './serverResources';
 import { settings } from './settings';
 import { shared } from './shared';
 import { chatControls, fillers } from './store';
@@ -45,6 +46,7 @@ export function fakeHost(pace: number) {
     ...libraryControls(),
     ...previewControls(),
     ...serverControls(),
+    ...serverResourceControls(),
     ...toolCallControls(),
     ...toolServerControls(),
   };
@@ -65,6 +67,7 @@ export function fakeHost(pace: number) {
     ...library(state),
     ...previews(state),
     ...server(state),
+    ...serverResources(state),
     ...settings(state),
     ...toolCalls(state),
     ...toolServers(state),

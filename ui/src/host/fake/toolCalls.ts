@@ -4,10 +4,11 @@ import type { CallApproval } from '../../bindings/CallApproval';
 import type { CallStatus } from '../../bindings/CallStatus';
 import type { RunningCall } from '../../bindings/RunningCall';
 import type { StoredMessage } from '../../bindings/StoredMessage';
+import type { ToolsChange } from '../../bindings/ToolsChange';
 import type { WaitingCall } from '../../bindings/WaitingCall';
 import type { Platform } from '../types';
 import { listen, refusal } from './shared';
-import { addMessage, changed, messageOf, refuse, replace, shown, type Store } from './store';
+import { addMessage, changed, chatOf, messageOf, refuse, replace, shown, type Store } from './store';
 import { textPart } from './tree';
 import type { toolServerControls } from './toolServers';
 
@@ -26,6 +27,8 @@ export const toolCallControls = () => ({
   /** The calls that run, as far as their progress is known. */
   runningCallList: [] as readonly RunningCall[],
   runningListeners: new Set<() => void>(),
+  /** How the tools of chats differ from those that their models are told of. */
+  toolsChanges: new Map<string, ToolsChange>(),
 });
 
 type Controls = Store & ReturnType<typeof toolCallControls> & ReturnType<typeof toolServerControls>;
@@ -50,6 +53,13 @@ export function toolCalls(host: Controls) {
   const commands = {
     async chatTools() {
       return { servers: [...host.toolServers], grants: [], web_search: null };
+    },
+    async toolsChange(id) {
+      return host.toolsChanges.get(chatOf(host, id).summary.id) ?? null;
+    },
+    async useNewTools(id) {
+      refuse(host, 'useNewTools');
+      host.toolsChanges.delete(chatOf(host, id).summary.id);
     },
     async waitingCalls() {
       refuse(host, 'waitingCalls');

@@ -1,8 +1,10 @@
 /** The fake host's servers of tools. None of them runs: tests and examples put them into a state. */
 
+import type { BundleValue } from '../../bindings/BundleValue';
 import type { Error as HostError } from '../../bindings/Error';
 import type { FoundServer } from '../../bindings/FoundServer';
 import type { ServerPart } from '../../bindings/ServerPart';
+import type { ToolBundle } from '../../bindings/ToolBundle';
 import type { ToolGrant } from '../../bindings/ToolGrant';
 import type { ToolRef } from '../../bindings/ToolRef';
 import type { ToolServer } from '../../bindings/ToolServer';
@@ -49,6 +51,10 @@ export const toolServerControls = () => ({
   webSearch: null as WebSearch | null,
   /** The servers in the configurations of other programs. */
   foundServers: [] as readonly FoundServer[],
+  /** The bundle that the person chooses; `null`: none. */
+  bundle: null as ToolBundle | HostError | null,
+  /** The values that bundles were added with. */
+  bundleValues: [] as BundleValue[],
   /** The lines that every server wrote. */
   toolLog: [] as readonly string[],
   /** The tools that a server has once it was started. */
@@ -108,6 +114,20 @@ export function toolServers(host: Controls) {
       const known = host.toolServers.find((server) => server.id === id);
       if (!known) throw missing(id);
       changeToolServer(host, id, { roots: known.roots.filter((other) => other !== root) });
+    },
+    async chooseToolBundle() {
+      if (host.bundle && 'code' in host.bundle) throw host.bundle;
+      return host.bundle;
+    },
+    async addToolBundle(hash, name, values) {
+      const { bundle } = host;
+      if (!bundle || 'code' in bundle || bundle.hash !== hash) throw refused('This bundle was not looked at.');
+      const empty = bundle.fields.find(
+        ({ key, required }) => required && !values.some((value) => value.key === key && value.values.length > 0),
+      );
+      if (empty) throw refused(`${empty.title}: this has to be filled in`);
+      host.bundleValues = values;
+      return this.addToolServer({ name: name || bundle.name, command: bundle.command, parts: [] });
     },
     async foundToolServers() {
       return [...host.foundServers];

@@ -107,6 +107,8 @@ export const errors = translation({
   'reason.tools_refused': '{why}',
   'reason.tools_not_registered.title': 'معرّف العميل مطلوب',
   'reason.tools_not_registered': '{why}',
+  'reason.no_tool_runs.title': 'تعذّر استخدام الأدوات الجديدة',
+  'reason.no_tool_runs': 'خوادمها لا تعمل. تستمر المحادثة بأدواتها الحالية. راجع الإعدادات › الأدوات.',
   'reason.endpoint_name_taken.title': 'الاسم مستخدم',
   'reason.endpoint_name_taken': 'توجد نقطة اتصال باسم {name}. اختر اسمًا آخر.',
   'reason.endpoint_address.title': 'لا يمكن استخدام العنوان',

@@ -20,7 +20,28 @@ export const composer = translation({
   'snippet.list': 'Textbausteine',
   'composer.add': 'Hinzufügen',
   'composer.attach': 'Dateien anhängen …',
+  'composer.resources': 'Von einem Server …',
   'composer.compare': 'Antworten vergleichen …',
   'composer.tools': 'Werkzeuge …',
   'composer.budget': 'Denkbudget …',
+
+  'resources.title': 'Von einem Server anhängen',
+  'resources.search': 'Ressourcen durchsuchen',
+  'resources.asking': 'Server werden gefragt …',
+  'resources.none':
+    'Kein eingeschalteter Server hat Ressourcen. Server werden unter Einstellungen › Werkzeuge eingeschaltet.',
+  'resources.notFound': 'Nichts passt.',
+  'resources.attach': 'Anhängen',
+  'resources.more': { one: '{count} weitere; danach suchen', other: '{count} weitere; danach suchen' },
+
+  'prompts.more': 'Server nach Prompts fragen …',
+  'prompts.optional': 'optional',
+  'prompts.insert': 'Einfügen',
+
+  'toolsChanged.note': 'Werkzeuge geändert: {list}',
+  'toolsChanged.added': '{name} ist neu',
+  'toolsChanged.removed': '{name} ist aus',
+  'toolsChanged.changed': '{name} ist neu beschrieben',
+  'toolsChanged.use': 'Neue Werkzeuge verwenden',
+  'toolsChanged.cost': 'Der Chat wird dann neu gelesen.',
 });

@@ -107,6 +107,9 @@ export const errors = translation({
   'reason.tools_refused': '{why}',
   'reason.tools_not_registered.title': 'Client-ID nötig',
   'reason.tools_not_registered': '{why}',
+  'reason.no_tool_runs.title': 'Die neuen Werkzeuge gehen nicht',
+  'reason.no_tool_runs':
+    'Ihre Server laufen nicht. Der Chat geht mit den bisherigen weiter. Mehr unter Einstellungen › Werkzeuge.',
   'reason.endpoint_name_taken.title': 'Name bereits vergeben',
   'reason.endpoint_name_taken': 'Einen Endpunkt namens {name} gibt es schon. Einen anderen Namen wählen.',
   'reason.endpoint_address.title': 'Adresse nicht verwendbar',

@@ -86,6 +86,7 @@ export const toolServers = translation({
   'settings.tools.open.add': 'Server hinzufügen …',
   'settings.tools.open.paste': 'Konfiguration einfügen …',
   'settings.tools.open.import': 'Importieren …',
+  'settings.tools.open.bundle': 'Aus Datei …',
 
   'settings.tools.add.title': 'Werkzeug-Server hinzufügen',
   'settings.tools.add.name': 'Name',
@@ -134,4 +135,22 @@ export const toolServers = translation({
   'settings.tools.found.editOf': '{name} vor dem Hinzufügen bearbeiten',
   'settings.tools.found.note': 'Server werden ausgeschaltet hinzugefügt. Beim Einschalten wird jeder Befehl bestätigt.',
   'settings.tools.found.add': { one: '{count} Server hinzufügen', other: '{count} Server hinzufügen' },
+
+  'settings.tools.bundle.title': 'Server aus einer Datei hinzufügen',
+  'settings.tools.bundle.choosing': 'Eine .mcpb-Datei wählen.',
+  'settings.tools.bundle.choose': 'Datei wählen …',
+  'settings.tools.bundle.version': 'Version',
+  'settings.tools.bundle.author': 'Von',
+  'settings.tools.bundle.nobody': 'Nicht genannt',
+  'settings.tools.bundle.tools': 'Werkzeuge',
+  'settings.tools.bundle.content': 'Inhalt',
+  'settings.tools.bundle.files': { one: '{count} Datei, {size}', other: '{count} Dateien, {size}' },
+  'settings.tools.bundle.claims': 'Das sagt die Datei über sich selbst. Von wem sie ist, kann Ponder nicht prüfen.',
+  'settings.tools.bundle.runs': 'Das würde ausgeführt',
+  'settings.tools.bundle.missing':
+    'Der Server braucht {program}, das auf diesem Computer fehlt. Vor dem Einschalten installieren.',
+  'settings.tools.bundle.optional': '{field} (optional)',
+  'settings.tools.bundle.lines': 'Eines je Zeile',
+  'settings.tools.bundle.path': 'Ganzer Pfad',
+  'settings.tools.bundle.secret': 'Wird im Schlüsselbund gespeichert.',
 });

@@ -18,7 +18,27 @@ export const composer = {
   'snippet.list': 'Snippets',
   'composer.add': 'Add',
   'composer.attach': 'Attach files…',
+  'composer.resources': 'From a server…',
   'composer.compare': 'Compare responses…',
   'composer.tools': 'Tools…',
   'composer.budget': 'Thinking budget…',
+
+  'resources.title': 'Attach from a Server',
+  'resources.search': 'Search resources',
+  'resources.asking': 'Asking the servers…',
+  'resources.none': 'No server that is on has resources. Servers are turned on under Settings › Tools.',
+  'resources.notFound': 'Nothing matches.',
+  'resources.attach': 'Attach',
+  'resources.more': { one: '{count} more; search for it', other: '{count} more; search for them' },
+
+  'prompts.more': 'Ask servers for prompts…',
+  'prompts.optional': 'optional',
+  'prompts.insert': 'Insert',
+
+  'toolsChanged.note': 'Tools changed: {list}',
+  'toolsChanged.added': '{name} is new',
+  'toolsChanged.removed': '{name} is off',
+  'toolsChanged.changed': '{name} is described anew',
+  'toolsChanged.use': 'Use the new tools',
+  'toolsChanged.cost': 'The chat is then read anew.',
 } as const;

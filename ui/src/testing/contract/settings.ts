@@ -57,6 +57,15 @@ export const settingsCases: readonly Case[] = [
     },
   },
   {
+    name: 'a bundle that nobody looked into is not added',
+    window: 'settings',
+    async run(host) {
+      const before = await host.tools();
+      await refused('bad_request', () => host.addToolBundle('0'.repeat(64), 'Nobody', []));
+      same(await host.tools(), before, 'the servers, as before');
+    },
+  },
+  {
     name: 'settings with commands of their own are set by those alone',
     window: 'settings',
     async run(host) {

@@ -12,8 +12,13 @@ use tokio::sync::watch;
 use crate::answers::Answers;
 use crate::core::Core;
 use crate::error::Error;
+use crate::files::images::keep_image;
 use crate::live::tool_turn::ToolTurn;
 use crate::request::calls;
+use crate::request::tools::is_chosen;
+
+/// The result of a call of a tool that the chat no longer names.
+const SWITCHED_OFF: &str = "The tool was not run: the person switched it off in this chat.";
 
 /// The calls of one answer.
 struct TurnOfCalls {
@@ -140,28 +145,52 @@ impl TurnOfCalls {
         });
         self.core.tool_turns().insert(turn.answer.clone(), turn.clone());
         let _listed = Listed(&self.core, &turn);
+        let insists = self.insists().await?;
+        let mut is_off = false;
         for call in calls(&self.answer) {
-            self.run_call(call, turn.stop.subscribe()).await?;
+            is_off |= self.run_call(call, turn.stop.subscribe()).await?;
             if *turn.stop.borrow() {
                 return Ok(None);
             }
         }
         let last = self.core.history.close_calls_of(&self.answer.id);
-        Ok(Some(self.core.change(last).await?))
+        let last = self.core.change(last).await?;
+        Ok((!is_off || !insists).then_some(last))
+    }
+
+    /// True if the model was told in this turn that a tool is switched off: one that calls it again would go on for
+    /// ever.
+    async fn insists(&self) -> Result<bool> {
+        let branch = self.core.history.branch(&self.answer.id).await?;
+        let turn = branch.iter().rev().take_while(|message| message.role != Role::User);
+        let mut results = turn.filter(|message| message.role == Role::Tool);
+        Ok(results.any(|result| {
+            result
+                .parts
+                .iter()
+                .any(|part| part.content == Content::text(SWITCHED_OFF))
+        }))
     }
 
     /// Runs a call, unless it has its result: from an earlier attempt, another process, or because the person went on
-    /// without it.
-    async fn run_call(&self, call: &ToolCall, stop: watch::Receiver<bool>) -> Result<()> {
+    /// without it. True if its tool is switched off in this chat, which the model was not told.
+    async fn run_call(&self, call: &ToolCall, stop: watch::Receiver<bool>) -> Result<bool> {
         let (history, answer) = (&self.core.history, &self.answer.id);
         let Some(tool) = self.tools.iter().find(|tool| tool.name == call.name) else {
             let content = [Content::text(format!("There is no tool called {}.", call.name))];
             let ended = history.end_call(answer, &call.id, CallState::Failed, &content).await;
-            return self.unless_closed(ended).map(drop);
+            return self.unless_closed(ended).map(|_| false);
         };
+        if !is_chosen(&self.core, &self.answer.chat, &tool.of).await? {
+            let content = [Content::text(
+                "The tool was not run: the person switched it off in this chat.",
+            )];
+            let ended = history.end_call(answer, &call.id, CallState::Refused, &content).await;
+            return self.unless_closed(ended).map(drop);
+        }
         let asked = history.ask_call(answer, &call.id, &tool.of, &tool.server_name, &self.core.owner);
         let Some(attempt) = self.unless_closed(asked.await)? else {
-            return Ok(());
+            return Ok(false);
         };
         let request = CallRequest {
             chat: self.answer.chat.clone(),
@@ -182,8 +211,15 @@ impl TurnOfCalls {
             .run(request, self.store_start(call), running.tell(), stop)
             .await;
         drop(running);
-        let ended = history.end_call(answer, &call.id, result.end.into(), &result.content);
-        self.unless_closed(ended.await).map(drop)
+        let mut content = result.content;
+        for image in &result.images {
+            content.push(match keep_image(&self.core, image, &tool.of.tool).await {
+                Ok(image) => image,
+                Err(error) => Content::text(format!("\n[an image that cannot be shown: {error}]")),
+            });
+        }
+        let ended = history.end_call(answer, &call.id, result.end.into(), &content);
+        self.unless_closed(ended.await).map(|_| false)
     }
 
     /// Tells everybody of a step; `None` if the call had its result already.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::{AnswerBody, AnswerState, StoredMessage};
 use history::{now, History};
 use protocol::{
-    AnswerPrefix, CancelOnDrop, Coalesce, Content, Done, EndedBy, Engine, EngineEvent, ErrorCode, FinishReason, Request,
+    AnswerPrefix, CancelOnDrop, Coalesce, Content, Done, EndedBy, EngineEvent, ErrorCode, FinishReason, Request,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at, Instant};
@@ -60,13 +60,13 @@ impl TurnRequest {
         }
     }
 
-    async fn build(self, history: &History) -> history::Result<Request> {
+    async fn build(self, core: &Core) -> history::Result<Request> {
         let mut request = match self.prompt {
             Prompt::Built(request) => *request,
-            Prompt::Branch(branch) => self.template.build(history, &branch, &[]).await,
+            Prompt::Branch(branch) => self.template.build(core, &branch, &[]).await,
             Prompt::Below(message) => {
-                let branch = history.branch(&message).await?;
-                self.template.build(history, &branch, &[]).await
+                let branch = core.history.branch(&message).await?;
+                self.template.build(core, &branch, &[]).await
             }
         };
         request.answer_prefix = self.prefix;
@@ -86,13 +86,13 @@ enum Outcome {
 /// Writes the answer to its end, whatever happens on the way, and stores and tells the end.
 ///
 /// The running answer is in the list of `core` meanwhile.
-pub(crate) async fn write_answer(core: &Core, running: Arc<LiveAnswer>, turn: TurnRequest) {
+pub(crate) async fn write_answer(core: &Arc<Core>, running: Arc<LiveAnswer>, turn: TurnRequest) {
     let (history, owner) = (&core.history, &core.owner);
     let (listening, listened) = oneshot::channel::<()>();
     let question = turn.retractable.clone();
     let reading = async {
         // A task of its own, so that a panic in it ends this answer and nothing else.
-        let drive = drive_engine(history.clone(), core.engine.clone(), running.clone(), turn);
+        let drive = drive_engine(core.clone(), running.clone(), turn);
         let end = tokio::spawn(drive).await;
         drop(listening);
         end.unwrap_or_else(|_| Outcome::Failed(Error::Broken.into()))
@@ -130,23 +130,18 @@ async fn retract(history: &History, running: &LiveAnswer, question: &StoredMessa
 }
 
 /// Reads the engine until it ends.
-async fn drive_engine(
-    history: History,
-    engine: Arc<dyn Engine>,
-    running: Arc<LiveAnswer>,
-    turn: TurnRequest,
-) -> Outcome {
-    let request = match turn.build(&history).await {
+async fn drive_engine(core: Arc<Core>, running: Arc<LiveAnswer>, turn: TurnRequest) -> Outcome {
+    let request = match turn.build(&core).await {
         Ok(request) => request,
         Err(error) => return Outcome::Failed(error.into()),
     };
-    match history.call_ids(&running.chat).await {
+    match core.history.call_ids(&running.chat).await {
         Ok(ids) => running.set_call_ids(ids),
         Err(error) => return Outcome::Failed(error.into()),
     }
     let (mut stop, mut answer_now) = (running.stop.subscribe(), running.answer_now.subscribe());
     let mut thinking_ended = false;
-    let mut job = engine.generate(request);
+    let mut job = core.engine.generate(request);
     let _cancel = CancelOnDrop(job.cancel.clone());
     // In this order a stop is noticed however fast the engine talks.
     loop {

@@ -6,7 +6,7 @@ mod view;
 
 use std::sync::Arc;
 
-use api::{ChatList, ChatSettings, ChatSummary, ChatView};
+use api::{ChatList, ChatSettings, ChatSummary, ChatView, ToolsChange};
 use protocol::{Content, Result};
 use tokio::sync::Mutex;
 
@@ -14,6 +14,7 @@ use crate::chats::snapshots::ListSnapshots;
 use crate::core::Core;
 use crate::files::images::attachments;
 use crate::request::ahead::open_chat;
+use crate::request::tools::{tools_change, use_new_tools};
 
 /// The list of chats, and one chat as windows show and change it.
 #[derive(Clone)]
@@ -88,6 +89,25 @@ impl Chats {
         settings.check()?;
         self.core.history.set_chat_settings(chat, settings).await?;
         // Instructions and the Thinking switch stand before all the rest.
+        open_chat(&self.core, chat).await?;
+        Ok(())
+    }
+
+    /// How the tools that a chat names now differ from those that its model is told of; `None` if they do not. Nothing is
+    /// started for it.
+    ///
+    /// # Errors
+    /// Those of the history file.
+    pub async fn tools_change(&self, chat: &str) -> Result<Option<ToolsChange>> {
+        tools_change(&self.core, chat).await
+    }
+
+    /// Has the model of a chat told of the tools that the chat names now, as they are now; its next prompt is read anew.
+    ///
+    /// # Errors
+    /// `BadRequest` if none of them can be used; the chat goes on with those that it has.
+    pub async fn use_new_tools(&self, chat: &str) -> Result<()> {
+        use_new_tools(&self.core, chat).await?;
         open_chat(&self.core, chat).await?;
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::request::ahead::open_chat;
 use crate::request::build::RequestTemplate;
 use crate::request::compaction_mark::{after_mark, summary_of};
-use crate::request::fit::{context_full, context_of};
+use crate::request::fit::context_full;
 
 /// The context of a chat's model, and what is done when it is full.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Compaction {
     pub async fn context_use(&self, chat: &str, question: &[Content]) -> Result<ContextUse> {
         let view = self.core.history.chat(chat).await?;
         let template = RequestTemplate::of_chat(&self.core, chat, view.settings).await?;
-        let context = context_of(&self.core, &template).await;
+        let context = template.context(&self.core).await;
         let nothing = view.messages.is_empty() && question.is_empty();
         if nothing && template.files.is_empty() {
             return Ok(ContextUse {
@@ -53,7 +53,7 @@ impl Compaction {
         // Files of a project are taken along from the first question on, and some templates refuse an empty one.
         let first = [Content::text(" ")];
         let question = if nothing { &first[..] } else { question };
-        let request = template.build(&self.core.history, &view.messages, question).await;
+        let request = template.build(&self.core, &view.messages, question).await;
         let count = self.core.engine.count(request).await?;
         Ok(ContextUse {
             tokens: count.tokens,
@@ -175,7 +175,7 @@ impl Compaction {
         }
         let before = summary_of(&view.settings, branch);
         let (_, rest) = after_mark(&view.settings, branch);
-        let context = context_of(&self.core, template).await;
+        let context = template.context(&self.core).await;
         let engine = self.core.engine.as_ref();
         let made = summarize(engine, &template.model, context, before, rest, &flag, progress).await;
         self.summaries().remove(chat);
@@ -195,7 +195,7 @@ impl Compaction {
         let Some(last) = ends.last().copied() else {
             return Err(Error::NothingToDrop.into());
         };
-        let Some(context) = context_of(&self.core, template).await else {
+        let Some(context) = template.context(&self.core).await else {
             return Ok(ends[(ends.len() - 1) / 2]);
         };
         let (mut low, mut high) = (0, ends.len());
@@ -227,7 +227,7 @@ impl Compaction {
         if rest.is_empty() && question.is_empty() {
             return Ok(0);
         }
-        let request = template.build(&self.core.history, rest, question).await;
+        let request = template.build(&self.core, rest, question).await;
         Ok(self.core.engine.count(request).await?.tokens)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use api::{StoredMessage, SummaryProgress};
 use protocol::{
-    CancelFlag, CancelOnDrop, Coalesce, Content, Engine, EngineEvent, Error as Failure, ErrorCode, FinishReason,
-    Message, ModelSource, Request, Result, Role, Stage, Thinking,
+    cut_result, most_of_result, CancelFlag, CancelOnDrop, Coalesce, Content, Engine, EngineEvent, Error as Failure,
+    ErrorCode, FinishReason, Message, ModelSource, Request, Result, Role, Stage, Thinking,
 };
 
 use crate::error::Error;
@@ -91,6 +91,11 @@ fn transcript(messages: &[StoredMessage]) -> String {
         let contents = message.parts.iter().map(|part| &part.content);
         let said = contents.filter(|content| !matches!(content, Content::Thinking { .. } | Content::ToolCall { .. }));
         let said = said.filter_map(Content::as_text).collect::<Vec<_>>().join("\n");
+        let said = match message.role {
+            // As much as any model was given of it.
+            Role::Tool => cut_result(said, most_of_result(None)),
+            _ => said,
+        };
         if !said.trim().is_empty() {
             text.push_str(&format!("{speaker}: {}\n\n", said.trim()));
         }

@@ -5,8 +5,26 @@ use std::collections::BTreeSet;
 use history::ExportedImages;
 use protocol::{Content, ImageBytes, ImageDetail, Result};
 
-use crate::core::blocking;
+use crate::core::{blocking, Core};
 use crate::files::Files;
+
+/// Keeps an image and returns the part that shows it ([`Files::add_image_part`]).
+pub(crate) async fn keep_image(core: &Core, bytes: &ImageBytes, name: &str) -> Result<Content> {
+    let measured = bytes.clone();
+    let measured = blocking(move || media::measure(&measured)).await??;
+    let (width, height) = (measured.width, measured.height);
+    let kept = core
+        .history
+        .add_attachment(bytes, measured.kind.media_type(), (width, height))
+        .await?;
+    Ok(Content::Image {
+        attachment: kept.sha256,
+        media_type: kept.media_type,
+        width,
+        height,
+        alt: name.trim().to_owned(),
+    })
+}
 
 impl Files {
     /// Keeps an image and returns the part that shows it. It stays as long as a message or a draft names it, and a day
@@ -16,19 +34,7 @@ impl Files {
     /// # Errors
     /// `ImageBroken` if it is no image that can be read, with the reason; those of the history file.
     pub async fn add_image_part(&self, bytes: Vec<u8>, name: &str) -> Result<Content> {
-        let bytes = ImageBytes::from(bytes);
-        let measured = bytes.clone();
-        let measured = blocking(move || media::measure(&measured)).await??;
-        let (width, height) = (measured.width, measured.height);
-        let (history, media_type) = (&self.core.history, measured.kind.media_type());
-        let kept = history.add_attachment(&bytes, media_type, (width, height)).await?;
-        Ok(Content::Image {
-            attachment: kept.sha256,
-            media_type: kept.media_type,
-            width,
-            height,
-            alt: name.trim().to_owned(),
-        })
+        keep_image(&self.core, &ImageBytes::from(bytes), name).await
     }
 
     /// The bytes of an image, as they were added.

@@ -80,9 +80,8 @@ fn prefetch(core: &Core, request: Request) {
 /// The request whose prompt the next question comes after. If that will be the first question, the project's files
 /// stand there as its beginning; the engine, which does not know the rest, puts an empty line after them.
 async fn next_prompt(core: &Core, template: &RequestTemplate, branch: &[StoredMessage]) -> Request {
-    let history = &core.history;
     if template.files.is_empty() || branch.iter().any(|message| message.role == Role::User) {
-        let request = template.build(history, branch, &[]).await;
+        let request = template.build(core, branch, &[]).await;
         if template.files.is_empty() || request.messages.iter().any(|message| message.role == Role::User) {
             return request;
         }
@@ -91,7 +90,7 @@ async fn next_prompt(core: &Core, template: &RequestTemplate, branch: &[StoredMe
         files: Vec::new(),
         ..template.clone()
     };
-    let mut request = without_files.build(history, branch, &template.files).await;
+    let mut request = without_files.build(core, branch, &template.files).await;
     let said = request
         .messages
         .last_mut()

@@ -2,13 +2,14 @@
 
 use api::{ChatSettings, Project, StoredMessage};
 use history::History;
-use protocol::{Capabilities, Content, ModelSource, OfferedTool, Request, Result};
+use protocol::{most_of_result, Capabilities, Content, ModelSource, OfferedTool, Request, Result, Role};
 
 use crate::core::Core;
 use crate::files::images::attachments;
 use crate::files::texts::add_texts;
 use crate::request::compaction_mark::after_mark;
 use crate::request::conversation::{add_question, conversation, put_before_questions};
+use crate::request::results::{Results, SURELY_FITS};
 use crate::request::tools::offered_tools;
 
 /// The parts of a request that do not depend on the question.
@@ -63,8 +64,10 @@ impl RequestTemplate {
     /// The request for an answer to the end of this branch or, if there is one, to this question after it, with the
     /// texts of its files and, for a model with vision, the bytes of its images. An image whose file is gone is left
     /// out, and the engine reports it.
-    pub(crate) async fn build(&self, history: &History, branch: &[StoredMessage], question: &[Content]) -> Request {
-        let mut request = self.without_media(branch, question);
+    pub(crate) async fn build(&self, core: &Core, branch: &[StoredMessage], question: &[Content]) -> Request {
+        let history = &core.history;
+        let results = self.results(core, branch).await;
+        let mut request = self.without_media(branch, question, results);
         add_texts(history, &mut request).await;
         if self.capabilities.images {
             let named: Vec<String> = request
@@ -77,9 +80,29 @@ impl RequestTemplate {
         request
     }
 
-    fn without_media(&self, branch: &[StoredMessage], question: &[Content]) -> Request {
+    /// The tokens of its model's context that a chat uses, if that is known on this computer.
+    pub(crate) async fn context(&self, core: &Core) -> Option<u32> {
+        let context = model_context(core, &self.model).await?;
+        Some(self.settings.context.map_or(context, |most| most.min(context)))
+    }
+
+    /// How the model is given the results of tools in this branch.
+    async fn results(&self, core: &Core, branch: &[StoredMessage]) -> Results {
+        // The models are only listed where it matters.
+        let context = match branch.iter().any(is_long_result) {
+            true => self.context(core).await.or(self.settings.context),
+            false => None,
+        };
+        Results {
+            most: most_of_result(context),
+            // OpenAI's interface takes texts there, and other servers refuse the whole conversation.
+            images: self.capabilities.images && self.model.folder().is_some(),
+        }
+    }
+
+    fn without_media(&self, branch: &[StoredMessage], question: &[Content], results: Results) -> Request {
         let (instructions, branch) = after_mark(&self.settings, branch);
-        let mut messages = conversation(&instructions, branch);
+        let mut messages = conversation(&instructions, branch, results);
         add_question(&mut messages, question);
         put_before_questions(&mut messages, &self.files);
         let mut request = Request::new(self.model.clone(), messages);
@@ -96,6 +119,22 @@ impl RequestTemplate {
         request.image_detail = self.settings.image_detail;
         request
     }
+}
+
+/// The tokens that a model's context holds, if that is known on this computer.
+async fn model_context(core: &Core, model: &ModelSource) -> Option<u32> {
+    model.folder()?;
+    let reference = model.reference();
+    if let Some(info) = core.loaded(&reference) {
+        return Some(info.context);
+    }
+    let listed = core.models().await;
+    listed.into_iter().find(|model| model.reference == reference)?.context
+}
+
+fn is_long_result(stored: &StoredMessage) -> bool {
+    let texts = stored.parts.iter().filter_map(|part| part.content.as_text());
+    stored.role == Role::Tool && texts.map(|text| text.len()).sum::<usize>() > SURELY_FITS
 }
 
 /// Puts the instructions of a project before those of a chat in it; returns the project's files.

@@ -6,6 +6,8 @@ use api::{AnswerState, StoredMessage};
 use history::NOT_RUN;
 use protocol::{Content, ErrorCode, Message, Role, ToolCall};
 
+use crate::request::results::Results;
+
 /// Replaces a tool result that did not fit the context.
 const TOO_LONG: &str = "The result of this tool was too long for the context, so it was left out.";
 
@@ -14,9 +16,9 @@ const TOO_LONG: &str = "The result of this tool was too long for the context, so
 /// An answer that says nothing (it failed or was stopped before its first word) is left out, and the questions around
 /// it become one message, because most templates refuse two questions in a row. A question that did not fit the context
 /// is left out together with its failed answer: otherwise no later question would fit either. Results of tools that did
-/// not fit are replaced by words that say so. A call without a result, as chats of earlier versions have them, gets one
-/// that says so, because most templates refuse it otherwise.
-pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec<Message> {
+/// not fit are replaced by words that say so, and others are given as `results` says. A call without a result, as chats
+/// of earlier versions have them, gets one that says so, because most templates refuse it otherwise.
+pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage], results: Results) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     if !system_prompt.trim().is_empty() {
         messages.push(Message::text(Role::System, system_prompt));
@@ -45,7 +47,7 @@ pub(crate) fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec
                 let call = stored.tool_call_id.as_deref().unwrap_or_default();
                 let content = match too_long {
                     true => vec![Content::text(TOO_LONG)],
-                    false => said(stored).collect(),
+                    false => results.given(said(stored)),
                 };
                 messages.push(result(call, tools.get(call).copied(), content));
             }
@@ -170,6 +172,14 @@ mod tests {
     use protocol::Error;
 
     use super::*;
+
+    fn conversation(system_prompt: &str, branch: &[StoredMessage]) -> Vec<Message> {
+        let results = Results {
+            most: usize::MAX,
+            images: true,
+        };
+        super::conversation(system_prompt, branch, results)
+    }
 
     fn stored(role: Role, state: AnswerState, parts: Vec<Content>) -> StoredMessage {
         let parts = parts.into_iter().map(|content| Part {

@@ -1,7 +1,7 @@
 //! Requests that cannot be asked: images for a model without vision, and more than the context holds.
 
 use api::{LocalModel, Position};
-use protocol::{Content, Error as Failure, ErrorCode, ModelKind, ModelSource, Request, Result};
+use protocol::{Content, Error as Failure, ErrorCode, ModelKind, Request, Result};
 
 use crate::core::Core;
 use crate::files::images::attachments;
@@ -39,7 +39,7 @@ pub(crate) async fn build_fitting(
         Some(parent) => core.history.branch(parent).await?,
         None => Vec::new(),
     };
-    let request = template.build(&core.history, &branch, content).await;
+    let request = template.build(core, &branch, content).await;
     let fitting = FittingRequest {
         parent: parent.map(str::to_owned),
         request,
@@ -53,7 +53,7 @@ pub(crate) async fn build_fitting(
     if !images && said < ALWAYS_FITS {
         return Ok(fitting);
     }
-    let Some(context) = context_of(core, template).await else {
+    let Some(context) = template.context(core).await else {
         return Ok(fitting);
     };
     if !images && said < context as usize {
@@ -66,23 +66,6 @@ pub(crate) async fn build_fitting(
         // The engine says in its own words what is wrong with the request.
         _ => Ok(fitting),
     }
-}
-
-/// The tokens of its model's context that a chat uses, if that is known on this computer.
-pub(crate) async fn context_of(core: &Core, template: &RequestTemplate) -> Option<u32> {
-    let context = model_context(core, &template.model).await?;
-    Some(template.settings.context.map_or(context, |most| most.min(context)))
-}
-
-/// The tokens that a model's context holds, if that is known on this computer.
-async fn model_context(core: &Core, model: &ModelSource) -> Option<u32> {
-    model.folder()?;
-    let reference = model.reference();
-    if let Some(info) = core.loaded(&reference) {
-        return Some(info.context);
-    }
-    let listed = core.models().await;
-    listed.into_iter().find(|model| model.reference == reference)?.context
 }
 
 /// The error for a prompt of this many tokens, with the share of the project's files.

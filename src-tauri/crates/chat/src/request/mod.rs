@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod compaction_mark;
 mod conversation;
 pub(crate) mod fit;
-mod tools;
+mod results;
+pub(crate) mod tools;
 
 pub(crate) use conversation::calls;

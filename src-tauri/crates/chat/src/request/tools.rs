@@ -1,22 +1,30 @@
-//! The tools that the model of a chat is told of.
+//! The tools that the model of a chat is told of: those that it began with, until a person takes others.
 
 use std::collections::BTreeSet;
 
-use protocol::{OfferedTool, Result, ToolRef};
+use api::ToolsChange;
+use protocol::{OfferedTool, Result, ToolRef, Toolbox};
+use serde_json::Value;
 
 use crate::core::Core;
+use crate::error::Error;
 
-/// The tools that the chat's settings name. They are those that the chat began with as
-/// long as the settings name the same ones, so that each prompt begins as the one before and is not read again.
+/// The tools that the model of a chat is told of. They are chosen by its settings at first and stay, so that each
+/// prompt begins as the one before and is not read again.
 pub(super) async fn offered_tools(core: &Core, chat: &str, chosen: &[ToolRef]) -> Result<Vec<OfferedTool>> {
     let chosen: BTreeSet<&ToolRef> = chosen.iter().collect();
-    let (Some(toolbox), false) = (core.toolbox.get(), chosen.is_empty()) else {
+    let Some(toolbox) = core.toolbox.get() else {
         return Ok(Vec::new());
     };
-    if let Some(kept) = core.history.offered_tools(chat).await? {
-        if kept.iter().map(|tool| &tool.of).collect::<BTreeSet<_>>() == chosen {
+    if let Some(kept) = kept_tools(core, chat).await? {
+        let same = || kept.iter().map(|tool| &tool.of).collect::<BTreeSet<_>>() == chosen;
+        // Before the first message no prompt was read with them.
+        if same() || core.history.chat_head(chat).await?.1.is_some() {
             return Ok(kept);
         }
+    }
+    if chosen.is_empty() {
+        return Ok(Vec::new());
     }
     let sorted: Vec<ToolRef> = chosen.into_iter().cloned().collect();
     let offered = toolbox.offer(&sorted).await;
@@ -25,4 +33,68 @@ pub(super) async fn offered_tools(core: &Core, chat: &str, chosen: &[ToolRef]) -
         core.history.set_offered_tools(chat, &offered).await?;
     }
     Ok(offered)
+}
+
+/// How the tools that a chat names now differ from those that its model is told of; `None` if they do not, or if it
+/// was told of none. No server is started for it.
+pub(crate) async fn tools_change(core: &Core, chat: &str) -> Result<Option<ToolsChange>> {
+    let (view, head) = core.history.chat_head(chat).await?;
+    let (Some(toolbox), Some(_), Some(kept)) = (core.toolbox.get(), head, kept_tools(core, chat).await?) else {
+        return Ok(None);
+    };
+    let change = difference(&**toolbox, &kept, &view.settings.tools).await;
+    Ok((!change.is_empty()).then_some(change))
+}
+
+/// Has the model of a chat told of the tools that the chat names now, as they are now; the next prompt is read anew.
+pub(crate) async fn use_new_tools(core: &Core, chat: &str) -> Result<()> {
+    let (view, _) = core.history.chat_head(chat).await?;
+    let chosen: BTreeSet<ToolRef> = view.settings.tools.into_iter().collect();
+    let offered = match core.toolbox.get() {
+        Some(toolbox) if !chosen.is_empty() => toolbox.offer(&Vec::from_iter(chosen.iter().cloned())).await,
+        _ => Vec::new(),
+    };
+    if offered.is_empty() && !chosen.is_empty() {
+        return Err(Error::NoToolRuns.into());
+    }
+    Ok(core.history.set_offered_tools(chat, &offered).await?)
+}
+
+/// True if the settings of a chat name this tool.
+pub(crate) async fn is_chosen(core: &Core, chat: &str, tool: &ToolRef) -> Result<bool> {
+    let (view, _) = core.history.chat_head(chat).await?;
+    Ok(view.settings.tools.contains(tool))
+}
+
+/// The tools that a chat began with, if it has any.
+async fn kept_tools(core: &Core, chat: &str) -> Result<Option<Vec<OfferedTool>>> {
+    let kept = core.history.offered_tools(chat).await?;
+    Ok(kept.filter(|kept| !kept.is_empty()))
+}
+
+async fn difference(toolbox: &dyn Toolbox, kept: &[OfferedTool], chosen: &[ToolRef]) -> ToolsChange {
+    let now = toolbox.declarations_now(chosen).await;
+    let is_gone = |tool: &ToolRef| now.iter().any(|(of, declaration)| of == tool && declaration.is_none());
+    let is_kept = |tool: &ToolRef| kept.iter().any(|kept| kept.of == *tool);
+    let is_changed = |tool: &OfferedTool| {
+        let now = now.iter().find(|(of, _)| *of == tool.of);
+        let declaration = now.and_then(|(_, declaration)| declaration.as_ref());
+        declaration.is_some_and(|now| meaning(now) != meaning(&tool.declaration))
+    };
+    let mut change = ToolsChange::default();
+    for tool in kept {
+        if !chosen.contains(&tool.of) || is_gone(&tool.of) {
+            change.removed.push(tool.of.clone());
+        } else if is_changed(tool) {
+            change.changed.push(tool.of.clone());
+        }
+    }
+    let added = chosen.iter().filter(|tool| !is_kept(tool) && !is_gone(tool));
+    change.added = added.cloned().collect();
+    change
+}
+
+/// The parts of a declaration that a server decides; the name depends on the other tools.
+fn meaning(declaration: &Value) -> [Option<&Value>; 2] {
+    ["description", "parameters"].map(|field| declaration.get("function")?.get(field))
 }

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use api::{AnswerState, CallState, CallStatus, ChatSettings, StoredMessage};
 use protocol::fake::{FakeCall, FakeToolbox};
-use protocol::{CallOrigin, CallProgress, Content, EngineEvent, ErrorCode, FinishReason, Role, ToolCall, ToolRef};
+use protocol::{
+    CallEnd, CallOrigin, CallProgress, CallResult, Content, EngineEvent, ErrorCode, FinishReason, Role, ToolCall,
+    ToolRef,
+};
 use tokio::time::sleep;
 
 use crate::{done, open, text, Harness};
 
-fn calls(names: &[&str]) -> Vec<EngineEvent> {
+pub fn calls(names: &[&str]) -> Vec<EngineEvent> {
     let call = |(index, name): (usize, &&str)| EngineEvent::Delta {
         content: Content::ToolCall {
             call: ToolCall {
@@ -25,7 +28,7 @@ fn calls(names: &[&str]) -> Vec<EngineEvent> {
     names.iter().enumerate().map(call).collect()
 }
 
-fn tool(name: &str) -> ToolRef {
+pub fn tool(name: &str) -> ToolRef {
     ToolRef {
         server: "s".into(),
         tool: name.into(),
@@ -101,13 +104,7 @@ async fn a_turn_of_two_calls_stores_each_step_before_the_next_and_goes_on_by_its
     let started = harness.call_of(&answer, CallState::Started).await;
     assert_eq!(started.arguments, Some(other));
     assert!(started.started_at.is_some() && started.ended_at.is_none());
-    first
-        .end
-        .send(protocol::CallResult {
-            end: protocol::CallEnd::Done,
-            content: vec![Content::text("4 degrees")],
-        })
-        .unwrap();
+    first.end.send(CallResult::words(CallEnd::Done, "4 degrees")).unwrap();
     let second = next_call(&toolbox).await;
     assert_eq!(harness.call_of(&answer, CallState::Done).await.tool, tool("weather"));
     second.refuse("The person refused.");
@@ -145,14 +142,6 @@ async fn a_chat_keeps_the_tools_that_it_began_with() {
     assert_eq!(told[0].len(), 2);
     assert!(told.iter().all(|tools| *tools == told[0]), "{told:?}");
     assert_eq!(toolbox.offers(), 1);
-    // Other tools are another beginning.
-    let settings = ChatSettings {
-        tools: vec![tool("news")],
-        ..ChatSettings::default()
-    };
-    harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
-    let (_, job) = harness.ask(&chat, "Hello").await;
-    assert!(job.request.tools.len() == 1 && toolbox.offers() > 1);
 }
 
 #[tokio::test]
@@ -182,16 +171,7 @@ async fn a_question_withdraws_a_call_that_waits() {
     assert_eq!(job.request.messages[2].text_with_placeholders(), history::NOT_RUN);
     harness.call_of(&answer, CallState::NotRun).await;
     assert!((call.start)(serde_json::json!({})).await.is_err(), "it leaves no more");
-    assert!(
-        call.end.is_closed()
-            || call
-                .end
-                .send(protocol::CallResult {
-                    end: protocol::CallEnd::Done,
-                    content: vec![Content::text("late")],
-                })
-                .is_err()
-    );
+    assert!(call.end.is_closed() || call.end.send(CallResult::words(CallEnd::Done, "late")).is_err());
     let results = harness.stored(&chat).await;
     let results = results.iter().filter(|message| message.role == Role::Tool);
     assert_eq!(results.count(), 1);

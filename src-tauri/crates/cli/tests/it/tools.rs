@@ -239,7 +239,7 @@ fn a_model_that_calls_for_ever_is_ended_and_a_long_result_is_cut() {
     assert!(err(&same).contains("the same call"), "{same:?}");
     let flood = text(&place.ask(&options, &json!([[["w__flood", {}]], "RESULTS"])));
     assert!(
-        flood.len() < 33_000 && flood.contains("[cut: 32768 of 100000 bytes]"),
+        flood.len() < 33_000 && flood.contains("[cut: ") && flood.contains(" of 100000 bytes"),
         "{}",
         flood.len()
     );
@@ -275,4 +275,53 @@ fn ctrl_c_ends_a_call_that_lasts() {
         );
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_bundle_is_imported_switched_off_and_a_hostile_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let server = tool_server(folder.path());
+    let manifest = json!({
+        "name": "weather", "version": "2.1", "author": { "name": "Ada" },
+        "server": { "type": "python", "mcp_config": {
+            "command": "python3", "args": [server], "env": { "MODE": "${user_config.mode}" }
+        } },
+        "user_config": { "mode": { "type": "string", "required": true } }
+    });
+    let bundle = |names: &[&str]| {
+        let path = folder.path().join("weather.mcpb");
+        let script = "import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1], 'w') as bundle:\n    bundle.writestr('manifest.json', sys.argv[2])\n    for name in sys.argv[3:]: bundle.writestr(name, 'x')";
+        let made = std::process::Command::new("python3")
+            .args(["-c", script, path.to_str().unwrap(), &manifest.to_string()])
+            .args(names)
+            .status();
+        assert!(made.unwrap().success());
+        path
+    };
+    let path = bundle(&["../../escaped"]);
+    let refused = run(
+        &home,
+        &["tools", "import", path.to_str().unwrap(), "--set", "mode=fast"],
+    );
+    assert!(err(&refused).contains("leads elsewhere"), "{refused:?}");
+    let path = bundle(&["lib/a.txt"]);
+    let unfilled = run(&home, &["tools", "import", path.to_str().unwrap()]);
+    assert!(err(&unfilled).contains("filled in"), "{unfilled:?}");
+    let added = run(
+        &home,
+        &["tools", "import", path.to_str().unwrap(), "--set", "mode=fast"],
+    );
+    assert!(
+        text(&added).contains("Added weather 2.1 by Ada") && text(&added).contains("It is off"),
+        "{added:?}"
+    );
+    let view = run_json(&home, &["tools", "list", "--json"]).remove(0);
+    assert_eq!(
+        (names(&view), &view["servers"][1]["state"]["kind"]),
+        (vec!["Ponder", "weather"], &json!("off"))
+    );
+    let json = run(&home, &["tools", "import", "--set", "a=b", "servers.json"]);
+    assert!(err(&json).contains("this is none"), "{json:?}");
+    assert!(!folder.path().join("escaped").exists());
 }

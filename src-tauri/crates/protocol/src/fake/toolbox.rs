@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use futures::FutureExt;
-use serde_json::json;
+use serde_json::{json, Value};
 use tokio::sync::{oneshot, watch};
 
-use crate::{CallEnd, CallRequest, CallResult, Content, OfferedTool, StoreStart, TellProgress, ToolRef, Toolbox};
+use crate::{CallEnd, CallRequest, CallResult, OfferedTool, StoreStart, TellProgress, ToolRef, Toolbox};
 
 /// A call that waits for the test.
 pub struct FakeCall {
@@ -30,19 +30,13 @@ impl FakeCall {
     pub async fn finish(self, text: &str) -> crate::Result<()> {
         (self.start)(self.request.call.arguments.clone()).await?;
         // Whoever asked may be gone.
-        let _ = self.end.send(CallResult {
-            end: CallEnd::Done,
-            content: vec![Content::text(text)],
-        });
+        let _ = self.end.send(CallResult::words(CallEnd::Done, text));
         Ok(())
     }
 
     /// Refuses it with this word.
     pub fn refuse(self, text: &str) {
-        let _ = self.end.send(CallResult {
-            end: CallEnd::Refused,
-            content: vec![Content::text(text)],
-        });
+        let _ = self.end.send(CallResult::words(CallEnd::Refused, text));
     }
 }
 
@@ -55,6 +49,8 @@ struct State {
     calls: VecDeque<FakeCall>,
     ended_turns: Vec<String>,
     offers: usize,
+    now: Vec<(ToolRef, Option<Value>)>,
+    offers_nothing: bool,
 }
 
 impl FakeToolbox {
@@ -73,6 +69,19 @@ impl FakeToolbox {
         self.state().offers
     }
 
+    /// As if no server of tools ran from now on.
+    pub fn offer_nothing(&self) {
+        self.state().offers_nothing = true;
+    }
+
+    /// Sets the description that a server gives its tool now; `None`: it does not have it any more.
+    pub fn describe(&self, tool: ToolRef, description: Option<&str>) {
+        let declaration = description.map(|text| json!({"function": {"name": "other", "description": text}}));
+        let mut state = self.state();
+        state.now.retain(|(of, _)| *of != tool);
+        state.now.push((tool, declaration));
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,7 +92,8 @@ impl Toolbox for FakeToolbox {
         let mut state = self.state();
         state.offers += 1;
         let offers = state.offers;
-        let offered = tools.iter().map(|of| OfferedTool {
+        let running = tools.iter().filter(|_| !state.offers_nothing);
+        let offered = running.map(|of| OfferedTool {
             of: of.clone(),
             server_name: of.server.clone(),
             name: of.tool.clone(),
@@ -92,6 +102,12 @@ impl Toolbox for FakeToolbox {
         });
         let offered = offered.collect();
         async move { offered }.boxed()
+    }
+
+    fn declarations_now(&self, tools: &[ToolRef]) -> BoxFuture<'_, Vec<(ToolRef, Option<Value>)>> {
+        let mut now = self.state().now.clone();
+        now.retain(|(of, _)| tools.contains(of));
+        async move { now }.boxed()
     }
 
     fn run(
@@ -109,10 +125,7 @@ impl Toolbox for FakeToolbox {
             end,
         });
         async move {
-            let stopped = || CallResult {
-                end: CallEnd::Stopped,
-                content: vec![Content::text("stopped")],
-            };
+            let stopped = || CallResult::words(CallEnd::Stopped, "stopped");
             tokio::select! {
                 ended = ended => ended.unwrap_or_else(|_| stopped()),
                 _ = stop.wait_for(|stop| *stop) => stopped(),

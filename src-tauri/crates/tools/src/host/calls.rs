@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use super::state::{Asked, Decision, State};
 use super::{arguments, Callable, CallableServer, Tools};
 use crate::builtin::OwnCall;
-use crate::catalog::model_names;
+use crate::catalog::{model_names, Tool};
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
 use crate::outcome::Outcome;
@@ -33,6 +33,21 @@ impl Toolbox for Tools {
                 }
             }
             offered(&callable)
+        }
+        .boxed()
+    }
+
+    fn declarations_now(&self, tools: &[ToolRef]) -> BoxFuture<'_, Vec<(ToolRef, Option<Value>)>> {
+        let tools = tools.to_vec();
+        async move {
+            let mut now = Vec::new();
+            for of in tools {
+                if let Some(tool) = self.tool_now(&of).await {
+                    let declared = |tool: Tool| declaration(&tool.name, &tool.description, &tool.parameters);
+                    now.push((of, tool.map(declared)));
+                }
+            }
+            now
         }
         .boxed()
     }
@@ -209,7 +224,7 @@ impl Tools {
     ) -> CallResult {
         let arguments = permit.call().arguments.clone();
         let ask = self.asker(&callable, permit.call(), tell.clone());
-        let outcome = match callable.server {
+        let mut outcome = match callable.server {
             CallableServer::Own(own, engine) => {
                 let call = OwnCall {
                     arguments: &arguments,
@@ -248,7 +263,16 @@ impl Tools {
             true => CallEnd::Failed,
             false => CallEnd::Done,
         };
-        ended(end, outcome.text(MOST_KEPT))
+        let images = outcome.take_images();
+        let text = outcome.text(MOST_KEPT);
+        CallResult {
+            end,
+            content: match text.is_empty() && !images.is_empty() {
+                true => Vec::new(),
+                false => vec![Content::text(text)],
+            },
+            images,
+        }
     }
 }
 
@@ -268,10 +292,7 @@ impl Drop for Waits<'_> {
 }
 
 fn ended(end: CallEnd, text: String) -> CallResult {
-    CallResult {
-        end,
-        content: vec![Content::text(text)],
-    }
+    CallResult::words(end, text)
 }
 
 fn refused(denial: Denial) -> CallResult {

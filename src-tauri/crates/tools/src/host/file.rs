@@ -37,6 +37,9 @@ pub struct Configuration {
     pub switched_on: BTreeSet<String>,
     /// The search engine.
     pub search_engine: Option<SearchEngine>,
+    /// The hashes of the bundles that servers are of, by server.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bundles: BTreeMap<String, String>,
 }
 
 impl Configuration {

@@ -1,12 +1,15 @@
 //! The tools of a host: servers, Ponder's own, and the way of a call from a model to its result.
 
 mod arguments;
+mod bundles;
 mod calls;
 mod editing;
 mod elicitations;
 mod file;
 mod grants;
 mod own;
+mod prompts;
+mod resources;
 mod roots;
 mod servers;
 mod setup;
@@ -15,7 +18,7 @@ mod state;
 mod view;
 mod waiting;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use net::{Keychain, Net};
@@ -35,6 +38,8 @@ use servers::Servers;
 use sign_in::SignIns;
 use state::State;
 
+pub use resources::ResourceFile;
+
 /// The name of Ponder's own tools for people.
 const OWN_NAME: &str = "Ponder";
 
@@ -50,6 +55,8 @@ struct Inner {
     sources: Sources,
     servers: Servers,
     sign_ins: SignIns,
+    /// The folder of unfolded bundles.
+    bundles: PathBuf,
     state: Mutex<State>,
     /// False if nobody can be asked: then a call without a consent is refused.
     attended: bool,
@@ -91,6 +98,7 @@ impl Tools {
             keychain,
             sources: Sources::new(net.clone(), chats),
             net,
+            bundles: data_dir.join(bundles::FOLDER),
             state: Mutex::default(),
             attended,
             waiting: watch::Sender::new(()),
@@ -164,6 +172,20 @@ impl Tools {
             tool: tool.ok_or_else(|| no_tool(&server.name))?,
             server: CallableServer::Configured(server, running),
         })
+    }
+
+    /// A tool as it is now, unless its server does not run; the inner one is `None` if it does not have the tool.
+    async fn tool_now(&self, of: &ToolRef) -> Option<Option<Tool>> {
+        if of.server == builtin::SERVER {
+            return Some(Builtin::named(&of.tool).map(Builtin::tool));
+        }
+        match self.0.servers.phase(&of.server) {
+            servers::Phase::Ready(running) => {
+                let listing = running.listing().await;
+                Some(listing.tools.iter().find(|tool| tool.name == of.tool).cloned())
+            }
+            _ => None,
+        }
     }
 
     /// Reads the consents that hold in all chats, which another process may have changed.

@@ -224,6 +224,11 @@ impl Servers {
         lock(&self.slots).drain().for_each(|(_, slot)| end(&slot));
     }
 
+    /// The person's own search path, as a terminal has it.
+    pub async fn path(&self) -> OsString {
+        self.path.get_or_init(own_path).await.clone()
+    }
+
     fn slot(&self, server: &Server) -> Arc<Slot> {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(&server.id) {
@@ -259,7 +264,7 @@ impl Servers {
             command: command.to_owned(),
             args: args.to_vec(),
             env: self.values(&server.id, env).await?,
-            path: self.path.get_or_init(own_path).await.clone(),
+            path: self.path().await,
         };
         let mut limits = Limits::default();
         let program = command.rsplit('/').next().unwrap_or(command);

@@ -208,14 +208,17 @@ impl Tools {
             return Err(Error::BuiltIn);
         }
         let server = self.server(id)?;
-        self.0.file.change(|configuration| {
+        let bundle = self.0.file.change(|configuration| {
             configuration.servers.retain(|server| server.id != id);
             configuration.rules.remove(id);
-            Ok(())
+            Ok(configuration.bundles.remove(id))
         })?;
         self.0.sign_ins.end(id);
         self.0.servers.stop(id);
         self.changed();
+        if let Some(bundle) = bundle {
+            self.remove_unused(&bundle).await;
+        }
         if server.signed_in {
             SignInStore::of(self.0.keychain.clone(), id).forget().await?;
         }
@@ -378,7 +381,7 @@ fn problem_of(transport: &Transport, name: &str, value: &str) -> Option<&'static
     }
 }
 
-fn command_line(command: &str, args: &[String]) -> String {
+pub(super) fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     // Only a NUL cannot be written, which no program takes.
     shlex::try_join(words).unwrap_or_default()

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::bundles::LookedAt;
 use super::grants::Kept;
 use crate::builtin::{Builtin, SearchEngine};
 use crate::catalog::ToolRef;
@@ -25,6 +26,8 @@ pub(super) struct State {
     pub(super) can_keep: bool,
     /// Servers that were found elsewhere, with their secrets, which no window is told.
     pub(super) found: Vec<Found>,
+    /// The bundle that a person looks at.
+    pub(super) bundle: Option<LookedAt>,
 }
 
 /// A person's decision.

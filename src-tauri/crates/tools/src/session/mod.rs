@@ -6,6 +6,7 @@ mod changes;
 mod connect;
 mod handler;
 mod limits;
+mod lists;
 mod running_calls;
 
 use std::future::Future;
@@ -21,9 +22,8 @@ use rmcp::service::{
 use rmcp::RoleClient;
 use serde_json::{json, Value};
 use tokio::sync::watch;
-use tokio::time::{timeout, timeout_at, Instant};
+use tokio::time::{timeout, Instant};
 
-use crate::catalog::{tools_of, Listing};
 use crate::http::{failure_of_service, Challenge, Failure};
 use crate::stdio::{ErrorLines, Guard, Launch, StartError};
 
@@ -35,9 +35,6 @@ pub use running_calls::{Ask, Caller};
 use carrier::Carrier;
 use handler::Handler;
 use running_calls::RunningCalls;
-
-/// Pages of a list at most.
-const MOST_PAGES: usize = 32;
 
 /// Lines of standard error that go with an error; its sentence has the last ones.
 const SAID: usize = 400;
@@ -166,32 +163,6 @@ impl Session {
     /// Changes each time the server says that its list changed.
     pub fn list_changes(&self) -> watch::Receiver<u64> {
         self.list_changes.clone()
-    }
-
-    /// The server's tools.
-    ///
-    /// # Errors
-    /// [`CallError`] if it does not list them.
-    pub async fn tools(&self) -> Result<Listing, CallError> {
-        let deadline = Instant::now() + self.limits.list;
-        let (mut pages, mut cursor) = (Vec::new(), None::<String>);
-        while pages.len() < MOST_PAGES {
-            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
-            let asked = self.ask("tools/list", params);
-            let answer = timeout_at(deadline, async { asked.await?.await_response().await }).await;
-            let page = match answer {
-                Ok(answer) => value(answer.map_err(|error| self.failure(error))?),
-                Err(_) => return Err(CallError::Silent(self.limits.list)),
-            };
-            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            pages.push(page);
-            // A server that names the same page again would never end.
-            if next.is_none() || next == cursor {
-                break;
-            }
-            cursor = next;
-        }
-        Ok(tools_of(&pages))
     }
 
     /// Gives the server other folders, and tells it.

@@ -130,7 +130,7 @@ impl Launch {
 }
 
 /// The file of a program, by its own name or in the folders of a search path.
-fn find(command: &str, path: &OsString) -> Option<PathBuf> {
+pub fn find(command: &str, path: &OsString) -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let command = match (command.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),

@@ -6,4 +6,4 @@ mod launch;
 
 pub use error_lines::ErrorLines;
 pub use guard::take_role;
-pub use launch::{Guard, Launch, StartError};
+pub use launch::{find, Guard, Launch, StartError};

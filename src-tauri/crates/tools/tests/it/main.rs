@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod asks;
+mod bundles;
 mod conformance;
 mod editing;
 mod host;
@@ -11,6 +12,7 @@ mod own_tools;
 mod pages;
 mod real_servers;
 mod searches;
+mod shelf;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -82,6 +82,28 @@ async fn servers_that_people_use_start_list_and_answer() {
             .unwrap();
         let text = outcome.for_model(10_000);
         assert!(text.contains(expected), "{name}: {text}");
+        if session.has_resources() {
+            let (resources, templates) = session.resources().await.unwrap();
+            let first = session.resource(&resources[0].uri).await.unwrap().expect(name);
+            assert!(!first.bytes.is_empty(), "{name}: {first:?}");
+            println!(
+                "report: {name}: {} resources, {} templates",
+                resources.len(),
+                templates.len()
+            );
+        }
+        if session.has_prompts() {
+            let prompts = session.prompts().await.unwrap();
+            let plain = prompts
+                .iter()
+                .find(|prompt| prompt.arguments.iter().all(|argument| !argument.required));
+            let text = session
+                .prompt(&plain.expect(name).name, &Default::default())
+                .await
+                .unwrap();
+            assert!(text.is_some_and(|text| !text.is_empty()), "{name}");
+            println!("report: {name}: {} prompts", prompts.len());
+        }
         let closing = Instant::now();
         session.close().await;
         println!(

@@ -3,7 +3,9 @@
 import { createContext } from 'svelte';
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
+import type { BundleValue } from '../../../bindings/BundleValue';
 import type { FoundServer } from '../../../bindings/FoundServer';
+import type { ToolBundle } from '../../../bindings/ToolBundle';
 import type { ToolClient } from '../../../bindings/ToolClient';
 import type { ToolGrant } from '../../../bindings/ToolGrant';
 import type { ToolRef } from '../../../bindings/ToolRef';
@@ -118,6 +120,22 @@ export class ToolServers {
   async edit(id: string, setup: ToolSetup): Promise<HostError | null> {
     try {
       await this.platform.changeToolServer(id, setup);
+    } catch (reason) {
+      return asHostError(reason);
+    }
+    await this.refresh();
+    return null;
+  }
+
+  /** Lets the person choose a server in a file, which is looked into; `null` if they chose none. May reject. */
+  async chooseBundle(): Promise<ToolBundle | null> {
+    return this.platform.chooseToolBundle();
+  }
+
+  /** Adds the server of the file that was looked into, switched off. Says why it could not; `null` if it did. */
+  async addBundle(hash: string, name: string, values: BundleValue[]): Promise<HostError | null> {
+    try {
+      await this.platform.addToolBundle(hash, name, values);
     } catch (reason) {
       return asHostError(reason);
     }

@@ -173,7 +173,7 @@ async fn with_tools(
             return Ok(written);
         }
         request.messages.push(written.message());
-        let most = tools::outcome::MOST_FOR_MODEL.min(share_of_context(engine, &request));
+        let most = protocol::most_of_result(context_of(engine, &request));
         for (index, call) in calls.iter().enumerate() {
             match tools.call(number, call, most, stop.clone()).await {
                 Called::Ended { state, text } => {
@@ -197,15 +197,12 @@ async fn with_tools(
     }
 }
 
-/// Bytes of a result at most, so that eight of them fill the model's context; no limit if that is not known.
-fn share_of_context(engine: &dyn Engine, request: &Request) -> usize {
-    const BYTES_A_TOKEN: usize = 4;
-    const SHARE: usize = 8;
+/// The tokens that the model's context holds for this request, if that is known.
+fn context_of(engine: &dyn Engine, request: &Request) -> Option<u32> {
     let loaded = engine.local().map(|local| local.loaded()).unwrap_or_default();
     let reference = request.model.reference();
     let model = loaded.iter().find(|model| model.reference == reference);
-    let context = model.map(|model| request.context_of(model.context)).or(request.context);
-    context.map_or(usize::MAX, |tokens| tokens as usize * BYTES_A_TOKEN / SHARE)
+    model.map(|model| request.context_of(model.context)).or(request.context)
 }
 
 /// Becomes true at the first Ctrl+C. The second one ends the program, without waiting for the end of a step.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::{ensure, Result};
 use api::ToolRule;
 use protocol::{
-    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, Content, OfferedTool, ToolCall, ToolRef, Toolbox,
+    cut_result, CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, Content, OfferedTool, ToolCall, ToolRef,
+    Toolbox,
 };
 use serde_json::Value;
 use tokio::sync::watch;
 use tools::builtin;
 use tools::host::Tools;
-use tools::outcome::{Outcome, ResultPart};
 
 use crate::commands::tools::{allowed_named, open, tools_named};
 use crate::output;
@@ -183,9 +183,5 @@ impl Offered {
 /// The text of a result for the model.
 fn text(result: &CallResult, most: usize) -> String {
     let parts = result.content.iter().filter_map(Content::as_text);
-    let outcome = Outcome {
-        parts: parts.map(|text| ResultPart::Text(text.into_owned())).collect(),
-        ..Outcome::default()
-    };
-    outcome.for_model(most)
+    cut_result(parts.collect::<Vec<_>>().join("\n"), most)
 }

@@ -1,3 +1,4 @@
+mod bundle;
 mod chats;
 mod import;
 mod list;
@@ -9,8 +10,8 @@ mod sign_in;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use api::ToolRule;
+use anyhow::{bail, Context, Result};
+use api::{ServerPart, ToolRule};
 use clap::{Args, Subcommand, ValueEnum};
 use net::{Net, SystemKeychain};
 use serde_json::json;
@@ -54,11 +55,17 @@ enum Command {
     },
     /// Add an MCP server, a program on this computer or an address, switched off
     Add(AddArgs),
-    /// Add the MCP servers of another program's configuration, switched off
+    /// Add the MCP servers of another program's configuration, or the one of a bundle (.mcpb), switched off
     Import {
-        /// JSON file, for example claude_desktop_config.json (- for standard input)
+        /// JSON file, for example claude_desktop_config.json (- for standard input), or bundle
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Fill in a field of a bundle (repeatable)
+        #[arg(long, value_name = "FIELD=VALUE", value_parser = servers::variable)]
+        set: Vec<ServerPart>,
+        /// Read this field of a bundle from standard input, into the keychain (repeatable, one line each)
+        #[arg(long, value_name = "FIELD")]
+        secret: Vec<String>,
     },
     /// Show a server's command, and switch it on; or a tool of Ponder's own that reaches the internet
     Enable {
@@ -144,7 +151,14 @@ async fn carry_out(tools: &Tools, command: Command, json: bool) -> Result<()> {
     match command {
         Command::List { start } => list::list(tools, start, json).await,
         Command::Add(added) => servers::add(tools, added, json).await,
-        Command::Import { file } => import::import(tools, &file, json).await,
+        Command::Import { file, mut set, secret } if bundle::is_bundle(&file) => {
+            set.extend(servers::read_secrets(secret)?);
+            bundle::import(tools, &file, set, json).await
+        }
+        Command::Import { set, secret, .. } if !set.is_empty() || !secret.is_empty() => {
+            bail!("--set and --secret fill in the fields of a bundle (.mcpb), and this is none")
+        }
+        Command::Import { file, .. } => import::import(tools, &file, json).await,
         Command::Enable { name, .. } if own::switch(tools, &name, true, json)? => Ok(()),
         Command::Disable { name } if own::switch(tools, &name, false, json)? => Ok(()),
         Command::SearchEngine(args) => own::choose_engine(tools, args, json).await,

@@ -32,7 +32,7 @@ pub struct AddArgs {
 }
 
 /// Parses `NAME=VALUE`. What looks like a secret is refused, because every program on this computer can read arguments.
-fn variable(text: &str) -> std::result::Result<ServerPart, String> {
+pub fn variable(text: &str) -> std::result::Result<ServerPart, String> {
     let (name, value) = text.split_once('=').ok_or("it has no =")?;
     if Variable::looks_secret(name, value) {
         return Err(format!(
@@ -72,7 +72,7 @@ pub async fn add(tools: &Tools, args: AddArgs, json: bool) -> Result<()> {
 }
 
 /// Secrets on standard input: the whole of it for one, a line each for several.
-pub(super) fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
+pub fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
