@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Content, ImageBytes, ImageDetail, KvBits, Message, ModelSource, Notice, NoticeCode, Sampling, Thinking};
+use crate::{
+    Content, ImageBytes, ImageDetail, KvBits, Message, ModelSource, Notice, NoticeCode, Role, Sampling, Thinking,
+};
 
 /// The beginning of an answer that is to be continued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,6 +162,28 @@ impl Request {
         image.into_iter().chain(file).collect()
     }
 
+    /// The request with a line in place of each image in the result of a tool, for templates that have no place for it;
+    /// `None` if there is no such image.
+    #[must_use]
+    pub fn without_result_images(&self) -> Option<Self> {
+        let is_image = |part: &Content| matches!(part, Content::Image { .. });
+        let has_image = |message: &Message| message.role == Role::Tool && message.content.iter().any(is_image);
+        if !self.messages.iter().any(has_image) {
+            return None;
+        }
+        let mut request = self.clone();
+        for message in request.messages.iter_mut().filter(|message| has_image(message)) {
+            let parts = std::mem::take(&mut message.content);
+            let (images, mut words): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_image);
+            for line in images.iter().filter_map(Content::as_text) {
+                let gap = if words.is_empty() { "" } else { "\n" };
+                Content::push(&mut words, Content::text(format!("{gap}{line}")));
+            }
+            message.content = words;
+        }
+        Some(request)
+    }
+
     /// The images that the model will see, in the order of the conversation; one that occurs twice is returned twice.
     pub fn shown_images(&self) -> impl Iterator<Item = (&str, &ImageBytes)> {
         let parts = self.messages.iter().flat_map(|message| &message.content);
@@ -206,7 +230,7 @@ impl Request {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{FolderSource, Role};
+    use crate::FolderSource;
 
     fn image(attachment: &str, alt: &str) -> Content {
         Content::Image {
@@ -229,6 +253,21 @@ mod tests {
         let mut request = Request::new(model, vec![question]);
         request.images.insert("a".into(), ImageBytes::from(vec![1]));
         request
+    }
+
+    #[test]
+    fn images_of_results_can_be_told_in_words_and_those_of_questions_stay() {
+        let mut with_result = request();
+        assert!(with_result.without_result_images().is_none());
+        let mut result = Message::text(Role::Tool, "A map.");
+        result.content.push(image("a", "map.png"));
+        with_result.messages.push(result);
+        let in_words = with_result.without_result_images().unwrap();
+        assert_eq!(in_words.messages[0], with_result.messages[0]);
+        assert_eq!(
+            in_words.messages[1].content,
+            [Content::text("A map.\n[image: map.png]")]
+        );
     }
 
     #[test]

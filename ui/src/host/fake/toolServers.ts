@@ -8,6 +8,7 @@ import type { ToolBundle } from '../../bindings/ToolBundle';
 import type { ToolGrant } from '../../bindings/ToolGrant';
 import type { ToolRef } from '../../bindings/ToolRef';
 import type { ToolServer } from '../../bindings/ToolServer';
+import type { ToolSetup } from '../../bindings/ToolSetup';
 import type { ToolView } from '../../bindings/ToolView';
 import type { WebSearch } from '../../bindings/WebSearch';
 import type { Platform } from '../types';
@@ -78,19 +79,20 @@ export function changeToolServer(host: Controls, id: string, change: Partial<Too
 export function toolServers(host: Controls) {
   let last = 0;
   const same = (one: ToolRef, other: ToolRef): boolean => one.server === other.server && one.tool === other.tool;
+  const add = async ({ name, command, parts }: ToolSetup): Promise<string> => {
+    if (/^https?:\/*$/.test(command)) throw refused('This address has no host.');
+    const id = `server-${++last}`;
+    const shown = parts.map((part) => (/key|token/i.test(part.name) ? { ...part, value: null } : part));
+    const added = { id, name: name || command, command, parts: shown, state: { kind: 'off' } as const };
+    host.toolServers = [...host.toolServers, { ...OWN, ...added, builtin: false, tools: [] }];
+    toolsChanged(host);
+    return id;
+  };
   return {
     async tools() {
       return { servers: [...host.toolServers], grants: [...host.toolGrants], web_search: host.webSearch };
     },
-    async addToolServer({ name, command, parts }) {
-      if (/^https?:\/*$/.test(command)) throw refused('This address has no host.');
-      const id = `server-${++last}`;
-      const shown = parts.map((part) => (/key|token/i.test(part.name) ? { ...part, value: null } : part));
-      const added = { id, name: name || command, command, parts: shown, state: { kind: 'off' } as const };
-      host.toolServers = [...host.toolServers, { ...OWN, ...added, builtin: false, tools: [] }];
-      toolsChanged(host);
-      return id;
-    },
+    addToolServer: add,
     async changeToolServer(id, { name, command, parts }) {
       const known = host.toolServers.find((server) => server.id === id);
       if (!known || known.builtin) throw missing(id);
@@ -127,7 +129,7 @@ export function toolServers(host: Controls) {
       );
       if (empty) throw refused(`${empty.title}: this has to be filled in`);
       host.bundleValues = values;
-      return this.addToolServer({ name: name || bundle.name, command: bundle.command, parts: [] });
+      return add({ name: name || bundle.name, command: bundle.command, parts: [] });
     },
     async foundToolServers() {
       return [...host.foundServers];

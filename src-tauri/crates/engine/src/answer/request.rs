@@ -116,7 +116,18 @@ impl PreparedRequest {
 ///
 /// # Errors
 /// If the request cannot be rendered or no answer fits after it.
-pub fn prepare(open_files: &OpenFiles, mut request: Request) -> Result<PreparedRequest> {
+pub fn prepare(open_files: &OpenFiles, request: Request) -> Result<PreparedRequest> {
+    let in_words = request.without_result_images();
+    match (prepare_as_it_is(open_files, request), in_words) {
+        // Few templates were written with images in the results of tools in mind.
+        (Err(Error::Prompt(prompt::Error::ImageCount { .. })), Some(in_words)) => {
+            prepare_as_it_is(open_files, in_words)
+        }
+        (prepared, _) => prepared,
+    }
+}
+
+fn prepare_as_it_is(open_files: &OpenFiles, mut request: Request) -> Result<PreparedRequest> {
     let (images, notices) = images::prepare(&mut request)?;
     check(&request)?;
     let files = open_files.open(folder(&request)?)?;
