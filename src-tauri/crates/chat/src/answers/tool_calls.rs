@@ -182,11 +182,9 @@ impl TurnOfCalls {
             return self.unless_closed(ended).map(|_| false);
         };
         if !is_chosen(&self.core, &self.answer.chat, &tool.of).await? {
-            let content = [Content::text(
-                "The tool was not run: the person switched it off in this chat.",
-            )];
+            let content = [Content::text(SWITCHED_OFF)];
             let ended = history.end_call(answer, &call.id, CallState::Refused, &content).await;
-            return self.unless_closed(ended).map(drop);
+            return self.unless_closed(ended).map(|_| true);
         }
         let asked = history.ask_call(answer, &call.id, &tool.of, &tool.server_name, &self.core.owner);
         let Some(attempt) = self.unless_closed(asked.await)? else {
