@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::error::Error;
 
-/// Who Ponder is to a server of sign-ins.
+/// The name by which a server of sign-ins knows Ponder.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Client {
     pub(super) id: String,

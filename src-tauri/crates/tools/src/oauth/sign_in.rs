@@ -42,7 +42,7 @@ pub struct OwnClient {
 
 /// A sign-in that is to be.
 pub struct SignIn {
-    /// What asks the server.
+    /// The way to the server.
     pub net: Net,
     /// Its address.
     pub address: String,
@@ -123,7 +123,7 @@ pub async fn sign_in(sign_in: SignIn, browser: Browser) -> Result<(), Error> {
     store.save(&kept).await
 }
 
-/// Who Ponder is to the server already: by the person's own id, or by a registration that holds for this way back.
+/// The client that the server knows already: by the person's own id, or by a registration that holds for this way back.
 fn known_as(
     own: Option<OwnClient>,
     before: Option<Client>,

@@ -10,7 +10,7 @@ use super::CallError;
 use crate::http::{Challenge, Failure, HttpClient};
 use crate::stdio::ErrorLines;
 
-/// What carries a session.
+/// The thing that carries a session.
 pub(super) enum Carrier {
     /// A program of this computer.
     Program {
@@ -50,7 +50,7 @@ impl Carrier {
         }
     }
 
-    /// What an address demands of the person, if it is a demand of this kind.
+    /// The demand of an address for the person, if it is one of this kind.
     pub(super) fn demand(&self, is_it: impl Fn(&Failure) -> bool) -> Option<Challenge> {
         match self {
             Self::Program { .. } => None,

@@ -28,7 +28,7 @@ const RECONNECTIONS: usize = 4;
 pub struct Connection {
     /// The address.
     pub address: String,
-    /// What asks it.
+    /// The client that asks it.
     pub client: HttpClient,
     /// The folders that the person chose for it.
     pub roots: Vec<PathBuf>,

@@ -42,7 +42,7 @@ fn guard() -> Guard {
     Guard::of(example("guard"))
 }
 
-/// What reaches addresses; nothing of this computer's settings.
+/// The client for addresses, with nothing of this computer's settings.
 fn net() -> Net {
     Net::open(net::Settings::of_a_test("https://hub.invalid"))
 }

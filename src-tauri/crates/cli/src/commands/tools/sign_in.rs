@@ -41,9 +41,8 @@ pub async fn sign_in(tools: &Tools, args: SignInArgs, json: bool) -> Result<()> 
         }),
         None => None,
     };
-    // The demand of the server, which says the permissions that it wants.
-    // Its refusal is the demand.
-    let _demand = tools.start(&server.id).await;
+    // It is asked first, because its refusal names the permissions that it wants.
+    let _refused = tools.start(&server.id).await;
     let browser = Browser {
         open: Box::new(|page| {
             Box::pin(async move {
