@@ -330,7 +330,7 @@ pub async fn sign_out_tool_server(app: State<'_, App>, id: String) -> Result<()>
 /// Opens the page at which somebody signs in to a server, if the user agrees.
 async fn opens(window: &WebviewWindow, name: &str, page: &str) -> bool {
     let words = words::current(window.app_handle());
-    // What stands behind the question mark is long and says nothing to a person.
+    // The rest of the address is long and says nothing to a person.
     let shown = page.split('?').next().unwrap_or(page);
     let question = question_about(
         words.sign_in_question,
