@@ -8,7 +8,7 @@ use crate::{done, Harness};
 
 impl Harness {
     /// The tools that the model is told of with the next question.
-    async fn told(&self, chat: &str) -> Vec<serde_json::Value> {
+    async fn tools_told(&self, chat: &str) -> Vec<serde_json::Value> {
         let (answer, job) = self.ask(chat, "Hello").await;
         let tools = job.request.tools.clone();
         job.events.send(done(FinishReason::Stop));
@@ -33,7 +33,7 @@ impl Harness {
 async fn other_tools_are_used_once_the_person_says_so() {
     let (harness, toolbox, chat) = with_tools().await;
     assert_eq!(harness.change(&chat).await, None, "nothing was told yet");
-    let first = harness.told(&chat).await;
+    let first = harness.tools_told(&chat).await;
     assert_eq!(harness.change(&chat).await, None);
     harness.choose(&chat, vec![tool("news"), tool("maps")]).await;
     let change = ToolsChange {
@@ -42,13 +42,13 @@ async fn other_tools_are_used_once_the_person_says_so() {
         changed: Vec::new(),
     };
     assert_eq!(harness.change(&chat).await, Some(change));
-    assert_eq!(harness.told(&chat).await, first, "nothing changes by itself");
+    assert_eq!(harness.tools_told(&chat).await, first, "nothing changes by itself");
     assert_eq!(toolbox.offers(), 1);
 
     harness.chat.chats().use_new_tools(&chat).await.unwrap();
     assert_eq!(harness.change(&chat).await, None);
     let names: Vec<_> = harness
-        .told(&chat)
+        .tools_told(&chat)
         .await
         .iter()
         .map(|tool| tool["function"]["name"].clone())
@@ -56,15 +56,15 @@ async fn other_tools_are_used_once_the_person_says_so() {
     assert_eq!(names, ["maps", "news"]);
     // None at all is a choice, too, and the first ones after it are used at once.
     harness.choose(&chat, Vec::new()).await;
-    assert_eq!(harness.told(&chat).await.len(), 2);
+    assert_eq!(harness.tools_told(&chat).await.len(), 2);
     harness.chat.chats().use_new_tools(&chat).await.unwrap();
     assert_eq!(
-        (harness.told(&chat).await.len(), harness.change(&chat).await),
+        (harness.tools_told(&chat).await.len(), harness.change(&chat).await),
         (0, None)
     );
     harness.choose(&chat, vec![tool("news")]).await;
     assert_eq!(
-        (harness.told(&chat).await.len(), harness.change(&chat).await),
+        (harness.tools_told(&chat).await.len(), harness.change(&chat).await),
         (1, None)
     );
 }
@@ -72,7 +72,7 @@ async fn other_tools_are_used_once_the_person_says_so() {
 #[tokio::test]
 async fn a_tool_that_its_server_describes_anew_or_lost_is_told() {
     let (harness, toolbox, chat) = with_tools().await;
-    harness.told(&chat).await;
+    harness.tools_told(&chat).await;
     // As it was offered.
     toolbox.describe(tool("weather"), Some("1"));
     assert_eq!(harness.change(&chat).await, None);
@@ -89,12 +89,12 @@ async fn a_tool_that_its_server_describes_anew_or_lost_is_told() {
 #[tokio::test]
 async fn new_tools_that_cannot_be_used_change_nothing() {
     let (harness, toolbox, chat) = with_tools().await;
-    let first = harness.told(&chat).await;
+    let first = harness.tools_told(&chat).await;
     harness.choose(&chat, vec![tool("maps")]).await;
     toolbox.offer_nothing();
     let error = harness.chat.chats().use_new_tools(&chat).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::BadRequest);
-    assert_eq!(harness.told(&chat).await, first);
+    assert_eq!(harness.tools_told(&chat).await, first);
 }
 
 #[tokio::test]
@@ -109,13 +109,13 @@ async fn a_choice_before_the_first_message_is_used_at_once() {
         .unwrap();
     harness.chat.chats().set_draft(&chat, &[file]).await.unwrap();
     harness.choose(&chat, vec![tool("maps")]).await;
-    assert_eq!(harness.told(&chat).await.len(), 1);
+    assert_eq!(harness.tools_told(&chat).await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_tool_that_the_person_switched_off_does_not_run() {
     let (harness, toolbox, chat) = with_tools().await;
-    harness.told(&chat).await;
+    harness.tools_told(&chat).await;
     harness.choose(&chat, vec![tool("news")]).await;
     harness.answer_with_calls(&chat, &["weather", "news"]).await;
     let call = next_call(&toolbox).await;
