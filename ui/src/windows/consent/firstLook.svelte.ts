@@ -1,4 +1,7 @@
-/** The time that a person has to see something before it can be agreed to, so that no key or click that was meant for something else agrees. */
+/**
+ * The time that a person has to see something before it can be agreed to, so that no key or click that was meant for
+ * something else agrees.
+ */
 
 /** In milliseconds. */
 const LOOK = 500;
