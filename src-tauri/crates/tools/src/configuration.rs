@@ -76,6 +76,18 @@ pub fn is_address(line: &str) -> bool {
 }
 
 impl Server {
+    /// A server that is off: nobody saw its command, signed in or gave it folders.
+    pub fn new(id: String, name: String, transport: Transport) -> Self {
+        Self {
+            id,
+            name,
+            transport,
+            enabled: false,
+            signed_in: false,
+            roots: Vec::new(),
+        }
+    }
+
     /// The part that a consent to one of its tools binds to: how it is reached, not how it is called.
     pub fn binding(&self) -> Value {
         match self.roots.as_slice() {

@@ -111,16 +111,12 @@ impl Tools {
             };
             env.push(Variable { name, value });
         }
-        let server = Server {
-            id: id.clone(),
-            name,
-            transport: Transport::Stdio {
-                command: filled.command,
-                args: filled.args,
-                env,
-            },
-            enabled: false,
+        let transport = Transport::Stdio {
+            command: filled.command,
+            args: filled.args,
+            env,
         };
+        let server = Server::new(id.clone(), name, transport);
         self.with_keychain(move |chain| {
             let mut secrets = secrets.iter();
             secrets.try_for_each(|(name, secret)| chain.set(name, secret).map_err(keychain))

@@ -48,14 +48,7 @@ impl Tools {
             secrets,
         } = self.read_setup(&id, setup, |_| false)?;
         self.check_name(&name)?;
-        let server = Server {
-            id: id.clone(),
-            name,
-            transport,
-            enabled: false,
-            signed_in: false,
-            roots: Vec::new(),
-        };
+        let server = Server::new(id.clone(), name, transport);
         self.with_keychain(move |chain| {
             secrets
                 .iter()

@@ -20,9 +20,9 @@ use rmcp::service::{
     ServiceError,
 };
 use rmcp::RoleClient;
-use serde_json::{json, Value};
+use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{timeout, Instant};
+use tokio::time::timeout;
 
 use crate::http::{failure_of_service, Challenge, Failure};
 use crate::stdio::{ErrorLines, Guard, Launch, StartError};

@@ -14,7 +14,8 @@ use tools::host::Tools;
 use zip::write::SimpleFileOptions;
 use zip::ZipWriter;
 
-use crate::{example, guard};
+use crate::example;
+use crate::host::open;
 
 struct Host {
     folder: TempDir,
@@ -26,7 +27,7 @@ impl Host {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Arc::new(MemoryKeychain::default());
-        let tools = Tools::open(&folder.path().join("data"), keychain.clone(), guard(), true);
+        let tools = open(&folder.path().join("data"), keychain.clone(), true);
         std::fs::create_dir(folder.path().join("data")).unwrap();
         Self {
             folder,

@@ -9,9 +9,10 @@ use protocol::{Error, ErrorCode, Reason};
 use serde_json::json;
 use tempfile::TempDir;
 use tools::host::Tools;
-use tools::session::{CallError, Session};
+use tools::session::{CallError, Caller, Session};
 use tools::stdio::Launch;
 
+use crate::host::open;
 use crate::{example, guard, LIMITS};
 
 fn launch(way: &str) -> Launch {
@@ -26,7 +27,7 @@ fn launch(way: &str) -> Launch {
 /// A host with servers that do this, all switched on.
 async fn host(ways: &[&str]) -> (TempDir, Tools, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let tools = Tools::open(folder.path(), Arc::new(MemoryKeychain::default()), guard(), true);
+    let tools = open(folder.path(), Arc::new(MemoryKeychain::default()), true);
     let mut ids = Vec::new();
     for way in ways {
         let setup = ToolSetup {
@@ -167,7 +168,7 @@ async fn prompts_come_from_servers_that_run_until_a_person_asks_for_more() {
 async fn a_picture_in_a_result_comes_as_an_image_and_a_link_as_a_line() {
     let session = Session::start(&launch("plain"), &guard(), LIMITS).await.unwrap();
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let called = session.call("picture", &json!({}), Default::default(), stopped).await;
+    let called = session.call("picture", &json!({}), Caller::default(), stopped).await;
     let mut outcome = called.unwrap();
     let images = outcome.take_images();
     assert_eq!((images.len(), images[0].starts_with(b"\x89PNG")), (1, true));
