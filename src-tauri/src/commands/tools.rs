@@ -63,7 +63,8 @@ pub async fn attach_resource(
     chat: String,
 ) -> Result<Content> {
     let file = app.tools.read_resource(&server, &uri, &name).await?;
-    let files = app.chat_of(&chat).await.files();
+    let chat = app.chat_of(&chat).await;
+    let files = chat.files();
     match file.is_image {
         true => files.add_image_part(file.bytes, &file.name).await,
         false => files.add_file(file.bytes, &file.name).await,

@@ -88,6 +88,7 @@ impl Client {
             let connection = Connection {
                 address: self.address.clone(),
                 client: HttpClient::new(self.net.clone(), Vec::new(), Some(Arc::new(tokens))),
+                roots: Vec::new(),
             };
             match Session::connect(connection, Limits::default()).await {
                 Ok(session) => return Ok(session),
