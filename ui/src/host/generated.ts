@@ -324,8 +324,6 @@ export interface Commands {
   clientSetups(model: string, withKey: boolean): Promise<Array<ClientSetup>>;
   /** Servers and tools, for the choice of a chat. Nothing is started. */
   chatTools(): Promise<ToolsView>;
-  /** Starts a server that is switched on, so that its tools are known. */
-  startToolServer(id: string): Promise<void>;
   /** How the tools that a chat names now differ from those that its model is told of; null if they do not. Nothing is started. */
   toolsChange(chat: string): Promise<ToolsChange | null>;
   /** Has the model of a chat told of the tools that the chat names now; its next prompt is read anew. */
@@ -338,6 +336,8 @@ export interface Commands {
   serverPrompts(start: boolean): Promise<ServerPrompts>;
   /** The text of a prompt of a server, filled in with these values by the names of its arguments. */
   serverPrompt(server: string, name: string, values: Array<[string, string]>): Promise<string>;
+  /** Starts a server that is switched on, so that its tools are known. */
+  startToolServer(id: string): Promise<void>;
   /** Asks about the calls of an answer again, whose process is gone; each is shown whole. */
   runCallsAgain(answer: string): Promise<ChatView>;
   /** Begins the next answer without the results of calls that have none. */
@@ -364,16 +364,16 @@ export interface Commands {
   tools(): Promise<ToolsView>;
   /** Adds a server, which is off, and returns its id. Secrets go to the keychain. */
   addToolServer(setup: ToolSetup): Promise<string>;
+  /** Lets the user choose a bundle in a dialog of the system and looks into it; null if they choose none. Nothing of it is written, and nothing runs. */
+  chooseToolBundle(): Promise<ToolBundle | null>;
+  /** Adds the server of the bundle that was looked into, which is off, and returns its id. Sensitive values go to the keychain. */
+  addToolBundle(hash: string, name: string, values: Array<BundleValue>): Promise<string>;
   /** Changes a server. A part without a value keeps its secret. With another command or other variables it is off. */
   changeToolServer(id: string, setup: ToolSetup): Promise<void>;
   /** Asks for a folder in the system's dialog, which the server is told of; false if the user chose none. */
   addToolRoot(id: string): Promise<boolean>;
   /** Takes a folder from a server. */
   removeToolRoot(id: string, root: string): Promise<void>;
-  /** Lets the user choose a bundle in a dialog of the system and looks into it; null if they choose none. Nothing of it is written, and nothing runs. */
-  chooseToolBundle(): Promise<ToolBundle | null>;
-  /** Adds the server of the bundle that was looked into, which is off, and returns its id. Sensitive values go to the keychain. */
-  addToolBundle(hash: string, name: string, values: Array<BundleValue>): Promise<string>;
   /** Servers in the configurations of other programs on this computer. Nothing is added. */
   foundToolServers(): Promise<Array<FoundServer>>;
   /** Servers in a pasted configuration. Nothing is added. */
@@ -594,13 +594,13 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   servedModels: ['settings'],
   clientSetups: ['settings'],
   chatTools: ['chat'],
-  startToolServer: ['chat'],
   toolsChange: ['chat'],
   useNewTools: ['chat'],
   serverResources: ['chat'],
   attachResource: ['chat'],
   serverPrompts: ['chat'],
   serverPrompt: ['chat'],
+  startToolServer: ['chat'],
   runCallsAgain: ['chat'],
   goOnWithoutCalls: ['chat'],
   runningCalls: ['chat'],
@@ -614,11 +614,11 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   declineElicitation: ['consent'],
   tools: ['settings'],
   addToolServer: ['settings'],
+  chooseToolBundle: ['settings'],
+  addToolBundle: ['settings'],
   changeToolServer: ['settings'],
   addToolRoot: ['settings'],
   removeToolRoot: ['settings'],
-  chooseToolBundle: ['settings'],
-  addToolBundle: ['settings'],
   foundToolServers: ['settings'],
   readToolConfiguration: ['settings'],
   switchToolServer: ['settings'],
@@ -802,13 +802,13 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   servedModels: () => invoke('served_models'),
   clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
   chatTools: () => invoke('chat_tools'),
-  startToolServer: (id) => invoke('start_tool_server', { id }),
   toolsChange: (chat) => invoke('tools_change', { chat }),
   useNewTools: (chat) => invoke('use_new_tools', { chat }),
   serverResources: () => invoke('server_resources'),
   attachResource: (server, uri, name, chat) => invoke('attach_resource', { server, uri, name, chat }),
   serverPrompts: (start) => invoke('server_prompts', { start }),
   serverPrompt: (server, name, values) => invoke('server_prompt', { server, name, values }),
+  startToolServer: (id) => invoke('start_tool_server', { id }),
   runCallsAgain: (answer) => invoke('run_calls_again', { answer }),
   goOnWithoutCalls: (answer) => invoke('go_on_without_calls', { answer }),
   runningCalls: () => invoke('running_calls'),
@@ -822,11 +822,11 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   declineElicitation: (id) => invoke('decline_elicitation', { id }),
   tools: () => invoke('tools'),
   addToolServer: (setup) => invoke('add_tool_server', { setup }),
+  chooseToolBundle: () => invoke('choose_tool_bundle'),
+  addToolBundle: (hash, name, values) => invoke('add_tool_bundle', { hash, name, values }),
   changeToolServer: (id, setup) => invoke('change_tool_server', { id, setup }),
   addToolRoot: (id) => invoke('add_tool_root', { id }),
   removeToolRoot: (id, root) => invoke('remove_tool_root', { id, root }),
-  chooseToolBundle: () => invoke('choose_tool_bundle'),
-  addToolBundle: (hash, name, values) => invoke('add_tool_bundle', { hash, name, values }),
   foundToolServers: () => invoke('found_tool_servers'),
   readToolConfiguration: (text) => invoke('read_tool_configuration', { text }),
   switchToolServer: (id, on) => invoke('switch_tool_server', { id, on }),
