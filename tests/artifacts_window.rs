@@ -73,9 +73,10 @@ fn open_preview(window: &Window, place: usize) {
     window.wait_for("preview");
 }
 
-/// A value of the preview's page, once that is there.
+/// A value of the preview's page; null while another page takes its place.
 fn in_preview(window: &Window, script: &str) -> Value {
-    window.run_in_frame("preview-frame", script, json!([]))
+    let outcome = window.try_run_in_frame("preview-frame", script, json!([]));
+    outcome.unwrap_or_default()
 }
 
 /// Everything of the window that an artifact might change.

@@ -22,7 +22,7 @@ fn open_settings(home: &Path, environment: &[(&str, &str)]) -> Window {
 pub fn choose_in(window: &Window, picker: &str, label: &str) {
     let choose = "const button = document.querySelector(`[data-testid=${arguments[0]}]`);
         if (button?.getAttribute('aria-expanded') === 'false') button.click();
-        const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label').textContent === arguments[1]);
+        const option = [...document.querySelectorAll('[role=option]')].find((option) => option.querySelector('.label')?.textContent === arguments[1]);
         if (option) option.click(); return Boolean(option)";
     window.click(picker);
     window.wait_until("it is offered", || {

@@ -160,6 +160,7 @@ fn calls_of_an_imported_chat_wait_for_nobody_and_run_never() {
         &["history", "import", file.to_str().expect("text")],
     ));
     let window = Window::open(&place.home());
+    window.click("chat-item");
     window.wait_for("message-assistant");
     std::thread::sleep(Duration::from_secs(2));
     window.image("imported-call");

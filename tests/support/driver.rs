@@ -256,11 +256,17 @@ impl Window {
 
     /// Runs a function body in the page of the frame with this test id.
     pub fn run_in_frame(&self, test_id: &str, script: &str, args: Value) -> Value {
+        let outcome = self.try_run_in_frame(test_id, script, args);
+        outcome.unwrap_or_else(|error| panic!("{script} failed in a frame: {error}"))
+    }
+
+    /// The same for a frame whose page may just be replaced by another one.
+    pub fn try_run_in_frame(&self, test_id: &str, script: &str, args: Value) -> Result<Value, String> {
         let frame = json!({ELEMENT: self.element(test_id)});
-        self.post("frame", json!({"id": frame})).expect("the frame has a page");
+        self.post("frame", json!({"id": frame}))?;
         let outcome = self.try_run(script, args);
         self.post("frame", json!({"id": null})).expect("the window has a page");
-        outcome.unwrap_or_else(|error| panic!("{script} failed in a frame: {error}"))
+        outcome
     }
 
     /// The number of elements with this test id.

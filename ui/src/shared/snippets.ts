@@ -22,7 +22,7 @@ export function beginsName(text: string, caret: number): boolean {
   return /(?:^|\s)\/$/.test(text.slice(Math.max(0, caret - 2), caret));
 }
 
-/** What the word before the caret means; `null` if it is no name of anything. What has no name follows a mere slash. */
+/** The meaning of the word before the caret; `null` if it is no name of anything. One without a name follows a mere slash. */
 export function completionAt<T extends { readonly name: string }>(
   text: string,
   caret: number,

@@ -60,7 +60,7 @@ mod tests {
             assert_eq!(note, expected);
             assert_eq!(cut_result(long.clone(), most), cut);
         }
-        // Where no note fits there is only the note.
+        // Only the note is left if no text fits beside it.
         assert!(cut_result(long.clone(), 0).starts_with("\n[cut: these are the first 0 of 80000"));
         assert_eq!(cut_result(long.clone(), 80_000), long);
         assert_eq!(cut_result(String::new(), 0), "");

@@ -4,7 +4,7 @@ import type { ServerPrompt } from '../../bindings/ServerPrompt';
 import type { Snippet } from '../../bindings/Snippet';
 import type { Platform } from '../../host/types';
 
-/** What a name after a slash stands for: a text, a prompt of a server, or the servers that may have more. */
+/** The meaning of a name after a slash: a text, a prompt of a server, or the servers that may have more. */
 export type Suggestion =
   | { readonly kind: 'snippet'; readonly name: string; readonly text: string }
   | { readonly kind: 'prompt'; readonly name: string; readonly prompt: ServerPrompt }

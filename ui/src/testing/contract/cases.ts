@@ -42,22 +42,6 @@ const IMAGE =
 
 export const cases: readonly Case[] = [
   {
-    name: 'tools of a chat that was told of none did not change, and servers that do not exist give nothing',
-    async run(host) {
-      const { summary } = await host.createChat(plain);
-      same(await host.toolsChange(summary.id), null, 'the change of its tools');
-      await host.useNewTools(summary.id);
-      same(await host.toolsChange(summary.id), null, 'the change of its tools, once the new ones are used');
-      await refused('not_found', () => host.toolsChange(MISSING));
-      await refused('not_found', () => host.useNewTools(MISSING));
-      same(await host.serverResources(), [], 'resources without servers');
-      same(await host.serverPrompts(true), { prompts: [], more: false }, 'prompts without servers');
-      await refused('not_found', () => host.attachResource(MISSING, 'memo://a', 'a', summary.id));
-      await refused('not_found', () => host.serverPrompt(MISSING, 'a', []));
-      await host.deleteChat(summary.id);
-    },
-  },
-  {
     name: 'a chat keeps its settings and its draft',
     async run(host) {
       const settings = { ...plain, system_prompt: 'Be brief.', thinking_budget: 64 };

@@ -2,7 +2,7 @@
 
 import type { ToolServer } from '../../bindings/ToolServer';
 import type { Platform } from '../../host/types';
-import { holds, refused, same, type Case } from './checks';
+import { type Case, holds, MISSING, plain, refused, same } from './checks';
 
 async function serverOf(host: Platform, id: string): Promise<ToolServer> {
   const { servers } = await host.tools();
@@ -12,6 +12,22 @@ async function serverOf(host: Platform, id: string): Promise<ToolServer> {
 }
 
 export const toolCases: readonly Case[] = [
+  {
+    name: 'tools of a chat that was told of none did not change, and servers that do not exist give nothing',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      same(await host.toolsChange(summary.id), null, 'the change of its tools');
+      await host.useNewTools(summary.id);
+      same(await host.toolsChange(summary.id), null, 'the change of its tools, once the new ones are used');
+      await refused('not_found', () => host.toolsChange(MISSING));
+      await refused('not_found', () => host.useNewTools(MISSING));
+      same(await host.serverResources(), [], 'resources without servers');
+      same(await host.serverPrompts(true), { prompts: [], more: false }, 'prompts without servers');
+      await refused('not_found', () => host.attachResource(MISSING, 'memo://a', 'a', summary.id));
+      await refused('not_found', () => host.serverPrompt(MISSING, 'a', []));
+      await host.deleteChat(summary.id);
+    },
+  },
   {
     name: 'no call runs before one was made',
     async run(host) {

@@ -22,7 +22,7 @@ pub enum BundleFieldKind {
     File,
 }
 
-/// What a person fills in for a server.
+/// A field that a person fills in for a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct BundleField {
@@ -30,7 +30,7 @@ pub struct BundleField {
     pub key: String,
     /// Its name for people.
     pub title: String,
-    /// What the bundle says of it.
+    /// The bundle's words about it.
     pub description: String,
     /// The values that it takes.
     pub kind: BundleFieldKind,
@@ -44,7 +44,7 @@ pub struct BundleField {
     pub default: Vec<String>,
 }
 
-/// What a person filled in for a field.
+/// The values that a person gave a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct BundleValue {
@@ -64,15 +64,15 @@ pub struct ToolBundle {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Who made it, as it says itself.
+    /// Its author, as it says itself.
     pub author: String,
-    /// What it says of itself.
+    /// Its words about itself.
     pub description: String,
     /// The command that would run, with placeholders for what is filled in.
     pub command: String,
     /// The variables of its environment, with placeholders.
     pub parts: Vec<ServerPart>,
-    /// What is filled in.
+    /// The fields to fill in.
     pub fields: Vec<BundleField>,
     /// The names of its tools, as it says itself.
     pub tools: Vec<String>,

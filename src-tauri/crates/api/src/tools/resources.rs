@@ -11,7 +11,7 @@ pub struct ServerResource {
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// What the server says of it.
+    /// The server's words about it.
     pub description: String,
     /// Such as `text/markdown`; empty if the server does not say.
     pub media_type: String,
@@ -36,13 +36,13 @@ pub struct ServerResources {
     pub problem: Option<String>,
 }
 
-/// What a person fills in for a prompt.
+/// An argument that a person fills in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PromptArgument {
     /// Its name for the server.
     pub name: String,
-    /// What the server says of it.
+    /// The server's words about it.
     pub description: String,
     /// There is no prompt without it.
     pub required: bool,
@@ -60,9 +60,9 @@ pub struct ServerPrompt {
     pub name: String,
     /// Its name for people.
     pub title: String,
-    /// What the server says of it.
+    /// The server's words about it.
     pub description: String,
-    /// What is filled in.
+    /// The arguments to fill in.
     pub arguments: Vec<PromptArgument>,
 }
 

@@ -130,7 +130,7 @@ fn read(bytes: &[u8], whole: bool) -> Result<(Vec<Entry>, Vec<u8>), Error> {
             true => left.min(MAX_MANIFEST),
             false => left,
         };
-        // What it says of its length is not believed.
+        // Its own word about its length is not believed.
         let mut content = Vec::new();
         let read = file.take(most + 1).read_to_end(&mut content);
         let length = read.map_err(|_| refusal(&format!("“{path}” in it is damaged")))? as u64;

@@ -12,7 +12,7 @@ const MOST: usize = 100;
 /// Bytes of a text at most; a longer one for people is cut, a longer one for the program refused.
 const LONGEST: usize = 4 << 10;
 
-/// What a server is made for.
+/// The systems that a server is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A program of Node.
@@ -30,11 +30,11 @@ pub struct Manifest {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Who made it, as it says itself.
+    /// Its author, as it says itself.
     pub author: String,
-    /// What it says of itself.
+    /// Its words about itself.
     pub description: String,
-    /// What it is made for.
+    /// The systems that it is made for.
     pub kind: Kind,
     /// The program that is started, with placeholders.
     pub command: String,
@@ -42,20 +42,20 @@ pub struct Manifest {
     pub args: Vec<String>,
     /// Variables of its environment, with placeholders.
     pub env: BTreeMap<String, String>,
-    /// What a person fills in.
+    /// The fields that a person fills in.
     pub fields: Vec<Field>,
     /// The names of its tools, as it says itself.
     pub tools: Vec<String>,
 }
 
-/// What a person fills in.
+/// The fields that a person fills in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// The name by which placeholders know it.
     pub key: String,
     /// Its name for people.
     pub title: String,
-    /// What the bundle says of it.
+    /// The bundle's words about it.
     pub description: String,
     /// The values that it takes.
     pub kind: FieldKind,

@@ -23,7 +23,7 @@ pub enum Error {
     Value {
         /// The field's title.
         field: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What stands in place of the placeholders of a manifest: the folder of the bundle, folders of the person, and what
+//! The values of a manifest's placeholders: the folder of the bundle, folders of the person, and what
 //! the person filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::Error;
 const MOST_VALUES: usize = 50;
 const LONGEST_VALUE: usize = 4 << 10;
 
-/// What a person filled in, by the field's key.
+/// The values that a person gave, by the field's key.
 pub type Values = BTreeMap<String, Vec<String>>;
 
 /// A server's command without placeholders.
@@ -232,7 +232,7 @@ mod tests {
             ["/data/bundle/index.js", "--level=3", "/", "/tmp", "--none="]
         );
         assert_eq!(done.env["HOME_FOLDER"], "/home/ada");
-        // What a person filled in is no placeholder.
+        // A person's values hold no placeholders.
         assert_eq!(
             (done.env["KEY"].as_str(), done.secret.contains("KEY")),
             ("Bearer ${HOME}", true)

@@ -24,18 +24,18 @@ pub struct Prompt {
     pub name: String,
     /// Its name for people; empty if it has none.
     pub title: String,
-    /// What the server says of it.
+    /// The server's words about it.
     pub description: String,
-    /// What a person fills in.
+    /// The arguments that a person fills in.
     pub arguments: Vec<Argument>,
 }
 
-/// What a person fills in.
+/// The arguments that a person fills in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// What the server says of it.
+    /// The server's words about it.
     pub description: String,
     /// There is no prompt without it.
     pub required: bool,

@@ -20,7 +20,7 @@ pub struct Resource {
     pub uri: String,
     /// Its name; empty if it has none.
     pub name: String,
-    /// What the server says of it.
+    /// The server's words about it.
     pub description: String,
     /// Such as `text/markdown`; empty if the server does not say.
     pub media_type: String,

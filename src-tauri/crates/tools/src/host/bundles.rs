@@ -13,6 +13,7 @@ use super::file::MOST_SERVERS;
 use super::grants::keychain;
 use super::servers::secret_name;
 use super::setup::command_line;
+use super::state::LookedAt;
 use super::Tools;
 use crate::bundle::{
     fill, unpack, Contents, Entry, Error as BundleError, Field, FieldKind, Filled, Manifest, MAX_BYTES,
@@ -22,9 +23,6 @@ use crate::error::{Error, Result};
 use crate::stdio::find;
 use crate::visible::visible;
 
-/// The folder of bundles in the data folder.
-pub(super) const FOLDER: &str = "tool-bundles";
-
 /// Characters of a name at most.
 const LONGEST_NAME: usize = 60;
 
@@ -33,13 +31,6 @@ const PLATFORM: &str = match cfg!(target_os = "macos") {
     true => "darwin",
     false => "linux",
 };
-
-/// A bundle that a person looks at, until it is added.
-#[derive(Debug, Clone)]
-pub(super) struct LookedAt {
-    hash: String,
-    path: PathBuf,
-}
 
 impl Tools {
     /// Looks into a bundle. Nothing of it is written and nothing runs.
@@ -217,7 +208,7 @@ fn pieces(contents: &Contents) -> impl Iterator<Item = (&Entry, &[u8])> {
     })
 }
 
-/// Where a bundle is unfolded to, and the file of it that is started, if one is.
+/// The place that a bundle is unfolded to, and the file of it that is started, if one is.
 struct Unfolding {
     folder: PathBuf,
     starts: PathBuf,

@@ -39,7 +39,7 @@ impl Tools {
             .collect();
         // A new secret is another setting, though the configuration looks the same.
         let changed = transport != before.transport || !secrets.is_empty();
-        // Who signed in did so at the former address.
+        // A sign-in was one at the former address.
         let signed_out = before.signed_in && transport != before.transport;
         self.with_keychain(move |chain| {
             secrets

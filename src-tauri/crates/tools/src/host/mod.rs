@@ -14,6 +14,7 @@ mod roots;
 mod servers;
 mod setup;
 mod sign_in;
+mod sign_ins;
 mod state;
 mod view;
 mod waiting;
@@ -35,10 +36,13 @@ use crate::stdio::Guard;
 use file::ConfigurationFile;
 use grants::GrantsFile;
 use servers::Servers;
-use sign_in::SignIns;
+use sign_ins::SignIns;
 use state::State;
 
 pub use resources::ResourceFile;
+
+/// The folder of unfolded bundles in the data folder.
+const BUNDLES: &str = "tool-bundles";
 
 /// The name of Ponder's own tools for people.
 const OWN_NAME: &str = "Ponder";
@@ -98,7 +102,7 @@ impl Tools {
             keychain,
             sources: Sources::new(net.clone(), chats),
             net,
-            bundles: data_dir.join(bundles::FOLDER),
+            bundles: data_dir.join(BUNDLES),
             state: Mutex::default(),
             attended,
             waiting: watch::Sender::new(()),

@@ -1,11 +1,11 @@
 //! The state of a host: consents, turns, and calls that wait.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::bundles::LookedAt;
 use super::grants::Kept;
 use crate::builtin::{Builtin, SearchEngine};
 use crate::catalog::ToolRef;
@@ -28,6 +28,13 @@ pub(super) struct State {
     pub(super) found: Vec<Found>,
     /// The bundle that a person looks at.
     pub(super) bundle: Option<LookedAt>,
+}
+
+/// A bundle that a person looks at, until it is added.
+#[derive(Debug, Clone)]
+pub(super) struct LookedAt {
+    pub(super) hash: String,
+    pub(super) path: PathBuf,
 }
 
 /// A person's decision.

@@ -6,7 +6,7 @@ use rmcp::service::ServiceError;
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::CallError;
+use super::call_error::CallError;
 use crate::http::{Challenge, Failure, HttpClient};
 use crate::stdio::ErrorLines;
 
@@ -21,7 +21,7 @@ pub(super) enum Carrier {
     },
     /// An address.
     Address {
-        /// What asks it.
+        /// The client that asks it.
         client: HttpClient,
         /// Words of Ponder about what it asked for.
         notes: ErrorLines,

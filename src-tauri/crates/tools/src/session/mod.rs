@@ -1,6 +1,7 @@
 //! A server that runs: what it lists, and calls of its tools.
 
 mod call;
+mod call_error;
 mod carrier;
 mod changes;
 mod connect;
@@ -27,6 +28,7 @@ use tokio::time::timeout;
 use crate::http::{failure_of_service, Challenge, Failure};
 use crate::stdio::{ErrorLines, Guard, Launch, StartError};
 
+pub use call_error::CallError;
 pub use connect::Connection;
 pub use handler::can_be_root;
 pub use limits::Limits;
@@ -47,29 +49,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long a server may take to react to a cancellation, which is a wish.
 const CANCEL: Duration = Duration::from_secs(2);
-
-/// Why a call has no result.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CallError {
-    /// The server refused it.
-    #[error("the server refused: {0}")]
-    Refused(String),
-    /// The server was not reached, or refused before it worked.
-    #[error("{0}; nothing was done")]
-    NotDone(Failure),
-    /// The server's answer did not arrive, or cannot be read.
-    #[error("{0}; the call may or may not have been done")]
-    Lost(Failure),
-    /// The server ended; whether the call was done is not known.
-    #[error("the server ended while it worked, so it may or may not have been done")]
-    Ended,
-    /// The server was silent for too long; it was told to stop.
-    #[error("nothing came for {} s, so the call was given up; it may or may not have been done", .0.as_secs())]
-    Silent(Duration),
-    /// The person stopped it; the server was told.
-    #[error("the call was stopped; it may or may not have been done")]
-    Stopped,
-}
 
 /// A server that runs.
 pub struct Session {

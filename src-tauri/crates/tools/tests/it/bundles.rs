@@ -125,7 +125,7 @@ async fn a_bundle_is_looked_into_added_run_and_removed() {
     assert_eq!(bundle.missing, None);
     assert!(host.unfolded().is_empty(), "nothing is written by looking");
 
-    // What is missing is named, and nothing is left behind.
+    // A missing field is named, and nothing is left behind.
     let refused = host.tools.add_bundle(&bundle.hash, "", Vec::new()).await.unwrap_err();
     assert!(message(refused).contains("filled in"));
     assert!(host.unfolded().is_empty() && host.tools.view().await.unwrap().servers.len() == 1);

@@ -344,7 +344,7 @@ async fn words_of_a_page_are_data_and_hide_nothing() {
     let (port, _) = serve(pages).await;
     let (text, is_error) = fetch(&net(port), json!({ "url": format!("http://page.test:{port}/hostile") })).await;
     assert!(!is_error && text.contains("as its author wrote it"), "{text}");
-    // What the page says is all there, and can be seen.
+    // The page's words are all there, and can be seen.
     assert!(text.contains("call the tool fetch_page") && text.contains("<|im_end|>") && text.contains("end"));
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
     assert!(

@@ -59,7 +59,7 @@ impl SearchEngine {
         Ok(format!("web-search:{}", self.endpoint()?.origin()))
     }
 
-    /// What a consent binds to beside the tool.
+    /// The part that a consent binds to beside the tool.
     pub fn binding(&self) -> serde_json::Value {
         serde_json::json!([self.provider, self.address])
     }
