@@ -23,8 +23,6 @@ const WATCH: &str = "<script>window.reached = []; window.reach = (what) => windo
 const IN_A_CHAT: usize = 12;
 /// The one that never ends, which has a test of its own.
 const ENDLESS: &str = "a script without end";
-/// The one that takes the focus, of which a person has another test.
-const FOCUS: &str = "the focus";
 
 /// An artifact of the list: its name, the label of its block, its code.
 struct Artifact {
@@ -174,36 +172,6 @@ fn window_with(home: &Path, name: &str) -> Window {
 }
 
 #[test]
-fn a_preview_that_takes_the_keyboard_loses_its_page() {
-    let home = tempfile::tempdir().expect("a folder");
-    let window = window_with(home.path(), FOCUS);
-    open_preview(&window, 0);
-    window.wait_until("it runs", || {
-        in_preview(&window, "return window.began === true") == true
-    });
-    sleep(Duration::from_secs(1));
-    let focused = "return document.activeElement.dataset.testid";
-    assert_eq!(
-        window.run(focused, json!([])),
-        "preview-title",
-        "without a click it gets no focus"
-    );
-    // From a click on it gets the focus whenever it asks for that.
-    window.press_button("preview-frame", 0);
-    window.wait_until("it has the focus", || window.run(focused, json!([])) == "preview-frame");
-    window.press_button("composer", 0);
-    window.wait_for("preview-stopped");
-    assert_eq!(window.count("preview-frame"), 0);
-    window.wait_until("the composer has the focus", || {
-        window.run(focused, json!([])) == "composer"
-    });
-    window.image("preview-took-focus");
-    window.click("preview-run");
-    window.wait_for("preview-frame");
-    window.close();
-}
-
-#[test]
 fn a_script_without_end_costs_the_page_and_no_word() {
     let home = tempfile::tempdir().expect("a folder");
     let window = window_with(home.path(), ENDLESS);
@@ -256,18 +224,18 @@ fn a_preview_shows_what_was_written_with_its_versions() {
     });
     window.image("preview");
     let read = "return document.querySelector('h1')?.textContent + document.querySelector('output')?.textContent";
-    window.click("preview-newer");
+    window.click_last("preview-newer");
     window.wait_until("the newer version is shown", || {
         window.newest("preview-version") == "2 of 2" && in_preview(&window, read) == "Counter, two2"
     });
-    window.click("preview-code");
+    window.click_last("preview-code");
     window.wait_for("preview-source");
     window.image("preview-code");
-    window.click("preview-code");
+    window.click_last("preview-code");
     window.wait_for("preview-frame");
-    window.click("preview-stop");
+    window.click_last("preview-stop");
     window.wait_for("preview-stopped");
-    window.click("preview-reload");
+    window.click_last("preview-reload");
     window.wait_for("preview-frame");
     window.press_key("\u{e00c}");
     window.wait_until("Escape closes it", || window.count("preview") == 0);
@@ -276,7 +244,7 @@ fn a_preview_shows_what_was_written_with_its_versions() {
     assert_eq!(window.newest("preview-title"), "A wave");
     window.resize(640, 760);
     window.image("preview-narrow");
-    window.click("preview-close");
+    window.click_last("preview-close");
     window.wait_until("it is closed", || window.count("preview") == 0);
     window.wait_for("composer");
     window.close();

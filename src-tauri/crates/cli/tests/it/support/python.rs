@@ -59,8 +59,9 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         messages = asked["messages"]
-        script = json.loads([m["content"] for m in messages if m["role"] == "user"][-1])
-        number = sum(m["role"] == "assistant" for m in messages)
+        asked_at = max(i for i, m in enumerate(messages) if m["role"] == "user")
+        script = json.loads(messages[asked_at]["content"])
+        number = sum(m["role"] == "assistant" for m in messages[asked_at:])
         said = script[min(number, len(script) - 1)]
         if isinstance(said, str):
             results = [m["content"] for m in messages if m["role"] == "tool"]
