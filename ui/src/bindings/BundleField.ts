@@ -2,7 +2,7 @@
 import type { BundleFieldKind } from "./BundleFieldKind";
 
 /**
- * What a person fills in for a server.
+ * A field that a person fills in for a server.
  */
 export type BundleField = { 
 /**
@@ -14,7 +14,7 @@ key: string,
  */
 title: string, 
 /**
- * What the bundle says of it.
+ * The bundle's words about it.
  */
 description: string, 
 /**

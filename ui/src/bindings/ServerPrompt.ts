@@ -22,10 +22,10 @@ name: string,
  */
 title: string, 
 /**
- * What the server says of it.
+ * The server's words about it.
  */
 description: string, 
 /**
- * What is filled in.
+ * The arguments to fill in.
  */
 arguments: Array<PromptArgument>, };

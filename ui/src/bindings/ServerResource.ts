@@ -13,7 +13,7 @@ uri: string,
  */
 name: string, 
 /**
- * What the server says of it.
+ * The server's words about it.
  */
 description: string, 
 /**

@@ -19,11 +19,11 @@ name: string,
  */
 version: string, 
 /**
- * Who made it, as it says itself.
+ * Its author, as it says itself.
  */
 author: string, 
 /**
- * What it says of itself.
+ * Its words about itself.
  */
 description: string, 
 /**
@@ -35,7 +35,7 @@ command: string,
  */
 parts: Array<ServerPart>, 
 /**
- * What is filled in.
+ * The fields to fill in.
  */
 fields: Array<BundleField>, 
 /**

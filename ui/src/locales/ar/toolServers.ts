@@ -77,6 +77,7 @@ export const toolServers = translation({
   'settings.tools.search.tavily': 'Tavily',
   'settings.tools.search.searxng': 'SearXNG',
   'settings.tools.search.address': 'العنوان',
+  'settings.tools.search.addressExample': 'http://localhost:8888',
   'settings.tools.search.key': 'المفتاح',
   'settings.tools.search.keyKept': 'المفتاح محفوظ في سلسلة مفاتيحك.',
   'settings.tools.search.keyMissing': 'يلزم مفتاح من حسابك في محرك البحث هذا.',

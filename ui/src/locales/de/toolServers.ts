@@ -77,6 +77,7 @@ export const toolServers = translation({
   'settings.tools.search.tavily': 'Tavily',
   'settings.tools.search.searxng': 'SearXNG',
   'settings.tools.search.address': 'Adresse',
+  'settings.tools.search.addressExample': 'http://localhost:8888',
   'settings.tools.search.key': 'Schlüssel',
   'settings.tools.search.keyKept': 'Der Schlüssel liegt im Schlüsselbund.',
   'settings.tools.search.keyMissing': 'Ein Schlüssel aus einem Konto bei dieser Suchmaschine ist nötig.',

@@ -29,7 +29,7 @@ export const composer = {
   'resources.none': 'No server that is on has resources. Servers are turned on under Settings › Tools.',
   'resources.notFound': 'Nothing matches.',
   'resources.attach': 'Attach',
-  'resources.more': { one: '{count} more; search for it', other: '{count} more; search for them' },
+  'resources.more': { one: '{count} more, which you can search for', other: '{count} more, which you can search for' },
 
   'prompts.more': 'Ask servers for prompts…',
   'prompts.optional': 'optional',
@@ -38,7 +38,7 @@ export const composer = {
   'toolsChanged.note': 'Tools changed: {list}',
   'toolsChanged.added': '{name} is new',
   'toolsChanged.removed': '{name} is off',
-  'toolsChanged.changed': '{name} is described anew',
+  'toolsChanged.changed': '{name} has a new description',
   'toolsChanged.use': 'Use the new tools',
-  'toolsChanged.cost': 'The chat is then read anew.',
+  'toolsChanged.cost': 'The model then reads the chat again.',
 } as const;

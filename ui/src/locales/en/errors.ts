@@ -106,7 +106,7 @@ export const errors = {
   'reason.tools_not_registered.title': 'Client ID needed',
   'reason.tools_not_registered': '{why}',
   'reason.no_tool_runs.title': 'New tools cannot be used',
-  'reason.no_tool_runs': 'Their servers do not run. The chat goes on with the tools that it has. See Settings › Tools.',
+  'reason.no_tool_runs': 'Their servers do not run. The chat keeps the tools that it has. See Settings › Tools.',
   'reason.endpoint_name_taken.title': 'Name is in use',
   'reason.endpoint_name_taken': 'An endpoint called {name} already exists. Choose another name.',
   'reason.endpoint_address.title': 'Address can’t be used',

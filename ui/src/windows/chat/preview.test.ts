@@ -28,6 +28,14 @@ async function openBlock(place: number): Promise<void> {
   await pass(50);
 }
 
+/** The same for the block of the answer with this word: those far up are not drawn. */
+async function openBlockOf(word: string): Promise<void> {
+  const place = all('open-preview').findIndex((button) =>
+    button.closest('[data-testid="message-assistant"]')?.textContent.includes(word),
+  );
+  await openBlock(place);
+}
+
 function frame(): HTMLIFrameElement {
   const found = the('preview-frame');
   if (!(found instanceof HTMLIFrameElement)) throw new Error('no frame');
@@ -53,6 +61,7 @@ describe('a preview', () => {
   });
 
   it('runs nothing in a drawing, and leaves diagrams to their own frame', async () => {
+    vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener() {}, removeEventListener() {} }));
     await openChat('```svg\n<svg><title>A wave</title></svg>\n```\n\n```mermaid\npie title Shares\n  "a" : 3\n```');
     await openBlock(0);
     expect(frame().getAttribute('sandbox')).toBe('');
@@ -84,7 +93,7 @@ describe('a preview', () => {
 
   it('has the versions of the branch, and shows another one in a frame of its own', async () => {
     await openChat(page('Tides', 'one'), page('Other', 'x'), page('Tides', 'two'), page('Tides', 'three'));
-    await openBlock(2);
+    await openBlockOf('two');
     expect(version()).toBe('2 of 3');
     const before = frame();
     await click('preview-newer');
@@ -126,7 +135,7 @@ describe('a preview', () => {
   it('shows, copies and saves its code', async () => {
     const copied: string[] = [];
     const clipboard = { writeText: async (text: string) => void copied.push(text) };
-    vi.stubGlobal('navigator', Object.assign(Object.create(navigator), { clipboard }));
+    Object.defineProperty(navigator, 'clipboard', { value: clipboard, configurable: true });
     await openChat(page('Tides', '<b>one</b>'));
     await openBlock(0);
     await click('preview-code');

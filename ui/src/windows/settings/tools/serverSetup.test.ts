@@ -68,7 +68,7 @@ describe('a server at an address', () => {
     await openTools(TRACKER);
     await click('sign-in-tool-server');
     await pass(0);
-    expect(the('tool-client-sheet').textContent).toContain('doesn’t let apps register themselves');
+    expect(the('tool-client-sheet').textContent).toContain('doesn’t register apps');
     expect(the('use-tool-client')).toHaveProperty('disabled', true);
     const asked = vi.spyOn(host, 'signInToolServer');
     await write('tool-client-id', ' my-id ');

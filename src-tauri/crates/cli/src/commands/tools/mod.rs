@@ -31,9 +31,7 @@ pub(super) use named::{allowed_named, tools_named};
 pub const EXAMPLES: &str = r#"Examples:
   ponder tools add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
   ponder tools enable files
-  ponder ask --use-tools files "Which files are in my documents?"
-  ponder tools add tracker -- https://mcp.example.com/mcp
-  ponder tools sign-in tracker"#;
+  ponder ask --use-tools files "Which files are in my documents?""#;
 
 /// `ponder tools`.
 #[derive(Args)]
@@ -97,7 +95,7 @@ enum Command {
         /// Name of the server
         name: String,
     },
-    /// Choose the search engine of ponder/search_web; its key is read from standard input
+    /// Choose the search engine, with its key from standard input
     SearchEngine(SearchEngineArgs),
     /// Withdraw the permission for a tool in all chats
     Revoke {

@@ -15,7 +15,7 @@ pub struct SearchEngineArgs {
     /// Search engine (none removes it and its key)
     #[arg(value_name = "brave|tavily|searxng|none", hide_possible_values = true)]
     engine: EngineArg,
-    /// Address of a SearXNG server, such as http://localhost:8888
+    /// Address of a SearXNG server, for example http://localhost:8888
     #[arg(long, value_name = "URL", default_value = "")]
     address: String,
     /// Keep the key that is stored, and read none from standard input
