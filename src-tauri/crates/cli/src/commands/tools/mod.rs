@@ -65,7 +65,7 @@ enum Command {
         #[arg(long, value_name = "FIELD")]
         secret: Vec<String>,
     },
-    /// Show a server's command and switch it on, or switch on a tool of Ponder's
+    /// Show a server's command and switch it on, or one of Ponder's tools
     Enable {
         /// Name of the server, or ponder/fetch_page
         name: String,
