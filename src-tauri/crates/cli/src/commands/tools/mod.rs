@@ -53,7 +53,7 @@ enum Command {
     },
     /// Add an MCP server, a program on this computer or an address, switched off
     Add(AddArgs),
-    /// Add the MCP servers of another program's configuration, or the one of a bundle (.mcpb), switched off
+    /// Add MCP servers of a configuration or a bundle (.mcpb), switched off
     Import {
         /// JSON file, for example claude_desktop_config.json (- for standard input), or bundle
         #[arg(value_name = "FILE")]
@@ -61,7 +61,7 @@ enum Command {
         /// Fill in a field of a bundle (repeatable)
         #[arg(long, value_name = "FIELD=VALUE", value_parser = servers::variable)]
         set: Vec<ServerPart>,
-        /// Read this field of a bundle from standard input, into the keychain (repeatable, one line each)
+        /// Read this field from standard input, into the keychain (repeatable, one line each)
         #[arg(long, value_name = "FIELD")]
         secret: Vec<String>,
     },
