@@ -146,7 +146,7 @@ fn the_official_sdks_talk_with_pebble() {
     assert_eq!(cells.len(), all, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The JSON lines of a command, and the most memory that it took, in bytes.
+/// The JSON lines of a command, and the most memory of its own that it took, in bytes.
 #[cfg(target_os = "linux")]
 fn run_and_weigh(home: &Path, args: &[&str]) -> (Vec<Value>, u64) {
     let mut process = command(home, args).stdout(Stdio::piped()).spawn().unwrap();
@@ -154,9 +154,10 @@ fn run_and_weigh(home: &Path, args: &[&str]) -> (Vec<Value>, u64) {
     let mut peak = 0;
     while process.try_wait().unwrap().is_none() {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let most = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = most.and_then(|most| most.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        peak = kilobytes.map_or(peak, |kilobytes| kilobytes * 1024);
+        // Pages of the program's own file are those of every process that runs it.
+        let own = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kilobytes = own.and_then(|own| own.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = kilobytes.map_or(peak, |kilobytes| peak.max(kilobytes * 1024));
         thread::sleep(std::time::Duration::from_millis(2));
     }
     (lines(&process.wait_with_output().unwrap()), peak)
@@ -192,7 +193,7 @@ fn ask_answers_with_the_weights_of_a_ponder_that_runs() {
     assert_eq!(done(&shared)["timing"]["load_ms"], 0.0);
     assert!(done(&shared)["usage"]["cached_tokens"].as_u64().unwrap() > 0);
     println!("report: ponder ask takes {own_bytes} bytes with an engine of its own and {shared_bytes} with that of a running Ponder");
-    assert!(shared_bytes * 2 < own_bytes, "{shared_bytes} {own_bytes}");
+    assert!(shared_bytes * 4 < own_bytes, "{shared_bytes} {own_bytes}");
     // Unloaded, the next question loads it again.
     assert!(run(home, &["models", "unload", "pebble"]).status.success());
     assert!(
