@@ -14,6 +14,8 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 use rmcp_sse_stream::{Error as SseError, Sse};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::answer::{self, Answer};
 use super::events::events;
@@ -29,6 +31,10 @@ const TIMEOUTS: Timeouts = Timeouts {
 
 /// Bytes of an event at most, where rmcp says nothing.
 const LONGEST_EVENT: usize = 16 << 20;
+
+/// The time in which a request waits for the stream that a server opens beside it: some send what they ask the person there,
+/// and to nobody if it is not open yet.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// Failures that are kept to be shown.
 const KEPT: usize = 50;
@@ -63,6 +69,8 @@ struct Inner {
     stream_failure: Mutex<Option<Failure>>,
     /// When the last stream was asked for, and how many soon after each other.
     streams: Mutex<Option<(Instant, u32)>>,
+    /// True while a stream was asked for and has not begun.
+    opening: watch::Sender<bool>,
 }
 
 /// A request before it has a token.
@@ -94,6 +102,7 @@ impl HttpClient {
             demand: Mutex::default(),
             stream_failure: Mutex::default(),
             streams: Mutex::default(),
+            opening: watch::Sender::default(),
         }))
     }
 
@@ -230,6 +239,7 @@ impl HttpClient {
             last_event: None,
             headers: &headers,
         };
+        self.wait_for_stream().await;
         let answer = self.ask(asked).await.map_err(StreamableHttpError::Client)?;
         if let Some(error) = self.unwelcome(&answer) {
             return Err(error);
@@ -264,7 +274,10 @@ impl HttpClient {
             last_event: last_event.as_deref(),
             headers: &headers,
         };
-        let answer = self.ask(asked).await.map_err(StreamableHttpError::Client)?;
+        self.0.opening.send_replace(true);
+        let answer = self.ask(asked).await;
+        self.0.opening.send_replace(false);
+        let answer = answer.map_err(StreamableHttpError::Client)?;
         if let Some(error) = self.unwelcome(&answer) {
             return Err(error);
         }
@@ -276,6 +289,14 @@ impl HttpClient {
                 status,
                 said: String::new(),
             })),
+        }
+    }
+
+    /// Waits until a stream that was asked for has begun. One that takes long is not waited for again.
+    async fn wait_for_stream(&self) {
+        let mut opening = self.0.opening.subscribe();
+        if timeout(OPENING, opening.wait_for(|opening| !opening)).await.is_err() {
+            self.0.opening.send_replace(false);
         }
     }
 

@@ -79,7 +79,11 @@ impl Session {
             };
             whole.note(false);
             params["inputResponses"] = responses;
-            params["requestState"] = answer.get("requestState").cloned().unwrap_or_default();
+            // Servers keep what they need there, and are told nothing that they did not say.
+            match answer.get("requestState") {
+                Some(state) => params["requestState"] = state.clone(),
+                None => drop(params.as_object_mut().and_then(|params| params.remove("requestState"))),
+            }
         }
         Err(CallError::Refused("it asked the person again and again".to_owned()))
     }

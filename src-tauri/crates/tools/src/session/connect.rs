@@ -58,16 +58,17 @@ impl Session {
         let beginning = async {
             let error = match begin(handler(), &address, &client, both_protocols()).await {
                 Ok(service) => return Ok(service),
-                Err(error) => ConnectError::of(&error, client.last_failure()),
+                Err(error) => error,
             };
-            match error {
-                // Servers before 2026-07-28 may break on a method that they do not know.
-                ConnectError::Failed(Failure::Status { status: 500.., .. }) => {
-                    let begun = begin(handler(), &address, &client, ClientLifecycleMode::Initialize).await;
-                    begun.map_err(|error| ConnectError::of(&error, client.last_failure()))
-                }
-                error => Err(error),
+            // Servers before 2026-07-28 may break on a method that they do not know, or answer it with nothing.
+            let answered_nothing = matches!(error, ClientInitializeError::ExpectedInitResult(_));
+            let error = ConnectError::of(&error, client.last_failure());
+            let broke = matches!(error, ConnectError::Failed(Failure::Status { status: 500.., .. }));
+            if !answered_nothing && !broke {
+                return Err(error);
             }
+            let begun = begin(handler(), &address, &client, ClientLifecycleMode::Initialize).await;
+            begun.map_err(|error| ConnectError::of(&error, client.last_failure()))
         };
         let begun = timeout(limits.start, beginning).await;
         let service = begun.map_err(|_| ConnectError::Silent(limits.start))??;

@@ -14,9 +14,11 @@ const BEFORE: &str = "conformance-2025-11-25";
 const NEWEST: &str = "conformance-2026-07-28";
 
 /// Scenarios that fail, and why.
-const FAILED: [(&str, &str); 9] = [
-    ("elicitation-sep1034-client-defaults", "a server asks the person"),
-    ("sep-2322-client-request-state", "a server asks the person"),
+const FAILED: [(&str, &str); 8] = [
+    (
+        "auth/basic-cimd",
+        "warns that Ponder has no page on the web that describes it as a client",
+    ),
     (
         "auth/client-credentials-jwt",
         "signs in without a person, which Ponder does not",
@@ -40,6 +42,12 @@ const FAILED: [(&str, &str); 9] = [
     ("auth/dpop", "an extension that Ponder does not know"),
     ("auth/dpop-nonce", "an extension that Ponder does not know"),
 ];
+
+/// Scenarios that fail in the older suite alone, and why.
+const FAILED_BEFORE: [(&str, &str); 1] = [(
+    "auth/2025-03-26-oauth-metadata-backcompat",
+    "its server is not the issuer that it names (RFC 8414, 3.3), which the newest suite mended",
+)];
 
 /// The scenarios of both suites.
 const SCENARIOS: [&str; 25] = [
@@ -128,7 +136,7 @@ fn listed(folder: &Path, suite: &str) -> Vec<String> {
         .collect()
 }
 
-fn tried(suite: &str, expected: &[&str]) {
+fn tried(suite: &str, expected: &[&str], failed: &[(&str, &str)]) {
     let Some(folder) = folder() else { return };
     let mut names: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
     let mut all = listed(&folder, suite);
@@ -136,7 +144,7 @@ fn tried(suite: &str, expected: &[&str]) {
     all.sort();
     assert_eq!(all, names, "the scenarios of {suite}");
     let client = example("conformance_client").display().to_string();
-    let failed: BTreeMap<&str, &str> = FAILED.into();
+    let failed: BTreeMap<&str, &str> = failed.iter().copied().collect();
     let mut wrong = Vec::new();
     for name in &names {
         let (passed, said) = run(&folder, suite, &["client", "--command", &client, "--scenario", name]);
@@ -156,10 +164,11 @@ fn tried(suite: &str, expected: &[&str]) {
 
 #[test]
 fn every_scenario_of_2025_11_25_passes_or_fails_for_a_known_reason() {
-    tried(BEFORE, &[&SCENARIOS[..], &OLDER[..]].concat());
+    let failed = [&FAILED[..], &FAILED_BEFORE[..]].concat();
+    tried(BEFORE, &[&SCENARIOS[..], &OLDER[..]].concat(), &failed);
 }
 
 #[test]
 fn every_scenario_of_2026_07_28_passes_or_fails_for_a_known_reason() {
-    tried(NEWEST, &[&SCENARIOS[..], &NEWER[..]].concat());
+    tried(NEWEST, &[&SCENARIOS[..], &NEWER[..]].concat(), &FAILED);
 }
