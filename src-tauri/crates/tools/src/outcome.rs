@@ -90,7 +90,7 @@ impl Outcome {
             // Four letters are three bytes: nothing is decoded that would be too large.
             let fits = images.len() < MOST_IMAGES && bytes + base64.len() / 4 * 3 <= MOST_IMAGE_BYTES;
             let image = match fits && media_type.starts_with("image/") {
-                true => ImageBytes::from_base64(base64.trim()).filter(|image| image.len() > 0),
+                true => ImageBytes::from_base64(base64.trim()).filter(|image| !image.is_empty()),
                 false => None,
             };
             let Some(image) = image else { return true };

@@ -132,7 +132,7 @@ impl Consents {
             Rule::Allow => {
                 turn.runs();
                 self.decided.insert(call.key.clone());
-                return Verdict::Run(Permit { call });
+                return Verdict::Run(Permit { call: Box::new(call) });
             }
             Rule::Ask | Rule::Deny if granted.is_some() => WaitReason::Rule,
             Rule::Ask | Rule::Deny => WaitReason::NoGrant,
@@ -190,7 +190,7 @@ impl Consents {
         if let Some(arguments) = approval.arguments {
             call.arguments = arguments;
         }
-        Ok(Permit { call })
+        Ok(Permit { call: Box::new(call) })
     }
 
     /// A person's refusal of a call that was shown.

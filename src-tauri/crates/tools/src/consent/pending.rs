@@ -104,7 +104,7 @@ impl Pending {
 #[derive(Debug, PartialEq)]
 #[must_use]
 pub struct Permit {
-    pub(super) call: LiveCall,
+    pub(super) call: Box<LiveCall>,
 }
 
 impl Permit {

@@ -172,7 +172,7 @@ describe('tools that changed', () => {
     const used = vi.spyOn(host, 'useNewTools');
     await open('chat', id);
     await pass(500);
-    expect(the('tools-changed').textContent).toContain('maps is new · news is off · weather is described anew');
+    expect(the('tools-changed').textContent).toContain('maps is new · news is off · weather has a new description');
     expect(used).not.toHaveBeenCalled();
     await click('use-new-tools');
     await pass(10);
