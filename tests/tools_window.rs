@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{json, Value};
 
 use crate::images_window::{choose_model, invoke_in_settings};
-use crate::support::calling_endpoint::CallingEndpoint;
 use crate::support::driver::Window;
+use crate::support::python::ToldModel;
 
 /// A question to which Pebble calls its calculator.
 const SUM: &str = "What is 347 * 89? Use the tool.";
@@ -180,10 +180,10 @@ fn a_server_that_asks_gets_what_the_person_sends() {
         return;
     };
     let home = tempfile::tempdir().expect("a folder");
-    let endpoint = CallingEndpoint::start("trigger-elicitation-request");
+    let model = ToldModel::start(home.path());
     let window = Window::open(home.path()).with_patience(Duration::from_secs(60));
     window.answer_dialogs("yes");
-    let lab = json!({"name": "lab", "url": endpoint.url, "key": null, "unencryptedKey": false});
+    let lab = json!({"name": "lab", "url": model.url, "key": null, "unencryptedKey": false});
     let server = json!({"setup": {"name": "everything", "command": command, "parts": []}});
     invoke_in_settings(&window, &[("add_endpoint", lab), ("add_tool_server", server)]);
     // Its id is known to the list alone.
@@ -191,7 +191,7 @@ fn a_server_that_asks_gets_what_the_person_sends() {
     let listed: Value = serde_json::from_str(tools.strip_prefix("done: ").expect("the servers")).expect("JSON");
     let id = listed["servers"][1]["id"].as_str().expect("a server").to_owned();
     invoke_in_settings(&window, &[("switch_tool_server", json!({"id": id, "on": true}))]);
-    choose_model(&window, "caller");
+    choose_model(&window, "told");
     window.click("composer-add");
     window.click("tools");
     window.wait_until("its tools are listed", || {
@@ -203,7 +203,8 @@ fn a_server_that_asks_gets_what_the_person_sends() {
     window.click_last("server-switch");
     window.type_into("tools-panel", "\u{e00c}");
     window.wait_for("tools-chip");
-    window.ask("Ask me.");
+    let script = json!([[["everything__trigger-elicitation-request", {}]], "RESULTS"]);
+    window.ask(&script.to_string());
 
     window.switch_to_window("consent");
     window.wait_for("waiting-call");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::images_window::choose_model;
+use crate::images_window::{choose_model, in_page};
 use crate::support::ponder;
 use crate::support::python::{tool_server, ToldModel};
 use crate::tools_window::{choose_server, state};
@@ -114,9 +114,12 @@ fn calls(stage: &Stage) {
 }
 
 fn servers(stage: &Stage) {
+    // From the chat page: Settings have no *Restart* for a server that never ran.
+    let start = "const invoke = window.__TAURI_INTERNALS__.invoke;
+        for (const { id } of (await invoke('chat_tools')).servers) await invoke('start_tool_server', { id }).catch(() => {});";
+    in_page(&stage.window, start, json!([]));
     stage.images("settings", "settings-tools", |stage| {
         stage.press_for("tab-tools", "tool-server");
-        stage.press("restart-tool-server");
         stage
             .window
             .wait_until("one has failed", || stage.window.count("tool-server-reason") > 0);

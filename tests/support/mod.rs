@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use serde_json::{json, Value};
 
-pub mod calling_endpoint;
 pub mod desktop;
 pub mod driver;
 pub mod input;
