@@ -22,16 +22,6 @@ pub fn fill(home: &std::path::Path) -> ToldModel {
         &[
             "tools",
             "add",
-            "broken",
-            "--",
-            "sh",
-            "-c",
-            "echo API_KEY is not set >&2; exit 3",
-        ],
-        &["tools", "enable", "--yes", "broken"],
-        &[
-            "tools",
-            "add",
             "files",
             "--",
             "npx",
@@ -39,6 +29,16 @@ pub fn fill(home: &std::path::Path) -> ToldModel {
             "@modelcontextprotocol/server-filesystem",
             "/tmp",
         ],
+        &[
+            "tools",
+            "add",
+            "broken",
+            "--",
+            "sh",
+            "-c",
+            "echo API_KEY is not set >&2; exit 3",
+        ],
+        &["tools", "enable", "--yes", "broken"],
         &["tools", "rule", "weather/write_note", "ask"],
         &["endpoints", "add", "told", &model.url],
     ] {

@@ -42,7 +42,7 @@ export const consent = translation({
   'consent.badValues': 'لا قيمة صالحة: {names}',
   'consent.missing': 'ناقص: {names}',
   'consent.changed': 'غيّرت هذه الوسائط. تُشغَّل الأداة بوسائطك.',
-  'consent.escaped': 'تظهر الأحرف غير المرئية هكذا: ⟨U+200B⟩. إذا غيّرت الوسائط فستُرسل بهذه الكتابة.',
+  'consent.escaped': 'تظهر الأحرف غير المرئية هكذا: ⟨U+200B⟩ أو \\u200b.',
   'consent.allow': 'السماح',
   'consent.once': 'مرة واحدة',
   'consent.chat': 'في هذه المحادثة',

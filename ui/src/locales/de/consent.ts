@@ -42,8 +42,7 @@ export const consent = translation({
   'consent.badValues': 'Kein gültiger Wert: {names}',
   'consent.missing': 'Es fehlt: {names}',
   'consent.changed': 'Die Argumente sind geändert. Das Werkzeug läuft mit den geänderten.',
-  'consent.escaped':
-    'Unsichtbare Zeichen erscheinen als ⟨U+200B⟩. Werden die Argumente geändert, wird diese Schreibweise gesendet.',
+  'consent.escaped': 'Unsichtbare Zeichen erscheinen als ⟨U+200B⟩ oder \\u200b.',
   'consent.allow': 'Erlauben',
   'consent.once': 'Einmal',
   'consent.chat': 'In diesem Chat',

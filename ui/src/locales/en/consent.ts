@@ -40,7 +40,7 @@ export const consent = {
   'consent.badValues': 'No valid value: {names}',
   'consent.missing': 'Missing: {names}',
   'consent.changed': 'You changed these arguments. The tool runs with yours.',
-  'consent.escaped': 'Invisible characters appear as ⟨U+200B⟩. If you change the arguments, this spelling is sent.',
+  'consent.escaped': 'Invisible characters appear as ⟨U+200B⟩ or \\u200b.',
   'consent.allow': 'Allow',
   'consent.once': 'Once',
   'consent.chat': 'In this chat',

@@ -1,6 +1,7 @@
 /** The arguments of a call as fields, by the JSON schema of its tool. */
 
 import { plainName } from '../../shared/displayNames';
+import { meant, visible, visibleJson } from '../../shared/visible';
 import { exactText, parseExact, type Exact, type ExactObject } from './exactJson';
 
 export type FieldKind = 'text' | 'long' | 'number' | 'integer' | 'boolean' | 'choice' | 'json';
@@ -69,7 +70,7 @@ export function fieldOf(parameters: Exact, name: string, value: Exact | undefine
   return {
     name,
     kind: kindOf(schema, value),
-    description: typeof described === 'string' ? described : '',
+    description: typeof described === 'string' ? visible(described) : '',
     required: requiredOf(parameters).includes(name),
     choices: Array.isArray(listed) ? listed : [],
   };
@@ -113,7 +114,7 @@ function isChoice(listed: readonly Exact[], value: Exact | undefined): boolean {
   return (
     listed.some((one) => sameValue(one, value)) &&
     told.size === listed.length &&
-    labels.every((label) => label.length <= LONGEST_CHOICE && label !== '')
+    labels.every((label) => label.length <= LONGEST_CHOICE && label !== '' && visible(label) === label)
   );
 }
 
@@ -127,10 +128,10 @@ export function sameValue(one: Exact | undefined, other: Exact | undefined): boo
   return exactText(one) === exactText(other);
 }
 
-/** A value as its field shows it. */
+/** A value as its field shows it: nothing in it is hidden. */
 export function fieldText(kind: FieldKind, value: Exact | undefined): string {
-  if ((kind === 'text' || kind === 'long') && typeof value === 'string') return value;
-  return value === undefined ? '' : exactText(value, 2);
+  if ((kind === 'text' || kind === 'long') && typeof value === 'string') return visible(value);
+  return value === undefined ? '' : visibleJson(exactText(value, 2));
 }
 
 /** The value that a field's text says; `undefined` if it says none. */
@@ -138,7 +139,7 @@ export function fieldValue(kind: FieldKind, text: string): Exact | undefined {
   switch (kind) {
     case 'text':
     case 'long':
-      return text;
+      return meant(text);
     case 'number':
     case 'integer':
       return numberOf(text.trim(), kind === 'integer');

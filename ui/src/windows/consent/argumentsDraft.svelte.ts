@@ -3,6 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 
 import type { JsonValue } from '../../bindings/serde_json/JsonValue';
+import { visibleJson } from '../../shared/visible';
 import {
   fieldOf,
   fieldsOf,
@@ -83,7 +84,7 @@ export class ArgumentsDraft {
   reset(): void {
     this.values = isObject(this.original) ? this.original : {};
     this.whole ||= !isObject(this.original);
-    this.text = exactText(this.original, 2);
+    this.text = visibleJson(exactText(this.original, 2));
     this.#broken = !isObject(this.original);
     this.#layOut();
   }
@@ -91,7 +92,7 @@ export class ArgumentsDraft {
   /** Shows the whole as one text, or as fields. Something wrong is put right first. */
   showWhole(whole: boolean): void {
     if (this.stuck) return;
-    this.text = exactText(this.values, 2);
+    this.text = visibleJson(exactText(this.values, 2));
     this.#broken = false;
     this.#layOut();
     this.whole = whole;

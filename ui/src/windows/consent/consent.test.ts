@@ -133,7 +133,7 @@ describe('a call that waits', () => {
       expect(the(name).children).toHaveLength(0);
     }
     expect(the('description').getAttribute('dir')).toBe('auto');
-    expect(argument('path').value).toBe(turned);
+    expect(argument('path').value).toBe('safe ⟨U+202E⟩gnihton⟨U+202C⟩ <img src=x onerror=ran()> [a](https://evil.example)');
     expect(document.querySelectorAll('[data-testid=consent] :is(img, a, iframe, script)')).toHaveLength(0);
   });
 
@@ -378,10 +378,32 @@ describe('the arguments of a call that waits', () => {
     expect(sent()).toEqual({ path: 'tea.md', text: 'words' });
   });
 
-  it('tell of characters that cannot be seen', async () => {
-    await openCalls({ arguments: { path: 'tea⟨U+200B⟩.md', text: '' } });
+  it('show characters that cannot be seen, and send them unless somebody takes them out', async () => {
+    const turned = 'notes\u202egnp.hs\u200b⟨U+0041⟩';
+    await openCalls({ arguments: { path: turned, text: '\u{e0041}\r\n', 'tags': ['\u2066'] } });
+    await look();
     expect(the('arguments-escaped').textContent).toContain('Invisible characters');
-    expect(argument('path').value).toBe('tea⟨U+200B⟩.md');
+    expect(argument('path').value).toBe('notes⟨U+202E⟩gnp.hs⟨U+200B⟩⟨U+27E8⟩U+0041⟨U+27E9⟩');
+    expect(argument('text').value).toBe('⟨U+E0041⟩⟨U+000D⟩\n');
+    expect(argument('tags').value).toContain('"\\u2066"');
+    await click('arguments-json');
+    expect(whole().value).toContain('notes\\u202egnp.hs\\u200b⟨U+0041⟩');
+    await click('arguments-json');
+    await fill(argument('text'), 'tea');
+    await click('allow-once');
+    expect(sent()).toEqual({ path: turned, text: 'tea', tags: ['\u2066'] });
+  });
+
+  it('have no list for values that look alike but for what is hidden', async () => {
+    const parameters = { type: 'object', properties: { to: { type: 'string', enum: ['ada', 'ada\u200b'] } } };
+    await openCalls({ parameters, arguments: { to: 'ada\u200b' } });
+    expect(all('argument-choice')).toEqual([]);
+    expect(argument('to').value).toBe('"ada\\u200b"');
+  });
+
+  it('say nothing of it where every character is seen', async () => {
+    await openCalls({ arguments: { path: 'größer 日本語 C:\\user', text: 'one\n\ttwo' } });
+    expect(all('arguments-escaped')).toEqual([]);
   });
 });
 
