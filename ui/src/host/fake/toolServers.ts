@@ -3,7 +3,7 @@
 import type { BundleValue } from '../../bindings/BundleValue';
 import type { Error as HostError } from '../../bindings/Error';
 import type { FoundServer } from '../../bindings/FoundServer';
-import type { ServerPart } from '../../bindings/ServerPart';
+import type { ServerVariable } from '../../bindings/ServerVariable';
 import type { ToolBundle } from '../../bindings/ToolBundle';
 import type { ToolGrant } from '../../bindings/ToolGrant';
 import type { ToolRef } from '../../bindings/ToolRef';
@@ -98,7 +98,7 @@ export function toolServers(host: Controls) {
       if (!known || known.builtin) throw missing(id);
       if (!command.trim()) throw refused('This is no server: it has no command.');
       const had = new Set(known.parts.filter(({ value }) => value === null).map((part) => part.name));
-      const hides = (part: ServerPart): boolean => (had.has(part.name) && !part.value) || /key|token/i.test(part.name);
+      const hides = (part: ServerVariable): boolean => (had.has(part.name) && !part.value) || /key|token/i.test(part.name);
       const shown = parts.map((part) => (hides(part) ? { ...part, value: null } : part));
       const replaced = parts.some((part) => part.value && /key|token/i.test(part.name));
       const same = command === known.command && JSON.stringify(shown) === JSON.stringify(known.parts) && !replaced;

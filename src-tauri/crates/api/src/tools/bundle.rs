@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::ServerPart;
+use super::ServerVariable;
 
 /// The values of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -71,7 +71,7 @@ pub struct ToolBundle {
     /// The command that would run, with placeholders for what is filled in.
     pub command: String,
     /// The variables of its environment, with placeholders.
-    pub parts: Vec<ServerPart>,
+    pub parts: Vec<ServerVariable>,
     /// The fields to fill in.
     pub fields: Vec<BundleField>,
     /// The names of its tools, as it says itself.

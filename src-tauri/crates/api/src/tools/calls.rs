@@ -110,7 +110,7 @@ pub enum ConsentReason {
 }
 
 /// How far a consent reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ConsentExtent {
@@ -122,8 +122,9 @@ pub enum ConsentExtent {
     Always,
 }
 
-/// The effects of a call, as its server describes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+/// The effects of a call, as its server describes them: its word, which never replaces a consent (`ToolAnnotations` in
+/// the Model Context Protocol).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CallEffects {
     /// It changes nothing.
@@ -132,6 +133,20 @@ pub struct CallEffects {
     pub destructive: bool,
     /// It deals with what strangers write, such as pages of the web.
     pub open_world: bool,
+}
+
+impl CallEffects {
+    /// Those of a tool that says nothing of itself.
+    pub const UNKNOWN: Self = Self {
+        read_only: false,
+        destructive: true,
+        open_world: true,
+    };
+
+    /// True if a call may change something or send something away.
+    pub fn has_side_effects(self) -> bool {
+        !self.read_only || self.open_world
+    }
 }
 
 /// A call that waits for a person, as it is shown. All texts of strangers in it have no invisible characters.

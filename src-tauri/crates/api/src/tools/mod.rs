@@ -19,7 +19,7 @@ pub use elicitations::{
 };
 pub use resources::{PromptArgument, ServerPrompt, ServerPrompts, ServerResource, ServerResources};
 pub use servers::{
-    FoundServer, ServerPart, ToolClient, ToolGrant, ToolRule, ToolServer, ToolServerState, ToolSetup, ToolView,
+    FoundServer, ServerVariable, ToolClient, ToolGrant, ToolRule, ToolServer, ToolServerState, ToolSetup, ToolView,
     ToolsView,
 };
 pub use web_search::{SearchProvider, WebSearch, WebSearchSetup};

@@ -60,7 +60,7 @@ impl std::fmt::Debug for ToolClient {
 /// A variable or a header of a server. Secrets stay in the keychain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
-pub struct ServerPart {
+pub struct ServerVariable {
     /// Its name.
     pub name: String,
     /// Its value; `None` for a secret.
@@ -98,7 +98,7 @@ pub struct ToolServer {
     /// The program with its arguments, as a shell would take them, or the address; empty for Ponder's own tools.
     pub command: String,
     /// Its variables or headers.
-    pub parts: Vec<ServerPart>,
+    pub parts: Vec<ServerVariable>,
     /// True if it is Ponder's own.
     pub builtin: bool,
     /// True if the person signed in to it.
@@ -149,7 +149,7 @@ pub struct ToolSetup {
     /// The command line, as a shell takes it, or an address that begins with `http`.
     pub command: String,
     /// Variables of a program, or headers of an address. Those that look secret go to the keychain.
-    pub parts: Vec<ServerPart>,
+    pub parts: Vec<ServerVariable>,
 }
 
 /// A server in the configuration of another program.

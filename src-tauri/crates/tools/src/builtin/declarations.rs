@@ -1,9 +1,10 @@
 //! Built-in tools as a model and a person are told of them.
 
+use api::CallEffects;
 use serde_json::{json, Value};
 
 use super::Builtin;
-use crate::catalog::{Effects, Tool};
+use crate::catalog::Tool;
 
 impl Builtin {
     /// As a tool among others.
@@ -20,7 +21,7 @@ impl Builtin {
                 "required": required,
                 "additionalProperties": false
             }),
-            effects: Effects {
+            effects: CallEffects {
                 read_only: true,
                 destructive: false,
                 open_world: self.reaches_the_internet(),

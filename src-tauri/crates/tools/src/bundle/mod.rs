@@ -7,7 +7,7 @@ mod placeholders;
 
 pub use archive::{unpack, Contents, Entry, MAX_BYTES, TASKS};
 pub use manifest::{Field, FieldKind, Kind, Manifest};
-pub use placeholders::{fill, Filled, Values};
+pub use placeholders::{fill, BundleCommand, Values};
 
 /// Why a bundle cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]

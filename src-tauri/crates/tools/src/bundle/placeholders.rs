@@ -16,7 +16,7 @@ pub type Values = BTreeMap<String, Vec<String>>;
 
 /// A server's command without placeholders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filled {
+pub struct BundleCommand {
     /// The program.
     pub command: String,
     /// Its arguments.
@@ -42,9 +42,9 @@ enum Value {
 /// # Errors
 /// [`Error::Value`] for a value that is missing or is none of its field; [`Error::Manifest`] for a placeholder that
 /// stands for nothing, and a sensitive value among the arguments, which every program could read.
-pub fn fill(manifest: &Manifest, folder: &Path, home: &Path, values: &Values) -> Result<Filled, Error> {
+pub fn fill(manifest: &Manifest, folder: &Path, home: &Path, values: &Values) -> Result<BundleCommand, Error> {
     let known = known(manifest, folder, home, values)?;
-    let mut filled = Filled::default();
+    let mut filled = BundleCommand::default();
     let (command, is_secret) = filled_text(&manifest.command, &known)?;
     let command = command.filter(|command| !command.trim().is_empty() && !is_secret);
     filled.command = command.ok_or_else(|| Error::Manifest("its command is empty or sensitive".to_owned()))?;
@@ -198,7 +198,7 @@ mod tests {
         Manifest::read(whole.to_string().as_bytes(), "linux").unwrap()
     }
 
-    fn filled(manifest: &Manifest, values: &[(&str, &[&str])]) -> Result<Filled, Error> {
+    fn filled(manifest: &Manifest, values: &[(&str, &[&str])]) -> Result<BundleCommand, Error> {
         let values = values.iter().map(|(key, values)| {
             let values = values.iter().map(|&value| value.to_owned());
             ((*key).to_owned(), values.collect())

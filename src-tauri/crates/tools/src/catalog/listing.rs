@@ -1,10 +1,11 @@
 //! The answer of a server to `tools/list`, read so that one bad tool hides no other.
 
+use api::CallEffects;
 use std::collections::HashSet;
 
 use serde_json::{json, Value};
 
-use crate::catalog::{Effects, Tool};
+use crate::catalog::Tool;
 
 /// Tools of a server at most.
 const MOST_TOOLS: usize = 512;
@@ -78,14 +79,14 @@ fn read(tool: &Value, index: usize) -> Result<Tool, String> {
         let said = annotations.and_then(|annotations| annotations.get(name));
         said.and_then(Value::as_bool).unwrap_or(default)
     };
-    let unknown = Effects::UNKNOWN;
+    let unknown = CallEffects::UNKNOWN;
     let title = text("title").or_else(|| {
         let title = annotations.and_then(|annotations| annotations.get("title"));
         title.and_then(Value::as_str).map(str::to_owned)
     });
     Ok(Tool {
         title: title.filter(|title| !title.is_empty() && title.len() <= LONGEST_NAME),
-        effects: Effects {
+        effects: CallEffects {
             read_only: hint("readOnlyHint", unknown.read_only),
             destructive: hint("destructiveHint", unknown.destructive),
             open_world: hint("openWorldHint", unknown.open_world),
@@ -117,7 +118,7 @@ mod tests {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["plain", "no_schema", "odd"]);
         assert_eq!(problems.len(), 7, "{problems:#?}");
-        assert_eq!(tools[1].effects, Effects::UNKNOWN);
+        assert_eq!(tools[1].effects, CallEffects::UNKNOWN);
         assert!(tools[2].effects.read_only && tools[2].effects.open_world && tools[2].effects.has_side_effects());
         assert_eq!((tools[2].title.as_deref(), tools[2].description.as_str()), (None, ""));
     }

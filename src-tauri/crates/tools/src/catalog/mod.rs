@@ -11,4 +11,4 @@ pub use names::model_names;
 pub use prompt::{prompts_of, text_of, Argument, Prompt};
 pub use protocol::ToolRef;
 pub use resource::{content_of, resources_of, templates_of, Resource, ResourceContent};
-pub use tool::{Binding, Effects, Tool};
+pub use tool::{Binding, Tool};

@@ -1,5 +1,6 @@
 //! A tool as its server lists it.
 
+use api::CallEffects;
 use serde_json::{json, Value};
 
 use crate::canonical::{canonical, Digest};
@@ -16,33 +17,7 @@ pub struct Tool {
     /// The JSON schema of its arguments, an object.
     pub parameters: Value,
     /// The effects of a call, as its server describes them.
-    pub effects: Effects,
-}
-
-/// The effects of a call, as the server of a tool describes them: its word, which never replaces a consent
-/// (`ToolAnnotations` in the Model Context Protocol).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Effects {
-    /// It changes nothing.
-    pub read_only: bool,
-    /// It may delete or overwrite something.
-    pub destructive: bool,
-    /// It deals with what strangers write, such as pages of the web.
-    pub open_world: bool,
-}
-
-impl Effects {
-    /// Those of a tool that says nothing of itself.
-    pub const UNKNOWN: Self = Self {
-        read_only: false,
-        destructive: true,
-        open_world: true,
-    };
-
-    /// True if a call may change something or send something away.
-    pub fn has_side_effects(self) -> bool {
-        !self.read_only || self.open_world
-    }
+    pub effects: CallEffects,
 }
 
 /// The tool that a consent was given to: another one once its server, its name, its description, its schema, its effects

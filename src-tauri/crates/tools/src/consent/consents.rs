@@ -1,5 +1,6 @@
 //! The calls that wait, the grants, and the way from one to the other.
 
+use api::ConsentExtent;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
@@ -24,17 +25,6 @@ pub enum Error {
     NotAnObject,
 }
 
-/// How far a consent reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Extent {
-    /// This call.
-    Once,
-    /// Calls of this tool in this chat, until the program ends.
-    Chat,
-    /// Calls of this tool.
-    Always,
-}
-
 /// A person's consent to a call that was shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approval {
@@ -43,7 +33,7 @@ pub struct Approval {
     /// The hash of what was shown.
     pub hash: CallHash,
     /// How far it reaches.
-    pub extent: Extent,
+    pub extent: ConsentExtent,
     /// The arguments that the person wrote in place of the shown ones.
     pub arguments: Option<Value>,
 }
@@ -169,12 +159,12 @@ impl Consents {
         let mut call = pending.call.clone();
         let (tool, binding) = (call.tool.clone(), call.binding);
         match approval.extent {
-            Extent::Once => {}
-            Extent::Chat => {
+            ConsentExtent::Once => {}
+            ConsentExtent::Chat => {
                 self.in_chat.insert((call.chat.clone(), tool.clone(), binding));
                 turn.granted(&tool, binding);
             }
-            Extent::Always => {
+            ConsentExtent::Always => {
                 let grant = Grant {
                     tool: tool.clone(),
                     binding,

@@ -13,7 +13,7 @@ mod pending;
 mod tests;
 mod turn;
 
-pub use consents::{Approval, Consents, Denial, Error, Extent, Verdict};
+pub use consents::{Approval, Consents, Denial, Error, Verdict};
 pub use decision::{decide, Rule, Rules};
 pub use grant::{Grant, SealKey, SealedGrant};
 pub use pending::{CallHash, CallKey, LiveCall, Pending, Permit, WaitReason};

@@ -1,9 +1,10 @@
 //! A call that waits for consent, and one that has it.
 
+use api::CallEffects;
 use serde_json::Value;
 
 use crate::canonical::{canonical, Digest};
-use crate::catalog::{Binding, Effects, ToolRef};
+use crate::catalog::{Binding, ToolRef};
 
 /// Names a call. Ids of calls are unique within a chat alone, so that its answer belongs to the name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,7 +29,7 @@ pub struct LiveCall {
     /// The host that it reaches, if its binding names one.
     pub host: Option<String>,
     /// The effects of a call, as its server describes them.
-    pub effects: Effects,
+    pub effects: CallEffects,
     /// The arguments, a JSON object.
     pub arguments: Value,
 }

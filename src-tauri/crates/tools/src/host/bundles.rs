@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use api::{BundleField, BundleFieldKind, BundleValue, ServerPart, ToolBundle};
+use api::{BundleField, BundleFieldKind, BundleValue, ServerVariable, ToolBundle};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -13,10 +13,10 @@ use super::file::MOST_SERVERS;
 use super::grants::keychain;
 use super::servers::secret_name;
 use super::setup::command_line;
-use super::state::LookedAt;
+use super::state::OpenedBundle;
 use super::Tools;
 use crate::bundle::{
-    fill, unpack, Contents, Entry, Error as BundleError, Field, FieldKind, Filled, Manifest, MAX_BYTES,
+    fill, unpack, BundleCommand, Contents, Entry, Error as BundleError, Field, FieldKind, Manifest, MAX_BYTES,
 };
 use crate::configuration::{Server, Setting, Transport, Variable};
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ impl Tools {
         let (hash, contents, manifest) = read_bundle(path.clone(), false).await?;
         let missing = self.missing_program(&manifest).await;
         let shown = shown(&hash, &contents.entries, &manifest, &self.folder_of(&hash), missing);
-        self.state().bundle = Some(LookedAt { hash, path });
+        self.state().bundle = Some(OpenedBundle { hash, path });
         Ok(shown)
     }
 
@@ -88,7 +88,7 @@ impl Tools {
         added
     }
 
-    async fn add_unfolded(&self, name: String, filled: Filled, hash: &str) -> Result<String> {
+    async fn add_unfolded(&self, name: String, filled: BundleCommand, hash: &str) -> Result<String> {
         let id = Uuid::now_v7().simple().to_string();
         let (mut env, mut secrets) = (Vec::new(), Vec::new());
         for (name, value) in filled.env {
@@ -274,7 +274,7 @@ fn shown(hash: &str, entries: &[Entry], manifest: &Manifest, folder: &Path, miss
         parts: manifest
             .env
             .iter()
-            .map(|(name, value)| ServerPart {
+            .map(|(name, value)| ServerVariable {
                 name: visible(name),
                 value: Some(plain(value)),
             })

@@ -9,7 +9,7 @@ use protocol::{
 use serde_json::{json, Value};
 use tokio::sync::{oneshot, watch};
 
-use super::state::{Asked, Decision, State};
+use super::state::{Decision, ShownCall, State};
 use super::{arguments, Callable, CallableServer, Tools};
 use crate::builtin::OwnCall;
 use crate::catalog::{model_names, Tool};
@@ -178,7 +178,7 @@ impl Tools {
                 Verdict::Wait(_) => {}
             }
             let (decided, decision) = oneshot::channel();
-            let waiting = Asked {
+            let waiting = ShownCall {
                 decided,
                 turn: call.turn.clone(),
                 again,

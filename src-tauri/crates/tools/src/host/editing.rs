@@ -1,10 +1,10 @@
 //! A server that a person changes after it was added.
 
-use api::{ServerPart, ToolSetup};
+use api::{ServerVariable, ToolSetup};
 
 use super::grants::keychain;
 use super::servers::secret_name;
-use super::setup::ReadSetup;
+use super::setup::ParsedSetup;
 use super::Tools;
 use crate::configuration::{Setting, Transport, Variable};
 use crate::error::{Error, Result};
@@ -19,11 +19,11 @@ impl Tools {
     pub async fn change(&self, id: &str, setup: ToolSetup) -> Result<()> {
         let before = self.server(id)?;
         let had = secrets_of(&before.transport);
-        let keeps = |part: &ServerPart| {
+        let keeps = |part: &ServerVariable| {
             let empty = part.value.as_ref().is_none_or(String::is_empty);
             empty && had.contains(&part.name)
         };
-        let ReadSetup {
+        let ParsedSetup {
             name,
             transport,
             secrets,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::state::{Asker, Elicited};
+use super::state::{Asker, PendingElicitation};
 use super::{Callable, Tools};
 use crate::consent::LiveCall;
 use crate::elicitation::{Choice, Field, Input, Problem, Reply, TextFormat, Wants};
@@ -79,7 +79,7 @@ impl Tools {
     /// Tells all servers that ask that the person closed the window.
     pub fn dismiss_elicitations(&self) {
         let elicited = std::mem::take(&mut self.state().elicited);
-        for Elicited { reply, .. } in elicited {
+        for PendingElicitation { reply, .. } in elicited {
             // Its call may be gone.
             let _ = reply.send(Reply::Cancel);
         }
@@ -118,7 +118,7 @@ impl Tools {
                 }
                 let id = Uuid::now_v7().simple().to_string();
                 let (reply, replied) = oneshot::channel();
-                tools.state().elicited.push(Elicited {
+                tools.state().elicited.push(PendingElicitation {
                     id: id.clone(),
                     from,
                     elicitation,
@@ -151,8 +151,8 @@ impl Drop for Waits<'_> {
     }
 }
 
-fn shown(elicited: &Elicited) -> WaitingElicitation {
-    let Elicited {
+fn shown(elicited: &PendingElicitation) -> WaitingElicitation {
+    let PendingElicitation {
         id, from, elicitation, ..
     } = elicited;
     WaitingElicitation {

@@ -35,7 +35,7 @@ struct Entry {
 
 /// The consents of the file whose seals are right.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct StoredConsents {
     /// The consents.
     pub grants: Vec<Grant>,
     /// The descriptions that were shown for them.
@@ -59,8 +59,8 @@ impl GrantsFile {
     }
 
     /// The consents with right seals; none if the keychain does not answer. It may block.
-    pub fn load(&self) -> Kept {
-        let mut kept = Kept::default();
+    pub fn load(&self) -> StoredConsents {
+        let mut kept = StoredConsents::default();
         let small = std::fs::metadata(&self.path).is_ok_and(|file| file.len() <= LONGEST);
         let Some(bytes) = small.then(|| std::fs::read(&self.path).ok()).flatten() else {
             return kept;
@@ -84,7 +84,7 @@ impl GrantsFile {
     ///
     /// # Errors
     /// [`Error::Keychain`] and [`Error::File`].
-    pub fn save(&self, kept: &Kept, taken_back: bool) -> Result<()> {
+    pub fn save(&self, kept: &StoredConsents, taken_back: bool) -> Result<()> {
         let key = match self.key()?.filter(|_| !taken_back) {
             Some(key) => key,
             None => self.new_key()?,

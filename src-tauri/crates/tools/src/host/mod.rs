@@ -184,7 +184,7 @@ impl Tools {
             return Some(Builtin::named(&of.tool).map(Builtin::tool));
         }
         match self.0.servers.phase(&of.server) {
-            servers::Phase::Ready(running) => {
+            servers::ServerPhase::Ready(running) => {
                 let listing = running.listing().await;
                 Some(listing.tools.iter().find(|tool| tool.name == of.tool).cloned())
             }

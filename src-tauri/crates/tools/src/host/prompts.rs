@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::{PromptArgument, ServerPrompt, ServerPrompts};
 use futures::future::join_all;
 
-use super::servers::Phase;
+use super::servers::ServerPhase;
 use super::Tools;
 use crate::catalog::{Argument, Prompt};
 use crate::configuration::Server;
@@ -23,7 +23,7 @@ impl Tools {
     /// If the file of servers cannot be read.
     pub async fn prompts(&self, start: bool) -> Result<ServerPrompts> {
         let servers = self.0.file.get()?.servers;
-        let runs = |server: &Server| matches!(self.0.servers.phase(&server.id), Phase::Ready(_));
+        let runs = |server: &Server| matches!(self.0.servers.phase(&server.id), ServerPhase::Ready(_));
         let enabled = || servers.iter().filter(|server| server.enabled);
         let asked = enabled().filter(|server| start || runs(server));
         let lists = join_all(asked.map(|server| self.prompts_of(server))).await;

@@ -59,7 +59,7 @@ impl Running {
 
 /// The state of a server.
 #[derive(Clone, Default)]
-pub enum Phase {
+pub enum ServerPhase {
     /// It was not needed yet.
     #[default]
     Idle,
@@ -88,7 +88,7 @@ impl From<String> for Trouble {
 
 struct Slot {
     transport: Transport,
-    phase: Mutex<Phase>,
+    phase: Mutex<ServerPhase>,
     /// Held while it is started.
     starting: tokio::sync::Mutex<()>,
     /// The list and the words that came last.
@@ -119,20 +119,20 @@ impl Servers {
     }
 
     /// The state of a server, without starting it.
-    pub fn phase(&self, id: &str) -> Phase {
+    pub fn phase(&self, id: &str) -> ServerPhase {
         let Some(slot) = lock(&self.slots).get(id).cloned() else {
-            return Phase::Idle;
+            return ServerPhase::Idle;
         };
         let mut phase = lock(&slot.phase);
-        if let Phase::Ready(running) = &*phase {
+        if let ServerPhase::Ready(running) = &*phase {
             if running.session.is_closed() {
                 let said = running.session.log(LOG_LINES);
                 lock(&slot.known).1 = said;
-                *phase = Phase::Failed("it ended".to_owned(), Instant::now());
+                *phase = ServerPhase::Failed("it ended".to_owned(), Instant::now());
             } else if let Some(challenge) = running.session.refused_sign_in() {
                 lock(&slot.known).1 = running.session.log(LOG_LINES);
                 running.session.let_go();
-                *phase = Phase::NeedsSignIn(challenge, Instant::now());
+                *phase = ServerPhase::NeedsSignIn(challenge, Instant::now());
             }
         }
         phase.clone()
@@ -141,8 +141,8 @@ impl Servers {
     /// The demand of a server that somebody signs in, or allows more than when they did.
     pub fn demand(&self, id: &str) -> Option<Challenge> {
         match self.phase(id) {
-            Phase::NeedsSignIn(challenge, _) => Some(challenge),
-            Phase::Ready(running) => running.session.wanted_permission(),
+            ServerPhase::NeedsSignIn(challenge, _) => Some(challenge),
+            ServerPhase::Ready(running) => running.session.wanted_permission(),
             _ => None,
         }
     }
@@ -155,7 +155,7 @@ impl Servers {
 
     /// The last lines of a server's standard error.
     pub fn log(&self, id: &str) -> Vec<String> {
-        if let Phase::Ready(running) = self.phase(id) {
+        if let ServerPhase::Ready(running) = self.phase(id) {
             return running.session.log(LOG_LINES);
         }
         let slot = lock(&self.slots).get(id).cloned();
@@ -174,12 +174,14 @@ impl Servers {
         let slot = self.slot(server);
         let _starting = slot.starting.lock().await;
         match self.phase(&server.id) {
-            Phase::Ready(running) => return Ok(running),
-            Phase::Failed(reason, at) if at.elapsed() < REST && !reason.starts_with("it ended") => return Err(reason),
-            Phase::NeedsSignIn(_, at) if at.elapsed() < REST => return Err(SIGN_IN.to_owned()),
-            Phase::Idle | Phase::Starting | Phase::Failed(..) | Phase::NeedsSignIn(..) => {}
+            ServerPhase::Ready(running) => return Ok(running),
+            ServerPhase::Failed(reason, at) if at.elapsed() < REST && !reason.starts_with("it ended") => {
+                return Err(reason)
+            }
+            ServerPhase::NeedsSignIn(_, at) if at.elapsed() < REST => return Err(SIGN_IN.to_owned()),
+            ServerPhase::Idle | ServerPhase::Starting | ServerPhase::Failed(..) | ServerPhase::NeedsSignIn(..) => {}
         }
-        self.set(&slot, Phase::Starting);
+        self.set(&slot, ServerPhase::Starting);
         let started = match &server.transport {
             Transport::Stdio { command, args, env } => self.start(server, command, args, env).await,
             Transport::Http { url, headers } => self.connect(server, url, headers).await,
@@ -188,16 +190,16 @@ impl Servers {
             Ok(running) => {
                 lock(&slot.known).0 = lock(&running.listing).clone();
                 let running = Arc::new(running);
-                self.set(&slot, Phase::Ready(running.clone()));
+                self.set(&slot, ServerPhase::Ready(running.clone()));
                 Ok(running)
             }
             Err(Trouble::Failed(reason, log)) => {
                 lock(&slot.known).1 = log;
-                self.set(&slot, Phase::Failed(reason.clone(), Instant::now()));
+                self.set(&slot, ServerPhase::Failed(reason.clone(), Instant::now()));
                 Err(reason)
             }
             Err(Trouble::NeedsSignIn(challenge)) => {
-                self.set(&slot, Phase::NeedsSignIn(challenge, Instant::now()));
+                self.set(&slot, ServerPhase::NeedsSignIn(challenge, Instant::now()));
                 Err(SIGN_IN.to_owned())
             }
         }
@@ -205,7 +207,7 @@ impl Servers {
 
     /// Tells a server that runs of other folders.
     pub async fn set_roots(&self, id: &str, roots: Vec<PathBuf>) {
-        if let Phase::Ready(running) = self.phase(id) {
+        if let ServerPhase::Ready(running) = self.phase(id) {
             running.session.set_roots(roots).await;
         }
     }
@@ -247,7 +249,7 @@ impl Servers {
         slot
     }
 
-    fn set(&self, slot: &Slot, phase: Phase) {
+    fn set(&self, slot: &Slot, phase: ServerPhase) {
         *lock(&slot.phase) = phase;
         self.changed.send_replace(());
     }
@@ -343,7 +345,7 @@ async fn listed(session: Session) -> Result<Running, Trouble> {
 }
 
 fn end(slot: &Slot) {
-    if let Phase::Ready(running) = &*lock(&slot.phase) {
+    if let ServerPhase::Ready(running) = &*lock(&slot.phase) {
         running.session.let_go();
     }
 }

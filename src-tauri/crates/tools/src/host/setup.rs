@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use api::{FoundServer, ServerPart, ToolRule, ToolSetup};
+use api::{FoundServer, ServerVariable, ToolRule, ToolSetup};
 use protocol::ToolRef;
 use url::Url;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ const LONGEST_COMMAND: usize = 16 << 10;
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// A server as a person wrote it.
-pub(super) struct ReadSetup {
+pub(super) struct ParsedSetup {
     pub(super) name: String,
     pub(super) transport: Transport,
     /// Values for the keychain, by their names in it.
@@ -42,7 +42,7 @@ impl Tools {
     /// For a name that is taken, and a command that is none; nothing is added then.
     pub async fn add(&self, setup: ToolSetup) -> Result<String> {
         let id = Uuid::now_v7().simple().to_string();
-        let ReadSetup {
+        let ParsedSetup {
             name,
             transport,
             secrets,
@@ -71,8 +71,8 @@ impl Tools {
         &self,
         id: &str,
         setup: ToolSetup,
-        keeps: impl Fn(&ServerPart) -> bool,
-    ) -> Result<ReadSetup> {
+        keeps: impl Fn(&ServerVariable) -> bool,
+    ) -> Result<ParsedSetup> {
         let line = setup.command.trim();
         if line.len() > LONGEST_COMMAND {
             return Err(Error::BadSetup("it is too long"));
@@ -100,7 +100,7 @@ impl Tools {
         let (mut parts, mut secrets) = (Vec::new(), Vec::new());
         for part in setup.parts {
             let kept = keeps(&part);
-            let ServerPart { name, value } = part;
+            let ServerVariable { name, value } = part;
             // A secret that was found elsewhere, which no window is told.
             let value = match value.filter(|value| !value.is_empty()) {
                 Some(value) => value,
@@ -128,7 +128,7 @@ impl Tools {
             },
             Transport::Http { url, .. } => Transport::Http { url, headers: parts },
         };
-        Ok(ReadSetup {
+        Ok(ParsedSetup {
             name,
             transport,
             secrets,
@@ -394,7 +394,7 @@ fn name_of(command: &str, args: &[String]) -> String {
 
 fn shown(from: &str, found: &Found) -> FoundServer {
     let (Transport::Stdio { env: parts, .. } | Transport::Http { headers: parts, .. }) = &found.transport;
-    let parts = parts.iter().map(|variable| ServerPart {
+    let parts = parts.iter().map(|variable| ServerVariable {
         name: variable.name.clone(),
         value: match &variable.value {
             Setting::Plain(value) => Some(value.clone()),

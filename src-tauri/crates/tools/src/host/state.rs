@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::grants::Kept;
+use super::grants::StoredConsents;
 use crate::builtin::{Builtin, SearchEngine};
 use crate::catalog::ToolRef;
 use crate::consent::{CallKey, Consents, Denial, Permit, TurnCalls};
@@ -18,21 +18,21 @@ use crate::import::Found;
 pub(super) struct State {
     pub(super) consents: Consents,
     pub(super) turns: HashMap<String, TurnCalls>,
-    pub(super) asked: HashMap<CallKey, Asked>,
+    pub(super) asked: HashMap<CallKey, ShownCall>,
     /// Requests of servers that wait for the person, oldest first.
-    pub(super) elicited: Vec<Elicited>,
+    pub(super) elicited: Vec<PendingElicitation>,
     /// The descriptions that persons were shown when they allowed a tool in all chats.
     pub(super) descriptions: HashMap<ToolRef, String>,
     pub(super) can_keep: bool,
     /// Servers that were found elsewhere, with their secrets, which no window is told.
     pub(super) found: Vec<Found>,
     /// The bundle that a person looks at.
-    pub(super) bundle: Option<LookedAt>,
+    pub(super) bundle: Option<OpenedBundle>,
 }
 
 /// A bundle that a person looks at, until it is added.
 #[derive(Debug, Clone)]
-pub(super) struct LookedAt {
+pub(super) struct OpenedBundle {
     pub(super) hash: String,
     pub(super) path: PathBuf,
 }
@@ -44,7 +44,7 @@ pub(super) enum Decision {
 }
 
 /// A call that waits, and what is shown of it.
-pub(super) struct Asked {
+pub(super) struct ShownCall {
     pub(super) decided: oneshot::Sender<Decision>,
     pub(super) turn: String,
     pub(super) again: bool,
@@ -58,7 +58,7 @@ pub(super) struct Asked {
 }
 
 /// A request of a server that waits for the person.
-pub(super) struct Elicited {
+pub(super) struct PendingElicitation {
     pub(super) id: String,
     pub(super) from: Asker,
     pub(super) elicitation: Elicitation,
@@ -76,8 +76,8 @@ pub(super) struct Asker {
 
 impl State {
     /// The consents that hold in all chats.
-    pub(super) fn kept(&self) -> Kept {
-        Kept {
+    pub(super) fn kept(&self) -> StoredConsents {
+        StoredConsents {
             grants: self.consents.always(),
             descriptions: self.descriptions.clone(),
         }

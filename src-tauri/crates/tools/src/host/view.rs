@@ -1,11 +1,10 @@
 //! The servers, tools and consents as windows and the command line show them.
 
-use api::{ServerPart, ToolGrant, ToolServer, ToolServerState, ToolView, ToolsView};
+use api::{ServerVariable, ToolGrant, ToolServer, ToolServerState, ToolView, ToolsView};
 
 use super::calls::declaration;
 use super::file::Configuration;
-use super::servers::Phase;
-use super::waiting::effects_of;
+use super::servers::ServerPhase;
 use super::{Tools, OWN_NAME};
 use crate::builtin::{self, Builtin};
 use crate::catalog::Tool;
@@ -86,13 +85,13 @@ impl Tools {
         let state = match self.0.servers.phase(&server.id) {
             _ if !server.enabled => ToolServerState::Off,
             _ if self.0.servers.demand(&server.id).is_some() => ToolServerState::NeedsSignIn,
-            Phase::Idle => ToolServerState::Idle,
-            Phase::Starting => ToolServerState::Starting,
-            Phase::Ready(_) => ToolServerState::Ready,
-            Phase::Failed(reason, _) => ToolServerState::Failed {
+            ServerPhase::Idle => ToolServerState::Idle,
+            ServerPhase::Starting => ToolServerState::Starting,
+            ServerPhase::Ready(_) => ToolServerState::Ready,
+            ServerPhase::Failed(reason, _) => ToolServerState::Failed {
                 reason: visible(&reason),
             },
-            Phase::NeedsSignIn(..) => ToolServerState::NeedsSignIn,
+            ServerPhase::NeedsSignIn(..) => ToolServerState::NeedsSignIn,
         };
         let listing = self.0.servers.known(&server.id);
         let (Transport::Stdio { env: parts, .. } | Transport::Http { headers: parts, .. }) = &server.transport;
@@ -102,7 +101,7 @@ impl Tools {
             command: visible(&server.command_line()),
             parts: parts
                 .iter()
-                .map(|part| ServerPart {
+                .map(|part| ServerVariable {
                     name: part.name.clone(),
                     value: match &part.value {
                         Setting::Plain(value) => Some(value.clone()),
@@ -133,7 +132,7 @@ fn tool_view(configuration: &Configuration, server: &str, tool: &Tool) -> ToolVi
         name: tool.name.clone(),
         title: visible(tool.title.as_deref().unwrap_or(&tool.name)),
         description: visible(&tool.description),
-        effects: effects_of(tool.effects),
+        effects: tool.effects,
         tokens: u32::try_from(bytes / BYTES_A_TOKEN).unwrap_or(u32::MAX),
         rule: rule.copied(),
         on: None,

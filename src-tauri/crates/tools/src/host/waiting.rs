@@ -2,14 +2,14 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use api::{CallApproval, CallEffects, ConsentExtent, ConsentReason, WaitingCall};
+use api::{CallApproval, ConsentExtent, ConsentReason, WaitingCall};
 use serde_json::Value;
 
-use super::grants::Kept;
-use super::state::{Asked, Decision, State};
+use super::grants::StoredConsents;
+use super::state::{Decision, ShownCall, State};
 use super::{arguments, Tools};
-use crate::catalog::{Effects, ToolRef};
-use crate::consent::{Approval, CallHash, CallKey, Error as ConsentError, Extent, Pending, WaitReason};
+use crate::catalog::ToolRef;
+use crate::consent::{Approval, CallHash, CallKey, Error as ConsentError, Pending, WaitReason};
 use crate::error::{Error, Result};
 use crate::visible::visible;
 
@@ -29,11 +29,7 @@ impl Tools {
     pub async fn approve(&self, approval: CallApproval) -> Result<()> {
         let key = key_of(&approval.answer, &approval.call);
         let hash = CallHash::parse(&approval.hash).ok_or(ConsentError::Changed)?;
-        let extent = match approval.extent {
-            ConsentExtent::Once => Extent::Once,
-            ConsentExtent::Chat => Extent::Chat,
-            ConsentExtent::Always => Extent::Always,
-        };
+        let extent = approval.extent;
         let kept = {
             let mut state = self.state();
             let state = &mut *state;
@@ -60,7 +56,7 @@ impl Tools {
             let tool = permit.call().tool.clone();
             // Whoever ran it may be gone; then the permit ends here.
             let _ = asked.decided.send(Decision::Run(Box::new(permit)));
-            (extent == Extent::Always).then(|| {
+            (extent == ConsentExtent::Always).then(|| {
                 state.descriptions.insert(tool, asked.description);
                 state.kept()
             })
@@ -104,7 +100,7 @@ impl Tools {
         self.keep(kept, true).await
     }
 
-    async fn keep(&self, kept: Kept, taken_back: bool) -> Result<()> {
+    async fn keep(&self, kept: StoredConsents, taken_back: bool) -> Result<()> {
         let grants = self.0.grants.clone();
         let saved = tokio::task::spawn_blocking(move || grants.save(&kept, taken_back)).await;
         self.changed();
@@ -113,15 +109,15 @@ impl Tools {
 }
 
 /// Refuses arguments that a person wrote and that a consent which goes further would not be for.
-fn check_host(asked: &Asked, written: &Value, shown: Option<String>, extent: Extent) -> Result<()> {
+fn check_host(asked: &ShownCall, written: &Value, shown: Option<String>, extent: ConsentExtent) -> Result<()> {
     let Some((own, engine)) = &asked.own else { return Ok(()) };
     let host = own.host(written, engine.as_ref()).map_err(Error::Arguments)?;
     match extent {
-        Extent::Chat | Extent::Always if host != shown => Err(Error::OtherHost {
+        ConsentExtent::Chat | ConsentExtent::Always if host != shown => Err(Error::OtherHost {
             shown: shown.unwrap_or_default(),
             written: host.unwrap_or_default(),
         }),
-        Extent::Once | Extent::Chat | Extent::Always => Ok(()),
+        ConsentExtent::Once | ConsentExtent::Chat | ConsentExtent::Always => Ok(()),
     }
 }
 
@@ -162,18 +158,10 @@ fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
         parameters: asked.parameters.clone(),
         arguments_text: serde_json::to_string_pretty(&call.arguments).unwrap_or_default(),
         arguments: call.arguments.clone(),
-        effects: effects_of(call.effects),
+        effects: call.effects,
         reason,
         can_keep: state.can_keep,
     })
-}
-
-pub(super) fn effects_of(effects: Effects) -> CallEffects {
-    CallEffects {
-        read_only: effects.read_only,
-        destructive: effects.destructive,
-        open_world: effects.open_world,
-    }
 }
 
 fn key_of(answer: &str, call: &str) -> CallKey {

@@ -74,7 +74,7 @@ struct Inner {
 }
 
 /// A request before it has a token.
-struct Asked<'a> {
+struct Request<'a> {
     method: Method,
     address: &'a str,
     session: Option<&'a str>,
@@ -143,7 +143,7 @@ impl HttpClient {
     }
 
     /// Asks, with another token if the server refuses the one that there is: a refused request was not worked on.
-    async fn ask(&self, asked: Asked<'_>) -> Result<Response, Failure> {
+    async fn ask(&self, asked: Request<'_>) -> Result<Response, Failure> {
         let Some(tokens) = &self.0.tokens else {
             return self.ask_with(&asked, None).await;
         };
@@ -158,7 +158,7 @@ impl HttpClient {
         }
     }
 
-    async fn ask_with(&self, asked: &Asked<'_>, token: Option<&str>) -> Result<Response, Failure> {
+    async fn ask_with(&self, asked: &Request<'_>, token: Option<&str>) -> Result<Response, Failure> {
         let net = &self.0.net;
         let mut request = match &asked.method {
             Method::Get => net.get(asked.address, Purpose::ToolServer),
@@ -232,7 +232,7 @@ impl HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let asked = Asked {
+        let asked = Request {
             method: Method::Post(serde_json::to_vec(&message)?),
             address,
             session: session.as_deref(),
@@ -267,7 +267,7 @@ impl HttpClient {
         if self.asks_in_vain() {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
-        let asked = Asked {
+        let asked = Request {
             method: Method::Get,
             address,
             session: session.as_deref(),
@@ -364,7 +364,7 @@ impl StreamableHttpClient for HttpClient {
         _: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpError> {
-        let asked = Asked {
+        let asked = Request {
             method: Method::Delete,
             address: &uri,
             session: Some(&session_id),

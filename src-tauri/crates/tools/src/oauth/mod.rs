@@ -4,13 +4,13 @@
 //! rmcp speaks the protocol; its requests go through `net`, and nothing begins before a person asked for it.
 
 mod error;
-mod kept;
 mod redirect;
 mod requests;
 mod sign_in;
+mod stored;
 mod tokens;
 
 pub use error::Error;
-pub use kept::SignInStore;
 pub use sign_in::{sign_in, Browser, OwnClient, SignIn};
+pub use stored::SignInStore;
 pub use tokens::SignedIn;

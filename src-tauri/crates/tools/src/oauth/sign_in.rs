@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::error::Error;
-use super::kept::{Client, Kept, SignInStore};
 use super::redirect::{Pages, Redirect, Returned};
 use super::requests::{check, Requests};
+use super::stored::{Client, SignInStore, StoredSignIn};
 use crate::http::Challenge;
 
 /// How long somebody may take in the browser.
@@ -115,7 +115,7 @@ pub async fn sign_in(sign_in: SignIn, browser: Browser) -> Result<(), Error> {
     exchanged.await.map_err(|error| requests.error(&error))?;
     let credentials = credentials.load().await.map_err(|error| requests.error(&error))?;
     let credentials = credentials.ok_or_else(|| Error::NoToken("it sent none".to_owned()))?;
-    let kept = Kept {
+    let kept = StoredSignIn {
         address,
         client,
         credentials,

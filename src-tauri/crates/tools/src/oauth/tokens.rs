@@ -9,9 +9,9 @@ use rmcp::transport::auth::{AuthError, CredentialStore, InMemoryCredentialStore}
 use tokio::sync::Mutex;
 
 use super::error::Error;
-use super::kept::{Kept, SignInStore};
 use super::requests::Requests;
 use super::sign_in::config;
+use super::stored::{SignInStore, StoredSignIn};
 use crate::http::{Failure, Tokens};
 
 /// A token is renewed so many seconds before its end.
@@ -23,7 +23,7 @@ pub struct SignedIn {
     address: String,
     store: SignInStore,
     /// The sign-in, once it was looked for. Held while it is renewed, so that a refresh token is used once.
-    kept: Mutex<Option<Option<Kept>>>,
+    kept: Mutex<Option<Option<StoredSignIn>>>,
 }
 
 impl SignedIn {
@@ -38,7 +38,7 @@ impl SignedIn {
     }
 
     /// A newer sign-in in place of this one; none if somebody has to sign in again.
-    async fn newer(&self, kept: &Kept) -> Result<Option<Kept>, Error> {
+    async fn newer(&self, kept: &StoredSignIn) -> Result<Option<StoredSignIn>, Error> {
         if !kept.is_renewable() {
             return Ok(None);
         }
@@ -59,16 +59,20 @@ impl SignedIn {
             Err(error) => return Err(sentence(error)),
         }
         let renewed = credentials.load().await.map_err(sentence)?;
-        Ok(renewed.map(|credentials| Kept {
+        Ok(renewed.map(|credentials| StoredSignIn {
             credentials,
             ..kept.clone()
         }))
     }
 
     /// Renews, and keeps the outcome.
-    async fn renew(&self, held: &mut Option<Option<Kept>>, kept: Kept) -> Result<Option<String>, Error> {
+    async fn renew(
+        &self,
+        held: &mut Option<Option<StoredSignIn>>,
+        kept: StoredSignIn,
+    ) -> Result<Option<String>, Error> {
         let renewed = self.newer(&kept).await?;
-        let token = renewed.as_ref().and_then(Kept::token);
+        let token = renewed.as_ref().and_then(StoredSignIn::token);
         let kept = renewed.unwrap_or_else(|| {
             // Ponder stays known to the server.
             let mut kept = kept;
@@ -99,7 +103,7 @@ impl Tokens for SignedIn {
             match stored {
                 Some(stored) if stored.token() == kept.token() => self.renew(&mut held, stored).await.map_err(failure),
                 other => {
-                    let token = other.as_ref().and_then(Kept::token);
+                    let token = other.as_ref().and_then(StoredSignIn::token);
                     *held = Some(other);
                     Ok(token)
                 }

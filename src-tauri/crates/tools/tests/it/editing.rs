@@ -1,6 +1,6 @@
 //! Servers that a person changes after they were added, and the log of one that does not start.
 
-use api::{CallApproval, ConsentExtent, ConsentReason, ServerPart, ToolServerState, ToolSetup};
+use api::{CallApproval, ConsentExtent, ConsentReason, ServerVariable, ToolServerState, ToolSetup};
 use net::Keychain;
 use protocol::CallEnd;
 
@@ -13,7 +13,7 @@ fn setup(name: &str, command: &str, parts: &[(&str, Option<&str>)]) -> ToolSetup
         command: command.into(),
         parts: parts
             .iter()
-            .map(|(name, value)| ServerPart {
+            .map(|(name, value)| ServerVariable {
                 name: (*name).into(),
                 value: value.map(str::to_owned),
             })

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use api::{CallApproval, ConsentExtent, ConsentReason, ServerPart, ToolRule, ToolServerState, ToolSetup, WaitingCall};
+use api::{
+    CallApproval, ConsentExtent, ConsentReason, ServerVariable, ToolRule, ToolServerState, ToolSetup, WaitingCall,
+};
 use futures::FutureExt;
 use net::MemoryKeychain;
 use protocol::{
@@ -50,7 +52,7 @@ impl Host {
         let marker = marker();
         std::fs::write(folder.path().join("description"), "Says it again.").unwrap();
         let file = |name: &str| Some(folder.path().join(name).display().to_string());
-        let part = |name: &str, file_name: &str| ServerPart {
+        let part = |name: &str, file_name: &str| ServerVariable {
             name: name.into(),
             value: file(file_name),
         };
@@ -407,7 +409,7 @@ async fn a_secret_lies_in_the_keychain_and_reaches_the_server_alone() {
     let setup = ToolSetup {
         name: "secret".into(),
         command: "env".into(),
-        parts: vec![ServerPart {
+        parts: vec![ServerVariable {
             name: "API_KEY".into(),
             value: Some("very-secret-value".into()),
         }],

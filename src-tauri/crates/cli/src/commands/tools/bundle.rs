@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use api::{BundleValue, ServerPart, ToolBundle};
+use api::{BundleValue, ServerVariable, ToolBundle};
 use serde_json::json;
 use tools::host::Tools;
 
@@ -17,7 +17,7 @@ pub fn is_bundle(file: &Path) -> bool {
 ///
 /// # Errors
 /// When the file is no bundle that can be used, a value is missing or none of its field, or the keychain refuses.
-pub async fn import(tools: &Tools, file: &Path, values: Vec<ServerPart>, json: bool) -> Result<()> {
+pub async fn import(tools: &Tools, file: &Path, values: Vec<ServerVariable>, json: bool) -> Result<()> {
     let looked_into = tools.look_into_bundle(file.to_owned()).await;
     let bundle = looked_into.map_err(protocol::Error::from)?;
     let id = tools
@@ -33,9 +33,9 @@ pub async fn import(tools: &Tools, file: &Path, values: Vec<ServerPart>, json: b
 }
 
 /// The values of each field, which may be given several times.
-fn by_field(values: Vec<ServerPart>) -> Vec<BundleValue> {
+fn by_field(values: Vec<ServerVariable>) -> Vec<BundleValue> {
     let mut fields: Vec<BundleValue> = Vec::new();
-    for ServerPart { name, value } in values {
+    for ServerVariable { name, value } in values {
         let value = value.unwrap_or_default();
         match fields.iter_mut().find(|field| field.key == name) {
             Some(field) => field.values.push(value),

@@ -1,5 +1,5 @@
 use anyhow::Result;
-use api::{ServerPart, ToolRule, ToolServer, ToolServerState, ToolView, ToolsView};
+use api::{ServerVariable, ToolRule, ToolServer, ToolServerState, ToolView, ToolsView};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tools::host::Tools;
@@ -106,7 +106,7 @@ fn of_tool(tool: &ToolView, width: usize) -> String {
 /// The whole command of a server on one line, with its variables before it, as a shell has them. Secrets are named and
 /// not shown.
 pub fn command(server: &ToolServer) -> String {
-    let variable = |part: &ServerPart| match &part.value {
+    let variable = |part: &ServerVariable| match &part.value {
         Some(value) => format!("{}={} ", part.name, shlex::try_quote(value).unwrap_or_default()),
         None => format!("{}=(secret) ", part.name),
     };
@@ -126,11 +126,11 @@ mod tests {
             name: "files".into(),
             command: "npx server ~/a".into(),
             parts: vec![
-                ServerPart {
+                ServerVariable {
                     name: "API_KEY".into(),
                     value: None,
                 },
-                ServerPart {
+                ServerVariable {
                     name: "MODE".into(),
                     value: Some("very fast".into()),
                 },

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{bail, Context, Result};
-use api::{ServerPart, ToolRule};
+use api::{ServerVariable, ToolRule};
 use clap::{Args, Subcommand, ValueEnum};
 use net::{Net, SystemKeychain};
 use serde_json::json;
@@ -60,7 +60,7 @@ enum Command {
         file: PathBuf,
         /// Fill in a field of a bundle (repeatable)
         #[arg(long, value_name = "FIELD=VALUE", value_parser = servers::variable)]
-        set: Vec<ServerPart>,
+        set: Vec<ServerVariable>,
         /// Read this field from standard input, into the keychain (repeatable, one line each)
         #[arg(long, value_name = "FIELD")]
         secret: Vec<String>,

@@ -1,7 +1,7 @@
 use std::io::{IsTerminal, Read};
 
 use anyhow::{ensure, Context, Result};
-use api::{ServerPart, ToolServer, ToolSetup};
+use api::{ServerVariable, ToolServer, ToolSetup};
 use clap::Args;
 use protocol::{Error, ErrorCode};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub struct AddArgs {
     name: String,
     /// Set a variable of its environment, or a header of an address (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    env: Vec<ServerPart>,
+    env: Vec<ServerVariable>,
     /// Read this variable from standard input, into the keychain (repeatable, one line each)
     #[arg(long, value_name = "NAME")]
     secret: Vec<String>,
@@ -32,14 +32,14 @@ pub struct AddArgs {
 }
 
 /// Parses `NAME=VALUE`. What looks like a secret is refused, because every program on this computer can read arguments.
-pub fn variable(text: &str) -> std::result::Result<ServerPart, String> {
+pub fn variable(text: &str) -> std::result::Result<ServerVariable, String> {
     let (name, value) = text.split_once('=').ok_or("it has no =")?;
     if Variable::looks_secret(name, value) {
         return Err(format!(
             "it looks like a secret, which other programs could read here. Use --secret {name}"
         ));
     }
-    Ok(ServerPart {
+    Ok(ServerVariable {
         name: name.to_owned(),
         value: Some(value.to_owned()),
     })
@@ -72,7 +72,7 @@ pub async fn add(tools: &Tools, args: AddArgs, json: bool) -> Result<()> {
 }
 
 /// Secrets on standard input: the whole of it for one, a line each for several.
-pub fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
+pub fn read_secrets(names: Vec<String>) -> Result<Vec<ServerVariable>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -101,7 +101,7 @@ pub fn read_secrets(names: Vec<String>) -> Result<Vec<ServerPart>> {
             Variable::looks_secret(&name, value),
             "{name} is not kept as a secret, because neither its name nor its value looks like one. Use --env"
         );
-        Ok(ServerPart {
+        Ok(ServerVariable {
             name,
             value: Some(value.to_owned()),
         })

@@ -2,12 +2,13 @@
 
 mod random_histories;
 
+use api::{CallEffects, ConsentExtent};
 use serde_json::{json, Value};
 
 use super::*;
-use crate::catalog::{Binding, Effects, Tool, ToolRef};
+use crate::catalog::{Binding, Tool, ToolRef};
 
-fn call(id: &str, effects: Effects) -> LiveCall {
+fn call(id: &str, effects: CallEffects) -> LiveCall {
     let tool = Tool {
         name: "write".to_owned(),
         title: None,
@@ -32,7 +33,7 @@ fn call(id: &str, effects: Effects) -> LiveCall {
     }
 }
 
-fn approve(consents: &mut Consents, turn: &mut TurnCalls, call: &LiveCall, extent: Extent) -> Permit {
+fn approve(consents: &mut Consents, turn: &mut TurnCalls, call: &LiveCall, extent: ConsentExtent) -> Permit {
     let approval = Approval {
         key: call.key.clone(),
         hash: CallHash::of(call),
@@ -45,15 +46,15 @@ fn approve(consents: &mut Consents, turn: &mut TurnCalls, call: &LiveCall, exten
 #[test]
 fn words_of_strangers_end_earlier_consents_to_what_reaches_out() {
     let (mut consents, mut turn) = (Consents::default(), TurnCalls::default());
-    let first = call("1", Effects::UNKNOWN);
+    let first = call("1", CallEffects::UNKNOWN);
     assert!(matches!(
         consents.request(first.clone(), Rules::default(), &mut turn),
         Verdict::Wait(_)
     ));
-    let _ = approve(&mut consents, &mut turn, &first, Extent::Always);
+    let _ = approve(&mut consents, &mut turn, &first, ConsentExtent::Always);
     let runs = |consents: &mut Consents, turn: &mut TurnCalls, id: &str| {
         matches!(
-            consents.request(call(id, Effects::UNKNOWN), Rules::default(), turn),
+            consents.request(call(id, CallEffects::UNKNOWN), Rules::default(), turn),
             Verdict::Run(_)
         )
     };
@@ -65,7 +66,12 @@ fn words_of_strangers_end_earlier_consents_to_what_reaches_out() {
         Some(WaitReason::UntrustedResult)
     );
     // A consent now was given after the words had come.
-    let _ = approve(&mut consents, &mut turn, &call("3", Effects::UNKNOWN), Extent::Chat);
+    let _ = approve(
+        &mut consents,
+        &mut turn,
+        &call("3", CallEffects::UNKNOWN),
+        ConsentExtent::Chat,
+    );
     assert!(runs(&mut consents, &mut turn, "4"));
     turn.note_untrusted_result();
     assert!(!runs(&mut consents, &mut turn, "5"));
@@ -77,11 +83,11 @@ fn words_of_strangers_end_earlier_consents_to_what_reaches_out() {
 fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
     let mut consents = Consents::default();
     let mut turn = TurnCalls::default();
-    let first = call("first", Effects::UNKNOWN);
+    let first = call("first", CallEffects::UNKNOWN);
     let _ = consents.request(first.clone(), Rules::default(), &mut turn);
-    let _ = approve(&mut consents, &mut turn, &first, Extent::Always);
+    let _ = approve(&mut consents, &mut turn, &first, ConsentExtent::Always);
     let verdicts: Vec<Verdict> = (0..60)
-        .map(|id| consents.request(call(&id.to_string(), Effects::UNKNOWN), Rules::default(), &mut turn))
+        .map(|id| consents.request(call(&id.to_string(), CallEffects::UNKNOWN), Rules::default(), &mut turn))
         .collect();
     let ran = verdicts
         .iter()
@@ -98,7 +104,7 @@ fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
     let verdicts = ["a", "b", "c"].map(|id| {
         let same = LiveCall {
             arguments: json!({ "x": 1, "y": 2 }),
-            ..call(id, Effects::UNKNOWN)
+            ..call(id, CallEffects::UNKNOWN)
         };
         consents.request(same, Rules::default(), &mut turn)
     });
@@ -112,7 +118,7 @@ fn a_turn_that_runs_in_a_circle_is_ended_and_a_long_one_is_asked_about() {
 fn a_consent_for_a_host_covers_no_other_and_is_taken_back_alone() {
     let mut consents = Consents::default();
     let at = |id: &str, host: &str| {
-        let call = call(id, Effects::UNKNOWN);
+        let call = call(id, CallEffects::UNKNOWN);
         LiveCall {
             binding: call.binding.for_host(Some(host)),
             host: Some(host.to_owned()),
@@ -125,15 +131,20 @@ fn a_consent_for_a_host_covers_no_other_and_is_taken_back_alone() {
     };
     for (id, host) in [("1", "example.org"), ("2", "example.com")] {
         assert!(!runs(&mut consents, at(id, host)));
-        let permit = approve(&mut consents, &mut TurnCalls::default(), &at(id, host), Extent::Always);
+        let permit = approve(
+            &mut consents,
+            &mut TurnCalls::default(),
+            &at(id, host),
+            ConsentExtent::Always,
+        );
         assert_eq!(permit.call().host.as_deref(), Some(host));
     }
     assert!(runs(&mut consents, at("3", "example.org")) && runs(&mut consents, at("4", "example.com")));
     for (id, other) in [("5", "example.org:8443"), ("6", "www.example.org"), ("7", "")] {
         assert!(!runs(&mut consents, at(id, other)), "{other}");
     }
-    assert!(!runs(&mut consents, call("8", Effects::UNKNOWN)));
-    let tool = call("1", Effects::UNKNOWN).tool;
+    assert!(!runs(&mut consents, call("8", CallEffects::UNKNOWN)));
+    let tool = call("1", CallEffects::UNKNOWN).tool;
     consents.revoke(&tool, Some("example.org"));
     assert!(!runs(&mut consents, at("9", "example.org")) && runs(&mut consents, at("10", "example.com")));
     consents.revoke(&tool, None);
@@ -143,8 +154,8 @@ fn a_consent_for_a_host_covers_no_other_and_is_taken_back_alone() {
 #[test]
 fn a_seal_is_broken_by_every_change() {
     let grant = Grant {
-        tool: call("1", Effects::UNKNOWN).tool,
-        binding: call("1", Effects::UNKNOWN).binding,
+        tool: call("1", CallEffects::UNKNOWN).tool,
+        binding: call("1", CallEffects::UNKNOWN).binding,
         host: Some("example.org".to_owned()),
         granted_at: 5,
     };

@@ -1,6 +1,7 @@
 //! Twenty thousand random histories of two processes, beside a list of what persons consented to: no call runs that the
 //! list does not cover.
 
+use api::{CallEffects, ConsentExtent};
 use std::collections::HashSet;
 
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use proptest::test_runner::RngAlgorithm;
 use serde_json::{json, Value};
 
 use super::super::*;
-use crate::catalog::{Binding, Effects, Tool, ToolRef};
+use crate::catalog::{Binding, Tool, ToolRef};
 
 const TOOLS: usize = 3;
 const CHATS: usize = 2;
@@ -109,7 +110,7 @@ struct Said {
     tool: ToolRef,
     binding: Binding,
     host: Option<String>,
-    extent: Extent,
+    extent: ConsentExtent,
     at: usize,
     revoked: bool,
 }
@@ -132,14 +133,14 @@ struct World {
 
 impl World {
     /// The tool, and the binding of a call with these arguments: the second one reaches one of two hosts.
-    fn call_of(&self, index: usize, arguments: u8) -> (ToolRef, Binding, Option<String>, Effects) {
+    fn call_of(&self, index: usize, arguments: u8) -> (ToolRef, Binding, Option<String>, CallEffects) {
         let (tool, binding, effects) = self.tool(index);
         let host = (index == 1).then(|| HOSTS[usize::from(arguments) % 2].to_owned());
         (tool, binding.for_host(host.as_deref()), host, effects)
     }
 
-    fn tool(&self, index: usize) -> (ToolRef, Binding, Effects) {
-        let effects = Effects {
+    fn tool(&self, index: usize) -> (ToolRef, Binding, CallEffects) {
+        let effects = CallEffects {
             read_only: index == 0,
             destructive: index == 2,
             open_world: index == 1,
@@ -190,9 +191,9 @@ impl World {
         let strangers = self.strangers[process][chat].filter(|_| call.effects.has_side_effects());
         let covered = self.said.iter().any(|said| {
             let reaches = match said.extent {
-                Extent::Once => false,
-                Extent::Chat => said.process == process && said.chat == call.chat,
-                Extent::Always => true,
+                ConsentExtent::Once => false,
+                ConsentExtent::Chat => said.process == process && said.chat == call.chat,
+                ConsentExtent::Always => true,
             };
             reaches
                 && !said.revoked
@@ -263,7 +264,7 @@ impl World {
                 let approval = Approval {
                     key: pending.call().key.clone(),
                     hash: CallHash::of(&call),
-                    extent: [Extent::Once, Extent::Chat, Extent::Always][usize::from(extent)],
+                    extent: [ConsentExtent::Once, ConsentExtent::Chat, ConsentExtent::Always][usize::from(extent)],
                     arguments: edited.then(|| json!({ "n": "written" })),
                 };
                 self.approve(process, approval, wrong <= 2);
@@ -299,8 +300,8 @@ impl World {
                 for said in self.said.iter_mut().filter(|said| said.tool == tool) {
                     let meant = host.is_none() || said.host.as_deref() == host;
                     said.revoked |= match said.extent {
-                        Extent::Always => meant,
-                        Extent::Once | Extent::Chat => said.process == process,
+                        ConsentExtent::Always => meant,
+                        ConsentExtent::Once | ConsentExtent::Chat => said.process == process,
                     };
                 }
             }
@@ -374,7 +375,7 @@ impl World {
             at: self.now,
             revoked: false,
         });
-        if approval.extent == Extent::Always {
+        if approval.extent == ConsentExtent::Always {
             self.store(process);
         }
         self.last = Some(approval);

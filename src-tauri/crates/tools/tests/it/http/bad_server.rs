@@ -11,12 +11,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-use super::wire::{json, read, send, Asked};
+use super::wire::{json, read, send, ReceivedRequest};
 
 /// The server.
 pub struct BadServer {
     pub address: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
@@ -24,7 +24,7 @@ impl BadServer {
     pub async fn start(way: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let (kept, way) = (asked.clone(), Arc::<str>::from(way));
         let task = tokio::spawn(async move {
             // They end with this task.
@@ -52,7 +52,7 @@ impl BadServer {
         }
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -77,11 +77,11 @@ fn over() -> io::Result<()> {
     Err(io::ErrorKind::ConnectionAborted.into())
 }
 
-fn result(request: &Asked, result: Value) -> Value {
+fn result(request: &ReceivedRequest, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": request.body["id"], "result": result })
 }
 
-fn text(request: &Asked, text: &str) -> Value {
+fn text(request: &ReceivedRequest, text: &str) -> Value {
     result(request, json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
@@ -90,7 +90,7 @@ async fn forever() -> io::Result<()> {
     over()
 }
 
-async fn answer(way: &str, to: &mut TcpStream, request: &Asked, times: usize) -> io::Result<()> {
+async fn answer(way: &str, to: &mut TcpStream, request: &ReceivedRequest, times: usize) -> io::Result<()> {
     match way {
         "mute" => return forever().await,
         "web page" => return send(to, "200 OK", "Content-Type: text/html\r\n", b"<h1>Welcome</h1>").await,
@@ -183,7 +183,7 @@ async fn answer(way: &str, to: &mut TcpStream, request: &Asked, times: usize) ->
     }
 }
 
-async fn list(way: &str, to: &mut TcpStream, request: &Asked) -> io::Result<()> {
+async fn list(way: &str, to: &mut TcpStream, request: &ReceivedRequest) -> io::Result<()> {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let echo = json!({ "name": "echo", "description": "Says it again.", "inputSchema": schema });
     match way {
@@ -197,7 +197,7 @@ async fn list(way: &str, to: &mut TcpStream, request: &Asked) -> io::Result<()> 
     }
 }
 
-async fn call(way: &str, to: &mut TcpStream, request: &Asked, times: usize) -> io::Result<()> {
+async fn call(way: &str, to: &mut TcpStream, request: &ReceivedRequest, times: usize) -> io::Result<()> {
     let fine = text(request, &request.body["params"]["arguments"].to_string());
     match way {
         "mute in call" => forever().await,

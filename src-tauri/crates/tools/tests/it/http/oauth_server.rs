@@ -13,14 +13,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use url::Url;
 
-use super::wire::{json as answer_json, read, send, Asked};
+use super::wire::{json as answer_json, read, send, ReceivedRequest};
 
 /// The secret of a client that gets one.
 pub const CLIENT_SECRET: &str = "the-clients-own-secret";
 
 #[derive(Default)]
 struct State {
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
     clients: u32,
     tokens: u32,
     /// Codes with what they were asked with.
@@ -70,7 +70,7 @@ impl OauthServer {
     }
 
     /// The requests to a path.
-    pub fn asked(&self, path: &str) -> Vec<Asked> {
+    pub fn asked(&self, path: &str) -> Vec<ReceivedRequest> {
         let state = self.state.lock().unwrap();
         let asked = state
             .asked
@@ -113,7 +113,7 @@ fn form(text: &str) -> BTreeMap<String, String> {
 }
 
 impl Served {
-    async fn answer(&self, to: &mut TcpStream, request: &Asked) -> io::Result<()> {
+    async fn answer(&self, to: &mut TcpStream, request: &ReceivedRequest) -> io::Result<()> {
         let path = request.path.split('?').next().unwrap_or_default();
         match path {
             "/mcp" => self.mcp(to, request).await,
@@ -179,7 +179,7 @@ impl Served {
         answer_json(to, "201 Created", "", &client).await
     }
 
-    async fn authorize(&self, to: &mut TcpStream, request: &Asked) -> io::Result<()> {
+    async fn authorize(&self, to: &mut TcpStream, request: &ReceivedRequest) -> io::Result<()> {
         let asked = form(request.path.split_once('?').map_or("", |(_, query)| query));
         let mut back = Url::parse(&asked["redirect_uri"]).unwrap();
         assert_eq!(
@@ -214,7 +214,7 @@ impl Served {
         send(to, "302 Found", &format!("Location: {back}\r\n"), b"").await
     }
 
-    async fn token(&self, to: &mut TcpStream, request: &Asked) -> io::Result<()> {
+    async fn token(&self, to: &mut TcpStream, request: &ReceivedRequest) -> io::Result<()> {
         let asked = form(&request.text);
         match self.grant(request, &asked) {
             Ok(token) => answer_json(to, "200 OK", "", &token).await,
@@ -222,7 +222,7 @@ impl Served {
         }
     }
 
-    fn grant(&self, request: &Asked, asked: &BTreeMap<String, String>) -> Result<Value, &'static str> {
+    fn grant(&self, request: &ReceivedRequest, asked: &BTreeMap<String, String>) -> Result<Value, &'static str> {
         let field = |name: &str| asked.get(name).map(String::as_str).unwrap_or_default();
         if field("resource") != format!("{}/mcp", self.origin) {
             return Err("invalid_target");
@@ -261,7 +261,7 @@ impl Served {
         }))
     }
 
-    async fn mcp(&self, to: &mut TcpStream, request: &Asked) -> io::Result<()> {
+    async fn mcp(&self, to: &mut TcpStream, request: &ReceivedRequest) -> io::Result<()> {
         let token = request
             .header("authorization")
             .and_then(|value| value.strip_prefix("Bearer "));

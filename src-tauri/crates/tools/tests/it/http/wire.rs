@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub head: String,
@@ -17,7 +17,7 @@ pub struct Asked {
     pub text: String,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (own, value) = line.split_once(':')?;
@@ -31,7 +31,7 @@ impl Asked {
 }
 
 /// The next request of a connection; `None` at its end.
-pub async fn read(connection: &mut TcpStream) -> io::Result<Option<Asked>> {
+pub async fn read(connection: &mut TcpStream) -> io::Result<Option<ReceivedRequest>> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -44,7 +44,7 @@ pub async fn read(connection: &mut TcpStream) -> io::Result<Option<Asked>> {
         }
     };
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-    let mut request = Asked {
+    let mut request = ReceivedRequest {
         method: head.split(' ').next().unwrap_or_default().to_owned(),
         path: head.split(' ').nth(1).unwrap_or_default().to_owned(),
         head,

@@ -25,7 +25,7 @@ pub(super) struct Client {
 
 /// A sign-in to a server.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredSignIn {
     /// The address of the server. For another one nothing of this counts.
     pub(super) address: String,
     pub(super) client: Client,
@@ -33,7 +33,7 @@ pub(super) struct Kept {
     pub(super) credentials: StoredCredentials,
 }
 
-impl Kept {
+impl StoredSignIn {
     /// The token for requests.
     pub(super) fn token(&self) -> Option<String> {
         self.field("access_token")?.as_str().map(str::to_owned)
@@ -79,14 +79,14 @@ impl SignInStore {
     }
 
     /// The sign-in to this address; none if nobody ever signed in there.
-    pub(super) async fn load(&self, address: &str) -> Result<Option<Kept>, Error> {
+    pub(super) async fn load(&self, address: &str) -> Result<Option<StoredSignIn>, Error> {
         let name = self.name.clone();
         let text = self.with(move |keychain| keychain.get(&name)).await?;
-        let kept: Option<Kept> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let kept: Option<StoredSignIn> = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(kept.filter(|kept| kept.address == address))
     }
 
-    pub(super) async fn save(&self, kept: &Kept) -> Result<(), Error> {
+    pub(super) async fn save(&self, kept: &StoredSignIn) -> Result<(), Error> {
         let text = serde_json::to_string(kept).map_err(|error| Error::Keychain(error.to_string()))?;
         let name = self.name.clone();
         self.with(move |keychain| keychain.set(&name, &text)).await

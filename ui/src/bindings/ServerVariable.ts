@@ -3,7 +3,7 @@
 /**
  * A variable or a header of a server. Secrets stay in the keychain.
  */
-export type ServerPart = { 
+export type ServerVariable = { 
 /**
  * Its name.
  */
