@@ -1,7 +1,9 @@
 //! The formats that are read, each from bytes to text.
 
+pub(crate) mod archive;
 pub(crate) mod docx;
 pub(crate) mod html;
 mod markdown;
 pub(crate) mod pdf;
 pub(crate) mod text;
+mod xml;

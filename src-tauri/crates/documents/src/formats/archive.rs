@@ -1,0 +1,180 @@
+//! Archives that are documents: their kind, and their parts one at a time, each through a limit.
+
+use std::io::{Cursor, Read};
+
+use memchr::memmem;
+use zip::result::ZipError;
+use zip::ZipArchive;
+
+use super::xml;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::kind::DocumentKind;
+
+/// The largest unpacked part, in bytes. A thousand pages have about ten million.
+const MAX_PART: u64 = 100_000_000;
+
+/// All parts that are read together, unpacked, in bytes.
+const MAX_ALL: u64 = 300_000_000;
+
+/// The most parts that the archive may name.
+const MAX_PARTS: usize = 10_000;
+
+/// How often the mark of a name in the table of contents may stand in the file. Files within the archive have such
+/// marks, too, so it is more than the most parts; each costs memory before the table is known.
+const MAX_MARKS: usize = 10 * MAX_PARTS;
+
+/// The longest part that only names a kind, in bytes.
+const LONGEST_KIND: usize = 200;
+
+/// An archive whose parts are asked for by name. Names are compared with each other and never with those of this
+/// computer's files.
+pub(crate) struct Archive<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    kind: DocumentKind,
+    left: u64,
+}
+
+impl<'a> Archive<'a> {
+    /// Opens an archive and tells its kind; `guess` is the kind in errors until it is told.
+    ///
+    /// # Errors
+    /// `UnknownKind` if it is no document that is read; `Broken` and `Protected`.
+    pub fn open(bytes: &'a [u8], guess: DocumentKind, budget: &Budget) -> Result<Self> {
+        let too_many = || Error::broken(guess, "it holds more files than a document has");
+        if memmem::find_iter(bytes, b"PK\x01\x02").nth(MAX_MARKS).is_some() {
+            return Err(too_many());
+        }
+        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| broken(guess, &error))?;
+        if zip.len() > MAX_PARTS {
+            return Err(too_many());
+        }
+        let mut archive = Self {
+            zip,
+            kind: guess,
+            left: MAX_ALL,
+        };
+        archive.kind = archive.told_kind(budget)?;
+        Ok(archive)
+    }
+
+    /// The kind by the archive's contents.
+    pub fn kind(&self) -> DocumentKind {
+        self.kind
+    }
+
+    /// True if there is a part of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.zip.index_for_name(name).is_some()
+    }
+
+    /// The first name that is like this.
+    pub fn find(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
+        let mut names = self.zip.file_names().flatten();
+        names.find(|name| is_it(name)).map(|name| name.into_owned())
+    }
+
+    /// A part. The length in its header is not trusted.
+    ///
+    /// # Errors
+    /// `Broken` if there is none or it is damaged; `TooLarge` beyond the limits; `Protected`.
+    pub fn part(&mut self, name: &str) -> Result<Vec<u8>> {
+        let kind = self.kind;
+        let file = self.zip.by_name(name).map_err(|error| broken(kind, &error))?;
+        if file.encrypted() {
+            return Err(Error::Protected(kind.name().into()));
+        }
+        let most = self.left.min(MAX_PART);
+        let mut bytes = Vec::new();
+        let read = file.take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|_| Error::broken(kind, "its archive is damaged"))?;
+        match bytes.len() as u64 > most {
+            true => Err(Error::TooLarge(format!("it unfolds to more than {} MB", limit(most)))),
+            false => {
+                self.left -= bytes.len() as u64;
+                Ok(bytes)
+            }
+        }
+    }
+
+    fn told_kind(&mut self, budget: &Budget) -> Result<DocumentKind> {
+        if self.has("mimetype") {
+            let said = self.part("mimetype")?;
+            let said = String::from_utf8_lossy(&said[..said.len().min(LONGEST_KIND)]);
+            if let Some(kind) = of_media_type(said.trim()) {
+                return kind;
+            }
+        }
+        if self.has("[Content_Types].xml") {
+            let types = self.part("[Content_Types].xml")?;
+            if let Some(kind) = self.of_types(&types, budget)? {
+                return kind;
+            }
+        }
+        self.of_names()
+    }
+
+    /// The kind by the type of its main part.
+    fn of_types(&self, types: &[u8], budget: &Budget) -> Result<Option<Result<DocumentKind>>> {
+        let mut found = None;
+        xml::walk(types, self.kind, budget, |mark| {
+            if let (xml::Mark::Open(tag), None) = (mark, &found) {
+                found = tag.attribute("ContentType").and_then(|kind| of_main_part(&kind));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The kind by the names of parts, if nothing else tells it.
+    fn of_names(&self) -> Result<DocumentKind> {
+        let holds = |start: &str| self.find(|name| name.starts_with(start)).is_some();
+        match () {
+            () if self.find(is_word).is_some() => Ok(DocumentKind::Docx),
+            () if holds("xl/") => Err(unknown("an Excel workbook", "save its sheet as CSV")),
+            () if holds("ppt/") => Err(unknown("a PowerPoint presentation", "save it as PDF")),
+            () if holds("META-INF/container.xml") => Err(unknown("an EPUB book", "save it as PDF or text")),
+            () if holds("content.xml") => Err(unknown("an OpenDocument file", "save it as DOCX or PDF")),
+            () => Err(unknown("an archive", "unpack it first")),
+        }
+    }
+}
+
+/// True for the part with a document's text. Word calls it `document`; others number it.
+pub(crate) fn is_word(name: &str) -> bool {
+    let rest = name.strip_prefix("word/document");
+    let number = rest.and_then(|rest| rest.strip_suffix(".xml"));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn of_media_type(_said: &str) -> Option<Result<DocumentKind>> {
+    None
+}
+
+fn of_main_part(kind: &str) -> Option<Result<DocumentKind>> {
+    // Documents with macros and templates have types of their own.
+    let main = kind.strip_suffix(".main+xml")?;
+    main.contains("word").then_some(Ok(DocumentKind::Docx))
+}
+
+fn unknown(what: &'static str, advice: &'static str) -> Error {
+    Error::UnknownKind {
+        what: what.into(),
+        advice: advice.into(),
+    }
+}
+
+/// The limit that was exceeded: that of a part, or that of all.
+fn limit(most: u64) -> u64 {
+    let exceeded = if most == MAX_PART { MAX_PART } else { MAX_ALL };
+    exceeded / 1_000_000
+}
+
+fn broken(kind: DocumentKind, error: &ZipError) -> Error {
+    match error {
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Error::Protected(kind.name().into()),
+        ZipError::UnsupportedArchive(_) => Error::broken(kind, "its archive is packed in an unusual way"),
+        ZipError::FileNotFound => Error::broken(kind, "a part of it is missing"),
+        _ => Error::broken(kind, "its archive is damaged"),
+    }
+}
