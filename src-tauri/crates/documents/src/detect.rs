@@ -33,7 +33,7 @@ const REFUSED: [(&[u8], &str, &str); 16] = [
 /// How far the beginning of a PDF may lie from the beginning of its file.
 const PDF_PROLOGUE: usize = 1024;
 
-/// The kind of a file.
+/// The kind of a file. That of an archive is a guess for messages until it was opened, which the reader does.
 pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
     if bytes.is_empty() {
         return Err(Error::UnknownKind {
@@ -46,7 +46,7 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
         return Ok(DocumentKind::Pdf);
     }
     if bytes.starts_with(b"PK\x03\x04") {
-        return Ok(DocumentKind::Docx);
+        return Ok(guessed(name));
     }
     if let Some((_, what, advice)) = REFUSED.iter().find(|(start, ..)| bytes.starts_with(start)) {
         // A text may begin with these letters as well as a program.
@@ -68,6 +68,14 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
         });
     }
     Ok(kind_of_text(bytes, name))
+}
+
+/// The kind that the name of an archive promises.
+fn guessed(name: &str) -> DocumentKind {
+    match extension(name).as_deref() {
+        Some("epub") => DocumentKind::Epub,
+        _ => DocumentKind::Docx,
+    }
 }
 
 fn kind_of_text(bytes: &[u8], name: &str) -> DocumentKind {

@@ -17,6 +17,8 @@ pub enum DocumentKind {
     Pdf,
     /// A document of Word, since 2007.
     Docx,
+    /// A book.
+    Epub,
 }
 
 impl DocumentKind {
@@ -29,6 +31,7 @@ impl DocumentKind {
             Self::Html => "text/html",
             Self::Pdf => "application/pdf",
             Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            Self::Epub => "application/epub+zip",
         }
     }
 
@@ -41,6 +44,7 @@ impl DocumentKind {
             Self::Html => "HTML",
             Self::Pdf => "PDF",
             Self::Docx => "Word",
+            Self::Epub => "EPUB",
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{Cursor, Read};
 
 use memchr::memmem;
+use percent_encoding::percent_decode_str;
 use zip::result::ZipError;
 use zip::ZipArchive;
 
@@ -18,7 +19,7 @@ const MAX_PART: u64 = 100_000_000;
 const MAX_ALL: u64 = 300_000_000;
 
 /// The most parts that the archive may name.
-const MAX_PARTS: usize = 10_000;
+pub(crate) const MAX_PARTS: usize = 10_000;
 
 /// How often the mark of a name in the table of contents may stand in the file. Files within the archive have such
 /// marks, too, so it is more than the most parts; each costs memory before the table is known.
@@ -133,7 +134,7 @@ impl<'a> Archive<'a> {
             () if self.find(is_word).is_some() => Ok(DocumentKind::Docx),
             () if holds("xl/") => Err(unknown("an Excel workbook", "save its sheet as CSV")),
             () if holds("ppt/") => Err(unknown("a PowerPoint presentation", "save it as PDF")),
-            () if holds("META-INF/container.xml") => Err(unknown("an EPUB book", "save it as PDF or text")),
+            () if self.has("META-INF/container.xml") => Ok(DocumentKind::Epub),
             () if holds("content.xml") => Err(unknown("an OpenDocument file", "save it as DOCX or PDF")),
             () => Err(unknown("an archive", "unpack it first")),
         }
@@ -147,8 +148,33 @@ pub(crate) fn is_word(name: &str) -> bool {
     number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn of_media_type(_said: &str) -> Option<Result<DocumentKind>> {
-    None
+/// The name of the part that a reference in another part means; `None` if it leads out of the archive.
+pub(crate) fn resolve(from: &str, reference: &str) -> Option<String> {
+    let path = reference.split(['#', '?']).next()?;
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    if path.is_empty() || path.contains("://") {
+        return None;
+    }
+    let mut names: Vec<&str> = match path.starts_with('/') {
+        true => Vec::new(),
+        false => from.split('/').collect(),
+    };
+    names.pop();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()?),
+            name => names.push(name),
+        }
+    }
+    Some(names.join("/"))
+}
+
+fn of_media_type(said: &str) -> Option<Result<DocumentKind>> {
+    match said {
+        "application/epub+zip" => Some(Ok(DocumentKind::Epub)),
+        _ => None,
+    }
 }
 
 fn of_main_part(kind: &str) -> Option<Result<DocumentKind>> {
@@ -176,5 +202,25 @@ fn broken(kind: DocumentKind, error: &ZipError) -> Error {
         ZipError::UnsupportedArchive(_) => Error::broken(kind, "its archive is packed in an unusual way"),
         ZipError::FileNotFound => Error::broken(kind, "a part of it is missing"),
         _ => Error::broken(kind, "its archive is damaged"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_stay_in_the_archive() {
+        for (from, reference, part) in [
+            ("OEBPS/book.opf", "text/a%20b.xhtml#c", Some("OEBPS/text/a b.xhtml")),
+            ("ppt/slides/slide1.xml", "../notes/n.xml", Some("ppt/notes/n.xml")),
+            ("a/b", "/xl/./workbook.xml", Some("xl/workbook.xml")),
+            ("a/b", "../../../etc/passwd", None),
+            ("a/b", "https://example.org/a", None),
+            ("a/b", "#c", None),
+            ("", "META-INF/a", Some("META-INF/a")),
+        ] {
+            assert_eq!(resolve(from, reference).as_deref(), part, "{from} {reference}");
+        }
     }
 }

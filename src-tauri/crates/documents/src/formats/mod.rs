@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod docx;
+pub(crate) mod epub;
 pub(crate) mod html;
 mod markdown;
 pub(crate) mod pdf;

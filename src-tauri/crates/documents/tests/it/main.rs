@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod books;
 mod hostile;
 mod make;
 mod reading;
