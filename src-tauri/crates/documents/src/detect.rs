@@ -73,6 +73,7 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
 /// The kind that the name of an archive promises.
 fn guessed(name: &str) -> DocumentKind {
     match extension(name).as_deref() {
+        Some("pptx" | "pptm" | "ppsx" | "potx") => DocumentKind::Pptx,
         Some("epub") => DocumentKind::Epub,
         _ => DocumentKind::Docx,
     }

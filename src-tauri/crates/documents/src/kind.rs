@@ -17,6 +17,8 @@ pub enum DocumentKind {
     Pdf,
     /// A document of Word, since 2007.
     Docx,
+    /// A presentation of PowerPoint, since 2007.
+    Pptx,
     /// A book.
     Epub,
 }
@@ -31,6 +33,7 @@ impl DocumentKind {
             Self::Html => "text/html",
             Self::Pdf => "application/pdf",
             Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            Self::Pptx => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
             Self::Epub => "application/epub+zip",
         }
     }
@@ -44,6 +47,7 @@ impl DocumentKind {
             Self::Html => "HTML",
             Self::Pdf => "PDF",
             Self::Docx => "Word",
+            Self::Pptx => "PowerPoint",
             Self::Epub => "EPUB",
         }
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use budget::Budget;
 use detect::kind_of;
 use formats::archive::Archive;
-use formats::{docx, epub, html, pdf, text};
+use formats::{docx, epub, html, pdf, pptx, text};
 use sandbox::{Task, Work};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,9 @@ fn extract(kind: DocumentKind, bytes: &[u8], budget: &Budget) -> Result<(Documen
         DocumentKind::Pdf => return Ok((kind, pdf::text(bytes, budget)?)),
         DocumentKind::Text | DocumentKind::Markdown | DocumentKind::Csv => (kind, text::decode(bytes)?),
         DocumentKind::Html => (kind, html::text(&text::decode(bytes)?, budget)?),
-        DocumentKind::Docx | DocumentKind::Epub => of_archive(Archive::open(bytes, kind, budget)?, budget)?,
+        DocumentKind::Docx | DocumentKind::Pptx | DocumentKind::Epub => {
+            of_archive(Archive::open(bytes, kind, budget)?, budget)?
+        }
     };
     // Only a file with pages has page breaks.
     Ok((kind, text.replace(PAGE_BREAK, "\n")))
@@ -95,6 +97,7 @@ fn of_archive(mut archive: Archive<'_>, budget: &Budget) -> Result<(DocumentKind
     let kind = archive.kind();
     let read = match kind {
         DocumentKind::Epub => epub::text,
+        DocumentKind::Pptx => pptx::text,
         _ => docx::text,
     };
     Ok((kind, read(&mut archive, budget)?))

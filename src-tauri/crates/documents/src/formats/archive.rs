@@ -133,7 +133,7 @@ impl<'a> Archive<'a> {
         match () {
             () if self.find(is_word).is_some() => Ok(DocumentKind::Docx),
             () if holds("xl/") => Err(unknown("an Excel workbook", "save its sheet as CSV")),
-            () if holds("ppt/") => Err(unknown("a PowerPoint presentation", "save it as PDF")),
+            () if self.has("ppt/presentation.xml") => Ok(DocumentKind::Pptx),
             () if self.has("META-INF/container.xml") => Ok(DocumentKind::Epub),
             () if holds("content.xml") => Err(unknown("an OpenDocument file", "save it as DOCX or PDF")),
             () => Err(unknown("an archive", "unpack it first")),
@@ -180,7 +180,11 @@ fn of_media_type(said: &str) -> Option<Result<DocumentKind>> {
 fn of_main_part(kind: &str) -> Option<Result<DocumentKind>> {
     // Documents with macros and templates have types of their own.
     let main = kind.strip_suffix(".main+xml")?;
-    main.contains("word").then_some(Ok(DocumentKind::Docx))
+    match () {
+        () if main.contains("word") => Some(Ok(DocumentKind::Docx)),
+        () if main.contains("presentation") || main.contains("slideshow") => Some(Ok(DocumentKind::Pptx)),
+        () => None,
+    }
 }
 
 fn unknown(what: &'static str, advice: &'static str) -> Error {

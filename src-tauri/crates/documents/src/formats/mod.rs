@@ -5,6 +5,8 @@ pub(crate) mod docx;
 pub(crate) mod epub;
 pub(crate) mod html;
 mod markdown;
+mod package;
 pub(crate) mod pdf;
+pub(crate) mod pptx;
 pub(crate) mod text;
 mod xml;

@@ -2,6 +2,7 @@
 
 use quick_xml::escape::{resolve_predefined_entity, unescape};
 use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::QName;
 use quick_xml::Reader;
 
 use crate::budget::Budget;
@@ -39,9 +40,18 @@ impl<'a> Tag<'a> {
 
     /// The value of an attribute, by its name without that of its namespace.
     pub fn attribute(self, name: &str) -> Option<String> {
+        self.value(|key| key.local_name().as_ref() == name)
+    }
+
+    /// The same of one with a namespace, which stands beside one of that name without.
+    pub fn prefixed(self, name: &str) -> Option<String> {
+        self.value(|key| key.prefix().is_some() && key.local_name().as_ref() == name)
+    }
+
+    fn value(self, is_it: impl Fn(QName<'_>) -> bool) -> Option<String> {
         let mut attributes = self.0.attributes();
         let mut attributes = attributes.with_checks(false).flatten();
-        let found = attributes.find(|attribute| attribute.key.local_name().as_ref() == name)?;
+        let found = attributes.find(|attribute| is_it(attribute.key))?;
         if found.value.len() > LONGEST_VALUE {
             return None;
         }

@@ -6,3 +6,4 @@ mod books;
 mod hostile;
 mod make;
 mod reading;
+mod slides;
