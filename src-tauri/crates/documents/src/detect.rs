@@ -1,5 +1,7 @@
 //! The kind of a file, told by its contents; its name tells only which text is meant.
 
+use memchr::memmem;
+
 use crate::error::{Error, Result};
 use crate::formats::text;
 use crate::kind::{extension, DocumentKind};
@@ -30,6 +32,9 @@ const REFUSED: [(&[u8], &str, &str); 16] = [
     (b"ID3", "a recording", "add its words as text"),
 ];
 
+/// The name of the part of such a file with the document: `EncryptedPackage`, as the file spells it.
+const LOCKED: &[u8] = b"E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0";
+
 /// How far the beginning of a PDF may lie from the beginning of its file.
 const PDF_PROLOGUE: usize = 1024;
 
@@ -47,6 +52,10 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
     }
     if bytes.starts_with(b"PK\x03\x04") {
         return Ok(guessed(name));
+    }
+    // Office packs a document with a password into a file of its older form.
+    if bytes.starts_with(b"\xd0\xcf\x11\xe0") && memmem::find(bytes, LOCKED).is_some() {
+        return Err(Error::Protected("Office".into()));
     }
     if let Some((_, what, advice)) = REFUSED.iter().find(|(start, ..)| bytes.starts_with(start)) {
         // A text may begin with these letters as well as a program.
@@ -73,7 +82,8 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
 /// The kind that the name of an archive promises.
 fn guessed(name: &str) -> DocumentKind {
     match extension(name).as_deref() {
-        Some("pptx" | "pptm" | "ppsx" | "potx") => DocumentKind::Pptx,
+        Some("xlsx" | "xlsm" | "xltx" | "xltm") => DocumentKind::Xlsx,
+        Some("pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm") => DocumentKind::Pptx,
         Some("epub") => DocumentKind::Epub,
         _ => DocumentKind::Docx,
     }

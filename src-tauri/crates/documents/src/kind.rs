@@ -17,6 +17,8 @@ pub enum DocumentKind {
     Pdf,
     /// A document of Word, since 2007.
     Docx,
+    /// A workbook of Excel, since 2007.
+    Xlsx,
     /// A presentation of PowerPoint, since 2007.
     Pptx,
     /// A book.
@@ -33,6 +35,7 @@ impl DocumentKind {
             Self::Html => "text/html",
             Self::Pdf => "application/pdf",
             Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             Self::Pptx => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
             Self::Epub => "application/epub+zip",
         }
@@ -47,6 +50,7 @@ impl DocumentKind {
             Self::Html => "HTML",
             Self::Pdf => "PDF",
             Self::Docx => "Word",
+            Self::Xlsx => "Excel",
             Self::Pptx => "PowerPoint",
             Self::Epub => "EPUB",
         }

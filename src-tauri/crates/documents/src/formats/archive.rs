@@ -132,7 +132,7 @@ impl<'a> Archive<'a> {
         let holds = |start: &str| self.find(|name| name.starts_with(start)).is_some();
         match () {
             () if self.find(is_word).is_some() => Ok(DocumentKind::Docx),
-            () if holds("xl/") => Err(unknown("an Excel workbook", "save its sheet as CSV")),
+            () if self.has("xl/workbook.xml") => Ok(DocumentKind::Xlsx),
             () if self.has("ppt/presentation.xml") => Ok(DocumentKind::Pptx),
             () if self.has("META-INF/container.xml") => Ok(DocumentKind::Epub),
             () if holds("content.xml") => Err(unknown("an OpenDocument file", "save it as DOCX or PDF")),
@@ -178,10 +178,14 @@ fn of_media_type(said: &str) -> Option<Result<DocumentKind>> {
 }
 
 fn of_main_part(kind: &str) -> Option<Result<DocumentKind>> {
+    if kind.ends_with("sheet.binary.macroEnabled.main") {
+        return Some(Err(unknown("a binary Excel workbook", "save it as XLSX")));
+    }
     // Documents with macros and templates have types of their own.
     let main = kind.strip_suffix(".main+xml")?;
     match () {
         () if main.contains("word") => Some(Ok(DocumentKind::Docx)),
+        () if main.contains("sheet") || main.contains("excel") => Some(Ok(DocumentKind::Xlsx)),
         () if main.contains("presentation") || main.contains("slideshow") => Some(Ok(DocumentKind::Pptx)),
         () => None,
     }

@@ -8,5 +8,7 @@ mod markdown;
 mod package;
 pub(crate) mod pdf;
 pub(crate) mod pptx;
+mod rows;
 pub(crate) mod text;
+pub(crate) mod xlsx;
 mod xml;

@@ -48,6 +48,11 @@ impl<'a> Tag<'a> {
         self.value(|key| key.prefix().is_some() && key.local_name().as_ref() == name)
     }
 
+    /// The number that an attribute is.
+    pub fn number(self, name: &str) -> Option<usize> {
+        self.attribute(name)?.trim().parse().ok()
+    }
+
     fn value(self, is_it: impl Fn(QName<'_>) -> bool) -> Option<String> {
         let mut attributes = self.0.attributes();
         let mut attributes = attributes.with_checks(false).flatten();
@@ -77,6 +82,7 @@ pub(crate) fn walk(
         }
         let event = reader.read_event();
         match event.map_err(|_| Error::broken(kind, "its XML is damaged"))? {
+            Event::Eof if depth > 0 => return Err(Error::broken(kind, "its XML is cut short")),
             Event::Eof => break,
             // A document's own declarations are where entities are made that unfold without end.
             Event::DocType(declared) if declared.contains('[') => {

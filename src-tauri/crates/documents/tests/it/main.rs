@@ -6,4 +6,5 @@ mod books;
 mod hostile;
 mod make;
 mod reading;
+mod sheets;
 mod slides;
