@@ -84,6 +84,9 @@ fn guessed(name: &str) -> DocumentKind {
     match extension(name).as_deref() {
         Some("xlsx" | "xlsm" | "xltx" | "xltm") => DocumentKind::Xlsx,
         Some("pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm") => DocumentKind::Pptx,
+        Some("odt" | "ott") => DocumentKind::Odt,
+        Some("ods" | "ots") => DocumentKind::Ods,
+        Some("odp" | "otp") => DocumentKind::Odp,
         Some("epub") => DocumentKind::Epub,
         _ => DocumentKind::Docx,
     }

@@ -21,6 +21,12 @@ pub enum DocumentKind {
     Xlsx,
     /// A presentation of PowerPoint, since 2007.
     Pptx,
+    /// A text of OpenDocument, such as LibreOffice writes.
+    Odt,
+    /// Its sheets.
+    Ods,
+    /// Its slides.
+    Odp,
     /// A book.
     Epub,
 }
@@ -37,6 +43,9 @@ impl DocumentKind {
             Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
             Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             Self::Pptx => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+            Self::Odt => "application/vnd.oasis.opendocument.text",
+            Self::Ods => "application/vnd.oasis.opendocument.spreadsheet",
+            Self::Odp => "application/vnd.oasis.opendocument.presentation",
             Self::Epub => "application/epub+zip",
         }
     }
@@ -52,6 +61,7 @@ impl DocumentKind {
             Self::Docx => "Word",
             Self::Xlsx => "Excel",
             Self::Pptx => "PowerPoint",
+            Self::Odt | Self::Ods | Self::Odp => "OpenDocument",
             Self::Epub => "EPUB",
         }
     }

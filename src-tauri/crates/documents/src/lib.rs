@@ -21,7 +21,7 @@ use std::time::Duration;
 use budget::Budget;
 use detect::kind_of;
 use formats::archive::Archive;
-use formats::{docx, epub, html, pdf, pptx, text, xlsx};
+use formats::{docx, epub, html, odf, pdf, pptx, text, xlsx};
 use sandbox::{Task, Work};
 use serde::{Deserialize, Serialize};
 
@@ -85,9 +85,13 @@ fn extract(kind: DocumentKind, bytes: &[u8], budget: &Budget) -> Result<(Documen
         DocumentKind::Pdf => return Ok((kind, pdf::text(bytes, budget)?)),
         DocumentKind::Text | DocumentKind::Markdown | DocumentKind::Csv => (kind, text::decode(bytes)?),
         DocumentKind::Html => (kind, html::text(&text::decode(bytes)?, budget)?),
-        DocumentKind::Docx | DocumentKind::Xlsx | DocumentKind::Pptx | DocumentKind::Epub => {
-            of_archive(Archive::open(bytes, kind, budget)?, budget)?
-        }
+        DocumentKind::Docx
+        | DocumentKind::Xlsx
+        | DocumentKind::Pptx
+        | DocumentKind::Odt
+        | DocumentKind::Ods
+        | DocumentKind::Odp
+        | DocumentKind::Epub => of_archive(Archive::open(bytes, kind, budget)?, budget)?,
     };
     // Only a file with pages has page breaks.
     Ok((kind, text.replace(PAGE_BREAK, "\n")))
@@ -99,6 +103,7 @@ fn of_archive(mut archive: Archive<'_>, budget: &Budget) -> Result<(DocumentKind
         DocumentKind::Epub => epub::text,
         DocumentKind::Pptx => pptx::text,
         DocumentKind::Xlsx => xlsx::text,
+        DocumentKind::Odt | DocumentKind::Ods | DocumentKind::Odp => odf::text,
         _ => docx::text,
     };
     Ok((kind, read(&mut archive, budget)?))

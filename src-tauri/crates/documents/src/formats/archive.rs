@@ -135,7 +135,7 @@ impl<'a> Archive<'a> {
             () if self.has("xl/workbook.xml") => Ok(DocumentKind::Xlsx),
             () if self.has("ppt/presentation.xml") => Ok(DocumentKind::Pptx),
             () if self.has("META-INF/container.xml") => Ok(DocumentKind::Epub),
-            () if holds("content.xml") => Err(unknown("an OpenDocument file", "save it as DOCX or PDF")),
+            () if holds("content.xml") => Err(unknown("an OpenDocument file", "save it as ODT, DOCX or PDF")),
             () => Err(unknown("an archive", "unpack it first")),
         }
     }
@@ -171,10 +171,17 @@ pub(crate) fn resolve(from: &str, reference: &str) -> Option<String> {
 }
 
 fn of_media_type(said: &str) -> Option<Result<DocumentKind>> {
-    match said {
-        "application/epub+zip" => Some(Ok(DocumentKind::Epub)),
-        _ => None,
+    if said == "application/epub+zip" {
+        return Some(Ok(DocumentKind::Epub));
     }
+    // Templates and masters have types of their own.
+    let open = said.strip_prefix("application/vnd.oasis.opendocument.")?;
+    Some(match open.split('-').next() {
+        Some("text") => Ok(DocumentKind::Odt),
+        Some("spreadsheet") => Ok(DocumentKind::Ods),
+        Some("presentation") => Ok(DocumentKind::Odp),
+        _ => Err(unknown("an OpenDocument drawing or formula", "save it as PDF")),
+    })
 }
 
 fn of_main_part(kind: &str) -> Option<Result<DocumentKind>> {

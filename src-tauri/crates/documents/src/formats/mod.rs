@@ -5,6 +5,7 @@ pub(crate) mod docx;
 pub(crate) mod epub;
 pub(crate) mod html;
 mod markdown;
+pub(crate) mod odf;
 mod package;
 pub(crate) mod pdf;
 pub(crate) mod pptx;

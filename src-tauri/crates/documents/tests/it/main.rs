@@ -5,6 +5,7 @@
 mod books;
 mod hostile;
 mod make;
+mod open_documents;
 mod reading;
 mod sheets;
 mod slides;
