@@ -3,6 +3,7 @@
 use memchr::memmem;
 
 use crate::error::{Error, Result};
+use crate::formats::mail::begins_as_message;
 use crate::formats::text;
 use crate::kind::{extension, DocumentKind};
 
@@ -97,6 +98,7 @@ fn kind_of_text(bytes: &[u8], name: &str) -> DocumentKind {
         Some("md" | "markdown" | "mdown" | "mkd") => DocumentKind::Markdown,
         Some("csv" | "tsv") => DocumentKind::Csv,
         Some("html" | "htm" | "xhtml" | "xht") => DocumentKind::Html,
+        Some("eml" | "mht" | "mhtml") if begins_as_message(bytes) => DocumentKind::Mail,
         None if begins_as_page(bytes) => DocumentKind::Html,
         _ => DocumentKind::Text,
     }

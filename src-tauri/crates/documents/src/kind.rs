@@ -29,6 +29,8 @@ pub enum DocumentKind {
     Odp,
     /// A book.
     Epub,
+    /// A message, or a page that was saved as one.
+    Mail,
 }
 
 impl DocumentKind {
@@ -47,6 +49,7 @@ impl DocumentKind {
             Self::Ods => "application/vnd.oasis.opendocument.spreadsheet",
             Self::Odp => "application/vnd.oasis.opendocument.presentation",
             Self::Epub => "application/epub+zip",
+            Self::Mail => "message/rfc822",
         }
     }
 
@@ -63,6 +66,7 @@ impl DocumentKind {
             Self::Pptx => "PowerPoint",
             Self::Odt | Self::Ods | Self::Odp => "OpenDocument",
             Self::Epub => "EPUB",
+            Self::Mail => "email",
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use budget::Budget;
 use detect::kind_of;
 use formats::archive::Archive;
-use formats::{docx, epub, html, odf, pdf, pptx, text, xlsx};
+use formats::{docx, epub, html, mail, odf, pdf, pptx, text, xlsx};
 use sandbox::{Task, Work};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +85,7 @@ fn extract(kind: DocumentKind, bytes: &[u8], budget: &Budget) -> Result<(Documen
         DocumentKind::Pdf => return Ok((kind, pdf::text(bytes, budget)?)),
         DocumentKind::Text | DocumentKind::Markdown | DocumentKind::Csv => (kind, text::decode(bytes)?),
         DocumentKind::Html => (kind, html::text(&text::decode(bytes)?, budget)?),
+        DocumentKind::Mail => (kind, mail::text(bytes, budget)?),
         DocumentKind::Docx
         | DocumentKind::Xlsx
         | DocumentKind::Pptx

@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod docx;
 pub(crate) mod epub;
 pub(crate) mod html;
+pub(crate) mod mail;
 mod markdown;
 pub(crate) mod odf;
 mod package;

@@ -4,6 +4,7 @@
 
 mod books;
 mod hostile;
+mod mails;
 mod make;
 mod open_documents;
 mod reading;
