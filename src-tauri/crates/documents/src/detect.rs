@@ -48,7 +48,7 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
         });
     }
     let prologue = &bytes[..bytes.len().min(PDF_PROLOGUE)];
-    if prologue.windows(5).any(|window| window == b"%PDF-") {
+    if memmem::find(prologue, b"%PDF-").is_some_and(|at| at == 0 || !speaks_of_pdf(bytes, name)) {
         return Ok(DocumentKind::Pdf);
     }
     if bytes.starts_with(b"PK\x03\x04") {
@@ -78,6 +78,11 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
         });
     }
     Ok(kind_of_text(bytes, name))
+}
+
+/// True for a text that names the beginning of a PDF, as source code that writes one does.
+fn speaks_of_pdf(bytes: &[u8], name: &str) -> bool {
+    extension(name).is_some_and(|extension| extension != "pdf") && text::is_text(bytes)
 }
 
 /// The kind that the name of an archive promises.
@@ -129,6 +134,43 @@ mod tests {
         ];
         for (bytes, name, kind) in kinds {
             assert_eq!(kind_of(bytes, name), Ok(kind), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn sources_of_every_language_are_texts() {
+        let names = "main.rs a.go a.swift a.kt a.kts a.scala a.rb a.php a.lua a.zig a.hs a.ml a.mli a.ex a.exs a.erl a.hrl a.clj \
+            a.cljs a.jl a.r a.R a.m a.mm a.c a.h a.cc a.cpp a.hpp a.cs a.fs a.vb a.java a.groovy a.dart a.py a.pyi a.pl a.pm \
+            a.js a.mjs a.jsx a.ts a.tsx a.vue a.svelte a.css a.scss a.sql a.sh a.bash a.zsh a.fish a.ps1 a.bat a.proto \
+            a.graphql a.tf a.hcl a.nix a.toml a.yaml a.yml a.json a.jsonl a.ini a.cfg a.conf a.env a.properties a.xml a.tex \
+            a.bib a.rst a.adoc a.org a.ipynb a.diff a.patch a.log a.srt a.vtt a.cmake a.gradle a.asm a.s a.f90 a.pas a.ada \
+            a.lisp a.el a.scm a.rkt a.v a.sv a.vhd a.sol a.cu a.metal a.wgsl a.glsl Makefile Dockerfile .gitignore LICENSE";
+        let source = b"<html> MZ {\n\x0c\tlet page = \"%PDF-1.7 \xc3\xa9\"; // From: Subject:\n}\n";
+        for name in names
+            .split_whitespace()
+            .filter(|name| name.contains('.') && !name.starts_with('.'))
+        {
+            assert_eq!(kind_of(source, name), Ok(DocumentKind::Text), "{name}");
+        }
+        for name in names.split_whitespace() {
+            assert_eq!(
+                kind_of(b"all:\n\techo 'From: a'\n", name),
+                Ok(DocumentKind::Text),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_archives_are_a_guess_for_messages() {
+        for (name, kind) in [
+            ("a.EPUB", DocumentKind::Epub),
+            ("a.xlsm", DocumentKind::Xlsx),
+            ("a.potx", DocumentKind::Pptx),
+            ("a.ods", DocumentKind::Ods),
+            ("a", DocumentKind::Docx),
+        ] {
+            assert_eq!(kind_of(b"PK\x03\x04", name), Ok(kind), "{name}");
         }
     }
 }
