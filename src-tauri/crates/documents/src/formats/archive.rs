@@ -75,7 +75,7 @@ impl<'a> Archive<'a> {
         names.find(|name| is_it(name)).map(|name| name.into_owned())
     }
 
-    /// A part. The length in its header is not trusted.
+    /// A part. Its header may promise too much, and is not trusted if it promises less.
     ///
     /// # Errors
     /// `Broken` if there is none or it is damaged; `TooLarge` beyond the limits; `Protected`.
@@ -86,11 +86,15 @@ impl<'a> Archive<'a> {
             return Err(Error::Protected(kind.name().into()));
         }
         let most = self.left.min(MAX_PART);
+        let too_large = || Error::TooLarge(format!("it unfolds to more than {} MB", limit(most)));
+        if file.size() > most {
+            return Err(too_large());
+        }
         let mut bytes = Vec::new();
         let read = file.take(most + 1).read_to_end(&mut bytes);
         read.map_err(|_| Error::broken(kind, "its archive is damaged"))?;
         match bytes.len() as u64 > most {
-            true => Err(Error::TooLarge(format!("it unfolds to more than {} MB", limit(most)))),
+            true => Err(too_large()),
             false => {
                 self.left -= bytes.len() as u64;
                 Ok(bytes)

@@ -36,7 +36,8 @@ pub(crate) fn text(archive: &mut Archive<'_>, budget: &Budget) -> Result<String>
         if encrypted.contains(chapter) {
             return Err(Error::Protected(KIND.name().into()));
         }
-        let page = decode(&archive.part(chapter)?)?;
+        let page = decode(&archive.part(chapter)?);
+        let page = page.map_err(|_| Error::broken(KIND, "a chapter of it holds bytes that are no text"))?;
         let page = html::chapter(&page, budget)?;
         if page.trim().is_empty() {
             continue;

@@ -13,7 +13,7 @@ use crate::kind::DocumentKind;
 const STEPS: usize = 10_000;
 
 /// How deep elements may lie within each other: the reader keeps the name of each open one.
-const MAX_DEPTH: usize = 1_000_000;
+const MAX_DEPTH: usize = 300_000;
 
 /// The longest value of an attribute that is looked at, in bytes; a longer one counts as missing.
 const LONGEST_VALUE: usize = 4_000;
@@ -36,6 +36,14 @@ impl<'a> Tag<'a> {
     /// Its name without that of its namespace.
     pub fn name(self) -> &'a str {
         self.0.local_name().into_inner()
+    }
+
+    /// True if its name has this one before it, which stands for a namespace.
+    pub fn is_of(self, namespace: &str) -> bool {
+        self.0
+            .name()
+            .prefix()
+            .is_some_and(|prefix| prefix.as_ref() == namespace)
     }
 
     /// The value of an attribute, by its name without that of its namespace.

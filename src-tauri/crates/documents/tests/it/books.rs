@@ -86,7 +86,14 @@ fn a_chapter_that_is_named_again_and_again_is_read_once() {
 #[test]
 fn books_that_unfold_lie_or_lack_parts() {
     let list = package(ITEMS, "<itemref idref=\"a\"/>");
-    too_large("bomb.epub", bomb(&book(&list, &[]), "OEBPS/text/a.xhtml"));
+    let mut file = bomb(&book(&list, &[]), "OEBPS/text/a.xhtml");
+    too_large("bomb.epub", file.clone());
+    // The same with headers that promise ten bytes: it ends where they say, and is another file than they say.
+    for (header, size) in [(&b"PK\x01\x02"[..], 24), (b"PK\x03\x04", 22)] {
+        let last = file.windows(4).rposition(|window| window == header).unwrap();
+        file[last + size..last + size + 4].copy_from_slice(&10_u32.to_le_bytes());
+    }
+    broken("lying.epub", file);
     let only = |files: &[(&str, &[u8])]| archive(files);
     broken("bare.epub", only(&[("mimetype", b"application/epub+zip")]));
     broken("container.epub", only(&[("META-INF/container.xml", b"<container/>")]));
@@ -105,7 +112,7 @@ fn books_that_unfold_lie_or_lack_parts() {
     broken("many.epub", archive(&book(&package("", &many), &[])));
     let laughs = format!("<!DOCTYPE package [<!ENTITY a \"b\">]>{list}");
     broken("laughs.epub", archive(&book(&laughs, &[("OEBPS/text/a.xhtml", A)])));
-    broken("deep.epub", archive(&book(&"<a>".repeat(1_100_000), &[])));
+    broken("deep.epub", archive(&book(&"<a>".repeat(310_000), &[])));
     let deep = format!("<html>{}end", "<div><ul><li>".repeat(100_000));
     let read = read(
         archive(&book(&list, &[("OEBPS/text/a.xhtml", deep.as_bytes())])),

@@ -13,6 +13,9 @@ const READ: [&str; 3] = ["Content-Type", "Content-Disposition", "Content-Transfe
 /// The longest value that is looked at, in bytes; the rest of it is left out.
 const LONGEST_VALUE: usize = 20_000;
 
+/// The longest kind of a part, in characters.
+const LONGEST_KIND: usize = 100;
+
 /// The most parameters of a value, and the most pieces of one of them.
 const MAX_PARAMETERS: usize = 100;
 
@@ -107,7 +110,12 @@ pub(super) struct Value {
 impl Value {
     fn read(value: &str) -> Self {
         let mut pieces = pieces(value).into_iter();
-        let first = pieces.next().unwrap_or_default().trim().to_ascii_lowercase();
+        let first = pieces.next().unwrap_or_default().to_ascii_lowercase();
+        let first = first
+            .split_whitespace()
+            .flat_map(str::chars)
+            .take(LONGEST_KIND)
+            .collect();
         let parameters = pieces.take(MAX_PARAMETERS).filter_map(|piece| {
             let (name, value) = piece.split_once('=')?;
             Some((name.trim().to_ascii_lowercase(), unquoted(value.trim())))

@@ -142,8 +142,11 @@ impl Flow {
                 self.pending = Pending::SlideNotes;
             }
             "frame" => self.in_title = tag.attribute("class").is_some_and(|class| class == "title"),
-            // Remarks, deleted text, the marks of notes, forms, and names of pictures for those who cannot see them.
-            "annotation" | "tracked-changes" | "note-citation" | "forms" | "desc" | "title" => self.unread = 1,
+            // Remarks, deleted text, the marks of notes, forms, readings of words, and pictures with their names.
+            "annotation" | "tracked-changes" | "note-citation" | "forms" | "ruby-text" | "binary-data" => {
+                self.unread = 1
+            }
+            "title" | "desc" if tag.is_of("svg") => self.unread = 1,
             _ => {}
         }
         Ok(())

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use super::super::archive::MAX_PARTS;
 use super::super::xml::{walk, Mark};
 use super::number::Format;
-use super::KIND;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
+use crate::kind::DocumentKind;
 use crate::limits::MAX_TEXT;
+
+const KIND: DocumentKind = DocumentKind::Xlsx;
 
 /// The most formats of cells; Excel has 65,490.
 const MAX_FORMATS: usize = 70_000;
