@@ -1,6 +1,9 @@
 //! The kind of a file, told by its contents; its name tells only which text is meant.
 
+use memchr::memmem;
+
 use crate::error::{Error, Result};
+use crate::formats::mail::begins_as_message;
 use crate::formats::text;
 use crate::kind::{extension, DocumentKind};
 
@@ -30,10 +33,13 @@ const REFUSED: [(&[u8], &str, &str); 16] = [
     (b"ID3", "a recording", "add its words as text"),
 ];
 
+/// The name of the part of such a file with the document: `EncryptedPackage`, as the file spells it.
+const LOCKED: &[u8] = b"E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0";
+
 /// How far the beginning of a PDF may lie from the beginning of its file.
 const PDF_PROLOGUE: usize = 1024;
 
-/// The kind of a file.
+/// The kind of a file. That of an archive is a guess for messages until it was opened, which the reader does.
 pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
     if bytes.is_empty() {
         return Err(Error::UnknownKind {
@@ -42,11 +48,15 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
         });
     }
     let prologue = &bytes[..bytes.len().min(PDF_PROLOGUE)];
-    if prologue.windows(5).any(|window| window == b"%PDF-") {
+    if memmem::find(prologue, b"%PDF-").is_some_and(|at| at == 0 || !speaks_of_pdf(bytes, name)) {
         return Ok(DocumentKind::Pdf);
     }
     if bytes.starts_with(b"PK\x03\x04") {
-        return Ok(DocumentKind::Docx);
+        return Ok(guessed(name));
+    }
+    // Office packs a document with a password into a file of its older form.
+    if bytes.starts_with(b"\xd0\xcf\x11\xe0") && memmem::find(bytes, LOCKED).is_some() {
+        return Err(Error::Protected("Office".into()));
     }
     if let Some((_, what, advice)) = REFUSED.iter().find(|(start, ..)| bytes.starts_with(start)) {
         // A text may begin with these letters as well as a program.
@@ -70,11 +80,30 @@ pub(crate) fn kind_of(bytes: &[u8], name: &str) -> Result<DocumentKind> {
     Ok(kind_of_text(bytes, name))
 }
 
+/// True for a text that names the beginning of a PDF, as source code that writes one does.
+fn speaks_of_pdf(bytes: &[u8], name: &str) -> bool {
+    extension(name).is_some_and(|extension| extension != "pdf") && text::is_text(bytes)
+}
+
+/// The kind that the name of an archive promises.
+fn guessed(name: &str) -> DocumentKind {
+    match extension(name).as_deref() {
+        Some("xlsx" | "xlsm" | "xltx" | "xltm") => DocumentKind::Xlsx,
+        Some("pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm") => DocumentKind::Pptx,
+        Some("odt" | "ott") => DocumentKind::Odt,
+        Some("ods" | "ots") => DocumentKind::Ods,
+        Some("odp" | "otp") => DocumentKind::Odp,
+        Some("epub") => DocumentKind::Epub,
+        _ => DocumentKind::Docx,
+    }
+}
+
 fn kind_of_text(bytes: &[u8], name: &str) -> DocumentKind {
     match extension(name).as_deref() {
         Some("md" | "markdown" | "mdown" | "mkd") => DocumentKind::Markdown,
         Some("csv" | "tsv") => DocumentKind::Csv,
         Some("html" | "htm" | "xhtml" | "xht") => DocumentKind::Html,
+        Some("eml" | "mht" | "mhtml") if begins_as_message(bytes) => DocumentKind::Mail,
         None if begins_as_page(bytes) => DocumentKind::Html,
         _ => DocumentKind::Text,
     }
@@ -105,6 +134,43 @@ mod tests {
         ];
         for (bytes, name, kind) in kinds {
             assert_eq!(kind_of(bytes, name), Ok(kind), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn sources_of_every_language_are_texts() {
+        let names = "main.rs a.go a.swift a.kt a.kts a.scala a.rb a.php a.lua a.zig a.hs a.ml a.mli a.ex a.exs a.erl a.hrl a.clj \
+            a.cljs a.jl a.r a.R a.m a.mm a.c a.h a.cc a.cpp a.hpp a.cs a.fs a.vb a.java a.groovy a.dart a.py a.pyi a.pl a.pm \
+            a.js a.mjs a.jsx a.ts a.tsx a.vue a.svelte a.css a.scss a.sql a.sh a.bash a.zsh a.fish a.ps1 a.bat a.proto \
+            a.graphql a.tf a.hcl a.nix a.toml a.yaml a.yml a.json a.jsonl a.ini a.cfg a.conf a.env a.properties a.xml a.tex \
+            a.bib a.rst a.adoc a.org a.ipynb a.diff a.patch a.log a.srt a.vtt a.cmake a.gradle a.asm a.s a.f90 a.pas a.ada \
+            a.lisp a.el a.scm a.rkt a.v a.sv a.vhd a.sol a.cu a.metal a.wgsl a.glsl Makefile Dockerfile .gitignore LICENSE";
+        let source = b"<html> MZ {\n\x0c\tlet page = \"%PDF-1.7 \xc3\xa9\"; // From: Subject:\n}\n";
+        for name in names
+            .split_whitespace()
+            .filter(|name| name.contains('.') && !name.starts_with('.'))
+        {
+            assert_eq!(kind_of(source, name), Ok(DocumentKind::Text), "{name}");
+        }
+        for name in names.split_whitespace() {
+            assert_eq!(
+                kind_of(b"all:\n\techo 'From: a'\n", name),
+                Ok(DocumentKind::Text),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_archives_are_a_guess_for_messages() {
+        for (name, kind) in [
+            ("a.EPUB", DocumentKind::Epub),
+            ("a.xlsm", DocumentKind::Xlsx),
+            ("a.potx", DocumentKind::Pptx),
+            ("a.ods", DocumentKind::Ods),
+            ("a", DocumentKind::Docx),
+        ] {
+            assert_eq!(kind_of(b"PK\x03\x04", name), Ok(kind), "{name}");
         }
     }
 }

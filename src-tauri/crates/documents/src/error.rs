@@ -14,7 +14,7 @@ pub enum Error {
     /// A kind of file that is not known, or known and not read.
     #[error("{what} cannot be read; {advice}")]
     UnknownKind {
-        /// A description of the file, such as `an Excel workbook`.
+        /// A description of the file, such as `an RTF document`.
         what: Cow<'static, str>,
         /// Advice to the user.
         advice: Cow<'static, str>,

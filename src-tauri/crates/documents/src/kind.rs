@@ -17,6 +17,20 @@ pub enum DocumentKind {
     Pdf,
     /// A document of Word, since 2007.
     Docx,
+    /// A workbook of Excel, since 2007.
+    Xlsx,
+    /// A presentation of PowerPoint, since 2007.
+    Pptx,
+    /// A text of OpenDocument, such as LibreOffice writes.
+    Odt,
+    /// Its sheets.
+    Ods,
+    /// Its slides.
+    Odp,
+    /// A book.
+    Epub,
+    /// A message, or a page that was saved as one.
+    Mail,
 }
 
 impl DocumentKind {
@@ -29,6 +43,13 @@ impl DocumentKind {
             Self::Html => "text/html",
             Self::Pdf => "application/pdf",
             Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            Self::Pptx => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+            Self::Odt => "application/vnd.oasis.opendocument.text",
+            Self::Ods => "application/vnd.oasis.opendocument.spreadsheet",
+            Self::Odp => "application/vnd.oasis.opendocument.presentation",
+            Self::Epub => "application/epub+zip",
+            Self::Mail => "message/rfc822",
         }
     }
 
@@ -41,6 +62,11 @@ impl DocumentKind {
             Self::Html => "HTML",
             Self::Pdf => "PDF",
             Self::Docx => "Word",
+            Self::Xlsx => "Excel",
+            Self::Pptx => "PowerPoint",
+            Self::Odt | Self::Ods | Self::Odp => "OpenDocument",
+            Self::Epub => "EPUB",
+            Self::Mail => "email",
         }
     }
 }

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use budget::Budget;
 use detect::kind_of;
-use formats::{docx, html, pdf, text};
+use formats::archive::Archive;
+use formats::{docx, epub, html, mail, odf, pdf, pptx, text, xlsx};
 use sandbox::{Task, Work};
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +67,7 @@ fn extract_all(bytes: Vec<u8>, name: &str) -> Result<Document> {
         )));
     }
     let kind = kind_of(&bytes, name)?;
-    let text = budget::run(kind, move |budget| extract(kind, &bytes, budget))?;
+    let (kind, text) = budget::run(kind, move |budget| extract(kind, &bytes, budget))?;
     let text = text::tidy(&text);
     if text.len() > MAX_TEXT {
         return Err(Error::too_much_text());
@@ -78,13 +79,33 @@ fn extract_all(bytes: Vec<u8>, name: &str) -> Result<Document> {
     }
 }
 
-fn extract(kind: DocumentKind, bytes: &[u8], budget: &Budget) -> Result<String> {
-    let text = match kind {
-        DocumentKind::Pdf => return pdf::text(bytes, budget),
-        DocumentKind::Text | DocumentKind::Markdown | DocumentKind::Csv => text::decode(bytes),
-        DocumentKind::Html => html::text(&text::decode(bytes)?, budget),
-        DocumentKind::Docx => docx::text(bytes, budget),
+/// The text, and the kind as the contents of an archive tell it.
+fn extract(kind: DocumentKind, bytes: &[u8], budget: &Budget) -> Result<(DocumentKind, String)> {
+    let (kind, text) = match kind {
+        DocumentKind::Pdf => return Ok((kind, pdf::text(bytes, budget)?)),
+        DocumentKind::Text | DocumentKind::Markdown | DocumentKind::Csv => (kind, text::decode(bytes)?),
+        DocumentKind::Html => (kind, html::text(&text::decode(bytes)?, budget)?),
+        DocumentKind::Mail => (kind, mail::text(bytes, budget)?),
+        DocumentKind::Docx
+        | DocumentKind::Xlsx
+        | DocumentKind::Pptx
+        | DocumentKind::Odt
+        | DocumentKind::Ods
+        | DocumentKind::Odp
+        | DocumentKind::Epub => of_archive(Archive::open(bytes, kind, budget)?, budget)?,
     };
     // Only a file with pages has page breaks.
-    Ok(text?.replace(PAGE_BREAK, "\n"))
+    Ok((kind, text.replace(PAGE_BREAK, "\n")))
+}
+
+fn of_archive(mut archive: Archive<'_>, budget: &Budget) -> Result<(DocumentKind, String)> {
+    let kind = archive.kind();
+    let read = match kind {
+        DocumentKind::Epub => epub::text,
+        DocumentKind::Pptx => pptx::text,
+        DocumentKind::Xlsx => xlsx::text,
+        DocumentKind::Odt | DocumentKind::Ods | DocumentKind::Odp => odf::text,
+        _ => docx::text,
+    };
+    Ok((kind, read(&mut archive, budget)?))
 }

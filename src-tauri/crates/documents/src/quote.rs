@@ -27,7 +27,7 @@ pub fn quoted(name: &str, text: &str, excerpt: Option<Excerpt>) -> String {
     };
     let part = numbered(&part, unit, first);
     let fence = "`".repeat(longest_run(&part).max(2) + 1);
-    let language = extension(&name).unwrap_or_default();
+    let language = language(&name);
     let end = if part.ends_with('\n') { "" } else { "\n" };
     format!(
         "File `{}`{said}:\n\n{fence}{language}\n{part}{end}{fence}\n\n",
@@ -48,6 +48,14 @@ fn numbered(part: &str, unit: ExcerptUnit, first: usize) -> String {
     }
 }
 
+/// The word after a fence: the name's extension, for a notebook the one of what it is.
+fn language(name: &str) -> String {
+    match extension(name) {
+        Some(extension) if extension == "ipynb" => "json".into(),
+        extension => extension.unwrap_or_default(),
+    }
+}
+
 /// The most backticks in a row.
 fn longest_run(text: &str) -> usize {
     text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
@@ -64,6 +72,7 @@ mod tests {
             quoted("a.md", text, None),
             format!("File `a.md`:\n\n`````md\n{text}`````\n\n")
         );
+        assert!(quoted("a.ipynb", "{}", None).contains("```json\n{}"));
         assert!(quoted("a\n`b`", "c", None).starts_with("File `a 'b'`:\n\n```\nc\n```"));
     }
 

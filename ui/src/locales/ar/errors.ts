@@ -192,7 +192,7 @@ export const errors = translation({
   'reason.image_too_large.title': 'الصورة كبيرة جدًا',
   'reason.image_too_large': 'احفظ نسخة أصغر ثم أرفقها.',
   'reason.file_kind.title': 'نوع الملف غير مدعوم',
-  'reason.file_kind': 'أرفق ملفات نص أو شيفرة أو CSV أو HTML أو PDF أو Word.',
+  'reason.file_kind': 'أرفق ملفات نص أو شيفرة أو CSV أو HTML أو PDF أو Word أو Excel أو PowerPoint أو OpenDocument أو EPUB أو رسائل بريد إلكتروني.',
   'reason.file_protected.title': 'الملف محمي',
   'reason.file_protected': 'احفظ نسخة بلا كلمة مرور ثم أرفقها.',
   'reason.file_without_text.title': 'لا نص في هذا الملف',

@@ -193,7 +193,7 @@ export const errors = translation({
   'reason.image_too_large.title': 'Bild ist zu groß',
   'reason.image_too_large': 'Eine kleinere Version sichern und dann anhängen.',
   'reason.file_kind.title': 'Dateityp nicht unterstützt',
-  'reason.file_kind': 'Text-, Code-, CSV-, HTML-, PDF- oder Word-Dateien anhängen.',
+  'reason.file_kind': 'Text-, Code-, CSV-, HTML-, PDF-, Word-, Excel-, PowerPoint-, OpenDocument-, EPUB- oder E-Mail-Dateien anhängen.',
   'reason.file_protected.title': 'Datei ist geschützt',
   'reason.file_protected': 'Eine Kopie ohne Passwort sichern und dann anhängen.',
   'reason.file_without_text.title': 'Kein Text in dieser Datei',

@@ -190,7 +190,7 @@ export const errors = {
   'reason.image_too_large.title': 'Image is too large',
   'reason.image_too_large': 'Save a smaller version, then attach it.',
   'reason.file_kind.title': 'File type not supported',
-  'reason.file_kind': 'Attach text, code, CSV, HTML, PDF or Word files.',
+  'reason.file_kind': 'Attach text, code, CSV, HTML, PDF, Word, Excel, PowerPoint, OpenDocument, EPUB or email files.',
   'reason.file_protected.title': 'File is protected',
   'reason.file_protected': 'Save a copy without a password, then attach it.',
   'reason.file_without_text.title': 'No text in this file',

@@ -21,7 +21,23 @@ const CHUNK: usize = 4096;
 /// # Errors
 /// `TooLarge` if it has too much of it, `Broken` if that takes too long.
 pub(crate) fn text(page: &str, budget: &Budget) -> Result<String> {
-    let tokenizer = Tokenizer::new(Page::default(), TokenizerOpts::default());
+    read(page, Reader::default(), budget)
+}
+
+/// The text of a page of a book: XHTML, whose title is not shown.
+///
+/// # Errors
+/// Those of [`text`].
+pub(crate) fn chapter(page: &str, budget: &Budget) -> Result<String> {
+    let reader = Reader {
+        chapter: true,
+        ..Reader::default()
+    };
+    read(page, reader, budget)
+}
+
+fn read(page: &str, reader: Reader, budget: &Budget) -> Result<String> {
+    let tokenizer = Tokenizer::new(Page(RefCell::new(reader)), TokenizerOpts::default());
     let input = BufferQueue::default();
     let mut rest = page;
     while !rest.is_empty() {
@@ -42,7 +58,6 @@ pub(crate) fn text(page: &str, budget: &Budget) -> Result<String> {
     }
 }
 
-#[derive(Default)]
 struct Page(RefCell<Reader>);
 
 #[derive(Default)]
@@ -54,6 +69,8 @@ struct Reader {
     lists: usize,
     /// True within `pre`, where spaces and line ends are literal.
     preformatted: bool,
+    /// True for XHTML, where any element may end as it begins.
+    chapter: bool,
     failed: Option<Error>,
 }
 
@@ -85,6 +102,15 @@ impl Reader {
             self.unread = None;
             return TokenSinkResult::Continue;
         }
+        if opens && self.chapter && tag.self_closing {
+            if self.unread.is_none() {
+                self.mark(name, true, tag);
+                if name != "br" {
+                    self.mark(name, false, tag);
+                }
+            }
+            return TokenSinkResult::Continue;
+        }
         if opens {
             let raw = match name {
                 "script" => Some(RawKind::ScriptData),
@@ -95,7 +121,7 @@ impl Reader {
             let unread = matches!(
                 name,
                 "script" | "style" | "iframe" | "noembed" | "noframes" | "template" | "textarea"
-            );
+            ) || (self.chapter && name == "title");
             if unread && self.unread.is_none() && !(tag.self_closing && raw.is_none()) {
                 self.unread = Some(name.to_owned());
             }

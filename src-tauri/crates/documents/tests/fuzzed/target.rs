@@ -1,7 +1,6 @@
 //! A PDF of any bytes: text or an error, in time and without a panic. tests/fuzz has the same for cargo-fuzz.
 
-#[path = "../../../../../tests/fuzz/words.rs"]
-mod words;
+use crate::words;
 
 const WORDS: &[&str] = &[
     "1 0 obj\n",

@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod books;
 mod hostile;
+mod mails;
 mod make;
+mod open_documents;
 mod reading;
+mod sheets;
+mod slides;

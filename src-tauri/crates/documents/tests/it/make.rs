@@ -1,11 +1,12 @@
 //! Writes the documents of the tests.
 
 use std::io::{Cursor, Write};
+use std::sync::LazyLock;
 
 use flate2::write::ZlibEncoder;
 use flate2::Compression;
 use zip::write::SimpleFileOptions;
-use zip::ZipWriter;
+use zip::{ZipArchive, ZipWriter};
 
 /// Packed as PDF packs.
 pub fn deflated(bytes: &[u8]) -> Vec<u8> {
@@ -75,6 +76,16 @@ pub fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
         writer.start_file(*name, SimpleFileOptions::default()).unwrap();
         writer.write_all(bytes).unwrap();
     }
+    writer.finish().unwrap().into_inner()
+}
+
+/// The same with a part after them that unfolds beyond the limit, under this name.
+pub fn bomb(files: &[(&str, &[u8])], name: &str) -> Vec<u8> {
+    static PACKED: LazyLock<Vec<u8>> = LazyLock::new(|| archive(&[("bomb", &vec![b' '; 101_000_000])]));
+    let mut packed = ZipArchive::new(Cursor::new(PACKED.as_slice())).unwrap();
+    let mut writer = ZipWriter::new_append(Cursor::new(archive(files))).unwrap();
+    let bomb = packed.by_index_raw(0).unwrap();
+    writer.raw_copy_file_rename(bomb, name).unwrap();
     writer.finish().unwrap().into_inner()
 }
 
