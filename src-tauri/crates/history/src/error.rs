@@ -80,9 +80,6 @@ pub enum Error {
     Database(sqlx::Error),
 }
 
-/// The messages of SQLite's general error for a file of another format.
-const WRONG_FILE: [&str; 2] = ["SQL logic error", "unsupported file format"];
-
 /// A result of the history file.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -125,10 +122,7 @@ impl Error {
     /// the version that the file says.
     pub(crate) fn at_opening(self) -> Self {
         match self {
-            Self::Database(sqlx::Error::Database(error)) if error.code().as_deref() == Some("1") => {
-                tracing::warn!(%error, "the history is not of its format");
-                Self::Damaged
-            }
+            Self::Database(error) => sqlite::Error::from(error).at_opening().into(),
             error => error,
         }
     }
@@ -142,22 +136,21 @@ impl Error {
     }
 }
 
+impl From<sqlite::Error> for Error {
+    fn from(error: sqlite::Error) -> Self {
+        match error {
+            sqlite::Error::Locked => Self::Locked,
+            sqlite::Error::ReadOnly => Self::ReadOnly,
+            sqlite::Error::Damaged => Self::Damaged,
+            sqlite::Error::DiskFull => Self::DiskFull,
+            sqlite::Error::Other(error) => Self::Database(error),
+        }
+    }
+}
+
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        let code = match &error {
-            // A statement that is wrong has a message of its own; without one the file is.
-            sqlx::Error::Database(error) if WRONG_FILE.contains(&error.message()) => Some(11),
-            sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
-            _ => None,
-        };
-        // The low byte is the kind, the rest is detail: https://www.sqlite.org/rescode.html
-        match code.map(|code| code & 0xff) {
-            Some(5 | 6) => Error::Locked,
-            Some(8 | 14) => Error::ReadOnly,
-            Some(11 | 26) => Error::Damaged,
-            Some(13) => Error::DiskFull,
-            _ => Error::Database(error),
-        }
+        sqlite::Error::from(error).into()
     }
 }
 

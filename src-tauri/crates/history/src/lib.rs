@@ -1,5 +1,5 @@
 //! The history file: chats, their messages as trees, and settings, in one SQLite file that the window and the command
-//! line use at the same time. The only room that knows SQL; it never knows an engine, a window or a prompt.
+//! line use at the same time. It never knows an engine, a window or a prompt.
 //!
 //! Times are Unix milliseconds, ids are UUIDv7 texts. An id that does not exist is [`Error::NotFound`], and a chat in
 //! the trash counts as not existing for everything but [`History::restore_chat`].

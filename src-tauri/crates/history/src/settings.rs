@@ -7,9 +7,9 @@ use api::{ChatWindowState, Settings};
 use protocol::Content;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use sqlite::options_of;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqliteExecutor};
 
-use crate::file::database::options_of;
 use crate::json::{from_json, to_json};
 use crate::{History, Result};
 

@@ -6,11 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sqlite::{options_of, privacy};
 use sqlx::{ConnectOptions, Connection};
 use tokio::task::spawn_blocking;
 
-use crate::file::database::options_of;
-use crate::file::privacy;
 use crate::{now, Error, History, Result};
 
 /// The folder of the copies, beside the file.

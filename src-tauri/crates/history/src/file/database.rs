@@ -6,13 +6,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
+use files::Durability;
+use sqlite::{options_of, privacy, BUSY_TIMEOUT};
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, Transaction};
 use tokio::time::sleep;
 
 use crate::file::attachment_files::AttachmentFiles;
+use crate::file::lock;
 use crate::file::pages::{LogOwner, Pages};
-use crate::file::{lock, privacy};
 use crate::sql::{change, Statement};
 use crate::{stamp, Error, Result};
 
@@ -62,9 +64,6 @@ const ATTACHMENTS: &str = "attachments";
 
 /// A repaired file is called so until it takes the place of the damaged one.
 pub(crate) const REPAIR_DRAFT: &str = "history.repaired.sqlite";
-
-/// How long a statement waits for another process.
-pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The open history file. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -134,23 +133,10 @@ impl History {
             tracing::warn!("the log beside the history belongs to another file");
             return Err(Error::Damaged);
         }
-        privacy::make_file(path);
-        let options = options_of(path)
-            .create_if_missing(true)
-            .foreign_keys(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // Stored data survives a power cut, too; an answer is stored a few times a second, so the wait for the disk
-            // is never noticed.
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_TIMEOUT);
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            // On a full disk SQLite ends the transaction by itself, which sqlx does not notice: a connection that
-            // believes to be in the middle of one is replaced.
-            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
-            .connect_lazy_with(options.clone());
+        // Stored data survives a power cut, too; an answer is stored a few times a second, so the wait for the disk is
+        // never noticed.
+        let options = sqlite::private_file(path, Durability::PowerLoss);
+        let writer = sqlite::writer(options.clone());
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
             .after_connect(|connection, _| {
@@ -266,7 +252,7 @@ impl History {
 
     /// A transaction that holds the write lock from its start. A lock taken later could fail instead of waiting.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>> {
-        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+        Ok(sqlite::begin(&self.writer).await?)
     }
 
     /// Changes `what` in a transaction of its own; fails with [`Error::NotFound`] if there is no such row.
@@ -301,11 +287,6 @@ impl History {
         self.writer.close().await;
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
-}
-
-/// How every connection to a file is opened: nothing of a chat is logged.
-pub(crate) fn options_of(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).disable_statement_logging()
 }
 
 /// Takes up a repair that was cut off after the damaged file was set aside.

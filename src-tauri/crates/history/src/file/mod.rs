@@ -5,5 +5,4 @@ pub(crate) mod backup;
 pub(crate) mod database;
 pub(crate) mod lock;
 pub(crate) mod pages;
-pub(crate) mod privacy;
 pub(crate) mod writes;

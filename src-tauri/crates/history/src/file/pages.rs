@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::file::privacy;
+use sqlite::privacy;
+
 use crate::{Error, Result};
 
 /// The header of the file, at the beginning of the first page.

@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use sqlite::{options_of, privacy, BUSY_TIMEOUT};
 use sqlx::sqlite::SqliteSynchronous;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::file::backup::{backups, check, dated_files, remove, Backup, Checked};
-use crate::file::database::{options_of, BUSY_TIMEOUT, REPAIR_DRAFT};
+use crate::file::database::REPAIR_DRAFT;
+use crate::file::lock;
 use crate::file::pages::Pages;
-use crate::file::{lock, privacy};
 use crate::recovery::salvage::{salvage, Salvaged};
 use crate::{now, Error, History, Result};
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use protocol::Content;
+use sqlite::words::segmented;
 use sqlx::SqliteConnection;
 
 use crate::json::{lossy, to_json};
 use crate::messages::rows::part_content;
-use crate::search::words::{model_token, segmented};
+use crate::search::words::model_token;
 use crate::{History, Result};
 
 /// So much text is read in one step, in bytes; a longer one is read alone.

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use sqlite::{options_of, BUSY_TIMEOUT};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-use crate::file::database::{options_of, BUSY_TIMEOUT};
 use crate::{Checked, History, Result};
 
 /// The statements that make the index, from which they are read before it is taken away.

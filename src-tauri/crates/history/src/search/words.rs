@@ -1,10 +1,6 @@
-//! Words as the index and the snippets see them: without accents, in small letters, and each sign of a script without
-//! spaces a word of its own, so that a part of a Chinese, Japanese, Korean or Thai sentence is found, also one of a
-//! single sign.
+//! The words of a query, and the snippets in which they are marked. `sqlite::words` says what a word is.
 
-use std::borrow::Cow;
-
-use icu_normalizer::DecomposingNormalizerBorrowed;
+use sqlite::words::{fold, is_accent, phrase, stands_alone};
 
 use crate::search::plain_text::plain_text;
 
@@ -72,19 +68,14 @@ impl Term {
 /// The terms in the words of FTS5, of one column: <https://www.sqlite.org/fts5.html#full_text_query_syntax>. `words`:
 /// for each term the words that are meant by it, if they are known; none: the index finds them.
 pub(crate) fn expression(column: &str, terms: &[Term], words: &[Vec<String>]) -> String {
-    let phrase = |(place, term): (usize, &Term)| {
+    let words_of = |(place, term): (usize, &Term)| {
         if let Some(words) = words.get(place).filter(|words| !words.is_empty()) {
             let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
             return format!("({})", words.join(" OR "));
         }
-        // Whatever a person writes is a text between quotes, of which only the quotes and a NUL mean something.
-        let text: String = segmented(&term.written)
-            .chars()
-            .map(|c| if matches!(c, '"' | '\0') { ' ' } else { c })
-            .collect();
-        format!("\"{text}\"{}", if term.prefix { " *" } else { "" })
+        phrase(&term.written, term.prefix)
     };
-    let all: Vec<String> = terms.iter().enumerate().map(phrase).collect();
+    let all: Vec<String> = terms.iter().enumerate().map(words_of).collect();
     format!("{{{column}}} : ({})", all.join(" AND "))
 }
 
@@ -92,61 +83,6 @@ pub(crate) fn expression(column: &str, terms: &[Term], words: &[Vec<String>]) ->
 pub(crate) fn model_token(reference: &str) -> String {
     let digits: String = reference.bytes().map(|byte| format!("{byte:02x}")).collect();
     format!("m{digits}")
-}
-
-/// The text with every sign of a script without spaces apart, as it is read into the index.
-pub(crate) fn segmented(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(stands_alone) {
-        return text.into();
-    }
-    let mut apart = String::with_capacity(text.len() * 2);
-    for c in text.chars() {
-        match stands_alone(c) {
-            true => apart.extend([' ', c, ' ']),
-            false => apart.push(c),
-        }
-    }
-    apart.into()
-}
-
-/// Signs of scripts that set no spaces between words, or, as in Korean, join endings to them.
-fn stands_alone(c: char) -> bool {
-    matches!(c as u32,
-        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF
-        | 0x2E80..=0x2FDF | 0x3005..=0x3007 | 0x3040..=0x30FF | 0x3100..=0x312F | 0x31A0..=0x31BF | 0x31F0..=0x31FF
-        | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x20000..=0x3FFFF)
-}
-
-/// A folded text and, for each of its bytes, where it comes from.
-struct Folded {
-    text: String,
-    from: Vec<usize>,
-}
-
-/// Small letters without accents; whatever is no letter and no digit is one space.
-fn fold(text: &str) -> Folded {
-    let nfd = DecomposingNormalizerBorrowed::new_nfd();
-    let (mut folded, mut from) = (String::with_capacity(text.len()), Vec::with_capacity(text.len()));
-    for (at, c) in text.char_indices() {
-        let before = folded.len();
-        match c.is_ascii() {
-            true if c.is_ascii_alphanumeric() => folded.push(c.to_ascii_lowercase()),
-            false if c.is_alphanumeric() => {
-                let bare = nfd.normalize_iter(std::iter::once(c)).filter(|c| !is_accent(*c));
-                folded.extend(bare.flat_map(char::to_lowercase));
-            }
-            // An accent that stands apart belongs to the letter before it.
-            false if is_accent(c) => {}
-            _ if !folded.ends_with(' ') => folded.push(' '),
-            _ => {}
-        }
-        from.extend(std::iter::repeat_n(at, folded.len() - before));
-    }
-    Folded { text: folded, from }
-}
-
-fn is_accent(c: char) -> bool {
-    ('\u{300}'..='\u{36f}').contains(&c)
 }
 
 /// The byte ranges of the terms in a text, in order and disjoint.

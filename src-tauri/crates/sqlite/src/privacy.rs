@@ -1,4 +1,4 @@
-//! Permissions: only the user who owns the chats may read them. The data folder is 0700 and the database with its two
+//! Permissions: only the user who owns a database may read it. Its folder is 0700 and the database with its two
 //! companions is 0600, whatever the umask says and whatever an earlier version left. Other systems than Unix keep a
 //! user's folder private by themselves.
 
@@ -6,7 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Makes the folder if it is missing and takes from others the right to look into it.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the file system.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
     files::make_private_folder(folder)?;
     restrict(folder, 0o700);
     Ok(())
@@ -14,7 +17,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Makes the database file if it is missing and takes from others the right to read it, its log and its index. SQLite
 /// gives the companions that it makes later the rights of the database.
-pub(crate) fn make_file(database: &Path) {
+pub fn make_file(database: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -27,7 +30,7 @@ pub(crate) fn make_file(database: &Path) {
 }
 
 /// A database file, its log and its index.
-pub(crate) fn with_companions(database: &Path) -> [PathBuf; 3] {
+pub fn with_companions(database: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|companion| {
         let mut path = database.as_os_str().to_owned();
         path.push(companion);

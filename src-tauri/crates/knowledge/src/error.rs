@@ -1,0 +1,84 @@
+//! Errors of the index, in sentences that say what is safe and what to do.
+
+use std::path::PathBuf;
+
+/// An error of a collection or of the index.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The id names nothing. Says which kind of thing.
+    #[error("there is no such {0}; it may have been removed")]
+    NotFound(&'static str),
+    /// The folder of a collection cannot be listed, such as one of a disk that is not attached.
+    #[error("the folder {} cannot be listed: {source}; what was read of it stays", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A pattern that says which files count. Says what is wrong with it.
+    #[error("this pattern cannot be used: {0}")]
+    Pattern(String),
+    /// The file of the index is no database, or a part of it is destroyed.
+    #[error("the index is damaged; no document is. Build it anew: all documents are read once more")]
+    Damaged,
+    /// The tables are of a later version.
+    #[error("the index was written by a newer version of Ponder (format {found}, this version knows {known}). Please update, or build it anew")]
+    Newer {
+        /// The file's version.
+        found: i64,
+        /// The version that is known here.
+        known: i64,
+    },
+    /// The file or its folder refuses writing.
+    #[error("the index or its folder may not be written; no document is touched. Check the folder's permissions")]
+    ReadOnly,
+    /// No room is left.
+    #[error("the disk is full; what was indexed before stays. Make room and try again")]
+    DiskFull,
+    /// Another program holds the file for longer than is waited.
+    #[error("another program is using the index; nothing was changed. Try again in a moment")]
+    Locked,
+    /// The folder of the index cannot be made, or its file cannot be removed.
+    #[error("the file of the index cannot be made or removed: {0}. Check the folder's permissions")]
+    File(std::io::Error),
+    /// A vector whose bytes are not those of its dimensions.
+    #[error("a vector has {bytes} bytes, which {dimensions} dimensions do not divide; it was not stored")]
+    Vector {
+        /// Its bytes.
+        bytes: usize,
+        /// Its dimensions.
+        dimensions: u32,
+    },
+    /// Anything else that SQLite reports.
+    #[error("the index could not be read or written ({0}); no document is touched. Try again")]
+    Database(sqlx::Error),
+}
+
+/// A result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// True if only building the index anew helps.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged)
+    }
+}
+
+impl From<sqlite::Error> for Error {
+    fn from(error: sqlite::Error) -> Self {
+        match error {
+            sqlite::Error::Damaged => Self::Damaged,
+            sqlite::Error::ReadOnly => Self::ReadOnly,
+            sqlite::Error::DiskFull => Self::DiskFull,
+            sqlite::Error::Locked => Self::Locked,
+            sqlite::Error::Other(error) => Self::Database(error),
+        }
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        sqlite::Error::from(error).into()
+    }
+}

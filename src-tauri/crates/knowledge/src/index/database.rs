@@ -1,0 +1,158 @@
+//! Opening the file of the index, and making it anew.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use files::Durability;
+use sqlite::{privacy, BUSY_TIMEOUT};
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
+
+use super::collections::Definition;
+use crate::{Error, Result};
+
+/// The version of the tables.
+const VERSION: i64 = 1;
+const SCHEMA: &str = include_str!("schema.sql");
+/// Without these nothing can be read or written.
+const TABLES: [&str; 5] = ["collections", "files", "passages", "vectors", "words"];
+
+/// The open index. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct Index {
+    pub(super) readers: SqlitePool,
+    /// The one connection that writes.
+    writer: SqlitePool,
+    path: PathBuf,
+}
+
+impl Index {
+    /// Opens the file, and makes it and its folder if they are missing.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Newer`], after which [`Index::rebuild`] helps; others of the file system.
+    pub async fn open(path: &Path) -> Result<Self> {
+        let begun = Instant::now();
+        loop {
+            match Self::open_file(path).await {
+                // SQLite does not wait while another process turns a new file into one with a write-ahead log.
+                Err(Error::Locked) if begun.elapsed() < BUSY_TIMEOUT => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Puts an empty index in the place of the file, whatever is in it, with the collections that can still be read of
+    /// it. All documents are to be read again. Nobody may have the file open, also no other process.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub async fn rebuild(path: &Path) -> Result<Self> {
+        let found = Self::definitions_in(path).await;
+        let definitions = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the collections of a damaged index cannot be read");
+            Vec::new()
+        });
+        for file in privacy::with_companions(path) {
+            files::found(std::fs::remove_file(file)).map_err(Error::File)?;
+        }
+        let index = Self::open(path).await?;
+        for definition in &definitions {
+            index.insert_collection(definition).await?;
+        }
+        Ok(index)
+    }
+
+    async fn definitions_in(path: &Path) -> Result<Vec<Definition>> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let mut file = sqlite::options_of(path).read_only(true).connect().await?;
+        let found = Definition::all(&mut file).await;
+        file.close().await?;
+        found
+    }
+
+    async fn open_file(path: &Path) -> Result<Self> {
+        privacy::make_folder(path.parent().unwrap_or(Path::new("."))).map_err(Error::File)?;
+        // The loss of a power cut is read once more from the documents.
+        let options = sqlite::private_file(path, Durability::ProcessCrash);
+        let index = Self {
+            writer: sqlite::writer(options.clone()),
+            readers: SqlitePoolOptions::new()
+                .max_connections(4)
+                .connect_lazy_with(options.pragma("query_only", "on")),
+            path: path.to_owned(),
+        };
+        let Err(error) = index.make_tables().await else {
+            return Ok(index);
+        };
+        // A connection that closes later would take away the log of a file that was put in its place.
+        index.close().await;
+        match error {
+            Error::Database(error) => Err(sqlite::Error::from(error).at_opening().into()),
+            error => Err(error),
+        }
+    }
+
+    async fn make_tables(&self) -> Result<()> {
+        // The version is read under the write lock, so that of two processes only one makes the tables.
+        let mut transaction = self.write().await?;
+        let (found,): (i64,) = sqlx::query_as("PRAGMA user_version")
+            .fetch_one(&mut *transaction)
+            .await?;
+        match found {
+            0 => {
+                sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+            }
+            VERSION => {}
+            found => return Err(Error::Newer { found, known: VERSION }),
+        }
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+        let here: Vec<(String,)> = sqlx::query_as(sql).fetch_all(&mut *transaction).await?;
+        transaction.commit().await?;
+        match TABLES.iter().find(|table| !here.iter().any(|(name,)| name == *table)) {
+            Some(table) => {
+                tracing::warn!(table, "a table of the index is missing");
+                Err(Error::Damaged)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A transaction that holds the write lock from its start.
+    pub(super) async fn write(&self) -> Result<Transaction<'static, Sqlite>> {
+        Ok(sqlite::begin(&self.writer).await?)
+    }
+
+    /// Reads all of the file and of its word index.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if a part of it is destroyed.
+    pub async fn check(&self) -> Result<()> {
+        let sql = "PRAGMA integrity_check(1)";
+        let (found,): (String,) = sqlx::query_as(sql).fetch_one(&self.readers).await?;
+        if found != "ok" {
+            tracing::warn!(problem = found, "the index is damaged");
+            return Err(Error::Damaged);
+        }
+        let mut transaction = self.write().await?;
+        let sql = "INSERT INTO words (words) VALUES ('integrity-check')";
+        sqlx::raw_sql(sql).execute(&mut *transaction).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// The bytes of the file and of the log beside it.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
+        privacy::with_companions(&self.path).iter().map(bytes).sum()
+    }
+
+    /// Closes all connections; the file is whole without this, too.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}

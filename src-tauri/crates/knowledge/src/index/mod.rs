@@ -1,0 +1,16 @@
+//! The index: one SQLite file with the passages of all collections, their words and their vectors.
+
+mod collections;
+mod columns;
+mod database;
+mod question;
+mod search;
+mod store;
+mod sync;
+mod vectors;
+
+pub use collections::{Collection, Counts, FileState, StoredFile};
+pub use database::Index;
+pub use search::{Hit, StoredPassage};
+pub use sync::{FileToRead, Sync};
+pub use vectors::StoredVector;

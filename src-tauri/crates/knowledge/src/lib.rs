@@ -1,0 +1,24 @@
+//! Knowledge: folders of documents whose passages are found by words and by meaning, and answers that are held against
+//! them.
+//!
+//! A collection is walked ([`walk`]), compared with the index ([`Index::sync`]), and each new file is read and split
+//! ([`prepare`], [`split`]) and stored in one transaction ([`Index::store`]). A question is searched by words
+//! ([`Index::search`]) and, by whoever has a model, by vectors; [`fuse`] makes one ranking of both. The marks of an
+//! answer are held against its passages by [`citations::check`].
+//!
+//! The room knows no window, no engine and no tokenizer: who calls it counts tokens, reads documents and embeds texts.
+
+pub mod citations;
+mod error;
+mod folder;
+mod fuse;
+mod index;
+mod passages;
+mod reading;
+
+pub use error::{Error, Result};
+pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
+pub use fuse::fuse;
+pub use index::{Collection, Counts, FileState, FileToRead, Hit, Index, StoredFile, StoredPassage, StoredVector, Sync};
+pub use passages::{split, Form, Passage, Size, PATH_SIGN};
+pub use reading::{prepare, Outcome, Reader, Text};
