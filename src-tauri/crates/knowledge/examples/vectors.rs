@@ -1,9 +1,10 @@
 //! Prints how quickly and how rightly the vectors of passages are searched, next to a scan of the whole numbers.
 //!
-//! `cargo run --release -p knowledge --example vectors [PASSAGES [DIMENSIONS]]` makes that many vectors, or ten thousand,
-//! a hundred thousand and a million of 384 numbers, for which it takes 3 GB of memory and some minutes. As in embeddings
-//! of text, the vectors share a direction, few directions hold most of what differs, and topics have very different
-//! sizes. The times are of one query after another; a computer that does other things shows in the 95th percentile.
+//! `cargo run --release -p knowledge --example vectors [PASSAGES [DIMENSIONS]]` makes that many vectors, or ten
+//! thousand, a hundred thousand and a million of 384 numbers, for which it takes 3 GB of memory and some minutes. As in
+//! embeddings of text, the vectors share a direction, few directions hold most of what differs, and topics have very
+//! different sizes; embeddings of real texts are harder yet. The times are of one query after another; a computer that
+//! does other things shows in the 95th percentile.
 
 use std::error::Error;
 use std::time::Instant;

@@ -137,7 +137,8 @@ impl Codes {
     /// first, equal ones by id, fewer if there are fewer. The number is the cosine of the angle between the query and
     /// the stored vector, -1 to 1.
     ///
-    /// Exact up to a thousand passages; above, a passage is missed if by its bits a hundredth of all is nearer. The filter is asked about the passages that may be among those, from two threads at once.
+    /// Exact up to a thousand passages; above, a passage is missed if by its bits a hundredth of all is nearer. The
+    /// filter is asked about the passages that may be among those, from two threads at once.
     pub fn nearest(
         &self,
         query: &[f32],

@@ -2,9 +2,10 @@
 //!
 //! [`Codes`] keeps every vector as it is stored, in halves, and one bit of each number beside it: on which side of the
 //! mean it lies. A query walks through all bits, sums its own numbers over those that are set, and compares only the
-//! vectors with the largest sums, at least one in a hundred, number by number. A million passages of 384 dimensions have
-//! 48 MB of bits, which a processor goes through in a fortieth of a second without special instructions; so there is no
-//! index that has to be built, stored, or mended when a passage goes. The figures are those of `examples/vectors.rs`.
+//! vectors with the largest sums, at least one in a hundred, number by number. A million passages of 384 dimensions
+//! have 48 MB of bits, which one core goes through in a thirtieth of a second without special instructions; so there is
+//! no index that has to be built, stored, or mended when a passage goes. The figures are those of
+//! `examples/vectors.rs`.
 
 mod blob;
 mod codes;

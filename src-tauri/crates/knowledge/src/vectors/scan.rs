@@ -2,8 +2,8 @@
 
 use super::Id;
 
-/// A row of the walk: how far it is by its bits, the passage, and its place. Their order is that of the walk's end, so equal
-/// distances go by id.
+/// A row of the walk: how far it is by its bits, the passage, and its place. Their order is that of the walk's end, so
+/// equal distances go by id.
 pub(super) type Row = (u32, Id, usize);
 
 /// The `count` least rows of those that are offered.

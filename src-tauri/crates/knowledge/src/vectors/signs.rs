@@ -2,8 +2,8 @@
 
 /// Bits in a word.
 const WIDTH: usize = u64::BITS as usize;
-/// Bits of a query's number. With one, as the stored vectors have, three in a hundred of the nearest texts are missed
-/// among the best hundredth; with more than four, no more are found.
+/// Bits of a query's number. With one, as stored vectors have, the best hundredth lacks five in a hundred of the nearest
+/// texts; with four, less than one, and hardly fewer with all.
 const PLANES: usize = 4;
 /// The largest number that these bits say; the least is its negative.
 const LARGEST: f32 = ((1 << (PLANES - 1)) - 1) as f32;
