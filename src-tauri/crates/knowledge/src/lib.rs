@@ -15,6 +15,7 @@ mod fuse;
 mod index;
 mod passages;
 mod reading;
+pub mod vectors;
 
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};

@@ -85,7 +85,10 @@ fn only_a_cut_paragraph_repeats_its_end() {
     assert!(passages.len() > 5);
     for pair in passages.windows(2) {
         let repeated = &text[pair[1].bytes.start..pair[0].bytes.end];
-        assert!(repeated.trim_end().ends_with("three four.") && words(repeated) <= 5, "{repeated:?}");
+        assert!(
+            repeated.trim_end().ends_with("three four.") && words(repeated) <= 5,
+            "{repeated:?}"
+        );
     }
     let code = "fn a() {\n    b();\n}\n\nfn c() {\n    d();\n    e();\n    f();\n}\n";
     let passages = check(code, Form::Code, size(6, 3, &words));
