@@ -72,7 +72,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_thing_comes_once_and_sums_fall(rankings in prop::collection::vec(prop::collection::vec(0_u8..40, 0..30), 0..5)) {
+        fn every_thing_comes_once_and_sums_fall(
+            rankings in prop::collection::vec(prop::collection::vec(0_u8..40, 0..30), 0..5),
+        ) {
             let fused = fuse(&rankings);
             let names: std::collections::BTreeSet<u8> = fused.iter().map(|(thing, _)| *thing).collect();
             prop_assert_eq!(names.len(), fused.len());

@@ -18,9 +18,8 @@ const QUOTES: [(char, char); 6] = [('"', '"'), ('“', '”'), ('„', '“'), (
 pub(super) fn sentences(answer: &str, marks: &[Mark]) -> Vec<Range<usize>> {
     let mut sentences = Vec::new();
     let mut start = 0;
-    let mut letters = answer.char_indices().peekable();
     let mut marks = marks.iter().peekable();
-    while let Some((at, letter)) = letters.next() {
+    for (at, letter) in answer.char_indices() {
         let after = at + letter.len_utf8();
         let next = answer[after..].chars().next();
         let ends = match letter {

@@ -115,7 +115,8 @@ proptest! {
             prop_assert!(answer[citation.bytes.clone()].starts_with('['));
             prop_assert!(citation.bytes.start >= last);
             last = citation.bytes.start;
-            prop_assert!(citation.sentence.start <= citation.bytes.start && citation.bytes.end <= citation.sentence.end);
+            prop_assert!(citation.sentence.start <= citation.bytes.start);
+            prop_assert!(citation.bytes.end <= citation.sentence.end);
             prop_assert_eq!(citation.verdict == Verdict::Dangling, !(1..=3).contains(&citation.passage));
         }
         for place in &checked.unmarked {

@@ -131,5 +131,6 @@ pub struct Walk {
     pub unlisted: Vec<PathBuf>,
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;

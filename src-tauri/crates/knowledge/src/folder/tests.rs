@@ -253,7 +253,7 @@ fn a_folder_that_cannot_be_listed_is_told() {
     let gone = walk_of(&folder.path().join("gone"), &Rules::default());
     assert!(matches!(gone, Err(Error::Folder { .. })), "{gone:?}");
     write(folder.path(), "shut/a.md", "x");
-    fs::set_permissions(folder.path().join("shut"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.path().join("shut"), Permissions::from_mode(0o000)).unwrap();
     let walk = look(folder.path(), &Rules::default());
     // The administrator may list every folder.
     if walk.files.is_empty() {

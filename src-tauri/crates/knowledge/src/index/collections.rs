@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
+use sqlx::Row;
 use uuid::Uuid;
 
 use super::columns::{from_json, now, path_of, source_columns, source_of, to_json};
 use super::database::Index;
+use super::definition::Definition;
 use crate::folder::{Rules, SkipReason, Source, Stamp};
 use crate::{Error, Result};
 
@@ -27,33 +28,6 @@ pub struct Collection {
     pub synced_at: Option<i64>,
     /// How many files and folders were left out then.
     pub left_out: BTreeMap<SkipReason, u64>,
-}
-
-/// The part of a collection that no document repeats.
-pub(super) struct Definition {
-    id: String,
-    name: String,
-    kind: String,
-    paths: Vec<u8>,
-    rules: String,
-    created_at: i64,
-}
-
-impl Definition {
-    /// Those of a file.
-    pub(super) async fn all(file: &mut SqliteConnection) -> Result<Vec<Self>> {
-        let sql = "SELECT id, name, kind, paths, rules, created_at FROM collections";
-        let rows: Vec<(String, String, String, Vec<u8>, String, i64)> = sqlx::query_as(sql).fetch_all(file).await?;
-        let definition = |(id, name, kind, paths, rules, created_at)| Self {
-            id,
-            name,
-            kind,
-            paths,
-            rules,
-            created_at,
-        };
-        Ok(rows.into_iter().map(definition).collect())
-    }
 }
 
 /// The content of the index: exact at any time.

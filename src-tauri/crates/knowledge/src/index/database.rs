@@ -8,7 +8,7 @@ use sqlite::{privacy, BUSY_TIMEOUT};
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
 
-use super::collections::Definition;
+use super::definition::Definition;
 use crate::{Error, Result};
 
 /// The version of the tables.
@@ -132,16 +132,20 @@ impl Index {
     /// # Errors
     /// [`Error::Damaged`] if a part of it is destroyed.
     pub async fn check(&self) -> Result<()> {
-        let sql = "PRAGMA integrity_check(1)";
-        let (found,): (String,) = sqlx::query_as(sql).fetch_one(&self.readers).await?;
-        if found != "ok" {
-            tracing::warn!(problem = found, "the index is damaged");
-            return Err(Error::Damaged);
+        // A connection of its own: one that has used the word index takes it for what it was then, and finds damage where
+        // another process has written.
+        let options = sqlite::options_of(&self.path).busy_timeout(BUSY_TIMEOUT);
+        let mut file = options.connect().await?;
+        let found = sqlx::query_as("PRAGMA integrity_check(1)").fetch_one(&mut file).await;
+        file.close().await?;
+        let (found,): (String,) = found?;
+        match found.as_str() {
+            "ok" => Ok(()),
+            problem => {
+                tracing::warn!(problem, "the index is damaged");
+                Err(Error::Damaged)
+            }
         }
-        let mut transaction = self.write().await?;
-        let sql = "INSERT INTO words (words) VALUES ('integrity-check')";
-        sqlx::raw_sql(sql).execute(&mut *transaction).await?;
-        Ok(transaction.commit().await?)
     }
 
     /// The bytes of the file and of the log beside it.

@@ -3,6 +3,7 @@
 mod collections;
 mod columns;
 mod database;
+mod definition;
 mod question;
 mod search;
 mod store;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use documents::PAGE_BREAK;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::Form;
+use super::form::Form;
 
 /// The longest heading in a path, in bytes.
 const LONGEST_TITLE: usize = 200;

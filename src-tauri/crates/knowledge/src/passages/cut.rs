@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::blocks::trimmed;
-use super::Size;
+use super::size::Size;
 
 /// Bytes of a token, before one was counted.
 const BYTES_OF_TOKEN: f64 = 4.0;

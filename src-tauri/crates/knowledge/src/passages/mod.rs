@@ -6,55 +6,20 @@
 
 mod blocks;
 mod cut;
+mod form;
+mod size;
 
 use std::ops::Range;
 
-use documents::{DocumentKind, PAGE_BREAK};
+use documents::PAGE_BREAK;
+
+pub use form::Form;
+pub use size::Size;
 
 use blocks::{Block, BlockKind};
 
 /// The sign between the headings of a path.
 pub const PATH_SIGN: &str = " › ";
-
-/// The structure of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Markdown: headings, lists, tables, fences.
-    Markdown,
-    /// Paragraphs between empty lines.
-    Prose,
-    /// Source code: what begins without indentation after an empty line stands together.
-    Code,
-}
-
-/// Endings of texts that are written for people.
-const PROSE: [&str; 10] = ["txt", "text", "log", "csv", "tsv", "rst", "adoc", "org", "tex", "srt"];
-
-impl Form {
-    /// The form of the text that was read of a file with this name.
-    pub fn of(kind: DocumentKind, name: &str) -> Self {
-        match kind {
-            // Their readers write Markdown.
-            DocumentKind::Markdown | DocumentKind::Html | DocumentKind::Docx => Self::Markdown,
-            DocumentKind::Text => match name.rsplit_once('.') {
-                Some((_, ending)) if !PROSE.contains(&ending.to_lowercase().as_str()) => Self::Code,
-                _ => Self::Prose,
-            },
-            _ => Self::Prose,
-        }
-    }
-}
-
-/// The size of passages, in the unit of `count`.
-#[derive(Clone, Copy)]
-pub struct Size<'a> {
-    /// The largest passage; at least 1.
-    pub most: usize,
-    /// How much a piece of a cut paragraph repeats of the one before; half of `most` at most.
-    pub overlap: usize,
-    /// The size of a text, such as its number of tokens. It grows with the text.
-    pub count: &'a (dyn Fn(&str) -> usize + Sync),
-}
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

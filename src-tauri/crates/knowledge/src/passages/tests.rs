@@ -131,10 +131,10 @@ fn nothing_comes_of_nothing() {
 #[test]
 fn long_texts_of_one_kind_take_no_longer_than_their_length() {
     let begun = std::time::Instant::now();
-    let megabytes = |pattern: &str| pattern.repeat(5_000_000 / pattern.len());
+    let megabytes = |pattern: &str| pattern.repeat(1_000_000 / pattern.len());
     for text in [
-        megabytes("x"),
-        megabytes("word "),
+        "x".repeat(5_000_000),
+        "word ".repeat(1_000_000),
         megabytes(" "),
         megabytes(" ") + "x",
         megabytes("京"),
@@ -152,7 +152,6 @@ fn long_texts_of_one_kind_take_no_longer_than_their_length() {
 
 /// Checks a long text without counting its lines again and again.
 fn check_fast(text: &str, form: Form) {
-    let begun = std::time::Instant::now();
     let size = size(400, 50, &tokens);
     let mut covered = 0;
     let passages = split(text, form, size);
@@ -163,12 +162,6 @@ fn check_fast(text: &str, form: Form) {
         covered = bytes.end;
     }
     assert!(text[covered..].trim().is_empty());
-    println!(
-        "{:?} {form:?} {} passages of {:?}",
-        begun.elapsed(),
-        passages.len(),
-        &text[..3]
-    );
 }
 
 proptest! {
