@@ -139,12 +139,13 @@ mod tests {
 
     #[test]
     fn sources_of_every_language_are_texts() {
-        let names = "main.rs a.go a.swift a.kt a.kts a.scala a.rb a.php a.lua a.zig a.hs a.ml a.mli a.ex a.exs a.erl a.hrl a.clj \
-            a.cljs a.jl a.r a.R a.m a.mm a.c a.h a.cc a.cpp a.hpp a.cs a.fs a.vb a.java a.groovy a.dart a.py a.pyi a.pl a.pm \
-            a.js a.mjs a.jsx a.ts a.tsx a.vue a.svelte a.css a.scss a.sql a.sh a.bash a.zsh a.fish a.ps1 a.bat a.proto \
-            a.graphql a.tf a.hcl a.nix a.toml a.yaml a.yml a.json a.jsonl a.ini a.cfg a.conf a.env a.properties a.xml a.tex \
-            a.bib a.rst a.adoc a.org a.ipynb a.diff a.patch a.log a.srt a.vtt a.cmake a.gradle a.asm a.s a.f90 a.pas a.ada \
-            a.lisp a.el a.scm a.rkt a.v a.sv a.vhd a.sol a.cu a.metal a.wgsl a.glsl Makefile Dockerfile .gitignore LICENSE";
+        let names = "main.rs a.go a.swift a.kt a.kts a.scala a.rb a.php a.lua a.zig a.hs a.ml a.mli a.ex a.exs a.erl \
+            a.hrl a.clj a.cljs a.jl a.r a.R a.m a.mm a.c a.h a.cc a.cpp a.hpp a.cs a.fs a.vb a.java a.groovy \
+            a.dart a.py a.pyi a.pl a.pm a.js a.mjs a.jsx a.ts a.tsx a.vue a.svelte a.css a.scss a.sql a.sh \
+            a.bash a.zsh a.fish a.ps1 a.bat a.proto a.graphql a.tf a.hcl a.nix a.toml a.yaml a.yml a.json \
+            a.jsonl a.ini a.cfg a.conf a.env a.properties a.xml a.tex a.bib a.rst a.adoc a.org a.ipynb \
+            a.diff a.patch a.log a.srt a.vtt a.cmake a.gradle a.asm a.s a.f90 a.pas a.ada a.lisp a.el a.scm \
+            a.rkt a.v a.sv a.vhd a.sol a.cu a.metal a.wgsl a.glsl Makefile Dockerfile .gitignore LICENSE";
         let source = b"<html> MZ {\n\x0c\tlet page = \"%PDF-1.7 \xc3\xa9\"; // From: Subject:\n}\n";
         for name in names
             .split_whitespace()

@@ -20,6 +20,8 @@ pub mod vectors;
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
 pub use fuse::fuse;
-pub use index::{Collection, Counts, FileState, FileToRead, Hit, Index, StoredFile, StoredPassage, StoredVector, Sync};
+pub use index::{
+    Changes, Collection, Counts, FileState, FileToRead, Hit, Index, StoredFile, StoredPassage, StoredVector,
+};
 pub use passages::{split, Form, Passage, Size, PATH_SIGN};
 pub use reading::{prepare, Outcome, Reader, Text};

@@ -13,5 +13,5 @@ mod vectors;
 pub use collections::{Collection, Counts, FileState, StoredFile};
 pub use database::Index;
 pub use search::{Hit, StoredPassage};
-pub use sync::{FileToRead, Sync};
+pub use sync::{Changes, FileToRead};
 pub use vectors::StoredVector;

@@ -27,7 +27,7 @@ pub struct FileToRead {
 
 /// The outcome of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sync {
+pub struct Changes {
     /// The files that are new, have changed, or whose passages were made in another way; in the order of their paths.
     pub read: Vec<FileToRead>,
     /// How many files are as they were.
@@ -57,11 +57,11 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::NotFound`] if the collection is gone; those of writing the index, which is as it was then.
-    pub async fn sync(&self, collection: &str, walk: &Walk, recipe: &str) -> Result<Sync> {
+    pub async fn sync(&self, collection: &str, walk: &Walk, recipe: &str) -> Result<Changes> {
         let mut transaction = self.write().await?;
         let mut stored = stored(&mut transaction, collection).await?;
-        let mut sync = Sync::default();
-        let mut changes: Vec<NewState<'_>> = Vec::new();
+        let mut changes = Changes::default();
+        let mut states: Vec<NewState<'_>> = Vec::new();
         for file in &walk.files {
             let path = bytes_of(&file.path);
             let row = stored.remove(path);
@@ -70,7 +70,7 @@ impl Index {
                 done && row.recipe.as_deref() == Some(recipe) && row.stamp == file.stamp && file.stamp.modified != 0
             };
             if row.as_ref().is_some_and(is_same) {
-                sync.kept += 1;
+                changes.kept += 1;
                 continue;
             }
             let known = row.as_ref().filter(|row| row.recipe.as_deref() == Some(recipe));
@@ -79,9 +79,9 @@ impl Index {
                 .and_then(|hash| hash.try_into().ok());
             // The text that was read of it before is found until the new text is there.
             if row.is_none_or(|row| row.state == "skipped") {
-                changes.push((path, file.stamp, "waiting", None));
+                states.push((path, file.stamp, "waiting", None));
             }
-            sync.read.push(FileToRead {
+            changes.read.push(FileToRead {
                 file: file.clone(),
                 known,
             });
@@ -90,17 +90,17 @@ impl Index {
         for file in &walk.skipped {
             let path = bytes_of(&file.path);
             let row = stored.remove(path);
-            sync.skipped += 1;
+            changes.skipped += 1;
             let was_read = row.is_some_and(|row| row.state == "read" || row.state == "failed");
             if !(was_read && file.reason == SkipReason::Unreadable) {
-                changes.push((path, file.stamp, "skipped", Some(file.reason.word())));
+                states.push((path, file.stamp, "skipped", Some(file.reason.word())));
             }
         }
         let gone = stored.into_values().map(|row| path_of(row.path));
-        sync.forgotten = gone.filter(|path| !unlisted(path)).collect();
-        sync.forgotten.sort();
-        forget(&mut transaction, collection, &sync.forgotten).await?;
-        for rows in changes.chunks(ROWS) {
+        changes.forgotten = gone.filter(|path| !unlisted(path)).collect();
+        changes.forgotten.sort();
+        forget(&mut transaction, collection, &changes.forgotten).await?;
+        for rows in states.chunks(ROWS) {
             note(&mut transaction, collection, rows).await?;
         }
         sqlx::query("UPDATE collections SET synced_at = ?, left_out = ? WHERE id = ?")
@@ -110,7 +110,7 @@ impl Index {
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        Ok(sync)
+        Ok(changes)
     }
 }
 

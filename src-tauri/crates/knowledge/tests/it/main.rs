@@ -10,7 +10,7 @@ mod searching;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use knowledge::{prepare, walk, Form, Index, Rules, Size, Source, Sync, Text};
+use knowledge::{prepare, walk, Changes, Form, Index, Rules, Size, Source, Text};
 
 /// A folder with documents and an index beside it.
 pub(crate) struct House {
@@ -67,14 +67,14 @@ impl House {
         write(&self.documents().join(name), text.as_ref(), 60);
     }
 
-    pub(crate) async fn look(&self) -> Sync {
+    pub(crate) async fn look(&self) -> Changes {
         let collection = self.index.collection(&self.collection).await.unwrap();
         let found = walk(&collection.source, &collection.rules).unwrap();
         self.index.sync(&self.collection, &found, RECIPE).await.unwrap()
     }
 
     /// Brings the index up to the folder.
-    pub(crate) async fn update(&self) -> Sync {
+    pub(crate) async fn update(&self) -> Changes {
         let sync = self.look().await;
         let collection = self.index.collection(&self.collection).await.unwrap();
         for file in &sync.read {
