@@ -66,10 +66,13 @@ pub fn invoke_in_settings(window: &Window, commands: &[(&str, Value)]) {
     for (command, arguments) in commands {
         invoke(window, command, arguments.clone());
     }
+    let open = window.open_windows();
     // Afterwards, because a script whose window is gone has no result.
     let close = "setTimeout(() => window.__TAURI_INTERNALS__.invoke('run_command', { command: 'close-window' }), 50)";
     window.run(close, json!([]));
     window.switch_to_window("chat");
+    // One that is opened while it closes would go with it.
+    window.wait_until("Settings are closed", || window.open_windows() < open);
 }
 
 pub fn choose_model(window: &Window, name: &str) {
