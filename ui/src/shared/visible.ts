@@ -32,7 +32,7 @@ export function visibleJson(json: string): string {
 
 /** True if a JSON text has a sign in it that cannot be seen, raw or as JSON writes it. */
 export function hides(json: string): boolean {
-  return json.search(HIDDEN) >= 0 || /[⟨⟩]|(?<!\\)(?:\\\\)*\\u/.test(json);
+  return json.search(HIDDEN) >= 0 || /[⟨⟩]|(?<!\\)(?:\\\\)*\\[bfru]/.test(json);
 }
 
 /** The lines of a program as a text, without the colors that a terminal would show. */

@@ -47,6 +47,15 @@ describe('a turn with tools', () => {
     expect(all('answer-text').map((element) => element.textContent?.trim())).toEqual(['I look it up.', 'In Lisbon.']);
   });
 
+  it('shows what an argument hides', async () => {
+    const chat = host.addChat('A chat', Date.now());
+    const parts = [call('a1b2c3d4e', 'Lis\u202enob\u200b')];
+    host.addTurn(chat, 'Where is it warmer?', { finish_reason: 'tool_calls', parts });
+    await open('chat', chat.summary.id);
+    await click('tool-call-toggle');
+    expect(the('tool-request').textContent).toContain('Lis\\u202enob\\u200b');
+  });
+
   it('waits for a result that is not there yet', async () => {
     await openTurn(1);
     expect(all('tool-call').map((element) => element.textContent?.trim())).toEqual([
