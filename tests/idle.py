@@ -60,10 +60,11 @@ def watch_servers(window, servers, seconds):
 
 
 def ask_engine(home, call):
-    """A call of the app's engine over its socket."""
+    """A call of the app's engine over its socket, which takes those of its own version alone."""
+    version = json.loads((Path(__file__).parent.parent / "tauri.conf.json").read_text())["version"]
     with socket.socket(socket.AF_UNIX) as engine:
         engine.connect(str(home / "run/engine.sock"))
-        engine.sendall(json.dumps(call).encode() + b"\n")
+        engine.sendall(json.dumps({"version": version, "call": call}).encode() + b"\n")
         return json.loads(engine.makefile().readline())
 
 
