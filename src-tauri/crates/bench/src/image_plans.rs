@@ -19,7 +19,8 @@ pub fn image_plans(messages: &[Message], folder: &Path, detail: ImageDetail) -> 
             | Content::Thinking { .. }
             | Content::ToolCall { .. }
             | Content::Data { .. }
-            | Content::File { .. } => None,
+            | Content::File { .. }
+            | Content::Passages { .. } => None,
         })
         .collect();
     if sizes.is_empty() {

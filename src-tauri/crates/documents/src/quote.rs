@@ -1,6 +1,6 @@
 //! A text as a model is given it: in a fence that nothing in it can close.
 
-use protocol::{Excerpt, ExcerptUnit};
+use protocol::{fenced, Excerpt, ExcerptUnit};
 
 use crate::excerpt::{pieces, unit, whole, PAGE_BREAK};
 use crate::kind::extension;
@@ -26,13 +26,8 @@ pub fn quoted(name: &str, text: &str, excerpt: Option<Excerpt>) -> String {
         (first, last, ExcerptUnit::Lines) => format!(" (lines {first} to {last} of {})", all.len()),
     };
     let part = numbered(&part, unit, first);
-    let fence = "`".repeat(longest_run(&part).max(2) + 1);
-    let language = language(&name);
-    let end = if part.ends_with('\n') { "" } else { "\n" };
-    format!(
-        "File `{}`{said}:\n\n{fence}{language}\n{part}{end}{fence}\n\n",
-        name.replace('`', "'")
-    )
+    let part = fenced(&part, &language(&name));
+    format!("File `{}`{said}:\n\n{part}\n\n", name.replace('`', "'"))
 }
 
 /// Page breaks as words, so that a model can say on which page something stands.
@@ -54,11 +49,6 @@ fn language(name: &str) -> String {
         Some(extension) if extension == "ipynb" => "json".into(),
         extension => extension.unwrap_or_default(),
     }
-}
-
-/// The most backticks in a row.
-fn longest_run(text: &str) -> usize {
-    text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod error_code;
 mod event;
 mod excerpt;
 pub mod fake;
+mod fence;
 mod image;
 mod image_bytes;
 mod json_shape;
@@ -20,6 +21,7 @@ mod message;
 mod model;
 mod notice;
 mod options;
+mod passages;
 mod reason;
 mod request;
 mod result_limit;
@@ -38,6 +40,7 @@ pub use event::{
     Usage,
 };
 pub use excerpt::{Excerpt, ExcerptUnit};
+pub use fence::fenced;
 pub use image::ImageDetail;
 pub use image_bytes::ImageBytes;
 pub use json_shape::{json_values, JsonExcess};
@@ -49,10 +52,12 @@ pub use model::{
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
+pub use passages::{Coverage, PassageRequest, PassageSource, QuotedPassage};
 pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use result_limit::{cut_result, most_of_result};
 pub use router::EngineRouter;
 pub use toolbox::{
-    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, OfferedTool, StoreStart, TellProgress, ToolRef, Toolbox,
+    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, OfferedTool, StoreStart, TellProgress, ToolRef,
+    Toolbox, DOCUMENT_TOOLS, OWN_SERVER,
 };

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::Excerpt;
+use crate::passages::quoted;
+use crate::{Coverage, Excerpt, QuotedPassage};
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -86,6 +87,13 @@ pub enum Content {
         #[ts(optional)]
         excerpt: Option<Excerpt>,
     },
+    /// Passages of the user's documents that were found for a question.
+    Passages {
+        /// The passages, in the order in which a model reads them; empty if none was found.
+        passages: Vec<QuotedPassage>,
+        /// How much of the documents they and earlier ones of the chat are.
+        coverage: Coverage,
+    },
 }
 
 impl Content {
@@ -103,7 +111,11 @@ impl Content {
     pub fn growing_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } | Self::Thinking { text } => Some(text),
-            Self::ToolCall { .. } | Self::Data { .. } | Self::Image { .. } | Self::File { .. } => None,
+            Self::ToolCall { .. }
+            | Self::Data { .. }
+            | Self::Image { .. }
+            | Self::File { .. }
+            | Self::Passages { .. } => None,
         }
     }
 
@@ -112,7 +124,11 @@ impl Content {
         match self {
             Self::Text { .. } => Self::text(text),
             Self::Thinking { .. } => Self::thinking(text),
-            Self::ToolCall { .. } | Self::Data { .. } | Self::Image { .. } | Self::File { .. } => self.clone(),
+            Self::ToolCall { .. }
+            | Self::Data { .. }
+            | Self::Image { .. }
+            | Self::File { .. }
+            | Self::Passages { .. } => self.clone(),
         }
     }
 
@@ -137,7 +153,8 @@ impl Content {
         parts.extend(rest);
     }
 
-    /// The part as text, where nothing else is possible: data as JSON, an image or a file as a visible placeholder.
+    /// The part as text, where nothing else is possible: data as JSON, passages with their places, an image or a file as a
+    /// visible placeholder.
     /// `None` for reasoning and calls, which are not part of what is said.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -146,6 +163,7 @@ impl Content {
             Self::Image { alt, .. } if alt.trim().is_empty() => Some("[image]".into()),
             Self::Image { alt, .. } => Some(format!("[image: {alt}]").into()),
             Self::File { name, .. } => Some(format!("[file: {name}]").into()),
+            Self::Passages { passages, coverage } => Some(quoted(passages, coverage).into()),
             Self::Thinking { .. } | Self::ToolCall { .. } => None,
         }
     }
@@ -154,7 +172,11 @@ impl Content {
     pub fn is_media(&self) -> bool {
         match self {
             Self::Image { .. } | Self::File { .. } => true,
-            Self::Text { .. } | Self::Thinking { .. } | Self::ToolCall { .. } | Self::Data { .. } => false,
+            Self::Text { .. }
+            | Self::Thinking { .. }
+            | Self::ToolCall { .. }
+            | Self::Data { .. }
+            | Self::Passages { .. } => false,
         }
     }
 }

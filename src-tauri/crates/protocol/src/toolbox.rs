@@ -19,6 +19,12 @@ pub struct ToolRef {
     pub tool: String,
 }
 
+/// The server of the tools that Ponder has itself.
+pub const OWN_SERVER: &str = "ponder";
+
+/// The names of Ponder's own tools that search and read the documents of a chat.
+pub const DOCUMENT_TOOLS: [&str; 3] = ["search_documents", "open_passage", "read_all"];
+
 /// A tool as a model is told of it. A chat keeps those that it began with, so that its prompts begin alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {

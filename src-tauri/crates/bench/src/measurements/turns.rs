@@ -121,7 +121,11 @@ async fn ask(engine: &MlxEngine, request: Request) -> Result<(Turn, Message)> {
             EngineEvent::Delta { content, .. } => match content {
                 Content::Text { text: piece } => text.push_str(&piece),
                 Content::Thinking { text: piece } => thought.push_str(&piece),
-                Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {}
+                Content::ToolCall { .. }
+                | Content::Data { .. }
+                | Content::Image { .. }
+                | Content::File { .. }
+                | Content::Passages { .. } => {}
             },
             EngineEvent::Failed(error) => return Err(error.into()),
             EngineEvent::Done(done) => ended = Some(done),

@@ -179,7 +179,8 @@ fn content(message: &Message, detail: ImageDetail, images: &DataUrls) -> Value {
         | Content::Thinking { .. }
         | Content::ToolCall { .. }
         | Content::Data { .. }
-        | Content::File { .. } => None,
+        | Content::File { .. }
+        | Content::Passages { .. } => None,
     };
     if !message.content.iter().any(|part| url(part).is_some()) {
         return message.text_with_placeholders().into();
