@@ -10,6 +10,6 @@ export type Preset = {
  */
 name: string, 
 /**
- * Its settings. Applying it keeps a chat's model, tools and carried summary.
+ * Its settings. Applying it keeps a chat's model, tools, documents and carried summary.
  */
 settings: ChatSettings, };

@@ -22,6 +22,10 @@ system_prompt: string,
  */
 files: Array<Content>, 
 /**
+ * Collections of documents that each chat in it asks.
+ */
+collections: Array<string>, 
+/**
  * The creation time.
  */
 created_at: number, };

@@ -28,6 +28,10 @@ new_chats_use_last_model: boolean,
  */
 model_folders: Array<string>, 
 /**
+ * The reference of the model that embeds passages of documents; `None` for the smallest on this computer.
+ */
+embedding_model: string | null, 
+/**
  * The endpoints. Their keys are in the keychain.
  */
 endpoints: Array<Endpoint>, 

@@ -174,7 +174,9 @@ export const DEFAULT_CHAT_SETTINGS: ChatSettings = {
   "stop": [],
   "image_detail": "normal",
   "carried_summary": "",
-  "tools": []
+  "tools": [],
+  "collections": [],
+  "retrieval": "automatic"
 };
 
 /** The settings of the app that nobody has changed. */
@@ -182,6 +184,7 @@ export const DEFAULT_SETTINGS: Settings = {
   "default_model": "pebble",
   "new_chats_use_last_model": true,
   "model_folders": [],
+  "embedding_model": null,
   "endpoints": [],
   "thinking": null,
   "thinking_budget": null,

@@ -6,12 +6,14 @@
 
 mod app;
 mod chats;
+mod documents;
 mod models;
 mod settings;
 mod tools;
 
 pub use app::*;
 pub use chats::*;
+pub use documents::*;
 pub use models::*;
 pub use settings::*;
 pub use tools::*;

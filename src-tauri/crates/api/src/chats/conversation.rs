@@ -163,6 +163,9 @@ pub struct Project {
     /// Files whose texts precede the first question of each chat in it, in this order.
     #[serde(default)]
     pub files: Vec<Content>,
+    /// Collections of documents that each chat in it asks.
+    #[serde(default)]
+    pub collections: Vec<String>,
     /// The creation time.
     #[ts(type = "number")]
     pub created_at: i64,

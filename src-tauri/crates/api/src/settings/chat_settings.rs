@@ -36,6 +36,23 @@ pub struct ChatSettings {
     pub carried_summary: String,
     /// The tools that the model may call. They are an offer and no consent: every call needs one of its own.
     pub tools: Vec<ToolRef>,
+    /// Collections of documents that the chat asks beside those of its project.
+    pub collections: Vec<String>,
+    /// How its documents are read for a question.
+    pub retrieval: Retrieval,
+}
+
+/// How the documents of a chat are read for a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Retrieval {
+    /// Passages are searched for every question, and given to the model with it.
+    #[default]
+    Automatic,
+    /// The model searches itself, with tools.
+    Tools,
+    /// They are not read.
+    Off,
 }
 
 impl ChatSettings {
@@ -57,7 +74,7 @@ impl ChatSettings {
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// Its settings. Applying it keeps a chat's model, tools and carried summary.
+    /// Its settings. Applying it keeps a chat's model, tools, documents and carried summary.
     pub settings: ChatSettings,
 }
 
@@ -72,6 +89,8 @@ impl Preset {
             model: settings.model.clone(),
             carried_summary: settings.carried_summary.clone(),
             tools: settings.tools.clone(),
+            collections: settings.collections.clone(),
+            retrieval: settings.retrieval,
             ..self.settings.clone()
         }
     }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use ts_rs::TS;
 
 pub use appearance::{Appearance, CodeTheme, Density, ReadingWidth, Theme, ThoughtDisplay};
-pub use chat_settings::{ChatSettings, Preset};
+pub use chat_settings::{ChatSettings, Preset, Retrieval};
 pub use model_defaults::ModelDefaults;
 
 use crate::app::ServerSettings;
@@ -33,6 +33,8 @@ pub struct Settings {
     pub new_chats_use_last_model: bool,
     /// Folders that are searched for models, in addition to the shared cache. Absolute paths.
     pub model_folders: Vec<String>,
+    /// The reference of the model that embeds passages of documents; `None` for the smallest on this computer.
+    pub embedding_model: Option<String>,
     /// The endpoints. Their keys are in the keychain.
     pub endpoints: Vec<Endpoint>,
     /// The Thinking switch of new chats; `None` follows the model's template.
@@ -145,6 +147,7 @@ impl Default for Settings {
             default_model: "pebble".into(),
             new_chats_use_last_model: true,
             model_folders: Vec::new(),
+            embedding_model: None,
             endpoints: Vec::new(),
             thinking: None,
             thinking_budget: None,

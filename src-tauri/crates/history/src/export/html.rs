@@ -5,7 +5,7 @@ use std::fmt::Write;
 use api::ChatView;
 use protocol::{Content, Role};
 
-use crate::export::text::{speaker, title, ExportedImages};
+use crate::export::text::{extent, speaker, title, ExportedImages};
 use crate::{History, Result};
 
 /// The head of every page. Its policy refuses every script and every address, so that no text can become more than a
@@ -87,6 +87,16 @@ fn article(view: &ChatView, images: &ExportedImages) -> String {
                 Content::Image { .. } | Content::File { .. } => {
                     let name = escaped(&part.content.as_text().unwrap_or_default());
                     writeln!(out, "<p><em>{name}</em></p>")
+                }
+                Content::Passages { passages, coverage } => {
+                    let mut sources = String::new();
+                    for passage in passages {
+                        let (number, place) = (passage.number, escaped(&passage.place()));
+                        let (hash, text) = (escaped(&passage.file_hash), escaped(&passage.text));
+                        let _ = write!(sources, "<p>[{number}] {place}, SHA-256 {hash}</p><pre>{text}</pre>");
+                    }
+                    let extent = extent(coverage);
+                    writeln!(out, "<details><summary>{extent}</summary>{sources}</details>")
                 }
             };
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use api::{ChatView, Project, StoredMessage};
-use protocol::{Content, ImageBytes, Role};
+use protocol::{fenced, Content, Coverage, ImageBytes, QuotedPassage, Role};
 use serde_json::{json, Value};
 
 use crate::{History, Result};
@@ -120,6 +120,7 @@ fn markdown(view: &ChatView, images: &ExportedImages) -> String {
                 Content::Image { .. } | Content::File { .. } => {
                     write!(out, "\n*{}*\n", part.content.as_text().unwrap_or_default())
                 }
+                Content::Passages { passages, coverage } => write!(out, "{}", sources(passages, coverage)),
             };
         }
         if let Some(error) = &message.error {
@@ -143,12 +144,33 @@ fn in_quotes(text: &str) -> String {
     text.trim().lines().map(|line| format!("> {line}\n")).collect()
 }
 
+/// Passages with their places and the hashes of their files, by which one finds them again.
+fn sources(passages: &[QuotedPassage], coverage: &Coverage) -> String {
+    let mut out = format!("\n**{}**\n", extent(coverage));
+    for passage in passages {
+        let (place, hash) = (label(&passage.place()), &passage.file_hash);
+        let text = fenced(&passage.text, "");
+        let _ = write!(out, "\n\\[{}\\] {place}, SHA-256 {hash}\n\n{text}\n", passage.number);
+    }
+    out
+}
+
+/// How much of the documents was read.
+pub(super) fn extent(coverage: &Coverage) -> String {
+    let Coverage {
+        passages,
+        of_passages,
+        files,
+        of_files,
+        ..
+    } = coverage;
+    format!("Read {passages} of {of_passages} passages in {files} of {of_files} files of documents")
+}
+
 /// The text of a file between fences that nothing in it closes.
 fn quoted(name: &str, text: &str) -> String {
-    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    let text = text.trim_end_matches('\n').replace('\u{c}', "\n\n");
-    format!("\n**{}**\n\n{fence}\n{text}\n{fence}\n", label(name))
+    let text = fenced(&text.trim_end_matches('\n').replace('\u{c}', "\n\n"), "");
+    format!("\n**{}**\n\n{text}\n", label(name))
 }
 
 /// An image's name between brackets, in which brackets and line ends would end it.

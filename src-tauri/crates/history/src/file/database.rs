@@ -34,6 +34,7 @@ pub(crate) const MIGRATIONS: &[(i64, &str)] = &[
     (11, include_str!("../../migrations/0011_image_codes.sql")),
     (12, include_str!("../../migrations/0012_projects_and_compaction.sql")),
     (13, include_str!("../../migrations/0013_tool_calls.sql")),
+    (14, include_str!("../../migrations/0014_collections.sql")),
 ];
 
 /// Numbers beyond it are no version of this file, now or later.

@@ -4,6 +4,7 @@ use api::Project;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
+use crate::json::to_json;
 use crate::stamp::new_id;
 use crate::{now, Error, History, Result};
 
@@ -14,6 +15,8 @@ pub(super) fn project(row: &SqliteRow) -> sqlx::Result<Project> {
         name: row.try_get("name")?,
         system_prompt: row.try_get("system_prompt")?,
         files: Vec::new(),
+        // Damage may leave what is no list.
+        collections: serde_json::from_slice(row.try_get("collections")?).unwrap_or_default(),
         created_at: row.try_get("created_at")?,
     })
 }
@@ -21,15 +24,15 @@ pub(super) fn project(row: &SqliteRow) -> sqlx::Result<Project> {
 impl History {
     /// All projects with their files, by their names.
     pub async fn projects(&self) -> Result<Vec<Project>> {
-        let sql = "SELECT id, name, system_prompt, created_at FROM projects
+        let sql = "SELECT id, name, system_prompt, created_at, CAST(collections AS BLOB) AS collections FROM projects
                     WHERE deleted_at IS NULL ORDER BY name COLLATE NOCASE, id";
         self.with_files(raw_rows!(&self.readers, sql).await?).await
     }
 
     /// The project of a chat with its files, if it lies in one.
     pub async fn project_of(&self, chat: &str) -> Result<Option<Project>> {
-        let sql =
-            "SELECT f.id, f.name, f.system_prompt, f.created_at FROM chats c JOIN projects f ON f.id = c.project_id
+        let sql = "SELECT f.id, f.name, f.system_prompt, f.created_at, CAST(f.collections AS BLOB) AS collections
+                     FROM chats c JOIN projects f ON f.id = c.project_id
                     WHERE c.id = ? AND f.deleted_at IS NULL";
         Ok(self.with_files(raw_rows!(&self.readers, sql; chat).await?).await?.pop())
     }
@@ -41,6 +44,7 @@ impl History {
             name: name.to_owned(),
             system_prompt: String::new(),
             files: Vec::new(),
+            collections: Vec::new(),
             created_at: now(),
         };
         let mut transaction = self.write().await?;
@@ -54,6 +58,12 @@ impl History {
     pub async fn change_project(&self, project: &str, name: &str, system_prompt: &str) -> Result<()> {
         let sql = "UPDATE projects SET name = ?2, system_prompt = ?3 WHERE id = ?1 AND deleted_at IS NULL";
         update!(self, "folder", sql; project, name, system_prompt).await
+    }
+
+    /// Has the chats of a project ask these collections of documents.
+    pub async fn set_project_collections(&self, project: &str, collections: &[String]) -> Result<()> {
+        let sql = "UPDATE projects SET collections = ?2 WHERE id = ?1 AND deleted_at IS NULL";
+        update!(self, "folder", sql; project, to_json(&collections)).await
     }
 
     /// Deletes a project with its files; its chats stay, outside of it. [`History::restore_project`] takes that back as

@@ -53,6 +53,8 @@ async fn a_chat_remembers_its_settings_and_draft() {
             server: "ponder".into(),
             tool: "calculate".into(),
         }],
+        collections: vec!["0198".into()],
+        retrieval: api::Retrieval::Tools,
     };
     fresh.history.set_chat_settings(&chat, &settings).await.unwrap();
     fresh

@@ -1,0 +1,62 @@
+//! Citations of a response, held against the passages that it was given.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// The marks of a response.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct CheckedCitations {
+    /// The marks in the order of its text.
+    pub citations: Vec<CheckedCitation>,
+    /// The number of its sentences that quote or name numbers and have no mark.
+    pub unmarked: u32,
+}
+
+/// A mark such as `[2]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct CheckedCitation {
+    /// The number of the passage.
+    pub number: u32,
+    /// The sentence that it stands in, or after.
+    pub sentence: String,
+    /// The verdict.
+    pub verdict: CitationVerdict,
+}
+
+/// The verdict of strings and numbers on a mark; no model is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CitationVerdict {
+    /// The chat has no passage of this number.
+    Dangling,
+    /// Every quotation and number of the sentence is in a passage that it names.
+    Supported,
+    /// The sentence quotes nothing and names no number, so strings say nothing.
+    Unchecked,
+    /// The sentence has quotations or numbers that are in none of the passages that it names.
+    Unsupported {
+        /// They.
+        missing: Vec<String>,
+    },
+}
+
+/// The text of a file with the place of a passage in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct PassageText {
+    /// The path of the file on this computer.
+    pub path: String,
+    /// The text before the passage, of the same file; the end of a longer one.
+    pub before: String,
+    /// The passage.
+    pub passage: String,
+    /// The text after it; the beginning of a longer one.
+    pub after: String,
+    /// The page of the passage, from 1; none if the file has no pages.
+    pub page: Option<u32>,
+    /// Its first line, from 1.
+    pub first_line: u32,
+    /// True if the file was read again since, and its text is no longer the one that was quoted.
+    pub is_changed: bool,
+}

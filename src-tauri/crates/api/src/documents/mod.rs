@@ -1,0 +1,10 @@
+//! Collections: folders of documents that chats ask, as windows show them.
+
+mod citations;
+mod collections;
+
+pub use citations::{CheckedCitation, CheckedCitations, CitationVerdict, PassageText};
+pub use collections::{
+    CollectionActivity, CollectionFile, CollectionFileState, CollectionSource, CollectionView, CollectionsView,
+    EmbeddingProgress, LeftOut, SkipReason,
+};
