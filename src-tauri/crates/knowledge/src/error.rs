@@ -16,6 +16,18 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The folder or file of a collection is not there.
+    #[error("{} is not there, or is no folder; what was read of it stays. Attach its disk, or choose another folder", path.display())]
+    NoFolder {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// Work on a file ended without a result.
+    #[error("reading a file ended in an error of Ponder; what was read before stays. Try again")]
+    Broken,
+    /// A file cannot be read. Says why.
+    #[error("the file cannot be read: {0}")]
+    Unreadable(String),
     /// A pattern that says which files count. Says what is wrong with it.
     #[error("this pattern cannot be used: {0}")]
     Pattern(String),
@@ -80,5 +92,19 @@ impl From<sqlite::Error> for Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         sqlite::Error::from(error).into()
+    }
+}
+
+impl From<Error> for protocol::Error {
+    fn from(error: Error) -> Self {
+        use protocol::ErrorCode;
+        let code = match error {
+            Error::NotFound(_) => ErrorCode::NotFound,
+            Error::Pattern(_) | Error::NoFolder { .. } | Error::Folder { .. } => ErrorCode::BadRequest,
+            Error::Unreadable(_) => ErrorCode::FileBroken,
+            Error::DiskFull => ErrorCode::DiskFull,
+            _ => ErrorCode::Storage,
+        };
+        Self::new(code, error.to_string())
     }
 }

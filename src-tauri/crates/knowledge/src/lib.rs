@@ -6,12 +6,13 @@
 //! ([`Index::search`]) and, by whoever has a model, by vectors; [`fuse`] makes one ranking of both. The marks of an
 //! answer are held against its passages by [`citations::check`].
 //!
-//! The room knows no window, no engine and no tokenizer: who calls it counts tokens, reads documents and embeds texts.
+//! [`Knowledge`] does all of it in the background for a program. The room knows an engine as a trait, and no window.
 
 pub mod citations;
 mod error;
 mod folder;
 mod fuse;
+mod host;
 mod index;
 mod passages;
 mod reading;
@@ -20,6 +21,7 @@ pub mod vectors;
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
 pub use fuse::fuse;
+pub use host::{check_citations, quoted, Found, Knowledge, PartReader, ReadThrough, ReadingCost, Updated};
 pub use index::{
     Changes, Collection, Counts, FileState, FileToRead, Hit, Index, StoredFile, StoredPassage, StoredVector,
 };

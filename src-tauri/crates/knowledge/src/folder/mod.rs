@@ -9,8 +9,7 @@ use std::fs::Metadata;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-use serde::{Deserialize, Serialize};
-
+pub use api::SkipReason;
 pub use open::{read, Reading};
 pub use rules::Rules;
 pub use walk::walk;
@@ -22,58 +21,6 @@ pub enum Source {
     Folder(PathBuf),
     /// Single files by their absolute paths.
     Files(Vec<PathBuf>),
-}
-
-/// Why a file is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SkipReason {
-    /// Its name, or that of its folder, begins with a dot.
-    Hidden,
-    /// An ignore file names it, or its folder.
-    Ignored,
-    /// The patterns of the collection leave it out.
-    Pattern,
-    /// It is a link; links are not followed.
-    Link,
-    /// It is a pipe, a socket or a device.
-    Special,
-    /// It is larger than the limit.
-    TooLarge,
-    /// It has no bytes.
-    Empty,
-    /// The system does not let it be listed or read.
-    Unreadable,
-    /// The collection has its most files without it.
-    TooMany,
-    /// It was written while it was read.
-    Changing,
-    /// It is not there any more.
-    Gone,
-}
-
-impl SkipReason {
-    /// For logs and stored rows.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Hidden => "hidden",
-            Self::Ignored => "ignored",
-            Self::Pattern => "pattern",
-            Self::Link => "link",
-            Self::Special => "special",
-            Self::TooLarge => "too_large",
-            Self::Empty => "empty",
-            Self::Unreadable => "unreadable",
-            Self::TooMany => "too_many",
-            Self::Changing => "changing",
-            Self::Gone => "gone",
-        }
-    }
-
-    /// True for what somebody chose to leave out: it is counted and not listed.
-    pub fn is_chosen(self) -> bool {
-        matches!(self, Self::Hidden | Self::Ignored | Self::Pattern)
-    }
 }
 
 /// The state of a file, as far as it can be told without reading it.

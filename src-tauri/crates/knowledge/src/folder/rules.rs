@@ -42,6 +42,14 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// Checks the patterns.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] if one of them cannot be read.
+    pub(crate) fn check(&self, folder: &Path) -> Result<()> {
+        self.matcher(folder).map(drop)
+    }
+
     /// The patterns, for paths below a folder.
     ///
     /// # Errors

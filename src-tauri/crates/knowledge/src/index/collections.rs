@@ -24,6 +24,8 @@ pub struct Collection {
     pub source: Source,
     /// The files that count.
     pub rules: Rules,
+    /// True if its files are not read until the person says so.
+    pub is_paused: bool,
     /// When its folder was last looked through, in Unix milliseconds; none if it never was.
     pub synced_at: Option<i64>,
     /// How many files and folders were left out then.
@@ -91,6 +93,7 @@ impl Index {
             paths,
             rules: to_json(rules),
             created_at: now(),
+            is_paused: false,
         };
         self.insert_collection(&definition).await?;
         Ok(id)
@@ -98,13 +101,16 @@ impl Index {
 
     pub(super) async fn insert_collection(&self, new: &Definition) -> Result<()> {
         let mut transaction = self.write().await?;
-        sqlx::query("INSERT INTO collections (id, name, kind, paths, rules, created_at) VALUES (?, ?, ?, ?, ?, ?)")
+        let sql = "INSERT INTO collections (id, name, kind, paths, rules, created_at, is_paused)
+                   VALUES (?, ?, ?, ?, ?, ?, ?)";
+        sqlx::query(sql)
             .bind(&new.id)
             .bind(&new.name)
             .bind(&new.kind)
             .bind(&new.paths)
             .bind(&new.rules)
             .bind(new.created_at)
+            .bind(new.is_paused)
             .execute(&mut *transaction)
             .await?;
         Ok(transaction.commit().await?)
@@ -127,12 +133,32 @@ impl Index {
         }
     }
 
+    /// Changes the name of a collection, and whether its files are read.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none with this id; those of writing the index.
+    pub async fn change_collection(&self, id: &str, name: &str, is_paused: bool) -> Result<()> {
+        let mut transaction = self.write().await?;
+        let changed = sqlx::query("UPDATE collections SET name = ?2, is_paused = ?3 WHERE id = ?1")
+            .bind(id)
+            .bind(name)
+            .bind(is_paused)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        match changed.rows_affected() {
+            0 => Err(Error::NotFound("collection")),
+            _ => Ok(()),
+        }
+    }
+
     /// All collections, the oldest first.
     ///
     /// # Errors
     /// Those of reading the index.
     pub async fn collections(&self) -> Result<Vec<Collection>> {
-        let sql = "SELECT id, name, kind, paths, rules, synced_at, left_out FROM collections ORDER BY created_at, id";
+        let sql = "SELECT id, name, kind, paths, rules, is_paused, synced_at, left_out FROM collections
+                    ORDER BY created_at, id";
         let rows = sqlx::query(sql).fetch_all(&self.readers).await?;
         let collection = |row: &SqliteRow| {
             Ok(Collection {
@@ -140,6 +166,7 @@ impl Index {
                 name: row.try_get("name")?,
                 source: source_of(row.try_get("kind")?, row.try_get("paths")?),
                 rules: from_json(row.try_get("rules")?),
+                is_paused: row.try_get("is_paused")?,
                 synced_at: row.try_get("synced_at")?,
                 left_out: from_json(row.try_get("left_out")?),
             })

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const VERSION: i64 = 1;
 const SCHEMA: &str = include_str!("schema.sql");
 /// Without these nothing can be read or written.
-const TABLES: [&str; 5] = ["collections", "files", "passages", "vectors", "words"];
+const TABLES: [&str; 6] = ["collections", "files", "generation", "passages", "vectors", "words"];
 
 /// The open index. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl Index {
 
     async fn make_tables(&self) -> Result<()> {
         // The version is read under the write lock, so that of two processes only one makes the tables.
-        let mut transaction = self.write().await?;
+        let mut transaction = sqlite::begin(&self.writer).await?;
         let (found,): (i64,) = sqlx::query_as("PRAGMA user_version")
             .fetch_one(&mut *transaction)
             .await?;
@@ -124,7 +124,22 @@ impl Index {
 
     /// A transaction that holds the write lock from its start.
     pub(super) async fn write(&self) -> Result<Transaction<'static, Sqlite>> {
-        Ok(sqlite::begin(&self.writer).await?)
+        let mut transaction = sqlite::begin(&self.writer).await?;
+        sqlx::query("UPDATE generation SET number = number + 1")
+            .execute(&mut *transaction)
+            .await?;
+        Ok(transaction)
+    }
+
+    /// A number that is another one after everything that writes, whichever process does.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn generation(&self) -> Result<i64> {
+        let (number,) = sqlx::query_as("SELECT coalesce(max(number), 0) FROM generation")
+            .fetch_one(&self.readers)
+            .await?;
+        Ok(number)
     }
 
     /// Reads all of the file and of its word index.

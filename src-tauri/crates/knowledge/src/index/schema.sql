@@ -12,7 +12,9 @@ CREATE TABLE collections (
     -- The time when its folder was last looked through.
     synced_at  INTEGER,
     -- The number of files that were left out then, by reason, as JSON.
-    left_out   TEXT    NOT NULL DEFAULT '{}'
+    left_out   TEXT    NOT NULL DEFAULT '{}',
+    -- 1 if its files are not read until the person says so.
+    is_paused  INTEGER NOT NULL DEFAULT 0 CHECK (is_paused IN (0, 1))
 ) STRICT;
 
 CREATE TABLE files (
@@ -66,5 +68,9 @@ CREATE VIRTUAL TABLE words USING fts5 (
 CREATE TRIGGER gone_passage AFTER DELETE ON passages BEGIN
     DELETE FROM words WHERE rowid = old.id;
 END;
+
+-- A number that grows with every transaction that writes, so that what is in memory is known to be of now.
+CREATE TABLE generation (number INTEGER NOT NULL) STRICT;
+INSERT INTO generation VALUES (0);
 
 PRAGMA user_version = 1;

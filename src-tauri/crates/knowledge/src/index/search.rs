@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sqlx::sqlite::SqliteRow;
 use sqlx::Row;
 
-use super::columns::{path_of, to_json};
+use super::columns::{hex, path_of, signed, to_json};
 use super::database::Index;
 use super::question::expression;
 use crate::Result;
@@ -32,6 +32,8 @@ pub struct StoredPassage {
     pub lines: (u32, u32),
     /// Its place in the text of the file, in bytes.
     pub bytes: std::ops::Range<u64>,
+    /// The SHA-256 of the file as it was read, in hexadecimal digits.
+    pub file_hash: String,
 }
 
 /// A passage that was found.
@@ -45,7 +47,7 @@ pub struct Hit {
 
 /// The columns of a passage.
 const COLUMNS: &str = "p.id, f.collection, f.path, p.headings, p.text, p.page, p.first_line, p.last_line, \
-                       p.start_byte, p.end_byte";
+                       p.start_byte, p.end_byte, f.hash";
 
 fn passage(row: &SqliteRow) -> sqlx::Result<StoredPassage> {
     let number = |name: &str| row.try_get::<i64, _>(name).map(|number| number.unsigned_abs());
@@ -59,6 +61,7 @@ fn passage(row: &SqliteRow) -> sqlx::Result<StoredPassage> {
         page: row.try_get::<Option<u32>, _>("page")?,
         lines: (small("first_line")?, small("last_line")?),
         bytes: number("start_byte")?..number("end_byte")?,
+        file_hash: hex(row.try_get::<Option<&[u8]>, _>("hash")?.unwrap_or_default()),
     })
 }
 
@@ -108,5 +111,56 @@ impl Index {
             .fetch_all(&self.readers)
             .await?;
         Ok(rows.iter().map(passage).collect::<sqlx::Result<_>>()?)
+    }
+    /// All passages of these collections: files in the order of their paths, passages in that of their text. `after`
+    /// are as many as are not wanted.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn all_passages(&self, collections: &[&str], after: u64, most: u32) -> Result<Vec<StoredPassage>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM files f CROSS JOIN passages p ON p.file = f.id
+              WHERE f.collection IN (SELECT value FROM json_each(?))
+              ORDER BY f.collection, f.path, p.start_byte LIMIT ? OFFSET ?"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(to_json(&collections))
+            .bind(i64::from(most))
+            .bind(signed(after))
+            .fetch_all(&self.readers)
+            .await?;
+        Ok(rows.iter().map(passage).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// The passages of the files of a collection whose bytes have this SHA-256, in hexadecimal digits, in their order.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn passages_of_state(&self, collection: &str, hash: &str) -> Result<Vec<StoredPassage>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM files f CROSS JOIN passages p ON p.file = f.id
+              WHERE f.collection = ? AND f.hash = unhex(?) ORDER BY f.path, p.start_byte"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(collection)
+            .bind(hash)
+            .fetch_all(&self.readers)
+            .await?;
+        Ok(rows.iter().map(passage).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Which of these states of files, named by their SHA-256 in hexadecimal digits, a collection has now.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn present_hashes(&self, collection: &str, hashes: &[&str]) -> Result<Vec<String>> {
+        let sql = "SELECT DISTINCT hash FROM files
+                    WHERE collection = ? AND state = 'read' AND hash IN (SELECT unhex(value) FROM json_each(?))";
+        let rows: Vec<(Vec<u8>,)> = sqlx::query_as(sql)
+            .bind(collection)
+            .bind(to_json(&hashes))
+            .fetch_all(&self.readers)
+            .await?;
+        Ok(rows.iter().map(|(hash,)| hex(hash)).collect())
     }
 }

@@ -51,6 +51,16 @@ struct Stored {
 type NewState<'a> = (&'a [u8], Stamp, &'static str, Option<&'static str>);
 
 impl Index {
+    /// Forgets what was read of all files; collections stay.
+    ///
+    /// # Errors
+    /// Those of writing the index.
+    pub async fn forget_all_files(&self) -> Result<()> {
+        let mut transaction = self.write().await?;
+        sqlx::query("DELETE FROM files").execute(&mut *transaction).await?;
+        Ok(transaction.commit().await?)
+    }
+
     /// Brings the list of files up to what was found in the folder: forgets those that are gone with their passages,
     /// notes those that are left out, and tells which ones are to be read. Files of folders that could not be listed stay
     /// as they are. `recipe` names how passages are made; files that were read by another one are read again.

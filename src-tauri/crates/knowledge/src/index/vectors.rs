@@ -102,4 +102,41 @@ impl Index {
         transaction.commit().await?;
         Ok(removed.rows_affected())
     }
+    /// The models that passages have vectors of, each with its dimensions and the number of its vectors.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn vector_models(&self) -> Result<Vec<(String, u32, u64)>> {
+        // The index has the model of every vector, and not its numbers.
+        let sql = "SELECT model, max(passage), count(*) FROM vectors INDEXED BY vectors_by_passage GROUP BY model";
+        let models: Vec<(String, i64, i64)> = sqlx::query_as(sql).fetch_all(&self.readers).await?;
+        let mut known = Vec::with_capacity(models.len());
+        for (model, passage, count) in models {
+            let sql = "SELECT dimensions FROM vectors WHERE model = ? AND passage = ?";
+            let found: Option<(i64,)> = sqlx::query_as(sql)
+                .bind(&model)
+                .bind(passage)
+                .fetch_optional(&self.readers)
+                .await?;
+            let dimensions = found.and_then(|(dimensions,)| u32::try_from(dimensions).ok());
+            known.extend(dimensions.map(|dimensions| (model, dimensions, count.unsigned_abs())));
+        }
+        Ok(known)
+    }
+
+    /// The ids of the passages of these collections that have a vector of this model, in their order.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn vector_ids(&self, collections: &[&str], model: &str) -> Result<Vec<i64>> {
+        let sql = "SELECT p.id FROM files f CROSS JOIN passages p ON p.file = f.id
+                    CROSS JOIN vectors v ON v.model = ? AND v.passage = p.id
+                    WHERE f.collection IN (SELECT value FROM json_each(?)) ORDER BY p.id";
+        let rows: Vec<(i64,)> = sqlx::query_as(sql)
+            .bind(model)
+            .bind(to_json(&collections))
+            .fetch_all(&self.readers)
+            .await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
 }

@@ -106,6 +106,11 @@ impl Codes {
             .map(|(place, id)| (*id, blob::written(self.row(place))))
     }
 
+    /// The passages that have a vector here, in no order.
+    pub fn ids(&self) -> &[Id] {
+        &self.ids
+    }
+
     /// Passages that have a vector here.
     pub fn len(&self) -> usize {
         self.ids.len()

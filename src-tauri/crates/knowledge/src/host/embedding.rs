@@ -1,0 +1,195 @@
+//! Embeddings of passages, made in the background, and of questions.
+
+use api::LocalModel;
+use protocol::{EmbeddingInput, EmbeddingRequest, Error as Failure, ErrorCode, FolderSource, ModelKind, Priority};
+
+use super::prefixes::Prefixes;
+use super::Knowledge;
+use crate::index::StoredVector;
+use crate::vectors;
+use crate::Result;
+
+/// Passages of one request: little enough that a question does not wait long behind them.
+const AT_ONCE: u32 = 16;
+
+/// Bytes of a passage that is cut because a model's context is shorter; below it, the model cannot be used.
+const LEAST: usize = 64;
+
+/// An embedding model of this computer.
+pub(super) struct Embedder {
+    model: FolderSource,
+    prefixes: Prefixes,
+}
+
+impl Embedder {
+    /// The name of its vectors in the index: other files of a model make other vectors.
+    pub(super) fn name(&self) -> String {
+        match &self.model.revision {
+            Some(revision) => format!("{}@{revision}", self.model.reference),
+            None => self.model.reference.clone(),
+        }
+    }
+}
+
+impl Knowledge {
+    /// Embeds the passages that have no embedding yet, and forgets those of other models then. Nothing happens without
+    /// an embedding model, and while another call does it. Returns how many were embedded.
+    ///
+    /// # Errors
+    /// Those of reading and writing the index. An error of the model is told by [`Knowledge::view`].
+    pub async fn embed(&self) -> Result<u64> {
+        let Ok(_alone) = self.shared.embedding.try_lock() else {
+            return Ok(0);
+        };
+        let (Some(index), Some(embedder)) = (self.existing().await?, self.embedder().await) else {
+            return Ok(0);
+        };
+        let (name, closing) = (embedder.name(), self.shared.closing.subscribe());
+        let (mut after, mut embedded) = (0, 0);
+        loop {
+            let passages = index.without_vectors(&name, after, AT_ONCE).await?;
+            let Some((last, ..)) = passages.last() else { break };
+            after = *last;
+            if *closing.borrow() {
+                return Ok(embedded);
+            }
+            let texts = passages.iter().map(|(_, headings, text)| embedded_text(headings, text));
+            let vectors = match self.vectors_of(&embedder, texts.collect(), Priority::Background).await {
+                Ok(vectors) => vectors,
+                Err(error) => {
+                    self.set_embedding_problem(Some(error.message));
+                    return Ok(embedded);
+                }
+            };
+            let dimensions = vectors.first().map_or(0, Vec::len);
+            let stored: Vec<StoredVector> = passages
+                .iter()
+                .zip(&vectors)
+                // A vector without a direction, as of a passage that a broken model makes nothing of, is found by words.
+                .filter_map(|((passage, ..), vector)| {
+                    let vector = vectors::encode(vector).ok()?;
+                    Some(StoredVector {
+                        passage: *passage,
+                        vector,
+                    })
+                })
+                .collect();
+            index.store_vectors(&name, dimensions as u32, &stored).await?;
+            embedded += stored.len() as u64;
+            self.changed();
+        }
+        self.set_embedding_problem(None);
+        if index.vector_models().await?.iter().any(|(other, ..)| *other != name) {
+            index.forget_other_vectors(&name).await?;
+        }
+        Ok(embedded)
+    }
+
+    /// The embedding model: the chosen one or, without a choice, the smallest of this computer.
+    pub(super) async fn embedder(&self) -> Option<Embedder> {
+        let (shelf, chosen) = (self.shared.shelf.clone(), self.shared.chosen_model.borrow().clone());
+        let found = tokio::task::spawn_blocking(move || {
+            let reference = match chosen {
+                Some(chosen) => chosen,
+                None => smallest(shelf.list())?,
+            };
+            let model = shelf.resolve(&reference).ok()?.folder()?.clone();
+            Some(Embedder {
+                prefixes: Prefixes::of(&model.path, &model.reference),
+                model,
+            })
+        });
+        found.await.ok().flatten()
+    }
+
+    /// The vector of a question.
+    pub(super) async fn question_vector(&self, embedder: &Embedder, question: &str) -> protocol::Result<Vec<f32>> {
+        let text = format!("{}{question}", embedder.prefixes.question);
+        let mut vectors = self.vectors(embedder, vec![text], Priority::Chat).await?;
+        Ok(vectors.pop().unwrap_or_default())
+    }
+
+    /// The vectors of passages. One that is longer than the model's context is cut until it fits.
+    async fn vectors_of(
+        &self,
+        embedder: &Embedder,
+        texts: Vec<String>,
+        priority: Priority,
+    ) -> protocol::Result<Vec<Vec<f32>>> {
+        let prefix = &embedder.prefixes.passage;
+        let whole = texts.iter().map(|text| format!("{prefix}{text}")).collect();
+        match self.vectors(embedder, whole, priority).await {
+            Err(error) if error.code == ErrorCode::ContextFull => {}
+            made => return made,
+        }
+        let mut vectors = Vec::with_capacity(texts.len());
+        for text in texts {
+            let mut kept = text.len();
+            loop {
+                let input = format!("{prefix}{}", &text[..kept]);
+                match self.vectors(embedder, vec![input], priority).await {
+                    Err(error) if error.code == ErrorCode::ContextFull && kept > LEAST => {
+                        kept = text.floor_char_boundary(kept * 3 / 4);
+                    }
+                    made => {
+                        vectors.extend(made?);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(vectors)
+    }
+
+    async fn vectors(
+        &self,
+        embedder: &Embedder,
+        texts: Vec<String>,
+        priority: Priority,
+    ) -> protocol::Result<Vec<Vec<f32>>> {
+        let wanted = texts.len();
+        let request = EmbeddingRequest {
+            model: embedder.model.clone().into(),
+            inputs: texts.into_iter().map(EmbeddingInput::Text).collect(),
+            dimensions: None,
+            priority,
+            keep_alive: None,
+        };
+        let made = self.shared.engine.embed(request).await?.vectors;
+        match made.len() == wanted {
+            true => Ok(made),
+            false => Err(Failure::new(
+                ErrorCode::Engine,
+                "the embedding model made another number of vectors than there are passages",
+            )),
+        }
+    }
+
+    pub(super) fn set_embedding_problem(&self, problem: Option<String>) {
+        let mut known = self.shared.embedding_problem();
+        if *known != problem {
+            if let Some(problem) = &problem {
+                tracing::warn!(problem, "passages could not be embedded");
+            }
+            *known = problem;
+            drop(known);
+            self.changed();
+        }
+    }
+}
+
+/// The text of a passage as it is embedded: what it stands under says what it is about.
+fn embedded_text(headings: &str, text: &str) -> String {
+    match headings.is_empty() {
+        true => text.to_owned(),
+        false => format!("{headings}\n{text}"),
+    }
+}
+
+/// The reference of the smallest embedding model that can be used.
+fn smallest(models: Vec<LocalModel>) -> Option<String> {
+    let usable = models
+        .into_iter()
+        .filter(|model| model.kind == ModelKind::Embedding && model.problem.is_none());
+    usable.min_by_key(|model| model.bytes).map(|model| model.reference)
+}

@@ -1,0 +1,95 @@
+//! Collections as windows show them.
+
+use api::{
+    CollectionActivity, CollectionFile, CollectionFileState, CollectionSource, CollectionView, CollectionsView,
+    EmbeddingProgress, LeftOut,
+};
+
+use super::{Knowledge, Shared};
+use crate::folder::Source;
+use crate::index::{Collection, FileState, Index, StoredFile};
+use crate::Result;
+
+impl Knowledge {
+    /// The collections as a window shows them.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn view(&self) -> Result<CollectionsView> {
+        let model = self.embedder().await.map(|embedder| embedder.name());
+        let problem = self.shared.embedding_problem().clone();
+        let mut embeddings = EmbeddingProgress {
+            model: model.clone(),
+            problem,
+            ..EmbeddingProgress::default()
+        };
+        let Some(index) = self.existing().await? else {
+            return Ok(CollectionsView {
+                embeddings,
+                ..CollectionsView::default()
+            });
+        };
+        let models = index.vector_models().await?;
+        let own = models.iter().find(|(name, ..)| Some(name) == model.as_ref());
+        embeddings.done = own.map_or(0, |(_, _, count)| *count);
+        embeddings.of = index.counts(None).await?.passages;
+        let mut collections = Vec::new();
+        for collection in index.collections().await? {
+            collections.push(self.shared.view_of(&index, collection).await?);
+        }
+        Ok(CollectionsView {
+            collections,
+            embeddings,
+        })
+    }
+}
+
+impl Shared {
+    async fn view_of(&self, index: &Index, collection: Collection) -> Result<CollectionView> {
+        let counts = index.counts(Some(&collection.id)).await?;
+        let activity = match (self.activity().get(&collection.id), collection.is_paused) {
+            (_, true) => CollectionActivity::Paused,
+            (Some(activity), false) => activity.clone(),
+            (None, false) => CollectionActivity::Idle,
+        };
+        let left_out = collection.left_out.into_iter();
+        Ok(CollectionView {
+            id: collection.id,
+            name: collection.name,
+            source: source(&collection.source),
+            read: counts.read,
+            waiting: counts.waiting,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            passages: counts.passages,
+            text_bytes: counts.text_bytes,
+            left_out: left_out.map(|(reason, count)| LeftOut { reason, count }).collect(),
+            synced_at: collection.synced_at,
+            activity,
+        })
+    }
+}
+
+/// A file of a collection.
+pub(super) fn file(file: StoredFile) -> CollectionFile {
+    CollectionFile {
+        path: file.path.to_string_lossy().into_owned(),
+        bytes: file.stamp.size,
+        state: match file.state {
+            FileState::Waiting => CollectionFileState::Waiting,
+            FileState::Read { passages, .. } => CollectionFileState::Read { passages },
+            FileState::Failed(reason) => CollectionFileState::Failed { reason },
+            FileState::Skipped(reason) => CollectionFileState::LeftOut { reason },
+        },
+    }
+}
+
+fn source(source: &Source) -> CollectionSource {
+    let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    match source {
+        Source::Folder(path) => CollectionSource::Folder { path: text(path) },
+        Source::Files(paths) => CollectionSource::Files {
+            paths: paths.iter().map(text).collect(),
+        },
+    }
+}
