@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::{ChatView, LocalModel, ModelShelf, RunningCall, Settings};
 use history::{now, History};
-use protocol::{Capabilities, Engine, ModelInfo, ModelSource, Result, Toolbox};
+use protocol::{Capabilities, Engine, ModelInfo, ModelSource, PassageSource, Result, Toolbox};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -43,6 +43,8 @@ pub(crate) struct Core {
     live: Mutex<HashMap<String, Arc<LiveAnswer>>>,
     /// The tools that models may call; a host without any sets none.
     pub(crate) toolbox: OnceLock<Arc<dyn Toolbox>>,
+    /// The user's documents; a host without any sets none.
+    pub(crate) passages: OnceLock<Arc<dyn PassageSource>>,
     /// The answers whose calls this process asks about or runs, by message.
     tool_turns: Mutex<HashMap<String, Arc<ToolTurn>>>,
     /// The calls that this process runs, as far as their progress is known.
@@ -71,6 +73,9 @@ impl Core {
         if let Some(toolbox) = self.toolbox.get() {
             let _ = core.toolbox.set(toolbox.clone());
         }
+        if let Some(passages) = self.passages.get() {
+            let _ = core.passages.set(passages.clone());
+        }
         Ok(core)
     }
 
@@ -95,6 +100,7 @@ impl Core {
             damaged: watch::Sender::new(false),
             live: Mutex::default(),
             toolbox: OnceLock::new(),
+            passages: OnceLock::new(),
             tool_turns: Mutex::default(),
             running_calls,
         })

@@ -25,13 +25,13 @@ use std::sync::Arc;
 
 use api::{ModelShelf, RunningCall};
 use history::{now, History};
-use protocol::{Engine, Result, Toolbox};
+use protocol::{Engine, PassageSource, Result, Toolbox};
 use tokio::sync::watch;
 
 pub use history::{stored_settings, LONGEST_IMPORT};
 
 pub use crate::answers::Answers;
-pub use crate::chats::Chats;
+pub use crate::chats::{ChatDocuments, Chats};
 pub use crate::compaction::Compaction;
 pub use crate::files::previews::{ImageFile, ShownImage};
 pub use crate::files::Files;
@@ -115,6 +115,11 @@ impl Chat {
     /// Gives the chats the tools that models may call. The first ones stay.
     pub fn set_toolbox(&self, toolbox: Arc<dyn Toolbox>) {
         let _ = self.core.toolbox.set(toolbox);
+    }
+
+    /// Gives the chats the documents that they ask. The first ones stay.
+    pub fn set_passage_source(&self, passages: Arc<dyn PassageSource>) {
+        let _ = self.core.passages.set(passages);
     }
 
     /// The list of chats, and one chat as windows show and change it.

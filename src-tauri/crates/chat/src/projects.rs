@@ -59,6 +59,12 @@ impl Projects {
             .await
     }
 
+    /// Has the chats of a project ask these collections of documents, from the next question on.
+    pub async fn set_collections(&self, project: &str, collections: &[String]) -> Result<()> {
+        let set = self.core.history.set_project_collections(project, collections);
+        self.core.change(set).await
+    }
+
     /// Deletes a project; its chats stay, outside of it.
     pub async fn delete(&self, project: &str) -> Result<()> {
         self.core.change(self.core.history.delete_project(project)).await

@@ -95,7 +95,11 @@ fn answer_prefix(message: &StoredMessage, tokens: &[u32]) -> Option<AnswerPrefix
         match &part.content {
             Content::Thinking { text: words } => thinking.push_str(words),
             Content::Text { text: words } => text.push_str(words),
-            Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => {}
+            Content::ToolCall { .. }
+            | Content::Data { .. }
+            | Content::Image { .. }
+            | Content::File { .. }
+            | Content::Passages { .. } => {}
         }
     }
     let said = |words: String| (!words.trim().is_empty()).then_some(words);

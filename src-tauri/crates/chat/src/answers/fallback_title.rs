@@ -8,7 +8,8 @@ const LENGTH: usize = 60;
 /// The beginning of a question on one line: its words, or what its images and files are called if it has none.
 pub(crate) fn fallback_title(question: &[Content]) -> String {
     let words = |media: bool| {
-        let parts = question.iter().filter(|part| part.is_media() == media);
+        let is_own = |part: &&Content| part.is_media() == media && !matches!(part, Content::Passages { .. });
+        let parts = question.iter().filter(is_own);
         parts.filter_map(Content::as_text).collect::<Vec<_>>().join(" ")
     };
     let text = words(false);

@@ -49,6 +49,7 @@ impl Answers {
         let prepared = self.prepare_question(chat, head.as_deref(), position, content, view.settings);
         let (answer, template, fitting) = prepared.await?;
         let (history, title) = (&self.core.history, fallback_title(content));
+        let content = &fitting.content;
         let turn = history.begin_turn(chat, content, position, &title, &answer).await?;
         let next = template.clone();
         let mut request = TurnRequest::new(template, prompt_of(fitting, &turn.question));

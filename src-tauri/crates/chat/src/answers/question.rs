@@ -4,9 +4,9 @@ use protocol::{Content, Result};
 
 use crate::error::Error;
 
-/// Refuses a question that is empty or holds what only an answer holds.
+/// Refuses a question that is empty or holds what no person writes.
 pub(crate) fn check(content: &[Content]) -> Result<()> {
-    use Content::{Data, Text, Thinking, ToolCall};
+    use Content::{Data, Passages, Text, Thinking, ToolCall};
     if content
         .iter()
         .all(|part| matches!(part, Text { text } if text.trim().is_empty()))
@@ -15,7 +15,7 @@ pub(crate) fn check(content: &[Content]) -> Result<()> {
     }
     match content
         .iter()
-        .any(|part| matches!(part, Thinking { .. } | ToolCall { .. } | Data { .. }))
+        .any(|part| matches!(part, Thinking { .. } | ToolCall { .. } | Data { .. } | Passages { .. }))
     {
         true => Err(Error::NoQuestion.into()),
         false => Ok(()),

@@ -1,13 +1,28 @@
 //! A turn with tools: an answer that calls, the results, and the next answer of the same turn. Callers run the tools.
 
 use api::{ChatView, StoredMessage};
-use protocol::{Content, Result, Role};
+use protocol::{Content, QuotedPassage, Result, Role};
 
 use crate::answers::Answers;
 use crate::error::Error;
 use crate::request::calls;
+use crate::request::passages::given;
 
 impl Answers {
+    /// The text of a message, and the passages of documents that its branch was given up to it.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such message.
+    pub async fn with_passages(&self, message: &str) -> Result<(String, Vec<QuotedPassage>)> {
+        let branch = self.core.history.branch(message).await?;
+        let parts = branch.last().into_iter().flat_map(|message| &message.parts);
+        let texts = parts.filter_map(|part| match &part.content {
+            Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        Ok((texts.collect(), given(&branch)))
+    }
+
     /// Stores the result of a call that this answer made, once the answer has ended. `NotFound` if it made no such
     /// call, `BadRequest` if the call has its result already. A call that gets no result before the next question is
     /// stored as not run.

@@ -21,16 +21,20 @@ impl Answers {
     ) -> Result<TurnWithTwoAnswers> {
         question::check(content)?;
         let (view, head) = self.core.history.chat_head(chat).await?;
-        let mut prepared = Vec::with_capacity(settings.len());
+        let title = fallback_title(content);
+        let (mut prepared, mut content) = (Vec::with_capacity(settings.len()), content.to_vec());
         for settings in settings {
             settings.check()?;
-            let one = self.prepare_question(chat, head.as_deref(), position, content, settings);
-            prepared.push(one.await?);
+            let one = self.prepare_question(chat, head.as_deref(), position, &content, settings);
+            let one = one.await?;
+            // Both are given the same passages.
+            content.clone_from(&one.2.content);
+            prepared.push(one);
         }
-        let (answers, title) = ([&prepared[0].0, &prepared[1].0], fallback_title(content));
+        let answers = [&prepared[0].0, &prepared[1].0];
         let history = &self.core.history;
         let turn = history
-            .begin_turn_with_two_answers(chat, content, position, &title, answers)
+            .begin_turn_with_two_answers(chat, &content, position, &title, answers)
             .await?;
         // The next question is asked as the chat says; it is prefetched once, after the answer that the chat shows.
         let mut next = self.next_template(chat, view.settings).await;

@@ -1,6 +1,7 @@
 //! The list of chats, and one chat as windows show and change it.
 
 mod branches;
+mod documents;
 mod snapshots;
 mod view;
 
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use api::{ChatList, ChatSettings, ChatSummary, ChatView, ToolsChange};
 use protocol::{Content, Result};
 use tokio::sync::Mutex;
+
+pub use self::documents::ChatDocuments;
 
 use crate::chats::snapshots::ListSnapshots;
 use crate::core::Core;

@@ -20,7 +20,7 @@ pub(crate) struct RequestTemplate {
     pub(crate) model: ModelSource,
     /// Those of the model, read once: an engine may have to open the model's files for them.
     pub(crate) capabilities: Capabilities,
-    /// The settings, with the instructions of the project before those of the chat, and the user's defaults for the
+    /// The settings, with the instructions and collections of the project before those of the chat, and the user's defaults for the
     /// model for what both leave open.
     pub(crate) settings: ChatSettings,
     /// Files of the chat's project, whose texts stand before its first question.
@@ -38,7 +38,7 @@ impl RequestTemplate {
         let project = core.history.project_of(chat).await?;
         let mut template = Self::in_project(core, project, settings).await?;
         if template.capabilities.tools {
-            template.tools = offered_tools(core, chat, &template.settings.tools).await?;
+            template.tools = offered_tools(core, chat, &template.settings).await?;
         }
         Ok(template)
     }
@@ -137,11 +137,14 @@ fn is_long_result(stored: &StoredMessage) -> bool {
     stored.role == Role::Tool && texts.map(|text| text.len()).sum::<usize>() > SURELY_FITS
 }
 
-/// Puts the instructions of a project before those of a chat in it; returns the project's files.
+/// Puts the instructions and collections of a project before those of a chat in it; returns the project's files.
 fn take_from_project(project: Option<Project>, settings: &mut ChatSettings) -> Vec<Content> {
-    let (instructions, files) = project
-        .map(|project| (project.system_prompt, project.files))
+    let (instructions, files, mut collections) = project
+        .map(|project| (project.system_prompt, project.files, project.collections))
         .unwrap_or_default();
+    settings.collections.retain(|own| !collections.contains(own));
+    collections.append(&mut settings.collections);
+    settings.collections = collections;
     let both = [instructions, std::mem::take(&mut settings.system_prompt)];
     let said: Vec<&str> = both
         .iter()

@@ -107,7 +107,11 @@ fn says_nothing(stored: &StoredMessage) -> bool {
     stored.role == Role::Assistant
         && !stored.parts.iter().any(|part| match &part.content {
             Content::Text { text } => !text.trim().is_empty(),
-            Content::ToolCall { .. } | Content::Data { .. } | Content::Image { .. } | Content::File { .. } => true,
+            Content::ToolCall { .. }
+            | Content::Data { .. }
+            | Content::Image { .. }
+            | Content::File { .. }
+            | Content::Passages { .. } => true,
             Content::Thinking { .. } => false,
         })
 }

@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::files::images::attachments;
 use crate::files::texts::content_tokens;
 use crate::request::build::RequestTemplate;
+use crate::request::passages::with_passages;
 
 /// No model's context is shorter than this many tokens, and a token is a byte or more.
 const ALWAYS_FITS: usize = 512;
@@ -16,13 +17,16 @@ pub(crate) struct FittingRequest {
     /// The message that the question comes after; `None`: it is the first.
     pub(crate) parent: Option<String>,
     pub(crate) request: Request,
+    /// The question, with passages of the chat's documents.
+    pub(crate) content: Vec<Content>,
 }
 
 /// Builds the request for a question at this position, before anything is stored. `head` is the end of the branch that
 /// the chat shows.
 ///
 /// # Errors
-/// `ContextFull` if it does not fit the model's context; `NotFound` for a position outside the chat.
+/// `ContextFull` if it does not fit the model's context; `NotFound` for a position outside the chat; `Storage` if the
+/// chat's documents cannot be searched.
 pub(crate) async fn build_fitting(
     core: &Core,
     template: &RequestTemplate,
@@ -39,10 +43,12 @@ pub(crate) async fn build_fitting(
         Some(parent) => core.history.branch(parent).await?,
         None => Vec::new(),
     };
-    let request = template.build(core, &branch, content).await;
+    let content = with_passages(core, template, &branch, content).await?;
+    let request = template.build(core, &branch, &content).await;
     let fitting = FittingRequest {
         parent: parent.map(str::to_owned),
         request,
+        content,
     };
     let messages = &fitting.request.messages;
     let said: usize = messages

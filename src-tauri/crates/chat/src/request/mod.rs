@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod compaction_mark;
 mod conversation;
 pub(crate) mod fit;
+pub(crate) mod passages;
 mod results;
 pub(crate) mod tools;
 

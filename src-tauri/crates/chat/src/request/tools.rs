@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use api::ToolsChange;
-use protocol::{OfferedTool, Result, ToolRef, Toolbox};
+use api::{ChatSettings, Retrieval, ToolsChange};
+use protocol::{OfferedTool, Result, ToolRef, Toolbox, DOCUMENT_TOOLS, OWN_SERVER};
 use serde_json::Value;
 
 use crate::core::Core;
@@ -11,13 +11,13 @@ use crate::error::Error;
 
 /// The tools that the model of a chat is told of. They are chosen by its settings at first and stay, so that each
 /// prompt begins as the one before and is not read again.
-pub(super) async fn offered_tools(core: &Core, chat: &str, chosen: &[ToolRef]) -> Result<Vec<OfferedTool>> {
-    let chosen: BTreeSet<&ToolRef> = chosen.iter().collect();
+pub(super) async fn offered_tools(core: &Core, chat: &str, settings: &ChatSettings) -> Result<Vec<OfferedTool>> {
+    let chosen = chosen(core, chat, settings).await?;
     let Some(toolbox) = core.toolbox.get() else {
         return Ok(Vec::new());
     };
     if let Some(kept) = kept_tools(core, chat).await? {
-        let same = || kept.iter().map(|tool| &tool.of).collect::<BTreeSet<_>>() == chosen;
+        let same = || kept.iter().map(|tool| &tool.of).eq(&chosen);
         // Before the first message no prompt was read with them.
         if same() || core.history.chat_head(chat).await?.1.is_some() {
             return Ok(kept);
@@ -26,7 +26,7 @@ pub(super) async fn offered_tools(core: &Core, chat: &str, chosen: &[ToolRef]) -
     if chosen.is_empty() {
         return Ok(Vec::new());
     }
-    let sorted: Vec<ToolRef> = chosen.into_iter().cloned().collect();
+    let sorted: Vec<ToolRef> = chosen.into_iter().collect();
     let offered = toolbox.offer(&sorted).await;
     // One that lacks a tool, because its server did not start, is asked for again.
     if offered.len() == sorted.len() {
@@ -42,14 +42,15 @@ pub(crate) async fn tools_change(core: &Core, chat: &str) -> Result<Option<Tools
     let (Some(toolbox), Some(_), Some(kept)) = (core.toolbox.get(), head, kept_tools(core, chat).await?) else {
         return Ok(None);
     };
-    let change = difference(&**toolbox, &kept, &view.settings.tools).await;
+    let chosen: Vec<ToolRef> = chosen(core, chat, &view.settings).await?.into_iter().collect();
+    let change = difference(&**toolbox, &kept, &chosen).await;
     Ok((!change.is_empty()).then_some(change))
 }
 
 /// Has the model of a chat told of the tools that the chat names now, as they are now; the next prompt is read anew.
 pub(crate) async fn use_new_tools(core: &Core, chat: &str) -> Result<()> {
     let (view, _) = core.history.chat_head(chat).await?;
-    let chosen: BTreeSet<ToolRef> = view.settings.tools.into_iter().collect();
+    let chosen = chosen(core, chat, &view.settings).await?;
     let offered = match core.toolbox.get() {
         Some(toolbox) if !chosen.is_empty() => toolbox.offer(&Vec::from_iter(chosen.iter().cloned())).await,
         _ => Vec::new(),
@@ -63,7 +64,23 @@ pub(crate) async fn use_new_tools(core: &Core, chat: &str) -> Result<()> {
 /// True if the settings of a chat name this tool.
 pub(crate) async fn is_chosen(core: &Core, chat: &str, tool: &ToolRef) -> Result<bool> {
     let (view, _) = core.history.chat_head(chat).await?;
-    Ok(view.settings.tools.contains(tool))
+    Ok(chosen(core, chat, &view.settings).await?.contains(tool))
+}
+
+/// The tools that a chat names, with those that read its documents if its model is to read them itself.
+async fn chosen(core: &Core, chat: &str, settings: &ChatSettings) -> Result<BTreeSet<ToolRef>> {
+    let mut chosen: BTreeSet<ToolRef> = settings.tools.iter().cloned().collect();
+    if settings.retrieval == Retrieval::Tools {
+        let project = core.history.project_of(chat).await?;
+        let of_project = project.is_some_and(|project| !project.collections.is_empty());
+        if of_project || !settings.collections.is_empty() {
+            chosen.extend(DOCUMENT_TOOLS.map(|tool| ToolRef {
+                server: OWN_SERVER.to_owned(),
+                tool: tool.to_owned(),
+            }));
+        }
+    }
+    Ok(chosen)
 }
 
 /// The tools that a chat began with, if it has any.
