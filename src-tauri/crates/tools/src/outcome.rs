@@ -1,6 +1,6 @@
 //! The result of a call, read so that nothing odd in it loses the rest.
 
-use protocol::{cut_result, most_of_result, ImageBytes};
+use protocol::{cut_result, most_of_result, Content, ImageBytes};
 use serde_json::Value;
 
 /// The words for a page that a server wants to show in the chat (*MCP Apps*).
@@ -34,6 +34,8 @@ pub enum ResultPart {
         /// Its name.
         name: String,
     },
+    /// Passages of documents, as [`Content::Passages`].
+    Passages(Content),
     /// A part of a kind that is not known, as JSON.
     Other(Value),
 }
@@ -101,6 +103,19 @@ impl Outcome {
         images
     }
 
+    /// Takes the passages out.
+    pub fn take_passages(&mut self) -> Vec<Content> {
+        let mut passages = Vec::new();
+        self.parts.retain(|part| match part {
+            ResultPart::Passages(found) => {
+                passages.push(found.clone());
+                false
+            }
+            _ => true,
+        });
+        passages
+    }
+
     /// The one text that a model is given, at most `most` bytes of it: the texts, or the data where there are none, and a
     /// line for everything else. Templates print parts of other kinds in ways that no model knows.
     pub fn for_model(&self, most: usize) -> String {
@@ -161,6 +176,7 @@ impl ResultPart {
             Self::Media { media_type, .. } => format!("[{media_type}]"),
             Self::Link { uri, name } if name.is_empty() => format!("[link: {uri}]"),
             Self::Link { uri, name } => format!("[link: {name}, {uri}]"),
+            Self::Passages(passages) => passages.as_text()?.into_owned(),
             Self::Other(_) => return None,
         })
     }

@@ -53,6 +53,19 @@ impl Builtin {
                 "Search the web",
                 "Searches the web and returns up to ten results with title, address and excerpt.",
             ),
+            Self::SearchDocuments => (
+                "Search documents",
+                "Searches the user's documents. Returns the passages that answer best, each with a number to cite.",
+            ),
+            Self::OpenPassage => (
+                "Read around a passage",
+                "Returns the passages before and after one that was found, to read on in its file.",
+            ),
+            Self::ReadAll => (
+                "Read all documents",
+                "Reads all of the user's documents, part by part, and returns notes on a question. For questions that need \
+                 everything: count, list every, compare, summarize. It takes long; search first if a few passages may do.",
+            ),
         }
     }
 
@@ -91,6 +104,18 @@ impl Builtin {
                 vec!["url"],
             ),
             Self::SearchWeb => (json!({ "query": text("What to search for.") }), vec!["query"]),
+            Self::SearchDocuments => (
+                json!({ "query": text("Words of the passages, or a whole question.") }),
+                vec!["query"],
+            ),
+            Self::OpenPassage => (
+                json!({ "number": number(1, "The number of the passage.") }),
+                vec!["number"],
+            ),
+            Self::ReadAll => (
+                json!({ "question": text("The question, with everything that has to be noted for it.") }),
+                vec!["question"],
+            ),
         }
     }
 }

@@ -6,11 +6,13 @@ mod calculator;
 mod chats;
 mod clock;
 mod declarations;
+mod documents;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod web;
 
+use protocol::TellProgress;
 use serde_json::Value;
 
 use crate::outcome::{Outcome, ResultPart};
@@ -21,7 +23,7 @@ pub use sources::{AttachedFile, ChatSource, NoChats, Sources};
 pub use web::SearchEngine;
 
 /// The server that built-in tools belong to.
-pub const SERVER: &str = "ponder";
+pub const SERVER: &str = protocol::OWN_SERVER;
 
 /// A built-in tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +40,15 @@ pub enum Builtin {
     FetchPage,
     /// Pages of the web about something.
     SearchWeb,
+    /// Passages of the documents of the chat.
+    SearchDocuments,
+    /// The passages around one of them.
+    OpenPassage,
+    /// All documents of the chat, part by part.
+    ReadAll,
 }
 
 /// A call of a built-in tool.
-#[derive(Debug)]
 pub struct OwnCall<'a> {
     /// The arguments, which fit its schema.
     pub arguments: &'a Value,
@@ -51,17 +58,22 @@ pub struct OwnCall<'a> {
     pub zone: &'a str,
     /// The search engine that the person chose.
     pub engine: Option<&'a SearchEngine>,
+    /// Hears how far it is.
+    pub tell: TellProgress,
 }
 
 impl Builtin {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::GetTime,
         Self::Calculate,
         Self::SearchChats,
         Self::ReadAttachment,
         Self::FetchPage,
         Self::SearchWeb,
+        Self::SearchDocuments,
+        Self::OpenPassage,
+        Self::ReadAll,
     ];
 
     /// Its name.
@@ -73,6 +85,9 @@ impl Builtin {
             Self::ReadAttachment => "read_attachment",
             Self::FetchPage => "fetch_page",
             Self::SearchWeb => "search_web",
+            Self::SearchDocuments => "search_documents",
+            Self::OpenPassage => "open_passage",
+            Self::ReadAll => "read_all",
         }
     }
 
@@ -107,24 +122,32 @@ impl Builtin {
     /// Runs it.
     pub async fn run(self, call: OwnCall<'_>, sources: &Sources) -> Outcome {
         let OwnCall { arguments, chat, .. } = call;
+        let chats = &*sources.chats;
         let result = match self {
-            Self::GetTime => clock::time(text(arguments, "timezone").unwrap_or(call.zone)),
-            Self::Calculate => calculate(text(arguments, "expression")).await,
-            Self::SearchChats => chats::search(&*sources.chats, chat, arguments, call.zone).await,
-            Self::ReadAttachment => attachments::read(&*sources.chats, chat, arguments).await,
-            Self::FetchPage => web::fetch(sources, arguments).await,
+            Self::GetTime => clock::time(text(arguments, "timezone").unwrap_or(call.zone)).map(said),
+            Self::Calculate => calculate(text(arguments, "expression")).await.map(said),
+            Self::SearchChats => chats::search(chats, chat, arguments, call.zone).await.map(said),
+            Self::ReadAttachment => attachments::read(chats, chat, arguments).await.map(said),
+            Self::FetchPage => web::fetch(sources, arguments).await.map(said),
             Self::SearchWeb => match call.engine {
-                Some(engine) => web::search(sources, engine, text(arguments, "query").unwrap_or_default()).await,
+                Some(engine) => {
+                    let query = text(arguments, "query").unwrap_or_default();
+                    web::search(sources, engine, query).await.map(said)
+                }
                 None => Err("no search engine is set up; the person does that under Settings › Tools".to_owned()),
             },
+            Self::SearchDocuments => documents::search(chats, chat, arguments).await,
+            Self::OpenPassage => documents::around(chats, chat, arguments).await,
+            Self::ReadAll => documents::read_all(chats, chat, arguments, call.tell).await,
         };
-        match result {
-            Ok(text) => Outcome {
-                parts: vec![ResultPart::Text(text)],
-                ..Outcome::default()
-            },
-            Err(reason) => Outcome::failed(reason),
-        }
+        result.unwrap_or_else(Outcome::failed)
+    }
+}
+
+fn said(text: String) -> Outcome {
+    Outcome {
+        parts: vec![ResultPart::Text(text)],
+        ..Outcome::default()
     }
 }
 

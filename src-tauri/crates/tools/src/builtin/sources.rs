@@ -7,7 +7,7 @@ use api::{FileText, HistoryHits, HistoryQuery};
 use futures::future::BoxFuture;
 use futures::FutureExt;
 use net::Net;
-use protocol::{Error, ErrorCode, Result};
+use protocol::{Content, Error, ErrorCode, Result, TellProgress};
 
 /// The person's chats.
 pub trait ChatSource: Send + Sync {
@@ -19,6 +19,26 @@ pub trait ChatSource: Send + Sync {
 
     /// The text of one of these files.
     fn text(&self, chat: String, attachment: String) -> BoxFuture<'_, Result<FileText>>;
+
+    /// The passages of the documents of a chat that answer a query best, as [`Content::Passages`].
+    fn passages(&self, _chat: String, _query: String) -> BoxFuture<'_, Result<Content>> {
+        no_documents()
+    }
+
+    /// The passages before and after one that the chat was given, by its number.
+    fn passages_around(&self, _chat: String, _number: u32) -> BoxFuture<'_, Result<Content>> {
+        no_documents()
+    }
+
+    /// Notes of everything that all documents of a chat say about a question, made part by part by the chat's model,
+    /// and the passages that they cite. `tell` hears of each part.
+    fn read_all(&self, _chat: String, _question: String, _tell: TellProgress) -> BoxFuture<'_, Result<Vec<Content>>> {
+        no_documents()
+    }
+}
+
+fn no_documents<T: Send + 'static>() -> BoxFuture<'static, Result<T>> {
+    async { Err(Error::new(ErrorCode::NotFound, "this chat has no documents")) }.boxed()
 }
 
 /// A file of a chat.

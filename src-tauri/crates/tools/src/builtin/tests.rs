@@ -56,6 +56,7 @@ async fn run_with(chats: Arc<dyn ChatSource>, tool: Builtin, arguments: Value) -
         chat: "here",
         zone: "UTC",
         engine: None,
+        tell: Arc::new(drop),
     };
     let outcome = tool.run(call, &sources).await;
     (outcome.text(1 << 20), outcome.is_error)

@@ -231,6 +231,7 @@ impl Tools {
                     chat: &permit.call().chat,
                     zone: &own_zone(),
                     engine: engine.as_ref(),
+                    tell: tell.clone(),
                 };
                 tokio::select! {
                     outcome = own.run(call, &self.0.sources) => outcome,
@@ -263,14 +264,13 @@ impl Tools {
             true => CallEnd::Failed,
             false => CallEnd::Done,
         };
-        let images = outcome.take_images();
+        let (images, passages) = (outcome.take_images(), outcome.take_passages());
         let text = outcome.text(MOST_KEPT);
+        let is_silent = text.is_empty() && !(images.is_empty() && passages.is_empty());
+        let text = (!is_silent).then(|| Content::text(text));
         CallResult {
             end,
-            content: match text.is_empty() && !images.is_empty() {
-                true => Vec::new(),
-                false => vec![Content::text(text)],
-            },
+            content: text.into_iter().chain(passages).collect(),
             images,
         }
     }

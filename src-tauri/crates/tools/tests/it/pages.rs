@@ -76,6 +76,7 @@ async fn fetch_within(time: Duration, net: &Net, arguments: Value) -> (String, b
         chat: "chat",
         zone: "UTC",
         engine: None,
+        tell: Arc::new(drop),
     };
     let outcome = Builtin::FetchPage.run(call, &sources).await;
     (outcome.text(1 << 20), outcome.is_error)

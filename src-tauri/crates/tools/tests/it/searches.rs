@@ -42,6 +42,7 @@ async fn search(net: &Net, engine: Option<&SearchEngine>, query: &str) -> (Strin
         chat: "chat",
         zone: "UTC",
         engine,
+        tell: Arc::new(drop),
     };
     let outcome = Builtin::SearchWeb.run(call, &sources).await;
     (outcome.text(1 << 20), outcome.is_error)
