@@ -2,6 +2,7 @@
 
 mod ask;
 mod chat;
+mod docs;
 mod embed;
 mod endpoints;
 mod fit;
@@ -54,6 +55,9 @@ enum Command {
     /// Chat in the terminal, with the same history as the app
     #[command(after_help = chat::EXAMPLES)]
     Chat(chat::ChatArgs),
+    /// Read, search and ask folders of documents
+    #[command(after_help = docs::EXAMPLES)]
+    Docs(docs::DocsArgs),
     /// Turn text into vectors with an embedding model
     #[command(after_help = embed::EXAMPLES)]
     Embed(embed::EmbedArgs),
@@ -114,6 +118,7 @@ impl Ponder {
             Command::Import(args) => args.json,
             Command::Fit(args) => args.json,
             Command::Endpoints(args) => args.json,
+            Command::Docs(args) => args.json,
             Command::Tools(args) => args.json,
             Command::History(args) => args.json,
             Command::Serve(args) => args.json,
@@ -128,6 +133,7 @@ impl Ponder {
     pub async fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Ask(args) => return ask::run(args).await,
+            Command::Docs(args) => return docs::run(args).await,
             Command::Chat(args) => chat::run(args).await,
             Command::Embed(args) => embed::run(args).await,
             Command::Models(args) => models::run(args).await,

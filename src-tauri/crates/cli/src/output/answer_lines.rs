@@ -79,7 +79,7 @@ fn content_line(content: &Content) -> Option<Value> {
         Content::ToolCall { call } => {
             Some(json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}))
         }
-        Content::Data { .. } | Content::Image { .. } | Content::File { .. } => None,
+        Content::Data { .. } | Content::Image { .. } | Content::File { .. } | Content::Passages { .. } => None,
     }
 }
 

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use clap::Args;
-use protocol::{EndedBy, Engine, Error, ErrorCode, FinishReason, Message, Request, Role};
+use clap::{Args, Parser};
+use protocol::{EndedBy, Engine, Error, ErrorCode, FinishReason, Message, ModelSource, Request, Role};
 use tokio::sync::watch;
 
 use self::run_tools::{Called, RunTools};
 use self::writer::{Writer, Written};
-use crate::app::engine_and_model;
+use crate::app::{engine_and_model, models};
+use crate::commands::docs::{footer, DocumentSearch};
 use crate::input::{
     check_vision, piped_text, read_answer_prefix, read_json, read_messages, read_tools, ConversationArgs, DocumentArgs,
     ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs,
@@ -46,6 +47,9 @@ pub struct AskArgs {
     images: ImageArgs,
     #[command(flatten)]
     documents: DocumentArgs,
+    /// Give the model passages of this folder or file (repeatable)
+    #[arg(long, value_name = "PATH")]
+    docs: Vec<PathBuf>,
     /// Tools the model can call, as a JSON list in OpenAI format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
@@ -76,11 +80,44 @@ pub struct AskArgs {
     message: Option<String>,
 }
 
+/// What a parser gives a field that has no argument of its own.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Alone {
+    #[command(flatten)]
+    args: AskArgs,
+}
+
+impl AskArgs {
+    /// The arguments of a message without anything else.
+    pub(super) fn plain(model: ModelArg, message: String, json: bool) -> Self {
+        let alone = Alone::parse_from(std::iter::empty::<&str>());
+        Self {
+            model,
+            message: Some(message),
+            json,
+            ..alone.args
+        }
+    }
+}
+
 /// Sends a message and prints the response, which the history does not keep.
 ///
 /// # Errors
 /// When the model cannot respond, a file cannot be read, or a tool is not there.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
+    let search = match args.docs.is_empty() {
+        true => None,
+        false => Some(DocumentSearch::of_paths(&args.docs, args.json).await?),
+    };
+    run_with(args, search).await
+}
+
+/// As [`run`], with passages of these documents before the message.
+///
+/// # Errors
+/// As [`run`], and when the documents cannot be searched.
+pub(super) async fn run_with(args: AskArgs, search: Option<DocumentSearch>) -> Result<ExitCode> {
     let out = match &args.output {
         Some(path) => {
             // It may be read before, and stays as it is if there is no response.
@@ -93,7 +130,7 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     // A file that is no response is reported before a message that is missing: with one, it would still be of no use.
     let answer_prefix = args.answer_prefix.as_deref().map(read_answer_prefix).transpose()?;
     let mut images = Images::default();
-    let messages = conversation(&args, &mut images)?;
+    let mut messages = conversation(&args, &mut images)?;
     let declared = read_tools(args.tools.as_deref())?;
     let schema = args
         .schema
@@ -104,6 +141,10 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let tools = match args.use_tools.is_empty() {
         true => None,
         false => Some(RunTools::start(&args.use_tools, &args.allow).await?),
+    };
+    let given = match search {
+        Some(search) => search.put_into(&mut messages, context_of_model(&model).await).await?,
+        None => None,
     };
     if let Some(folder) = model.folder() {
         hub::ModelFolder::open().used(&folder.reference);
@@ -141,6 +182,15 @@ pub async fn run(args: AskArgs) -> Result<ExitCode> {
     })?;
     // A response without text is one, too.
     out.write("")?;
+    if let Some((passages, coverage)) = given {
+        let (lines, value) = footer(&written.text(), &passages, &coverage);
+        match args.json {
+            true => out.write(&format!("{value}\n"))?,
+            false => lines
+                .iter()
+                .for_each(|line| eprintln!("{}", Stream::Err.soft(&format!("({line})")))),
+        }
+    }
     Ok(ExitCode::from(match written.finish_reason() {
         Some(FinishReason::Cancelled) => exit_code::STOPPED,
         Some(FinishReason::Length) => {
@@ -195,6 +245,14 @@ async fn with_tools(
             }
         }
     }
+}
+
+/// The context of a model of this computer, if it is known.
+async fn context_of_model(model: &ModelSource) -> Option<u32> {
+    let folder = model.folder()?;
+    let listed = models().await.list();
+    let found = listed.into_iter().find(|listed| listed.reference == folder.reference);
+    found?.context
 }
 
 /// The tokens that the model's context holds for this request, if that is known.

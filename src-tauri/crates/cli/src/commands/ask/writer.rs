@@ -143,6 +143,15 @@ impl Written {
         self.parts.iter().filter_map(call).collect()
     }
 
+    /// Its text.
+    pub(super) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// The message that a model is given of it.
     pub(super) fn message(&self) -> Message {
         let (mut content, mut reasoning) = (Vec::new(), String::new());

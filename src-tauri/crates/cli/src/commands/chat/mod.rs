@@ -301,6 +301,7 @@ fn print_part(printer: &mut Printer, content: &Content) -> io::Result<()> {
         | Content::Thinking { .. }
         | Content::Data { .. }
         | Content::Image { .. }
-        | Content::File { .. } => printer.part(content),
+        | Content::File { .. }
+        | Content::Passages { .. } => printer.part(content),
     }
 }
