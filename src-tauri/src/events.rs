@@ -15,6 +15,8 @@ pub const SETTINGS_CHANGED: &str = "settings_changed";
 pub const APP_UPDATE_CHANGED: &str = "app_update_changed";
 /// Tells windows to list servers of tools and consents again.
 pub const TOOLS_CHANGED: &str = "tools_changed";
+/// Tells windows to list collections of documents again.
+pub const COLLECTIONS_CHANGED: &str = "collections_changed";
 /// Tells the consent window to list the calls and the requests of servers that wait again.
 pub const WAITING_CALLS_CHANGED: &str = "waiting_calls_changed";
 /// Tells windows that calls that run are further than they were.

@@ -129,6 +129,7 @@ pub fn run() -> Result<()> {
             forward_downloads(app.clone());
             forward_settings(app.clone());
             consent::follow(app.clone());
+            forward_collections(app.clone());
             tauri::async_runtime::spawn(notify::follow_answers(app.clone()));
             tauri::async_runtime::spawn(notify::follow_downloads(app.clone()));
             started(app, &arguments(), &current_folder(), false);
@@ -358,6 +359,20 @@ fn forward_settings(app: AppHandle) {
 async fn apply_to_desktop(app: &AppHandle, settings: &Settings) {
     quick::apply(app, settings.quick_entry.clone());
     tray::apply(app, settings.tray).await;
+}
+
+/// Keeps collections of documents up to date, and notifies the windows at a limited rate.
+fn forward_collections(app: AppHandle) {
+    const PAUSE: Duration = Duration::from_millis(250);
+    let knowledge = app.state::<App>().knowledge.clone();
+    let mut changes = knowledge.changes();
+    tauri::async_runtime::spawn(async move {
+        knowledge.follow_all().await;
+        while changes.changed().await.is_ok() {
+            events::tell(&app, events::COLLECTIONS_CHANGED, (), "a change of the documents");
+            tokio::time::sleep(PAUSE).await;
+        }
+    });
 }
 
 /// Notifies the windows about the app update, at a limited rate during the download.

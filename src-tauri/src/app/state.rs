@@ -1,7 +1,7 @@
 //! The state that the commands share.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use api::{Endpoint, ModelShelf, RunningAnswer, Settings};
@@ -10,6 +10,7 @@ use engine::{EngineOptions, MlxEngine};
 use engine_socket::EngineSocket;
 use hub::memory_fit::SystemMemoryGuard;
 use hub::{Hub, ModelFolder};
+use knowledge::Knowledge;
 use net::Net;
 use protocol::{EngineRouter, LocalEngine, Reason};
 use remote::{EndpointShelf, RemoteEngine};
@@ -34,6 +35,9 @@ const DOWNLOADS_SUSPEND: Duration = Duration::from_secs(3);
 
 /// The file of the chats in the data folder.
 pub const HISTORY: &str = "history.sqlite";
+
+/// The index of documents in the data folder.
+const DOCUMENTS: &str = "documents.sqlite";
 
 /// The copy that is opened read-only if they cannot be opened.
 const READABLE_HISTORY: &str = "history-readable.sqlite";
@@ -66,6 +70,8 @@ pub struct App {
     pub server: LocalServer,
     /// The tools that models may call.
     pub tools: Tools,
+    /// Collections of documents that chats ask.
+    pub knowledge: Knowledge,
     /// Newer versions of the app.
     pub updates: AppUpdates,
     /// Lets commands such as `ponder ask` use this engine; `None` if another process shares its own already.
@@ -120,9 +126,14 @@ impl App {
         };
         let guard = Guard::of_this_program().map_err(failed(Reason::PonderFault, "the tools could not be opened"))?;
         let temporary = Arc::<TemporaryChat>::default();
+        let all = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
+        let knowledge = Knowledge::new(&data_dir.join(DOCUMENTS), Arc::new(all), Arc::new(models.clone()));
+        chat.set_passage_source(Arc::new(knowledge.clone()));
         let read = Arc::new(ToolChats {
             stored: chat.clone(),
             temporary: temporary.clone(),
+            knowledge: knowledge.clone(),
+            numbers: Mutex::default(),
         });
         let tools = Tools::open(data_dir, net, Arc::new(net::SystemKeychain), read, guard, true);
         chat.set_toolbox(Arc::new(tools.clone()));
@@ -136,6 +147,7 @@ impl App {
             remote,
             server,
             tools,
+            knowledge,
             updates,
             _sharing: sharing,
             data_dir: data_dir.to_owned(),
@@ -154,6 +166,7 @@ impl App {
         if self.remote.endpoints() != settings.endpoints {
             self.remote.set_endpoints(settings.endpoints.clone());
         }
+        self.knowledge.choose_model(settings.embedding_model.clone());
     }
 
     /// Stores the list of model folders after a change.
@@ -281,6 +294,7 @@ impl App {
             tracing::warn!("a download was still at work when the app ended; the next start reads it again");
         }
         self.temporary.close().await;
+        self.knowledge.shut_down().await;
         self.chat.shut_down().await;
         self.tools.shut_down();
         if !matches!(timeout(ENGINE_SHUTDOWN, self.engine.unload_all()).await, Ok(Ok(()))) {

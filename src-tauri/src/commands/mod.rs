@@ -11,6 +11,7 @@ mod chats;
 mod compaction;
 mod data;
 mod desktop;
+mod documents;
 mod downloads;
 mod endpoints;
 mod failure;
@@ -70,6 +71,10 @@ command::list![
     library::{
         search_history, archive_chat, trash, purge_chat, projects, create_project, change_project, prefetch_project,
         put_project_file, remove_project_file, delete_project, restore_project, move_chat, history_state,
+    },
+    documents::{
+        collections, choose_collection_folder, choose_collection_files, collection_files, rename_collection,
+        pause_collection, update_collection, remove_collection, set_project_collections, citations, open_passage,
     },
     answers::{send, send_to_two, regenerate, stop, answer_now, continue_answer, attach},
     files::{add_file, paste, clipboard_files, clipboard_file, file_text, content_tokens},

@@ -82,6 +82,9 @@ pub async fn ask(window: &WebviewWindow, question: Question) -> Answer {
 /// # Errors
 /// For what is no folder of this computer.
 pub async fn choose_folder(window: &WebviewWindow, title: &str) -> Result<Option<PathBuf>> {
+    if let Some(chosen) = paths_of_test() {
+        return Ok(chosen.into_iter().next());
+    }
     let (chosen, answer) = oneshot::channel();
     let dialog = window.dialog().file().set_parent(window).set_title(title);
     // The user may have closed the window; then nobody waits for the answer.
@@ -89,6 +92,39 @@ pub async fn choose_folder(window: &WebviewWindow, title: &str) -> Result<Option
     let what = "this is no folder of this computer";
     let folder = answer.await.ok().flatten().map(FilePath::into_path);
     folder.transpose().map_err(failed(Reason::FileNotOpened, what))
+}
+
+/// Asks for files in the system's dialog; none if the user chose none.
+///
+/// # Errors
+/// For what is no file of this computer.
+pub async fn choose_files(window: &WebviewWindow, title: &str) -> Result<Vec<PathBuf>> {
+    if let Some(chosen) = paths_of_test() {
+        return Ok(chosen);
+    }
+    let (chosen, answer) = oneshot::channel();
+    let dialog = window.dialog().file().set_parent(window).set_title(title);
+    // As above.
+    dialog.pick_files(move |paths| drop(chosen.send(paths)));
+    let paths = answer.await.ok().flatten().unwrap_or_default();
+    let paths = paths
+        .into_iter()
+        .map(FilePath::into_path)
+        .collect::<std::result::Result<_, _>>();
+    paths.map_err(failed(Reason::FileNotOpened, "this is no file of this computer"))
+}
+
+/// The paths, one to a line, in the file that a test of the real window names, as below.
+#[cfg(debug_assertions)]
+fn paths_of_test() -> Option<Vec<PathBuf>> {
+    let file = std::env::var_os("PONDER_TEST_PATHS")?;
+    let paths = std::fs::read_to_string(file).unwrap_or_default();
+    Some(paths.lines().map(PathBuf::from).collect())
+}
+
+#[cfg(not(debug_assertions))]
+fn paths_of_test() -> Option<Vec<PathBuf>> {
+    None
 }
 
 /// The answer in the file that a test of the real window names: WebDriver reaches pages alone. Only the debug build

@@ -92,6 +92,7 @@ pub struct Words {
     pub save: &'static str,
     /// The title of the dialog that adds a model folder.
     pub add_folder: &'static str,
+    pub add_files: &'static str,
     /// The button that declines a question.
     pub cancel: &'static str,
     /// The question before the first endpoint on another computer.

@@ -11,7 +11,10 @@ import type { ChatSettings } from '../bindings/ChatSettings';
 import type { ChatSummary } from '../bindings/ChatSummary';
 import type { ChatView } from '../bindings/ChatView';
 import type { ChatWindowState } from '../bindings/ChatWindowState';
+import type { CheckedCitations } from '../bindings/CheckedCitations';
 import type { ClientSetup } from '../bindings/ClientSetup';
+import type { CollectionFile } from '../bindings/CollectionFile';
+import type { CollectionsView } from '../bindings/CollectionsView';
 import type { Command } from '../bindings/Command';
 import type { CompactionMark } from '../bindings/CompactionMark';
 import type { Content } from '../bindings/Content';
@@ -45,9 +48,11 @@ import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
 import type { NetSettings } from '../bindings/NetSettings';
 import type { OpenRequest } from '../bindings/OpenRequest';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
+import type { PassageText } from '../bindings/PassageText';
 import type { Position } from '../bindings/Position';
 import type { Project } from '../bindings/Project';
 import type { QuitChoice } from '../bindings/QuitChoice';
+import type { QuotedPassage } from '../bindings/QuotedPassage';
 import type { Removal } from '../bindings/Removal';
 import type { RepairedHistory } from '../bindings/RepairedHistory';
 import type { RunningCall } from '../bindings/RunningCall';
@@ -170,6 +175,28 @@ export interface Commands {
   moveChat(id: string, project: string | null): Promise<void>;
   /** The way the history was opened: repaired, read-only or as it is. */
   historyState(): Promise<HistoryState>;
+  /** All collections with the states of their files, and how far passages are embedded. */
+  collections(): Promise<CollectionsView>;
+  /** Asks for a folder in the system's dialog and begins to read it; its id, or null if the user chose none. */
+  chooseCollectionFolder(): Promise<string | null>;
+  /** Asks for files in the system's dialog and begins to read them; the id of their collection, or null if the user chose none. */
+  chooseCollectionFiles(): Promise<string | null>;
+  /** The files of a collection in the order of their paths. */
+  collectionFiles(id: string): Promise<Array<CollectionFile>>;
+  /** Gives a collection another name. */
+  renameCollection(id: string, name: string): Promise<void>;
+  /** Stops reading the files of a collection, or goes on; what was read is found in both cases. */
+  pauseCollection(id: string, paused: boolean): Promise<void>;
+  /** Looks through the folder of a collection once more. */
+  updateCollection(id: string): Promise<void>;
+  /** Forgets a collection with all that was read of it. Its files stay. */
+  removeCollection(id: string): Promise<void>;
+  /** Has the chats of a project ask these collections. */
+  setProjectCollections(id: string, collections: Array<string>): Promise<void>;
+  /** Holds the marks of a response against the passages that its chat was given. */
+  citations(message: string): Promise<CheckedCitations>;
+  /** The file of a passage with the passage in it. */
+  openPassage(passage: QuotedPassage): Promise<PassageText>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
   send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
@@ -517,6 +544,17 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   restoreProject: ['chat'],
   moveChat: ['chat', 'quick'],
   historyState: ['chat'],
+  collections: ['chat'],
+  chooseCollectionFolder: ['chat'],
+  chooseCollectionFiles: ['chat'],
+  collectionFiles: ['chat'],
+  renameCollection: ['chat'],
+  pauseCollection: ['chat'],
+  updateCollection: ['chat'],
+  removeCollection: ['chat'],
+  setProjectCollections: ['chat'],
+  citations: ['chat'],
+  openPassage: ['chat'],
   send: ['chat', 'quick'],
   sendToTwo: ['chat'],
   regenerate: ['chat'],
@@ -725,6 +763,17 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   restoreProject: (id) => invoke('restore_project', { id }),
   moveChat: (id, project) => invoke('move_chat', { id, project }),
   historyState: () => invoke('history_state'),
+  collections: () => invoke('collections'),
+  chooseCollectionFolder: () => invoke('choose_collection_folder'),
+  chooseCollectionFiles: () => invoke('choose_collection_files'),
+  collectionFiles: (id) => invoke('collection_files', { id }),
+  renameCollection: (id, name) => invoke('rename_collection', { id, name }),
+  pauseCollection: (id, paused) => invoke('pause_collection', { id, paused }),
+  updateCollection: (id) => invoke('update_collection', { id }),
+  removeCollection: (id) => invoke('remove_collection', { id }),
+  setProjectCollections: (id, collections) => invoke('set_project_collections', { id, collections }),
+  citations: (message) => invoke('citations', { message }),
+  openPassage: (passage) => invoke('open_passage', { passage }),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
   regenerate: (message, settings) => invoke('regenerate', { message, settings }),
