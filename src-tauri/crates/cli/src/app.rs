@@ -9,12 +9,16 @@ use chat::Chat;
 use engine::{EngineOptions, MlxEngine};
 use engine_socket::SharedEngine;
 use hub::{Hub, ModelFolder};
+use knowledge::Knowledge;
 use net::Net;
 use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine, ModelSource};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 
 use crate::output;
+
+/// The index of documents in the folder of data.
+const DOCUMENTS: &str = "documents.sqlite";
 
 /// The history file in the folder of data.
 const HISTORY: &str = "history.sqlite";
@@ -122,6 +126,28 @@ fn take_folders(models: &ModelFolder, settings: &Settings) {
 /// When this computer names no place for Ponder's data.
 pub async fn hub() -> Result<Hub> {
     hub_of(models().await)
+}
+
+/// The collections of documents, with the models that embed them.
+///
+/// # Errors
+/// When this computer names no place for Ponder's data.
+pub async fn knowledge() -> Result<Knowledge> {
+    knowledge_in(&hub::data_dir()?).await
+}
+
+/// Collections whose index lies in this folder.
+///
+/// # Errors
+/// As [`knowledge`].
+pub async fn knowledge_in(folder: &Path) -> Result<Knowledge> {
+    let knowledge = Knowledge::new(
+        &folder.join(DOCUMENTS),
+        Arc::new(shared_engine()?),
+        Arc::new(models().await),
+    );
+    knowledge.choose_model(settings().await.embedding_model);
+    Ok(knowledge)
 }
 
 /// The rooms of models, with these.

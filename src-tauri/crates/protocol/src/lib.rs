@@ -21,6 +21,7 @@ mod message;
 mod model;
 mod notice;
 mod options;
+mod passage_source;
 mod passages;
 mod reason;
 mod request;
@@ -52,7 +53,8 @@ pub use model::{
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
-pub use passages::{Coverage, PassageRequest, PassageSource, QuotedPassage};
+pub use passage_source::{PassageRequest, PassageSource};
+pub use passages::{Coverage, QuotedPassage};
 pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};
 pub use result_limit::{cut_result, most_of_result};

@@ -1,14 +1,11 @@
-//! Passages of the user's documents, as a question or the result of a tool carries them, and the contract with whoever
-//! finds them.
+//! Passages of the user's documents, as a question or the result of a tool carries them.
 
 use std::fmt::Write as _;
 
-use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::fence::fenced;
-use crate::{Content, Result};
 
 /// A passage as a model was given it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -112,31 +109,6 @@ fn one_line(words: &str) -> String {
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect()
-}
-
-/// A wish for passages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassageRequest {
-    /// The collections, by their ids.
-    pub collections: Vec<String>,
-    /// The question in the user's words.
-    pub question: String,
-    /// The tokens that all new passages may take together, about.
-    pub most_tokens: u32,
-    /// The passages that the model still sees of earlier questions; none of them comes again.
-    pub given: Vec<QuotedPassage>,
-    /// The number of the first new passage.
-    pub first_number: u32,
-}
-
-/// Finds passages in the user's documents.
-pub trait PassageSource: Send + Sync {
-    /// All passages, if they fit, or those that answer the question best, as [`Content::Passages`]. `None` if there is
-    /// nothing to say: none of the collections is there, or everything was given before.
-    ///
-    /// # Errors
-    /// `Storage` if the index cannot be read.
-    fn passages(&self, request: PassageRequest) -> BoxFuture<'_, Result<Option<Content>>>;
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub struct CollectionView {
     /// When its folder was last looked through, in Unix milliseconds; none if it never was.
     #[ts(type = "number | null")]
     pub synced_at: Option<i64>,
-    /// What is being done with it.
+    /// The work on it.
     pub activity: CollectionActivity,
 }
 

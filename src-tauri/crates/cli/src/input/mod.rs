@@ -1,5 +1,6 @@
 //! Arguments and files: the model, sampling, limits, conversations, images, documents, responses to be continued.
 
+mod absolute;
 mod answer_prefix;
 mod confirmation;
 mod conversation;
@@ -14,6 +15,7 @@ mod piped_text;
 mod sampling;
 mod text_file;
 
+pub(crate) use absolute::absolute;
 pub(crate) use answer_prefix::read_answer_prefix;
 pub(crate) use confirmation::confirmed;
 pub(crate) use conversation::ConversationArgs;

@@ -94,6 +94,11 @@ fn with_later_settings(mut value: Value) -> Value {
             if fields.contains_key("kv_bits") {
                 fields.insert("kv_off".into(), false.into());
                 fields.insert("tools".into(), json!([]));
+                fields.insert("collections".into(), json!([]));
+                fields.insert("retrieval".into(), "automatic".into());
+            }
+            if fields.contains_key("files") && fields.contains_key("system_prompt") {
+                fields.insert("collections".into(), json!([]));
             }
             if fields.contains_key("siblings") {
                 fields.insert("calls".into(), json!([]));

@@ -68,7 +68,7 @@ pub struct PartReader {
 }
 
 impl Knowledge {
-    /// What reading all of these collections costs, in parts of this many tokens.
+    /// The cost of reading all of these collections, in parts of this many tokens.
     ///
     /// # Errors
     /// Those of reading the index.
@@ -196,7 +196,7 @@ impl Knowledge {
         }
     }
 
-    /// What the model says to this, in the background and without thinking.
+    /// The response of the model to this, in the background and without thinking.
     async fn note(&self, reader: &PartReader, instructions: &str, content: Vec<Content>) -> protocol::Result<String> {
         let question = Message {
             content,

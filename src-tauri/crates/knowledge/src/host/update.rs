@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// Files that are read at the same time: the process that reads them is one, and the disk is read meanwhile.
 const AT_ONCE: usize = 2;
 
-/// What came of bringing a collection up to date.
+/// The outcome of bringing a collection up to date.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Updated {
     /// Files that were read.

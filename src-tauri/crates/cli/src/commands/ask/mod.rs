@@ -1,3 +1,4 @@
+mod documents;
 mod run_tools;
 mod writer;
 
@@ -11,15 +12,17 @@ use clap::{Args, Parser};
 use protocol::{EndedBy, Engine, Error, ErrorCode, FinishReason, Message, ModelSource, Request, Role};
 use tokio::sync::watch;
 
+use self::documents::footer;
 use self::run_tools::{Called, RunTools};
 use self::writer::{Writer, Written};
 use crate::app::{engine_and_model, models};
-use crate::commands::docs::{footer, DocumentSearch};
 use crate::input::{
     check_vision, piped_text, read_answer_prefix, read_json, read_messages, read_tools, ConversationArgs, DocumentArgs,
     ImageArgs, Images, LimitArgs, ModelArg, SamplingArgs,
 };
 use crate::output::{exit_code, Stream};
+
+pub(super) use self::documents::DocumentSearch;
 
 /// Examples below the help of `ponder ask`.
 pub const EXAMPLES: &str = r#"Examples:
@@ -47,8 +50,8 @@ pub struct AskArgs {
     images: ImageArgs,
     #[command(flatten)]
     documents: DocumentArgs,
-    /// Give the model passages of this folder or file (repeatable)
-    #[arg(long, value_name = "PATH")]
+    /// Give the model passages of a folder or file (repeatable)
+    #[arg(long, value_name = "DIR")]
     docs: Vec<PathBuf>,
     /// Tools the model can call, as a JSON list in OpenAI format
     #[arg(long, value_name = "FILE")]
@@ -80,7 +83,7 @@ pub struct AskArgs {
     message: Option<String>,
 }
 
-/// What a parser gives a field that has no argument of its own.
+/// The arguments by themselves, for their defaults.
 #[derive(Parser)]
 #[command(no_binary_name = true)]
 struct Alone {
@@ -108,7 +111,7 @@ impl AskArgs {
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
     let search = match args.docs.is_empty() {
         true => None,
-        false => Some(DocumentSearch::of_paths(&args.docs, args.json).await?),
+        false => Some(DocumentSearch::of_paths(&args.docs).await?),
     };
     run_with(args, search).await
 }

@@ -5,13 +5,15 @@ use clap::Args;
 use knowledge::{Knowledge, Rules, Source};
 use protocol::{Error, ErrorCode};
 
-use super::{absolute, reading};
+use super::named::collection_named;
+use super::reading;
+use crate::input::absolute;
 
 /// `ponder docs add`.
 #[derive(Args)]
 pub struct AddArgs {
     /// Folder, or files
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
     /// Name of the collection (default: that of the folder)
     #[arg(long)]
@@ -29,7 +31,7 @@ pub struct AddArgs {
 /// # Errors
 /// When its folder cannot be read, or the index cannot be written.
 pub async fn add(knowledge: &Knowledge, args: AddArgs, json: bool) -> Result<()> {
-    let paths: Vec<PathBuf> = args.paths.iter().map(absolute).collect();
+    let paths: Vec<PathBuf> = args.paths.iter().map(|path| absolute(path)).collect();
     let source = source(paths)?;
     let first = match &source {
         Source::Folder(folder) => Some(folder),
@@ -52,7 +54,7 @@ pub async fn add(knowledge: &Knowledge, args: AddArgs, json: bool) -> Result<()>
         return Err(Error::new(ErrorCode::BadRequest, message).into());
     }
     let id = knowledge.add(&name, &source, &rules).await.map_err(Error::from)?;
-    let added = super::collection_named(knowledge, &id).await?;
+    let added = collection_named(knowledge, &id).await?;
     reading::update(knowledge, &added, json).await?;
     reading::embed(knowledge, json).await
 }

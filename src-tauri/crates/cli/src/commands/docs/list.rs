@@ -4,7 +4,7 @@ use knowledge::Knowledge;
 use protocol::Error;
 use serde_json::json;
 
-use super::collection_named;
+use super::named::collection_named;
 use crate::output::{self, one_line, plural};
 
 /// Lists all collections.

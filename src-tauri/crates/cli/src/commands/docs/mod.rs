@@ -5,9 +5,7 @@ mod named;
 mod reading;
 mod search;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -20,16 +18,11 @@ use self::search::SearchArgs;
 use crate::app;
 use crate::output;
 
-pub(super) use ask::{footer, DocumentSearch};
-
 /// Examples below the help of `ponder docs`.
 pub const EXAMPLES: &str = r#"Examples:
   ponder docs add ~/Notes
   ponder docs search "electricity contract"
   ponder docs ask "When does the electricity contract end?""#;
-
-/// The index in the folder of data.
-const DOCUMENTS: &str = "documents.sqlite";
 
 /// `ponder docs`.
 #[derive(Args)]
@@ -68,28 +61,12 @@ enum Command {
     },
 }
 
-/// The collections of this computer, with the models that embed them.
-///
-/// # Errors
-/// When this computer names no place for Ponder's data.
-pub(super) async fn open() -> Result<Knowledge> {
-    let data_dir = hub::data_dir()?;
-    let models = app::models().await;
-    let knowledge = Knowledge::new(
-        &data_dir.join(DOCUMENTS),
-        Arc::new(app::shared_engine()?),
-        Arc::new(models),
-    );
-    knowledge.choose_model(app::settings().await.embedding_model);
-    Ok(knowledge)
-}
-
 /// Adds, reads, searches and asks collections of documents.
 ///
 /// # Errors
 /// When a collection does not exist, its folder cannot be read, or the index cannot be written.
 pub async fn run(args: DocsArgs) -> Result<ExitCode> {
-    let knowledge = open().await?;
+    let knowledge = app::knowledge().await?;
     let json = args.json;
     match args.command {
         Command::Add(added) => add::add(&knowledge, added, json).await?,
@@ -125,9 +102,4 @@ async fn remove(knowledge: &Knowledge, name: &str, json: bool) -> Result<()> {
         &json!({"type": "removed", "id": collection.id, "name": collection.name}),
         &text,
     )?)
-}
-
-/// A path as a person gave it, from the root.
-fn absolute(path: &PathBuf) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }

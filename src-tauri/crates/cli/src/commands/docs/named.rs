@@ -1,8 +1,10 @@
+use std::path::Path;
+
 use anyhow::Result;
 use knowledge::{Collection, Knowledge, Source};
 use protocol::{Error, ErrorCode};
 
-use super::absolute;
+use crate::input::absolute;
 use crate::output::one_line;
 
 /// The collection of this id, name or folder.
@@ -11,7 +13,7 @@ use crate::output::one_line;
 /// When there is none, or several have this name.
 pub async fn collection_named(knowledge: &Knowledge, name: &str) -> Result<Collection> {
     let all = knowledge.collections().await.map_err(Error::from)?;
-    let folder = absolute(&name.into());
+    let folder = absolute(Path::new(name));
     let is_meant = |collection: &&Collection| {
         let is_folder = matches!(&collection.source, Source::Folder(own) if *own == folder);
         collection.id == name || collection.name == name || is_folder

@@ -4,7 +4,7 @@ use knowledge::Knowledge;
 use protocol::Error;
 use serde_json::json;
 
-use super::collections_named;
+use super::named::collections_named;
 use crate::output::{self, one_line};
 
 /// Characters of a passage on a terminal at most.
