@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use open::{read, Reading};
 pub use rules::Rules;
+pub(crate) use rules::{is_ignore_file, Choice, IgnoreFiles};
 pub use walk::walk;
 
 /// The place of the files of a collection.
