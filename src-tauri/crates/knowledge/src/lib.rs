@@ -4,7 +4,7 @@
 //! A collection is walked ([`walk`]), compared with the index ([`Index::sync`]), and each new file is read and split
 //! ([`prepare`], [`split`]) and stored in one transaction ([`Index::store`]). A question is searched by words
 //! ([`Index::search`]) and, by whoever has a model, by vectors; [`fuse`] makes one ranking of both. The marks of an
-//! answer are held against its passages by [`citations::check`].
+//! answer are held against its passages by [`citations::check`]. A [`Watcher`] tells when a walk is worth it again.
 //!
 //! The room knows no window, no engine and no tokenizer: who calls it counts tokens, reads documents and embeds texts.
 
@@ -16,6 +16,7 @@ mod index;
 mod passages;
 mod reading;
 pub mod vectors;
+mod watch;
 
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
@@ -25,3 +26,4 @@ pub use index::{
 };
 pub use passages::{split, Form, Passage, Size, PATH_SIGN};
 pub use reading::{prepare, Outcome, Reader, Text};
+pub use watch::{Changed, WatchOptions, Watcher};
