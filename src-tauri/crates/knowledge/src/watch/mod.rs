@@ -14,45 +14,13 @@ mod place;
 mod view;
 mod way;
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use self::mounts::Mounts;
+pub use self::pending::{Changed, WatchOptions};
 use self::place::Placed;
 use crate::{Error, Result, Rules, Source};
-
-/// What may have changed in a collection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Changed {
-    /// These files and no others, as [`crate::FoundFile::path`]. Some of them may be gone or not count.
-    Paths(BTreeSet<PathBuf>),
-    /// Anything: folders came or went, the choice of files changed, or notifications were lost.
-    Everything,
-}
-
-/// The pace of a watcher and its limit.
-#[derive(Debug, Clone, Copy)]
-pub struct WatchOptions {
-    /// A change is told when nothing has happened for so long.
-    pub quiet: Duration,
-    /// A change is told after so long, also while more happens.
-    pub longest: Duration,
-    /// The most folders that are watched where each takes something of the system: on Linux about two kilobytes of the
-    /// kernel's memory.
-    pub most_watches: usize,
-}
-
-impl Default for WatchOptions {
-    fn default() -> Self {
-        Self {
-            quiet: Duration::from_millis(300),
-            longest: Duration::from_secs(3),
-            most_watches: 50_000,
-        }
-    }
-}
 
 /// A collection that is watched. Dropping it ends the watching and its thread.
 pub struct Watcher {

@@ -83,7 +83,7 @@ impl Placed {
         self.count.load(Ordering::Relaxed)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, target_os = "linux"))]
     pub fn view(&self) -> std::sync::Weak<View> {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         now.as_ref().map(|now| Arc::downgrade(&now.view)).unwrap_or_default()

@@ -1,11 +1,13 @@
 mod moves;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{symlink, PermissionsExt};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::*;
 use crate::walk;
@@ -83,6 +85,8 @@ async fn finds(watcher: &mut Watcher, folder: &Path, names: &[&str]) {
 /// True if an inotify of this process watches a folder.
 #[cfg(target_os = "linux")]
 fn is_watched(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
     let entry = fs::metadata(folder).unwrap();
     let sign = format!(" ino:{:x} ", entry.ino());
     let open = fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
