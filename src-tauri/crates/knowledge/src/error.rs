@@ -31,6 +31,21 @@ pub enum Error {
     /// A pattern that says which files count. Says what is wrong with it.
     #[error("this pattern cannot be used: {0}")]
     Pattern(String),
+    /// The collection has more folders than are watched for changes.
+    #[error("changes are not noticed by themselves: the collection has more than {most} folders. It is read whenever you look for changes; to have it watched, leave folders out by patterns")]
+    TooManyFolders {
+        /// The most that are watched.
+        most: usize,
+    },
+    /// The system lets this user watch no more.
+    #[error("changes are not noticed by themselves: the system lets you watch no more folders. The collection is read whenever you look for changes; to have it watched, close programs that watch many folders, or raise {setting}")]
+    WatchLimit {
+        /// The system's setting.
+        setting: &'static str,
+    },
+    /// The system does not watch for another reason.
+    #[error("changes are not noticed by themselves: {0}. The collection is read whenever you look for changes")]
+    Watch(String),
     /// The file of the index is no database, or a part of it is destroyed.
     #[error("the index is damaged; no document is. Build it anew: all documents are read once more")]
     Damaged,

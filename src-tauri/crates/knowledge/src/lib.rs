@@ -4,7 +4,7 @@
 //! A collection is walked ([`walk`]), compared with the index ([`Index::sync`]), and each new file is read and split
 //! ([`prepare`], [`split`]) and stored in one transaction ([`Index::store`]). A question is searched by words
 //! ([`Index::search`]) and, by whoever has a model, by vectors; [`fuse`] makes one ranking of both. The marks of an
-//! answer are held against its passages by [`citations::check`].
+//! answer are held against its passages by [`citations::check`]. A [`Watcher`] tells when a walk is worth it again.
 //!
 //! [`Knowledge`] does all of it in the background for a program. The room knows an engine as a trait, and no window.
 
@@ -17,6 +17,7 @@ mod index;
 mod passages;
 mod reading;
 pub mod vectors;
+mod watch;
 
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
@@ -27,3 +28,4 @@ pub use index::{
 };
 pub use passages::{split, Form, Passage, Size, PATH_SIGN};
 pub use reading::{prepare, Outcome, Reader, Text};
+pub use watch::{Changed, WatchOptions, Watcher};

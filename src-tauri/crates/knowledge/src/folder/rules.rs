@@ -1,7 +1,8 @@
 //! The choice of files: patterns of the collection, ignore files of its folders.
 
+use std::ffi::OsStr;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -9,6 +10,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use serde::{Deserialize, Serialize};
 
 use super::open::open_below;
+use super::SkipReason;
 use crate::{Error, Result};
 
 /// The ignore files of a folder; a later one decides before an earlier one.
@@ -41,31 +43,53 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
-    /// Checks the patterns.
-    ///
-    /// # Errors
-    /// [`Error::Pattern`] if one of them cannot be read.
-    pub(crate) fn check(&self, folder: &Path) -> Result<()> {
-        self.matcher(folder).map(drop)
-    }
+/// The choice of files and folders by their names alone.
+pub(crate) struct Choice {
+    folder: PathBuf,
+    hidden: bool,
+    patterns: Override,
+}
 
-    /// The patterns, for paths below a folder.
+impl Choice {
+    /// The choice in a folder.
     ///
     /// # Errors
-    /// [`Error::Pattern`] if one of them cannot be read.
-    pub(super) fn matcher(&self, folder: &Path) -> Result<Override> {
+    /// [`Error::Pattern`] if a pattern cannot be read.
+    pub fn new(folder: &Path, rules: &Rules) -> Result<Self> {
         let wrong = |error: ignore::Error| Error::Pattern(error.to_string());
         let mut builder = OverrideBuilder::new(folder);
-        for pattern in &self.patterns {
+        for pattern in &rules.patterns {
             builder.add(pattern).map_err(wrong)?;
         }
-        builder.build().map_err(wrong)
+        Ok(Self {
+            folder: folder.to_owned(),
+            hidden: rules.hidden,
+            patterns: builder.build().map_err(wrong)?,
+        })
+    }
+
+    /// The reason why a path below the folder is left out, if it is; `ignored` is of the folder that it is in.
+    pub fn leaves_out(&self, below: &Path, is_folder: bool, ignored: Option<&IgnoreFiles>) -> Option<SkipReason> {
+        let name = below.file_name().unwrap_or_default();
+        if !self.hidden && name.as_encoded_bytes().starts_with(b".") {
+            return Some(SkipReason::Hidden);
+        }
+        let whole = self.folder.join(below);
+        if self.patterns.matched(&whole, is_folder).is_ignore() {
+            return Some(SkipReason::Pattern);
+        }
+        let is_ignored = ignored.is_some_and(|ignored| ignored.leaves_out(&whole, is_folder));
+        is_ignored.then_some(SkipReason::Ignored)
     }
 }
 
+/// True for the name of a file that says which files of its folder are left out.
+pub(crate) fn is_ignore_file(name: &OsStr) -> bool {
+    IGNORE_FILES.iter().any(|file| name == *file)
+}
+
 /// The ignore files of a folder and of those around it, up to that of the collection.
-pub(super) struct IgnoreFiles {
+pub(crate) struct IgnoreFiles {
     own: Gitignore,
     outer: Option<Arc<IgnoreFiles>>,
 }

@@ -5,9 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ignore::overrides::Override;
-
-use super::rules::{IgnoreFiles, Rules};
+use super::rules::{Choice, IgnoreFiles, Rules};
 use super::{FoundFile, SkipReason, SkippedFile, Source, Stamp, Walk};
 use crate::{Error, Result};
 
@@ -22,7 +20,7 @@ pub fn walk(source: &Source, rules: &Rules) -> Result<Walk> {
         Source::Folder(folder) => Walker {
             folder,
             rules,
-            patterns: rules.matcher(folder)?,
+            choice: Choice::new(folder, rules)?,
             found: &mut found,
         }
         .walk()?,
@@ -80,7 +78,7 @@ fn single(path: &Path, rules: &Rules, found: &mut Walk) {
 struct Walker<'a> {
     folder: &'a Path,
     rules: &'a Rules,
-    patterns: Override,
+    choice: Choice,
     found: &'a mut Walk,
 }
 
@@ -131,22 +129,12 @@ impl Walker<'_> {
 
     /// Notes an entry; returns its path if it is a folder that counts.
     fn look(&mut self, below: &Path, entry: &DirEntry, ignored: Option<&IgnoreFiles>) -> Option<PathBuf> {
-        let name = entry.file_name();
-        let path = below.join(&name);
+        let path = below.join(entry.file_name());
         let Ok(kind) = entry.file_type() else {
             self.found.leave_out(path, UNKNOWN, SkipReason::Unreadable, self.rules);
             return None;
         };
-        let whole = self.folder.join(&path);
-        let chosen = if !self.rules.hidden && name.as_encoded_bytes().starts_with(b".") {
-            Some(SkipReason::Hidden)
-        } else if self.patterns.matched(&whole, kind.is_dir()).is_ignore() {
-            Some(SkipReason::Pattern)
-        } else if ignored.is_some_and(|ignored| ignored.leaves_out(&whole, kind.is_dir())) {
-            Some(SkipReason::Ignored)
-        } else {
-            None
-        };
+        let chosen = self.choice.leaves_out(&path, kind.is_dir(), ignored);
         if let Some(reason) = chosen {
             self.found.leave_out(path, UNKNOWN, reason, self.rules);
             return None;

@@ -5,6 +5,7 @@ mod citing;
 mod embedding;
 mod everything;
 mod finding;
+mod following;
 mod near;
 mod prefixes;
 mod size;
@@ -27,6 +28,7 @@ pub use everything::{PartReader, ReadThrough, ReadingCost};
 pub use finding::{quoted, Found};
 pub use update::Updated;
 
+use following::Follower;
 use near::Near;
 
 use crate::folder::{Rules, Source};
@@ -50,6 +52,8 @@ struct Shared {
     activity: Mutex<HashMap<String, CollectionActivity>>,
     /// Becomes true for a collection that is to be left alone, by its id.
     stops: Mutex<HashMap<String, watch::Sender<bool>>>,
+    /// The tasks that follow collections, by their ids.
+    followers: Mutex<HashMap<String, Follower>>,
     /// Held by the collection that is read: two at once would only take the disk from each other.
     reading: tokio::sync::Mutex<()>,
     /// Held while passages are embedded.
@@ -74,6 +78,7 @@ impl Knowledge {
                 index: tokio::sync::Mutex::default(),
                 activity: Mutex::default(),
                 stops: Mutex::default(),
+                followers: Mutex::default(),
                 reading: tokio::sync::Mutex::default(),
                 embedding: tokio::sync::Mutex::default(),
                 chosen_model: watch::Sender::default(),
@@ -103,6 +108,7 @@ impl Knowledge {
     /// [`Error::NotFound`] if there is none with this id; those of writing the index.
     pub async fn remove(&self, id: &str) -> Result<()> {
         self.stop(id);
+        self.unfollow(id);
         self.index().await?.remove_collection(id).await?;
         self.activity().remove(id);
         self.changed();
@@ -168,32 +174,6 @@ impl Knowledge {
         self.activity().get(id).cloned().unwrap_or_default()
     }
 
-    /// Brings a collection up to date in the background, embeds what is new, and follows its folder from then on: changes
-    /// are read as the system tells them. Errors are told by [`Knowledge::view`].
-    pub fn follow(&self, id: &str) {
-        let (knowledge, id) = (self.clone(), id.to_owned());
-        tokio::spawn(async move {
-            match knowledge.update(&id).await {
-                Ok(_) => knowledge.embed_told().await,
-                Err(error) => tracing::warn!(%error, "a collection could not be brought up to date"),
-            }
-        });
-    }
-
-    /// Follows all collections, as [`Knowledge::follow`] does.
-    pub async fn follow_all(&self) {
-        match self.collections().await {
-            Ok(collections) => collections.iter().for_each(|collection| self.follow(&collection.id)),
-            Err(error) => tracing::warn!(%error, "the collections could not be read"),
-        }
-    }
-
-    async fn embed_told(&self) {
-        if let Err(error) = self.embed().await {
-            tracing::warn!(%error, "passages could not be embedded");
-        }
-    }
-
     /// The collections, the oldest first.
     ///
     /// # Errors
@@ -233,6 +213,7 @@ impl Knowledge {
     /// Ends all work and closes the index, which is whole without this, too.
     pub async fn shut_down(&self) {
         self.shared.closing.send_replace(true);
+        self.unfollow_all();
         if let Some(index) = self.shared.index.lock().await.take() {
             index.close().await;
         }

@@ -5,8 +5,9 @@ use api::{LocalModel, ModelShelf};
 use futures::future::BoxFuture;
 use protocol::fake::FakeEngine;
 use protocol::{
-    Capabilities, Content, Coverage, EmbeddingInput, EmbeddingRequest, Embeddings, Error as Failure, ErrorCode,
-    FolderSource, JobHandle, ModelSource, PassageRequest, PassageSource, QuotedPassage, Request, TokenCount,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Content, Coverage, Done, EmbeddingInput, EmbeddingRequest,
+    Embeddings, EndedBy, EngineEvent, Error as Failure, ErrorCode, FinishReason, FolderSource, JobHandle, Message,
+    ModelSource, PassageRequest, PassageSource, QuotedPassage, Request, Timing, TokenCount,
 };
 
 use super::*;
@@ -17,6 +18,7 @@ struct WordEngine {
     fake: FakeEngine,
     is_broken: AtomicBool,
     embedded: AtomicUsize,
+    asked: AtomicUsize,
 }
 
 const DIMENSIONS: usize = 64;
@@ -36,8 +38,46 @@ fn direction(text: &str) -> Vec<f32> {
 }
 
 impl Engine for WordEngine {
+    /// Takes as notes the lines that begin with *Entry*, each with the number of its passage; of notes each line once.
     fn generate(&self, request: Request) -> JobHandle {
-        self.fake.generate(request)
+        let (sender, events) = mailbox();
+        let text = request
+            .messages
+            .last()
+            .map(Message::text_with_placeholders)
+            .unwrap_or_default();
+        let (mut notes, mut mark) = (std::collections::BTreeSet::new(), String::new());
+        for line in text.lines() {
+            if let Some((number, _)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+                mark = format!(" [{number}]");
+            }
+            if line.starts_with("Entry") {
+                let mark = if line.contains('[') { "" } else { &mark };
+                notes.insert(format!("{line}{mark}"));
+            }
+        }
+        let said = match notes.is_empty() {
+            true => "NOTHING".to_owned(),
+            false => notes.into_iter().collect::<Vec<_>>().join("\n"),
+        };
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        sender.send(EngineEvent::Delta {
+            content: Content::text(said),
+            tokens: Vec::new(),
+            thinking_tokens: None,
+        });
+        sender.send(EngineEvent::Done(Done {
+            finish_reason: FinishReason::Stop,
+            ended_by: EndedBy::TokenLimit,
+            tokens: Vec::new(),
+            usage: None,
+            timing: Timing::default(),
+        }));
+        JobHandle {
+            events,
+            cancel: CancelFlag::default(),
+            end_thinking: AnswerNowFlag::default(),
+        }
     }
 
     fn capabilities(&self, model: &ModelSource) -> Capabilities {
@@ -393,4 +433,72 @@ async fn a_citation_opens_its_file_with_the_passage_in_it() {
         world.knowledge.open_passage(&outside).await,
         Err(Error::NotFound(_))
     ));
+}
+
+#[tokio::test]
+async fn a_followed_folder_is_read_as_it_changes() {
+    let world = World::new();
+    world.write("a.txt", "The ferry leaves at seven.");
+    let source = Source::Folder(world.folder.path().into());
+    let id = world.knowledge.add("Notes", &source, &Rules::default()).await.unwrap();
+    world.knowledge.follow(&id);
+    let found = async |words: &str, count: usize| {
+        for _ in 0..600 {
+            if world.found(&id, words).await.len() == count {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("{words} is found {:?}", world.found(&id, words).await);
+    };
+    found("ferry", 1).await;
+    world.write("deep/b.txt", "The lighthouse is green.");
+    found("lighthouse", 1).await;
+    std::fs::remove_file(world.folder.path().join("a.txt")).unwrap();
+    found("ferry", 0).await;
+    world.knowledge.remove(&id).await.unwrap();
+    assert!(world.knowledge.collections().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn reading_everything_finds_every_entry_whatever_the_size() {
+    for (files, entries) in [(1, 1), (3, 7), (12, 9), (40, 3)] {
+        let world = World::new();
+        for file in 0..files {
+            let filler = "Boats rise and fall with the tide. ".repeat(20);
+            let entry = |number| format!("Entry {file}-{number} of the log.\n\n{filler}\n\n");
+            world.write(&format!("{file}.txt"), &(0..entries).map(entry).collect::<String>());
+        }
+        let id = world.added().await;
+        let reader = PartReader {
+            model: Shelf.resolve("reader").unwrap(),
+            most_tokens: 600,
+        };
+        let cost = world.knowledge.reading_cost(&[&id], reader.most_tokens).await.unwrap();
+        let tell: protocol::TellProgress = Arc::new(drop);
+        let read = world
+            .knowledge
+            .read_through(&[&id], "Count the entries.", &reader, 5, &tell)
+            .await
+            .unwrap();
+        let found: std::collections::BTreeSet<&str> = read
+            .notes
+            .lines()
+            .filter_map(|line| line.split(" of the log").next())
+            .collect();
+        assert_eq!(found.len(), files * entries, "{}", read.notes);
+        assert!(read.coverage.is_whole() && read.coverage.of_files as usize == files);
+        assert_eq!(read.parts, cost.parts);
+        assert!(world.engine.asked.load(Ordering::SeqCst) >= cost.parts as usize);
+        assert!(read
+            .passages
+            .iter()
+            .all(|passage| passage.number >= 5 && passage.text.contains("Entry")));
+        let cited: usize = read
+            .passages
+            .iter()
+            .map(|passage| passage.text.matches("Entry").count())
+            .sum();
+        assert_eq!(cited, files * entries);
+    }
 }
