@@ -133,7 +133,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Some(vector) => codes.nearest(&vector, FOUND, |_| true)?,
             None => Vec::new(),
         };
-        let hybrid = fuse(&[ids(&by_words), ids(&by_vectors)]);
+        let hybrid = fuse(&by_words, &by_vectors);
         let rankings = json!({
             "words": best(&by_words, &places), "vectors": best(&by_vectors, &places), "hybrid": best(&hybrid, &places),
         });
@@ -145,8 +145,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The places of the first passages of a ranking.
 fn best<S>(ranking: &[(Id, S)], places: &HashMap<Id, usize>) -> Vec<usize> {
     ranking.iter().take(COUNT).map(|(id, _)| places[id]).collect()
-}
-
-fn ids<S>(ranking: &[(Id, S)]) -> Vec<Id> {
-    ranking.iter().map(|(id, _)| *id).collect()
 }
