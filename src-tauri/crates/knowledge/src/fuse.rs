@@ -1,48 +1,54 @@
-//! Several rankings of the same things as one: reciprocal rank fusion, which compares places and no scores, so that
-//! rankings of different kinds count alike.
+//! The rankings by words and by vectors as one. Scores of both are brought to 0 to 1, the least and the most of each
+//! ranking, and summed with weights: how far a passage is ahead tells more than its place does.
 //!
-//! Source: Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-//! Methods*, SIGIR 2009.
+//! Source: Bruch, Gai and Ingber, *An Analysis of Fusion Functions for Hybrid Retrieval*, ACM TOIS 2023, whose convex
+//! combination this is.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The constant of the paper. The larger it is, the less the first places count.
-const K: f64 = 60.0;
+/// The weight of the ranking by vectors; that of words has the rest.
+const VECTORS: f64 = 0.6;
 
-/// The things of all rankings, the best first, each with the sum of 1 / (60 + place). A thing that a ranking names
-/// twice counts there by its better place. Of equal sums the better single place comes first, then the earlier ranking.
-pub fn fuse<T: Clone + Eq + Hash>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
-    struct Fused {
-        score: f64,
-        best: usize,
-        ranking: usize,
-    }
-    let mut fused: HashMap<&T, Fused> = HashMap::new();
-    for (ranking, things) in rankings.iter().enumerate() {
-        let mut seen = std::collections::HashSet::new();
-        let places = things.iter().filter(|thing| seen.insert(*thing));
-        for (place, thing) in places.enumerate() {
-            let entry = fused.entry(thing).or_insert(Fused {
-                score: 0.0,
-                best: usize::MAX,
-                ranking,
-            });
-            entry.score += 1.0 / (K + 1.0 + place as f64);
-            if place < entry.best {
-                (entry.best, entry.ranking) = (place, ranking);
+/// The things of both rankings with the sums of their weighted scores, the best first. A ranking is in any order and of
+/// any scale; more is better. The last thing of a ranking counts as those that it lacks: give it more than are wanted,
+/// such as fifty for ten. A thing named twice counts by its better score. Of equal sums those of words come first, then
+/// the earlier one.
+pub fn fuse<T: Clone + Eq + Hash>(words: &[(T, f64)], vectors: &[(T, f32)]) -> Vec<(T, f64)> {
+    let vectors: Vec<(T, f64)> = vectors
+        .iter()
+        .map(|(thing, score)| (thing.clone(), f64::from(*score)))
+        .collect();
+    let mut fused: Vec<(T, f64)> = Vec::new();
+    let mut places = HashMap::new();
+    for (ranking, weight) in [(words, 1.0 - VECTORS), (&vectors, VECTORS)] {
+        for (thing, share) in shares(ranking) {
+            let place = *places.entry(thing).or_insert(fused.len());
+            match fused.get_mut(place) {
+                Some((_, score)) => *score += weight * share,
+                None => fused.push((thing.clone(), weight * share)),
             }
         }
     }
-    let mut all: Vec<(&T, Fused)> = fused.into_iter().collect();
-    // The best place and its ranking name one thing alone, so the order does not hang on that of the map.
-    all.sort_by(|(_, a), (_, b)| {
-        let score = b.score.total_cmp(&a.score);
-        score.then(a.best.cmp(&b.best)).then(a.ranking.cmp(&b.ranking))
+    fused.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    fused
+}
+
+/// The things of a ranking, each once, with 0 for the least score and 1 for the most; 1 for all if they are the same.
+fn shares<T: Eq + Hash>(ranking: &[(T, f64)]) -> Vec<(&T, f64)> {
+    let scores = ranking.iter().map(|(_, score)| *score);
+    let (least, most) = scores.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), score| {
+        (least.min(score), most.max(score))
     });
-    all.into_iter()
-        .map(|(thing, fused)| (thing.clone(), fused.score))
-        .collect()
+    let share = |score: f64| match most > least {
+        true => (score - least) / (most - least),
+        false => 1.0,
+    };
+    let mut best: Vec<&(T, f64)> = ranking.iter().collect();
+    best.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let mut seen = std::collections::HashSet::new();
+    best.retain(|(thing, _)| seen.insert(thing));
+    best.into_iter().map(|(thing, score)| (thing, share(*score))).collect()
 }
 
 #[cfg(test)]
@@ -51,36 +57,44 @@ mod tests {
 
     use super::*;
 
-    fn order(rankings: &[Vec<char>]) -> String {
-        fuse(rankings).into_iter().map(|(thing, _)| thing).collect()
+    fn order(words: &[(char, f64)], vectors: &[(char, f32)]) -> String {
+        fuse(words, vectors).into_iter().map(|(thing, _)| thing).collect()
     }
 
     #[test]
-    fn things_of_both_rankings_come_before_those_of_one() {
-        let fused = fuse(&[vec!['a', 'b', 'c'], vec!['d', 'c', 'b']]);
-        assert_eq!(fused[0], ('b', 1.0 / 62.0 + 1.0 / 63.0));
-        assert_eq!(fused.iter().map(|(thing, _)| *thing).collect::<String>(), "bcad");
+    fn things_far_ahead_or_in_both_rankings_come_first() {
+        let words = [('a', 9.0), ('b', 8.0), ('c', 1.0)];
+        let vectors = [('d', 0.9), ('b', 0.8), ('c', 0.7), ('e', 0.4)];
+        let fused = fuse(&words, &vectors);
+        let b = 0.4 * (7.0 / 8.0) + 0.6 * 0.8;
+        assert_eq!(fused[0].0, 'b');
+        assert!((fused[0].1 - b).abs() < 1e-6);
+        assert_eq!(order(&words, &vectors), "bdace");
     }
 
     #[test]
-    fn equal_sums_keep_the_order_of_the_rankings() {
-        assert_eq!(order(&[vec!['x'], vec!['y'], vec!['z']]), "xyz");
-        assert_eq!(order(&[vec!['z', 'q'], vec!['q', 'z']]), "zq");
-        assert_eq!(order(&[vec![], vec!['a', 'a', 'b']]), "ab");
-        assert_eq!(order(&[]), "");
+    fn one_ranking_alone_keeps_its_order_and_equal_sums_that_of_words() {
+        assert_eq!(order(&[('x', 3.0), ('y', 2.0), ('z', 1.0)], &[]), "xyz");
+        assert_eq!(order(&[], &[('x', 0.3), ('y', 0.2)]), "xy");
+        assert_eq!(order(&[('a', 1.0), ('a', 4.0), ('b', 2.0)], &[]), "ab");
+        assert_eq!(order(&[('q', 2.0), ('r', 2.0)], &[]), "qr");
+        assert_eq!(order(&[], &[]), "");
     }
 
     proptest! {
         #[test]
         fn every_thing_comes_once_and_sums_fall(
-            rankings in prop::collection::vec(prop::collection::vec(0_u8..40, 0..30), 0..5),
+            words in prop::collection::vec((0_u8..40, 0.0..20.0), 0..30),
+            vectors in prop::collection::vec((0_u8..40, -1.0_f32..1.0), 0..30),
         ) {
-            let fused = fuse(&rankings);
+            let fused = fuse(&words, &vectors);
             let names: std::collections::BTreeSet<u8> = fused.iter().map(|(thing, _)| *thing).collect();
             prop_assert_eq!(names.len(), fused.len());
-            prop_assert_eq!(names, rankings.iter().flatten().copied().collect());
+            let all = words.iter().map(|(thing, _)| *thing).chain(vectors.iter().map(|(thing, _)| *thing));
+            prop_assert_eq!(names, all.collect());
             prop_assert!(fused.windows(2).all(|pair| pair[0].1 >= pair[1].1));
-            prop_assert_eq!(&fused, &fuse(&rankings));
+            prop_assert!(fused.iter().all(|(_, score)| (0.0..=1.0 + 1e-9).contains(score)));
+            prop_assert_eq!(&fused, &fuse(&words, &vectors));
         }
     }
 }

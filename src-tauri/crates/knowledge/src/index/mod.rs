@@ -6,6 +6,7 @@ mod database;
 mod definition;
 mod question;
 mod search;
+mod stop_words;
 mod store;
 mod sync;
 mod vectors;

@@ -4,22 +4,53 @@ use std::collections::HashSet;
 
 use sqlite::words::{fold, is_accent, phrase, stands_alone};
 
+use super::stop_words;
+
 /// The most words and phrases of a question.
 const TERMS: usize = 64;
 /// From so many letters on a word may be the beginning of a longer one.
 const BEGINNING: usize = 4;
-/// Signs that stand within words and numbers.
-const WITHIN: [char; 7] = ['.', ',', '\'', '’', '-', '_', '@'];
+/// Signs that stand within names and numbers.
+const WITHIN: [char; 3] = ['.', '_', '@'];
+
+/// A word or phrase of a question.
+struct Term<'a> {
+    text: &'a str,
+    folded: String,
+    /// False for what is asked for as it is: a text between quotes, or signs of a script without spaces.
+    is_word: bool,
+}
 
 /// The question in the words of FTS5; `None` if it has no letter and no digit. Texts between quotes are phrases; of a
-/// script without spaces every two signs that follow each other are one.
+/// script without spaces every two signs that follow each other are one. Words that say nothing of what the question is
+/// about are left out unless there are no others.
 pub(super) fn expression(question: &str) -> Option<String> {
+    let terms = terms(question);
+    let words = terms
+        .iter()
+        .filter(|term| term.is_word)
+        .map(|term| term.folded.as_str());
+    let stop_words = stop_words::of(words);
+    let (silent, telling): (Vec<_>, Vec<_>) = terms
+        .iter()
+        .partition(|term| term.is_word && stop_words.contains(&term.folded));
+    let chosen = if telling.is_empty() { silent } else { telling };
+    let phrases = chosen.iter().take(TERMS).map(|term| {
+        let may_begin = term.is_word && term.text.chars().count() >= BEGINNING;
+        phrase(term.text, may_begin)
+    });
+    let phrases: Vec<String> = phrases.collect();
+    (!phrases.is_empty()).then(|| phrases.join(" OR "))
+}
+
+/// The words and phrases of a question, each once.
+fn terms(question: &str) -> Vec<Term<'_>> {
     let mut terms = Vec::new();
     let mut seen = HashSet::new();
-    let mut add = |text: &str, prefix: bool| {
+    let mut add = |text, is_word| {
         let folded = fold(text).text.trim().to_owned();
-        if !folded.is_empty() && seen.insert(folded) {
-            terms.push(phrase(text, prefix));
+        if !folded.is_empty() && seen.insert(folded.clone()) {
+            terms.push(Term { text, folded, is_word });
         }
     };
     for (place, piece) in question.split('"').enumerate() {
@@ -28,7 +59,9 @@ pub(super) fn expression(question: &str) -> Option<String> {
         }
         for word in pieces(piece) {
             if !word.starts_with(stands_alone) {
-                add(word, word.chars().count() >= BEGINNING);
+                add(word, true);
+                // Documents may write *libc* where a question has `libc.so`.
+                word.split(WITHIN).for_each(|part| add(part, true));
                 continue;
             }
             let signs: Vec<(usize, char)> = word.char_indices().collect();
@@ -41,8 +74,7 @@ pub(super) fn expression(question: &str) -> Option<String> {
             }
         }
     }
-    terms.truncate(TERMS);
-    (!terms.is_empty()).then(|| terms.join(" OR "))
+    terms
 }
 
 /// The words of a text, and its runs of signs that stand alone.
@@ -83,23 +115,34 @@ fn pieces(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
+    fn ask(question: &str) -> String {
+        expression(question).unwrap_or_default()
+    }
+
     #[test]
     fn any_word_counts_and_nothing_is_syntax() {
-        let ask = |question: &str| expression(question).unwrap_or_default();
         assert_eq!(
-            ask("How do I do v2.5, OR?"),
-            r#""How" OR "do" OR "I" OR "v2.5" * OR "OR""#
+            ask("Tea v2.5, NEAR(b*)"),
+            r#""Tea" OR "v2.5" * OR "v2" OR "5" OR "NEAR" * OR "b""#
         );
         assert_eq!(ask("caf\u{e9} CAFE cafe\u{301}"), "\"caf\u{e9}\" *");
-        assert_eq!(
-            ask("a \"green tea\" NEAR(b*)"),
-            r#""a" OR "green tea" OR "green" * OR "tea" OR "NEAR" * OR "b""#
-        );
-        assert_eq!(ask("東京都 is"), "\" 東  京 \" OR \" 京  都 \" OR \"is\"");
+        assert_eq!(ask("\"green tea\" OR x"), r#""green tea" OR "green" * OR "tea" OR "x""#);
+        assert_eq!(ask("東京都 is"), "\" 東  京 \" OR \" 京  都 \"");
         assert_eq!(ask("茶?"), "\" 茶 \"");
         assert_eq!(expression(" ?! \" \" \u{0}"), None);
         assert_eq!(ask(&"x1 x2 ".repeat(9)), r#""x1" OR "x2""#);
         let many: String = (0..1000).map(|word| format!("w{word} ")).collect();
         assert_eq!(ask(&many).split(" OR ").count(), TERMS);
+    }
+
+    #[test]
+    fn words_that_tell_nothing_are_left_out_in_the_language_of_the_question() {
+        assert_eq!(ask("How do I boil the water?"), r#""boil" * OR "water" *"#);
+        assert_eq!(ask("Why doesn't it boil?"), r#""boil" *"#);
+        assert_eq!(ask("Was kann ich für die Küche tun?"), r#""Küche" * OR "tun""#);
+        // German words in an English question.
+        assert_eq!(ask("How can I die in the game?"), r#""die" OR "game" *"#);
+        assert_eq!(ask("to be or not to be"), r#""to" OR "be" OR "or" OR "not""#);
+        assert_eq!(ask("\"the who\" and \"is\""), r#""the who" OR "is""#);
     }
 }

@@ -61,9 +61,10 @@ CREATE TABLE vectors (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX vectors_by_passage ON vectors (passage);
 
--- The texts stand in `passages` already. Headings follow the name of the file.
+-- The texts stand in `passages` already. Headings follow the name of the file. Porter's rules take the endings off
+-- English words.
 CREATE VIRTUAL TABLE words USING fts5 (
-    headings, text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    headings, text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
 CREATE TRIGGER gone_passage AFTER DELETE ON passages BEGIN
     DELETE FROM words WHERE rowid = old.id;

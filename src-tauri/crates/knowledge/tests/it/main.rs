@@ -5,6 +5,7 @@
 mod damage;
 mod documents_of_a_folder;
 mod kill;
+mod ranking;
 mod searching;
 
 use std::path::{Path, PathBuf};
