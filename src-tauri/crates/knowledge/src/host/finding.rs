@@ -45,13 +45,13 @@ impl Knowledge {
             return Ok(Found::default());
         };
         let by_words = index.search(collections, question, OF_EACH.max(most) as u32).await?;
-        let by_words: Vec<i64> = by_words.iter().map(|hit| hit.passage.id).collect();
+        let by_words: Vec<(i64, f64)> = by_words.iter().map(|hit| (hit.passage.id, hit.score)).collect();
         let by_meaning = self
             .by_meaning(&index, collections, question, OF_EACH.max(most))
             .await?;
         let is_by_meaning = by_meaning.is_some();
-        let rankings: Vec<Vec<i64>> = [Some(by_words), by_meaning].into_iter().flatten().collect();
-        let ids: Vec<i64> = fuse(&rankings).into_iter().map(|(id, _)| id).collect();
+        let fused = fuse(&by_words, &by_meaning.unwrap_or_default());
+        let ids: Vec<i64> = fused.into_iter().map(|(id, _)| id).collect();
         let mut passages = index.passages(&ids).await?;
         // Copies of a file say the same.
         let mut texts = HashSet::new();
@@ -63,14 +63,14 @@ impl Knowledge {
         })
     }
 
-    /// The nearest passages by the embedding of the question; `None` without embeddings.
+    /// The nearest passages by the embedding of the question, with their cosines; `None` without embeddings.
     async fn by_meaning(
         &self,
         index: &Index,
         collections: &[&str],
         question: &str,
         most: usize,
-    ) -> Result<Option<Vec<i64>>> {
+    ) -> Result<Option<Vec<(i64, f32)>>> {
         let models = index.vector_models().await?;
         let Some(embedder) = self.embedder().await else {
             return Ok(None);

@@ -20,7 +20,7 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// The passages of these collections whose vectors are nearest, the best first.
+    /// The passages of these collections whose vectors are nearest, with their cosines, the best first.
     ///
     /// # Errors
     /// Those of reading the index.
@@ -30,7 +30,7 @@ impl Near {
         (model, dimensions): (&str, u32),
         collections: &[&str],
         (question, most): (&[f32], usize),
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<(i64, f32)>> {
         let generation = index.generation().await?;
         if self.model != model || self.dimensions != dimensions {
             *self = Self {
@@ -58,7 +58,7 @@ impl Near {
         }
         found.sort_by(|(a, near), (b, nearer)| nearer.total_cmp(near).then(a.cmp(b)));
         found.truncate(most);
-        Ok(found.into_iter().map(|(passage, _)| passage).collect())
+        Ok(found)
     }
 
     async fn bring_up_to_date(&mut self, index: &Index, collection: &str) -> Result<()> {
