@@ -133,7 +133,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Some(vector) => codes.nearest(&vector, FOUND, |_| true)?,
             None => Vec::new(),
         };
-        let hybrid = fuse(&by_words, &by_vectors);
+        let hybrid = fuse(&by_words, &by_vectors, FOUND);
         let rankings = json!({
             "words": best(&by_words, &places), "vectors": best(&by_vectors, &places), "hybrid": best(&hybrid, &places),
         });

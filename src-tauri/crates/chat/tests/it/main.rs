@@ -11,6 +11,7 @@ mod files;
 mod generated_titles;
 mod images;
 mod injections;
+mod passages;
 mod prefetch;
 mod previews;
 mod processes;

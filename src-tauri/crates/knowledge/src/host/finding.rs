@@ -44,13 +44,12 @@ impl Knowledge {
         let Some(index) = self.existing().await? else {
             return Ok(Found::default());
         };
-        let by_words = index.search(collections, question, OF_EACH.max(most) as u32).await?;
+        let of_each = OF_EACH.max(most);
+        let by_words = index.search(collections, question, of_each as u32).await?;
         let by_words: Vec<(i64, f64)> = by_words.iter().map(|hit| (hit.passage.id, hit.score)).collect();
-        let by_meaning = self
-            .by_meaning(&index, collections, question, OF_EACH.max(most))
-            .await?;
+        let by_meaning = self.by_meaning(&index, collections, question, of_each).await?;
         let is_by_meaning = by_meaning.is_some();
-        let fused = fuse(&by_words, &by_meaning.unwrap_or_default());
+        let fused = fuse(&by_words, &by_meaning.unwrap_or_default(), of_each);
         let ids: Vec<i64> = fused.into_iter().map(|(id, _)| id).collect();
         let mut passages = index.passages(&ids).await?;
         // Copies of a file say the same.

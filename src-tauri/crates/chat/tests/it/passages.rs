@@ -1,0 +1,202 @@
+//! Passages of documents that go with a question: stored with it, counted on, and never given twice.
+
+use std::sync::{Arc, Mutex};
+
+use api::{ChatSettings, Position, Retrieval};
+use chat::Chat;
+use futures::future::BoxFuture;
+use protocol::fake::FakeJob;
+use protocol::{
+    Content, Coverage, Error, ErrorCode, FinishReason, PassageRequest, PassageSource, QuotedPassage, Result,
+    DOCUMENT_TOOLS,
+};
+
+use crate::tool_calls::with_tools;
+use crate::{done, text, Harness};
+
+/// Gives one new passage for each question, and remembers what it was asked.
+#[derive(Default)]
+struct Shelf {
+    asked: Mutex<Vec<PassageRequest>>,
+    is_broken: bool,
+}
+
+impl PassageSource for Shelf {
+    fn passages(&self, request: PassageRequest) -> BoxFuture<'_, Result<Option<Content>>> {
+        let number = request.first_number;
+        self.asked.lock().unwrap().push(request);
+        let found = match self.is_broken {
+            true => Err(Error::new(ErrorCode::Storage, "the index cannot be read")),
+            false => Ok(Some(Content::Passages {
+                passages: vec![passage(number)],
+                coverage: Coverage {
+                    passages: number,
+                    of_passages: 212,
+                    files: 1,
+                    of_files: 40,
+                    unread: 0,
+                },
+            })),
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
+
+fn passage(number: u32) -> QuotedPassage {
+    QuotedPassage {
+        number,
+        collection: "notes".into(),
+        file: format!("{number}.md"),
+        file_hash: "ab".into(),
+        headings: String::new(),
+        page: None,
+        first_line: 1,
+        last_line: 2,
+        text: format!("Fact {number}."),
+    }
+}
+
+async fn with_documents(settings: ChatSettings, shelf: Shelf) -> (Harness, Arc<Shelf>, String) {
+    let harness = Harness::new().await;
+    let shelf = Arc::new(shelf);
+    harness.chat.set_passage_source(shelf.clone());
+    let chat = harness.chat.chats().create(settings).await.unwrap().summary.id;
+    (harness, shelf, chat)
+}
+
+fn settings(retrieval: Retrieval) -> ChatSettings {
+    ChatSettings {
+        collections: vec!["notes".into()],
+        retrieval,
+        ..ChatSettings::default()
+    }
+}
+
+async fn end(harness: &Harness, answer: &str, job: &FakeJob) {
+    job.events.send(text("So it is [1].", 1));
+    job.events.send(done(FinishReason::Stop));
+    harness.end(answer).await;
+}
+
+async fn kinds(chat: &Chat, id: &str, message: usize) -> Vec<&'static str> {
+    let view = chat.chats().get(id).await.unwrap();
+    let parts = view.messages[message].parts.iter();
+    parts
+        .map(|part| match part.content {
+            Content::Passages { .. } => "passages",
+            _ => "other",
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn passages_are_stored_with_their_question_and_counted_on() {
+    let (harness, shelf, chat) = with_documents(settings(Retrieval::Automatic), Shelf::default()).await;
+    let (first_answer, job) = harness.ask(&chat, "How many?").await;
+    let asked = job.request.messages.last().unwrap().text_with_placeholders();
+    assert!(asked.contains("[1] 1.md, lines 1 to 2\n```\nFact 1.\n```"), "{asked}");
+    assert!(asked.ends_with("How many?"), "{asked}");
+    assert_eq!(kinds(&harness.chat, &chat, 0).await, ["passages", "other"]);
+    let title = harness.chat.chats().get(&chat).await.unwrap().summary.title;
+    assert_eq!(title, "How many?");
+    end(&harness, &first_answer, &job).await;
+    let (answer, job) = harness.ask(&chat, "And then?").await;
+    let first = &job.request.messages[0];
+    assert!(
+        first.text_with_placeholders().contains("Fact 1."),
+        "the prompt begins as before"
+    );
+    {
+        let asked = shelf.asked.lock().unwrap();
+        assert_eq!((asked[1].first_number, asked[1].given.clone()), (2, vec![passage(1)]));
+        assert_eq!(
+            (asked[1].collections.clone(), asked[1].question.as_str()),
+            (vec!["notes".to_owned()], "And then?")
+        );
+    }
+    let (_, given) = harness.chat.answers().with_passages(&answer).await.unwrap();
+    assert_eq!(given, [passage(1), passage(2)]);
+    // Another answer to the same question is given the same.
+    end(&harness, &answer, &job).await;
+    harness.chat.answers().regenerate(&answer, None).await.unwrap();
+    let again = harness.job().await;
+    assert_eq!(again.request.messages, job.request.messages);
+    assert_eq!(shelf.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn documents_of_the_project_come_before_those_of_the_chat() {
+    let (harness, shelf, chat) = with_documents(settings(Retrieval::Automatic), Shelf::default()).await;
+    let projects = harness.chat.projects();
+    let project = projects.create("Sea").await.unwrap().id;
+    projects
+        .set_collections(&project, &["logs".into(), "notes".into()])
+        .await
+        .unwrap();
+    projects.move_chat(&chat, Some(&project)).await.unwrap();
+    harness.ask(&chat, "a").await;
+    assert_eq!(shelf.asked.lock().unwrap()[0].collections, ["logs", "notes"]);
+    assert_eq!(projects.list().await.unwrap()[0].collections, ["logs", "notes"]);
+}
+
+#[tokio::test]
+async fn nothing_is_read_when_it_is_off_or_the_chat_has_no_documents() {
+    for settings in [
+        settings(Retrieval::Off),
+        settings(Retrieval::Tools),
+        ChatSettings::default(),
+    ] {
+        let (harness, shelf, chat) = with_documents(settings, Shelf::default()).await;
+        harness.ask(&chat, "a").await;
+        assert!(shelf.asked.lock().unwrap().is_empty());
+        assert_eq!(kinds(&harness.chat, &chat, 0).await, ["other"]);
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_cannot_be_read_stores_no_question() {
+    let broken = Shelf {
+        is_broken: true,
+        ..Shelf::default()
+    };
+    let (harness, _, chat) = with_documents(settings(Retrieval::Automatic), broken).await;
+    assert_eq!(harness.refusal(&chat, "a").await, ErrorCode::Storage);
+    assert!(harness.chat.chats().get(&chat).await.unwrap().messages.is_empty());
+}
+
+#[tokio::test]
+async fn a_window_cannot_bring_passages() {
+    let (harness, _, chat) = with_documents(ChatSettings::default(), Shelf::default()).await;
+    let content = [
+        Content::Passages {
+            passages: vec![passage(1)],
+            coverage: Coverage::default(),
+        },
+        Content::text("a"),
+    ];
+    let sent = harness.chat.answers().send(&chat, &content, &Position::End).await;
+    assert_eq!(sent.unwrap_err().code, ErrorCode::BadRequest);
+}
+
+#[tokio::test]
+async fn a_model_that_reads_itself_is_offered_the_tools_for_it() {
+    let (harness, _, chat) = with_tools().await;
+    let view = harness.chat.chats().get(&chat).await.unwrap();
+    let settings = ChatSettings {
+        collections: vec!["notes".into()],
+        retrieval: Retrieval::Tools,
+        ..view.settings
+    };
+    harness.chat.chats().set_settings(&chat, &settings).await.unwrap();
+    let (_, job) = harness.ask(&chat, "a").await;
+    let names: Vec<&str> = job
+        .request
+        .tools
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str())
+        .collect();
+    for tool in DOCUMENT_TOOLS {
+        assert!(names.contains(&tool), "{tool} is not among {names:?}");
+    }
+    assert_eq!(names.len(), 5);
+}
