@@ -36,7 +36,6 @@ export const documents = translation({
   'documents.passages': { zero: 'لا مقاطع', one: 'مقطع واحد', two: 'مقطعان', few: '{count} مقاطع', many: '{count} مقطعًا', other: '{count} مقطع' },
   'documents.unreadable': { zero: 'كل الملفات مقروءة', one: 'ملف واحد تتعذر قراءته', two: 'ملفان تتعذر قراءتهما', few: '{count} ملفات تتعذر قراءتها', many: '{count} ملفًا تتعذر قراءتها', other: '{count} ملف تتعذر قراءتها' },
   'documents.leftOut': 'متروك: {list}',
-  'documents.places': { zero: 'لا ملفات', one: 'ملف واحد', two: 'ملفان', few: '{count} ملفات', many: '{count} ملفًا', other: '{count} ملف' },
 
   'documents.reason.hidden': 'مخفي',
   'documents.reason.ignored': 'في ملف تجاهل',

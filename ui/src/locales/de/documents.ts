@@ -36,7 +36,6 @@ export const documents = translation({
   'documents.passages': { one: '{count} Passage', other: '{count} Passagen' },
   'documents.unreadable': { one: '{count} Datei nicht lesbar', other: '{count} Dateien nicht lesbar' },
   'documents.leftOut': 'Ausgelassen: {list}',
-  'documents.places': { one: '{count} Datei', other: '{count} Dateien' },
 
   'documents.reason.hidden': 'versteckt',
   'documents.reason.ignored': 'in einer Ignorierdatei',

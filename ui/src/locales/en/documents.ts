@@ -34,7 +34,6 @@ export const documents = {
   'documents.passages': { one: '{count} passage', other: '{count} passages' },
   'documents.unreadable': { one: '{count} file can’t be read', other: '{count} files can’t be read' },
   'documents.leftOut': 'Left out: {list}',
-  'documents.places': { one: '{count} file', other: '{count} files' },
 
   'documents.reason.hidden': 'hidden',
   'documents.reason.ignored': 'in an ignore file',
