@@ -129,10 +129,11 @@ export class Library {
     this.undo.settle(`removed ${collection} from ${id}`);
   }
 
-  /** Has them no longer ask it, which can be undone; returns true on success. */
-  async removeCollection(id: string, collection: string, name: string): Promise<boolean> {
+  /** Has them no longer ask it; returns true on success. With its name, that can be undone. */
+  async removeCollection(id: string, collection: string, name: string | null): Promise<boolean> {
     const project = this.project(id)?.name ?? '';
     if (!(await this.#setCollections(id, (chosen) => chosen.filter((other) => other !== collection)))) return false;
+    if (name === null) return true;
     const text = t('documents.removed', { name, project });
     this.undo.offer(text, () => this.addCollection(id, collection), `removed ${collection} from ${id}`);
     return true;

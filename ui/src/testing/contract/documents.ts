@@ -13,7 +13,7 @@ const PASSAGE: QuotedPassage = {
   page: null,
   first_line: 1,
   last_line: 1,
-  text: 'The tide turns at noon.',
+  text: SHORT,
 };
 
 export const documentCases: readonly Case[] = [
