@@ -18,7 +18,9 @@ function htmlOf(text: string): HTMLElement {
 }
 
 const marksIn = (text: string): string[] =>
-  [...htmlOf(text).querySelectorAll<HTMLElement>('[data-cite]')].map((mark) => `${mark.textContent}=${mark.dataset['cite']}`);
+  [...htmlOf(text).querySelectorAll<HTMLElement>('[data-cite]')].map(
+    (mark) => `${mark.textContent}=${mark.dataset['cite']}`,
+  );
 
 describe('marks of citations', () => {
   it.each([

@@ -54,20 +54,20 @@ export function citationExtension(slot: (html: string) => string): MarkedExtensi
           const parts = partsOf(list);
           return parts === null ? undefined : { type: 'citation', raw, list, parts };
         },
-        renderer: ({ raw, list, parts }) => slot(spans(raw, String(list), Array.isArray(parts) ? parts : [])),
+        renderer: ({ list, parts }) => slot(spans(String(list), Array.isArray(parts) ? parts : [])),
       },
     ],
   };
 }
 
 /** A mark as spans, one for each part of its list, with the same letters. */
-function spans(raw: string, list: string, parts: readonly (readonly number[])[]): string {
+function spans(list: string, parts: readonly (readonly number[])[]): string {
   const words = list.split(/([,;]\s*)/);
   return words
     .map((part, at) => {
       if (at % 2 === 1) return escapeHtml(part);
       const text = `${at === 0 ? '[' : ''}${part}${at === words.length - 1 ? ']' : ''}`;
-      return parts.length === 0 ? escapeHtml(raw) : `<span data-cite="${parts[at / 2]?.join(' ')}">${escapeHtml(text)}</span>`;
+      return `<span data-cite="${parts[at / 2]?.join(' ') ?? ''}">${escapeHtml(text)}</span>`;
     })
     .join('');
 }
@@ -110,7 +110,7 @@ function decorate(root: HTMLElement, text: string, citations: Citations): void {
   }
 }
 
-/** Makes buttons of the marks below an element, also of those that are drawn later. `text` is the text that it draws. */
+/** Makes buttons of the marks below an element, also of those drawn later. `text` is the text that it draws. */
 export function citing(citations: Citations, text: () => string): (root: HTMLElement) => () => void {
   return (root) => {
     const again = (): void => decorate(root, text(), citations);

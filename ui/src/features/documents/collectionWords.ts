@@ -4,7 +4,7 @@ import type { CollectionFile } from '../../bindings/CollectionFile';
 import type { CollectionSource } from '../../bindings/CollectionSource';
 import type { CollectionView } from '../../bindings/CollectionView';
 import { ago } from '../../format/quantities';
-import { t } from '../../locales';
+import { locale, t } from '../../locales';
 
 /** The place of a collection on this computer: its folder, or the first of its files. */
 export function pathOf(source: CollectionSource): string {
@@ -49,7 +49,9 @@ export function leftOutText({ left_out }: CollectionView): string {
   const list = [...left_out]
     .sort((a, b) => b.count - a.count)
     .map(({ reason, count }) => t('documents.reasonCount', { reason: t(`documents.reason.${reason}`), count }));
-  return t('documents.leftOut', { list: list.join(', ') });
+  // The list is no inserted value: it runs in the direction of the language.
+  const listed = new Intl.ListFormat(locale(), { style: 'short', type: 'unit' }).format(list);
+  return `${t('documents.leftOut')} ${listed}`;
 }
 
 /** True for a file whose text is not in the index. */

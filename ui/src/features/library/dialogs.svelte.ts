@@ -1,5 +1,7 @@
-/** The dialog over the chat window: the palette, the archive and the trash, a project, the
- * documents, an export, an import. One at a time. */
+/**
+ * The dialog over the chat window: the palette, the archive and the trash, a project, the documents, an export, an
+ * import. One at a time.
+ */
 
 import { createContext } from 'svelte';
 

@@ -35,7 +35,7 @@ export const documents = translation({
   'documents.read': { zero: 'لم يُقرأ أي ملف', one: 'قُرئ ملف واحد', two: 'قُرئ ملفان', few: 'قُرئت {count} ملفات', many: 'قُرئ {count} ملفًا', other: 'قُرئ {count} ملف' },
   'documents.passages': { zero: 'لا مقاطع', one: 'مقطع واحد', two: 'مقطعان', few: '{count} مقاطع', many: '{count} مقطعًا', other: '{count} مقطع' },
   'documents.unreadable': { zero: 'كل الملفات مقروءة', one: 'ملف واحد تتعذر قراءته', two: 'ملفان تتعذر قراءتهما', few: '{count} ملفات تتعذر قراءتها', many: '{count} ملفًا تتعذر قراءتها', other: '{count} ملف تتعذر قراءتها' },
-  'documents.leftOut': 'متروك: {list}',
+  'documents.leftOut': 'متروك:',
 
   'documents.reason.hidden': 'مخفي',
   'documents.reason.ignored': 'في ملف تجاهل',

@@ -35,7 +35,7 @@ export const documents = translation({
   'documents.read': { one: '{count} Datei gelesen', other: '{count} Dateien gelesen' },
   'documents.passages': { one: '{count} Passage', other: '{count} Passagen' },
   'documents.unreadable': { one: '{count} Datei nicht lesbar', other: '{count} Dateien nicht lesbar' },
-  'documents.leftOut': 'Ausgelassen: {list}',
+  'documents.leftOut': 'Ausgelassen:',
 
   'documents.reason.hidden': 'versteckt',
   'documents.reason.ignored': 'in einer Ignorierdatei',

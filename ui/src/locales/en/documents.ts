@@ -33,7 +33,7 @@ export const documents = {
   'documents.read': { one: '{count} file read', other: '{count} files read' },
   'documents.passages': { one: '{count} passage', other: '{count} passages' },
   'documents.unreadable': { one: '{count} file can’t be read', other: '{count} files can’t be read' },
-  'documents.leftOut': 'Left out: {list}',
+  'documents.leftOut': 'Left out:',
 
   'documents.reason.hidden': 'hidden',
   'documents.reason.ignored': 'in an ignore file',

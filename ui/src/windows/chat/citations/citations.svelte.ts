@@ -50,7 +50,8 @@ export class Citations {
   #known: Passages = NONE;
   /** The passages of the branch that is shown, by their numbers; the same map as long as they are the same. */
   readonly #passages = $derived.by((): Passages => {
-    const parts = this.conversation.messages.flatMap(({ parts }) => passageParts(parts).map(({ passages }) => passages));
+    const { messages } = this.conversation;
+    const parts = messages.flatMap((message) => passageParts(message.parts).map(({ passages }) => passages));
     const same = parts.length === this.#parts.length && parts.every((one, at) => one === this.#parts[at]);
     if (same) return this.#known;
     this.#parts = parts;
@@ -102,14 +103,18 @@ export class Citations {
   }
 
   #marksFor(passages: Passages, checked: CheckedCitations | null): Marks {
-    const found = (numbers: readonly number[]): QuotedPassage[] => numbers.flatMap((number) => passages.get(number) ?? []);
+    const found = (numbers: readonly number[]): QuotedPassage[] =>
+      numbers.flatMap((number) => passages.get(number) ?? []);
     return {
       looks: (text, marks) => {
-        const verdicts = new Verdicts(checked?.citations.filter(({ sentence }) => text.includes(sentence)) ?? [], marks);
+        const own = checked?.citations.filter(({ sentence }) => text.includes(sentence)) ?? [];
+        const verdicts = new Verdicts(own, marks);
         return marks.map((numbers): MarkLook => {
-          const own = numbers.map((number) => verdicts.next(number));
-          const wrongs = [...new Set(numbers.flatMap((number, at) => wrongText(number, own[at] ?? null)))];
-          const places = numbers.map((number, at) => placeText(number, passages.get(number) ?? null, own[at] ?? null));
+          const told = numbers.map((number) => verdicts.next(number));
+          const wrongs = [...new Set(numbers.flatMap((number, at) => wrongText(number, told[at] ?? null)))];
+          const places = numbers.map((number, at) =>
+            placeText(number, passages.get(number) ?? null, told[at] ?? null),
+          );
           return { label: [...places, ...wrongs].filter(Boolean).join('\n'), wrong: wrongs.length > 0 };
         });
       },

@@ -52,9 +52,15 @@ describe('the lines about passages', () => {
   it.each([
     [coverage, 'Read 7 of 212 passages in 3 of 40 files'],
     [{ ...coverage, passages: 212, files: 40 }, 'Read all 40 files'],
-    [{ ...coverage, passages: 1, of_passages: 1, files: 1, of_files: 1, unread: 1 }, 'Read the whole file · 1 file was not read'],
+    [
+      { passages: 1, of_passages: 1, files: 1, of_files: 1, unread: 1 },
+      'Read the whole file · 1 file was not read',
+    ],
     [{ ...coverage, passages: 0, files: 0 }, 'No matching passages in 40 files'],
-    [{ passages: 0, of_passages: 0, files: 0, of_files: 0, unread: 3 }, 'No file has been read yet · 3 files were not read'],
+    [
+      { passages: 0, of_passages: 0, files: 0, of_files: 0, unread: 3 },
+      'No file has been read yet · 3 files were not read',
+    ],
   ])('tell %o as %s', async (told, words) => {
     await openWith(passagesPart([], told));
     expect(textOf('answer-coverage')).toBe(words);
@@ -65,11 +71,15 @@ describe('the lines about passages', () => {
 
   it('take the numbers of the last passages, also of a tool, whose card lists its own', async () => {
     const chat = host.addChat('Tides', Date.now(), { ...DEFAULT_CHAT_SETTINGS, model: 'pebble' });
-    const call: Part = { kind: 'tool_call', call: { id: 'call-1', name: 'search_documents', arguments: {} }, started_at: 0, ended_at: 0 };
-    host.addRow(chat, { role: 'user', parts: [passagesPart([tidePassage('harbour', 1, '', 5, 6)], coverage), textPart('When?')] });
+    const search = { id: 'call-1', name: 'search_documents', arguments: {} };
+    const call: Part = { kind: 'tool_call', call: search, started_at: 0, ended_at: 0 };
+    const [first, second] = [tidePassage('harbour', 1, '', 5, 6), tidePassage('harbour', 2, '', 10, 11)];
+    host.addRow(chat, { role: 'user', parts: [passagesPart([first], coverage), textPart('When?')] });
     host.addRow(chat, { role: 'assistant', model: 'pebble', finish_reason: 'tool_calls', parts: [call] });
-    host.addRow(chat, { role: 'tool', tool_call_id: 'call-1', parts: [passagesPart([tidePassage('harbour', 2, '', 10, 11)], { ...coverage, passages: 8 })] });
-    host.addRow(chat, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts: [textPart('At noon [1], at 18:40 [2].')] });
+    const found = passagesPart([second], { ...coverage, passages: 8 });
+    host.addRow(chat, { role: 'tool', tool_call_id: 'call-1', parts: [found] });
+    const parts = [textPart('At noon [1], at 18:40 [2].')];
+    host.addRow(chat, { role: 'assistant', model: 'pebble', finish_reason: 'stop', parts });
     await open('chat', chat.summary.id);
     await pass(100);
     expect(textOf('answer-coverage')).toContain('Read 8 of 212 passages');
@@ -194,13 +204,19 @@ describe('the words of a question with passages', () => {
     const copied = written.mock.calls.at(-1)?.[0] ?? '';
     expect(copied.startsWith('The tide turns at noon, and high water is at **12:40** [1].')).toBe(true);
     expect(copied.split('\n\n').at(-1)).toBe(
-      `Sources:\n[1] ${PLACE}, SHA-256 9f2c51d07be4\n[2] harbour/tides.md, lines 10–11, SHA-256 9f2c51d07be4\n[3] harbour/tides.md, line 15, SHA-256 9f2c51d07be4`,
+      [
+        'Sources:',
+        `[1] ${PLACE}, SHA-256 9f2c51d07be4`,
+        '[2] harbour/tides.md, lines 10–11, SHA-256 9f2c51d07be4',
+        '[3] harbour/tides.md, line 15, SHA-256 9f2c51d07be4',
+      ].join('\n'),
     );
   });
 
   it('are found without those of the passages', async () => {
     await openExample();
-    document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'f', ctrlKey: true, bubbles: true, cancelable: true }));
+    const keys = { key: 'f', ctrlKey: true, bubbles: true, cancelable: true };
+    document.body.dispatchEvent(new KeyboardEvent('keydown', keys));
     await pass(50);
     const field = the('find-words');
     if (!(field instanceof HTMLInputElement)) throw new Error('it is a field');
