@@ -13,6 +13,7 @@ import { placeOf, sourcesText } from '../../../format/passages';
 import type { Platform } from '../../../host';
 import { t } from '../../../locales';
 import { citedNumbers, type Citations as Marks, type MarkLook } from '../../../markdown/citationMarks';
+import { plainName } from '../../../shared/displayNames';
 import { textOf } from '../../../shared/messageParts';
 import { passageParts } from '../../../shared/passages';
 import { turnText } from '../../../shared/turns';
@@ -163,7 +164,7 @@ function wrongText(number: number, verdict: CheckedCitation['verdict'] | null): 
     case 'dangling':
       return [t('citation.dangling', { number })];
     case 'unsupported':
-      return [t('citation.unsupported', { missing: verdict.missing.join(', ') })];
+      return [t('citation.unsupported', { missing: verdict.missing.map(plainName).join(', ') })];
     case 'supported':
     case 'unchecked':
     case undefined:
